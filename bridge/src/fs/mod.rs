@@ -1,0 +1,1 @@
+//! The one place that writes files: beside the target, flushed, renamed.

@@ -1,0 +1,1 @@
+//! Values that describe a plugin. No I/O.

@@ -1,0 +1,1 @@
+//! Child processes: own group, drained pipes, an end on every path.

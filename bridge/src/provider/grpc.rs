@@ -1,0 +1,1 @@
+//! The provider over gRPC: own types in, generated types out, and back.

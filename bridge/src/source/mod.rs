@@ -1,0 +1,1 @@
+//! Where a package comes from.

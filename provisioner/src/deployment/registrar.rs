@@ -1,0 +1,105 @@
+//! The door through which a program drives a deployment.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+
+use super::goal::{Goal, SourceRef};
+
+/// What a program may ask of a deployment. Every call returns once its outcome is decided and recorded.
+///
+/// The program registers a resource when all that it refers to is known, and many at once; scope (targets, previews,
+/// continue-on-error, what destroy means) belongs to the deployment alone.
+#[async_trait]
+pub trait Registrar: Send + Sync {
+    /// Whether this is a preview: unknown inputs are allowed, and outputs may be unknown.
+    fn is_preview(&self) -> bool;
+
+    /// Registers a resource. An error ends the program: register nothing more that is not under way.
+    async fn register(&self, goal: Goal) -> Result<Registered, Refused>;
+
+    /// Says what the outputs of a component, or of the stack, are.
+    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused>;
+
+    /// Reads a resource that the stack does not own.
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Refused>;
+
+    /// Calls a function of a provider.
+    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Refused>;
+}
+
+/// The run cannot go on. What went wrong has been told as an event already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deployment has stopped")]
+pub struct Refused;
+
+/// What became of a registration.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    /// The resource's URN.
+    pub urn: Urn,
+    /// Its id; `None`: unknown (a preview), or a component.
+    pub id: Option<String>,
+    /// Its outputs. In a preview, what is missing from them is unknown.
+    pub outputs: Arc<PropertyMap>,
+    /// How it went.
+    pub result: RegistrationResult,
+}
+
+impl Registered {
+    /// The reference to this resource, where it is a provider resource; an unknown id becomes the sentinel.
+    pub fn as_provider_reference(&self) -> ProviderReference {
+        ProviderReference::new(self.urn.clone(), self.id.as_deref().unwrap_or(pulumi_proto::property::UNKNOWN_STRING))
+    }
+}
+
+/// How a registration went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegistrationResult {
+    /// Done (or, in a preview, would be done).
+    Succeeded,
+    /// Failed, and the run goes on with what does not hang on it.
+    Failed,
+    /// Not attempted: out of scope, or something it hangs on failed. All its outputs are unknown.
+    Skipped,
+}
+
+/// A read of a resource that the stack does not own.
+#[derive(Clone, Debug)]
+pub struct ReadGoal {
+    /// The resource's type.
+    pub type_token: TypeToken,
+    /// Its name.
+    pub name: String,
+    /// Its id; `None`: unknown yet.
+    pub id: Option<String>,
+    /// What is known of it, to find it by.
+    pub properties: PropertyMap,
+    /// Parent.
+    pub parent: Option<Urn>,
+    /// Everything it depends on.
+    pub dependencies: Vec<Urn>,
+    /// The provider resource that serves it.
+    pub provider: Option<ProviderReference>,
+    /// Outputs to keep secret.
+    pub additional_secret_outputs: Vec<String>,
+    /// Version of the package for a default provider; empty: any.
+    pub version: String,
+    /// Where the program wrote it.
+    pub source: Option<SourceRef>,
+}
+
+/// A call of a function.
+#[derive(Clone, Debug)]
+pub struct InvokeGoal {
+    /// Token of the function.
+    pub token: TypeToken,
+    /// Arguments. Unknown ones are not sent: ask only when all are known.
+    pub arguments: PropertyMap,
+    /// The provider resource that serves it.
+    pub provider: Option<ProviderReference>,
+    /// Version of the package for a default provider; empty: any.
+    pub version: String,
+}

@@ -1,0 +1,1 @@
+//! What to register, in which order, with which references.

@@ -1,0 +1,1 @@
+//! The static map of core types.

@@ -1,0 +1,248 @@
+//! The entries of a run: what was there, what was begun, what came of it.
+//!
+//! The ledger is the only code that turns records into a snapshot: the engine feeds it while it runs, and recovery feeds
+//! it what the journal of a crashed run holds, so both come to the same list.
+//!
+//! Order of the list (engine semantics, section 6.1): first what this run finished, in order of completion, then what it
+//! has not touched, in the old order. That is a valid order: a resource finishes only after what it depends on has.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::resource::ResourceState;
+use super::snapshot::{OperationKind, PendingOperation, Snapshot};
+
+/// One physical entry of the state during a run. Entries of the loaded snapshot are numbered from 0 in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryId(pub u64);
+
+/// One operation of a run that a provider is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OperationId(pub u64);
+
+/// Something to be remembered. A record is applied whole or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A provider is about to be asked to do something.
+    Begin {
+        /// Names the operation until its end.
+        operation: OperationId,
+        /// What it does.
+        kind: OperationKind,
+        /// The resource as it is to become (creating, updating), or as it is.
+        resource: Arc<ResourceState>,
+    },
+    /// The operation ended, well or badly; these are its effects.
+    End {
+        /// The operation that `Begin` named.
+        operation: OperationId,
+        /// What changed; nothing after a plain failure.
+        effects: Vec<Effect>,
+    },
+    /// Something changed without an operation.
+    Change(Vec<Effect>),
+}
+
+/// One change of the list of entries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// A new entry, at the end of what this run finished.
+    Add(EntryId, Arc<ResourceState>),
+    /// An entry goes.
+    Remove(EntryId),
+    /// An entry changes where it stands.
+    Rewrite(EntryId, Arc<ResourceState>),
+    /// An entry that this run confirmed as it is: it moves behind what this run finished, unchanged.
+    Keep(EntryId),
+    /// The pending operations that the loaded snapshot brought along are settled.
+    DropInheritedPending,
+}
+
+/// The state of a run, kept up to date record by record.
+#[derive(Debug)]
+pub struct Ledger {
+    base: Snapshot,
+    entries: HashMap<EntryId, Arc<ResourceState>>,
+    /// Entries in the order of the old list; those that moved or went are still named and skipped.
+    old_order: Vec<EntryId>,
+    /// Entries in order of completion, by a number that only grows.
+    finished: BTreeMap<u64, EntryId>,
+    positions: HashMap<EntryId, u64>,
+    next_position: u64,
+    next_entry: u64,
+    next_operation: u64,
+    pending: BTreeMap<OperationId, PendingOperation>,
+    keep_inherited_pending: bool,
+}
+
+impl Ledger {
+    /// Starts from a loaded snapshot.
+    pub fn new(base: Snapshot) -> Self {
+        let entries: HashMap<_, _> = base
+            .resources
+            .iter()
+            .enumerate()
+            .map(|(index, state)| (EntryId(index as u64), Arc::clone(state)))
+            .collect();
+        let count = base.resources.len() as u64;
+        Self {
+            old_order: (0..count).map(EntryId).collect(),
+            entries,
+            base,
+            finished: BTreeMap::new(),
+            positions: HashMap::new(),
+            next_position: 0,
+            next_entry: count,
+            next_operation: 0,
+            pending: BTreeMap::new(),
+            keep_inherited_pending: true,
+        }
+    }
+
+    /// The snapshot the run started from.
+    pub fn base(&self) -> &Snapshot {
+        &self.base
+    }
+
+    /// A name for an entry that is about to be added.
+    pub fn new_entry(&mut self) -> EntryId {
+        self.next_entry += 1;
+        EntryId(self.next_entry - 1)
+    }
+
+    /// A name for an operation that is about to begin.
+    pub fn new_operation(&mut self) -> OperationId {
+        self.next_operation += 1;
+        OperationId(self.next_operation - 1)
+    }
+
+    /// The state of an entry that is still there.
+    pub fn get(&self, entry: EntryId) -> Option<&Arc<ResourceState>> {
+        self.entries.get(&entry)
+    }
+
+    /// The entries in the order of the list.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> {
+        let leftover = self.old_order.iter().filter(|entry| !self.positions.contains_key(entry));
+        self.finished.values().chain(leftover).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+    }
+
+    /// Takes a record in.
+    pub fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Begin { operation, kind, resource } => {
+                self.next_operation = self.next_operation.max(operation.0 + 1);
+                self.pending.insert(*operation, PendingOperation { resource: Arc::clone(resource), kind: *kind });
+            }
+            Record::End { operation, effects } => {
+                self.pending.remove(operation);
+                effects.iter().for_each(|effect| self.apply_effect(effect));
+            }
+            Record::Change(effects) => effects.iter().for_each(|effect| self.apply_effect(effect)),
+        }
+    }
+
+    fn apply_effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Add(entry, state) => {
+                self.next_entry = self.next_entry.max(entry.0 + 1);
+                self.entries.insert(*entry, Arc::clone(state));
+                self.move_to_end(*entry);
+            }
+            Effect::Remove(entry) => {
+                self.entries.remove(entry);
+                if let Some(position) = self.positions.remove(entry) {
+                    self.finished.remove(&position);
+                }
+            }
+            Effect::Rewrite(entry, state) => {
+                self.entries.insert(*entry, Arc::clone(state));
+            }
+            Effect::Keep(entry) => self.move_to_end(*entry),
+            Effect::DropInheritedPending => self.keep_inherited_pending = false,
+        }
+    }
+
+    fn move_to_end(&mut self, entry: EntryId) {
+        if let Some(position) = self.positions.insert(entry, self.next_position) {
+            self.finished.remove(&position);
+        }
+        self.finished.insert(self.next_position, entry);
+        self.next_position += 1;
+    }
+
+    /// The snapshot as it would be written now. Manifest and secrets are those of the base.
+    ///
+    /// Pending creations of earlier runs stay until somebody settles them; other inherited operations are forgotten,
+    /// for an ordinary Diff or Read repairs what they left (engine semantics, section 5.7).
+    pub fn snapshot(&self) -> Snapshot {
+        let inherited = self
+            .base
+            .pending_operations
+            .iter()
+            .filter(|operation| self.keep_inherited_pending && operation.kind == OperationKind::Creating)
+            .cloned();
+        Snapshot {
+            manifest: self.base.manifest.clone(),
+            secrets: self.base.secrets.clone(),
+            resources: self.entries().map(|(_, state)| Arc::clone(state)).collect(),
+            pending_operations: inherited.chain(self.pending.values().cloned()).collect(),
+            rest: self.base.rest.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulumi_proto::urn::Urn;
+
+    use super::*;
+
+    fn state(name: &str) -> Arc<ResourceState> {
+        Arc::new(ResourceState::new(Urn::new("s", "p", None, "t:m:T", name), true))
+    }
+
+    fn names(ledger: &Ledger) -> Vec<String> {
+        ledger.entries().map(|(_, state)| state.urn.name().to_owned()).collect()
+    }
+
+    fn ledger(resources: &[&str]) -> Ledger {
+        Ledger::new(Snapshot { resources: resources.iter().map(|name| state(name)).collect(), ..Snapshot::default() })
+    }
+
+    #[test]
+    fn what_a_run_finished_comes_first_and_leftovers_keep_their_order() {
+        let mut ledger = ledger(&["a", "b", "c"]);
+        let new = ledger.new_entry();
+        ledger.apply(&Record::Change(vec![Effect::Keep(EntryId(1))]));
+        ledger.apply(&Record::Change(vec![Effect::Add(new, state("d"))]));
+        assert_eq!(names(&ledger), ["b", "d", "a", "c"]);
+        ledger.apply(&Record::Change(vec![Effect::Remove(EntryId(1)), Effect::Remove(EntryId(0))]));
+        assert_eq!(names(&ledger), ["d", "c"]);
+    }
+
+    #[test]
+    fn an_operation_without_an_end_is_pending() {
+        let mut ledger = ledger(&[]);
+        let (first, second) = (ledger.new_operation(), ledger.new_operation());
+        for operation in [first, second] {
+            ledger.apply(&Record::Begin { operation, kind: OperationKind::Creating, resource: state("x") });
+        }
+        ledger.apply(&Record::End { operation: first, effects: vec![Effect::Add(EntryId(0), state("x"))] });
+        let snapshot = ledger.snapshot();
+        assert_eq!((snapshot.resources.len(), snapshot.pending_operations.len()), (1, 1));
+    }
+
+    #[test]
+    fn of_inherited_operations_only_creations_stay() {
+        let pending = |kind| PendingOperation { resource: state("x"), kind };
+        let base = Snapshot {
+            pending_operations: vec![pending(OperationKind::Creating), pending(OperationKind::Deleting)],
+            ..Snapshot::default()
+        };
+        let mut ledger = Ledger::new(base);
+        assert_eq!(ledger.snapshot().pending_operations.len(), 1);
+        ledger.apply(&Record::Change(vec![Effect::DropInheritedPending]));
+        assert!(ledger.snapshot().pending_operations.is_empty());
+    }
+}

@@ -1,0 +1,247 @@
+//! Names: URNs, type tokens, references to provider resources.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// What starts every URN.
+const URN_PREFIX: &str = "urn:pulumi:";
+
+/// The type of the root resource of every stack.
+pub const ROOT_STACK_TYPE: &str = "pulumi:pulumi:Stack";
+
+/// The prefix of the types of provider resources, `pulumi:providers:<package>`.
+const PROVIDER_TYPE_PREFIX: &str = "pulumi:providers:";
+
+/// A text that is no URN, type token or provider reference.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The text lacks the prefix or one of the four parts of a URN.
+    #[error("{0:?} is not a URN (expected urn:pulumi:STACK::PROJECT::TYPE::NAME)")]
+    Urn(String),
+    /// The text has not the three parts of a type token.
+    #[error("{0:?} is not a type token (expected package:module:Name)")]
+    TypeToken(String),
+    /// The text is no URN of a provider resource followed by its id.
+    #[error("{0:?} is not a provider reference (expected URN::ID of a provider resource)")]
+    ProviderReference(String),
+}
+
+/// The identity of a resource within all stacks: `urn:pulumi:STACK::PROJECT::QUALIFIED_TYPE::NAME`.
+///
+/// The qualified type is the chain of the ancestors' types and the resource's own, joined by `$`; the root stack
+/// contributes nothing to it. The name is everything after the third `::` and may itself hold `::`.
+///
+/// Cloning is cheap.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Urn(Arc<str>);
+
+impl Urn {
+    /// Builds the URN of a resource from the names of its stack and project, its parent (if it has one) and its own
+    /// type and name.
+    pub fn new(stack: &str, project: &str, parent: Option<&Urn>, type_token: &str, name: &str) -> Self {
+        match parent.map(Urn::qualified_type).filter(|parent| *parent != ROOT_STACK_TYPE) {
+            Some(parent) => Self(format!("{URN_PREFIX}{stack}::{project}::{parent}${type_token}::{name}").into()),
+            None => Self(format!("{URN_PREFIX}{stack}::{project}::{type_token}::{name}").into()),
+        }
+    }
+
+    /// The URN of the root resource of a stack: type `pulumi:pulumi:Stack`, name `PROJECT-STACK`.
+    pub fn root_stack(stack: &str, project: &str) -> Self {
+        Self::new(stack, project, None, ROOT_STACK_TYPE, &format!("{project}-{stack}"))
+    }
+
+    /// The whole text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn part(&self, index: usize) -> &str {
+        self.0[URN_PREFIX.len()..].splitn(4, "::").nth(index).unwrap_or_default()
+    }
+
+    /// The name of the stack.
+    pub fn stack(&self) -> &str {
+        self.part(0)
+    }
+
+    /// The name of the project.
+    pub fn project(&self) -> &str {
+        self.part(1)
+    }
+
+    /// The types of the ancestors and of the resource itself, joined by `$`.
+    pub fn qualified_type(&self) -> &str {
+        self.part(2)
+    }
+
+    /// The resource's own type token.
+    pub fn type_token(&self) -> &str {
+        let qualified = self.qualified_type();
+        qualified.rsplit_once('$').map_or(qualified, |(_, own)| own)
+    }
+
+    /// The resource's name.
+    pub fn name(&self) -> &str {
+        self.part(3)
+    }
+}
+
+impl FromStr for Urn {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let parts = text.strip_prefix(URN_PREFIX).map(|rest| rest.splitn(4, "::").count());
+        if parts == Some(4) { Ok(Self(text.into())) } else { Err(NameError::Urn(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for Urn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Urn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A resource type: `package:module:Name`, or any text for a local component.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeToken(Arc<str>);
+
+impl TypeToken {
+    /// Takes any text: local components may have any type.
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The type of the provider resources of a package.
+    pub fn provider(package: &str) -> Self {
+        Self(format!("{PROVIDER_TYPE_PREFIX}{package}").into())
+    }
+
+    /// Takes the type of a custom resource.
+    ///
+    /// # Errors
+    /// [`NameError::TypeToken`] unless the text has three non-empty parts.
+    pub fn custom(text: &str) -> Result<Self, NameError> {
+        let parts: Vec<&str> = text.splitn(3, ':').collect();
+        if parts.len() == 3 && parts.iter().all(|part| !part.is_empty()) {
+            Ok(Self(text.into()))
+        } else {
+            Err(NameError::TypeToken(text.to_owned()))
+        }
+    }
+
+    /// The whole text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The package: the part before the first `:`.
+    pub fn package(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
+    }
+
+    /// The package a provider resource of this type configures, if it is one.
+    pub fn provider_package(&self) -> Option<&str> {
+        self.0.strip_prefix(PROVIDER_TYPE_PREFIX)
+    }
+
+    /// Whether this is the type of a provider resource.
+    pub fn is_provider(&self) -> bool {
+        self.provider_package().is_some()
+    }
+}
+
+impl fmt::Display for TypeToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for TypeToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which provider resource serves a resource: its URN and its id, joined by `::`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProviderReference {
+    /// URN of the provider resource.
+    pub urn: Urn,
+    /// Its id: a UUID, or [`crate::property::UNKNOWN_STRING`] while a preview has not made it yet.
+    pub id: Arc<str>,
+}
+
+impl ProviderReference {
+    /// Joins the two halves.
+    pub fn new(urn: Urn, id: impl Into<Arc<str>>) -> Self {
+        Self { urn, id: id.into() }
+    }
+}
+
+impl FromStr for ProviderReference {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let reference = || {
+            let (urn, id) = text.rsplit_once("::")?;
+            let urn: Urn = urn.parse().ok()?;
+            TypeToken::new(urn.type_token()).is_provider().then(|| Self::new(urn, id))
+        };
+        reference().ok_or_else(|| NameError::ProviderReference(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ProviderReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.urn, self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_urn_has_four_parts_and_the_name_keeps_what_follows() {
+        let urn: Urn = "urn:pulumi:dev::reef::a:b:C$d:e:F::x::y z".parse().unwrap();
+        assert_eq!((urn.stack(), urn.project()), ("dev", "reef"));
+        assert_eq!((urn.qualified_type(), urn.type_token(), urn.name()), ("a:b:C$d:e:F", "d:e:F", "x::y z"));
+        assert!("urn:pulumi:dev::reef::a".parse::<Urn>().is_err());
+        assert!("urn:other:dev::reef::a::b".parse::<Urn>().is_err());
+    }
+
+    #[test]
+    fn the_parents_type_qualifies_unless_it_is_the_stack() {
+        let root = Urn::root_stack("dev", "reef");
+        assert_eq!(root.as_str(), "urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev");
+        let child = Urn::new("dev", "reef", Some(&root), "a:b:C", "one");
+        assert_eq!(child.as_str(), "urn:pulumi:dev::reef::a:b:C::one");
+        let grandchild = Urn::new("dev", "reef", Some(&child), "d:e:F", "two");
+        assert_eq!(grandchild.as_str(), "urn:pulumi:dev::reef::a:b:C$d:e:F::two");
+    }
+
+    #[test]
+    fn a_custom_type_has_three_parts() {
+        assert_eq!(TypeToken::custom("aws:s3/bucket:Bucket").unwrap().package(), "aws");
+        for bad in ["aws", "aws:s3", "aws::Bucket", ":a:b", "a:b:"] {
+            assert!(TypeToken::custom(bad).is_err(), "{bad}");
+        }
+        assert_eq!(TypeToken::provider("aws").provider_package(), Some("aws"));
+    }
+
+    #[test]
+    fn a_provider_reference_splits_at_the_last_colons() {
+        let text = "urn:pulumi:dev::reef::pulumi:providers:a::na::me::1234";
+        let reference: ProviderReference = text.parse().unwrap();
+        assert_eq!((reference.urn.name(), &*reference.id), ("na::me", "1234"));
+        assert_eq!(reference.to_string(), text);
+        assert!("urn:pulumi:dev::reef::a:b:C::x::1".parse::<ProviderReference>().is_err());
+    }
+}
