@@ -1,0 +1,44 @@
+//! The seam between the engine and whoever starts providers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::provider::Provider;
+
+/// Starts provider instances. The deployment knows why and when, the host knows packages and processes.
+#[async_trait]
+pub trait ProviderHost: Send + Sync + fmt::Debug {
+    /// Starts an instance that nobody has configured yet, handshake done.
+    ///
+    /// # Errors
+    /// [`HostError`] if the package is not to be had or its plugin does not start.
+    async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError>;
+}
+
+/// Which provider is wanted: what a provider resource says of itself (provider protocol, section 8.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BootRequest {
+    /// The package, from the provider resource's type.
+    pub package: String,
+    /// Name of the provider resource; tells apart several plugins that serve one package.
+    pub name: String,
+    /// Version of the package; `None`: any.
+    pub version: Option<String>,
+    /// Where the plugin comes from; `None`: the usual place.
+    pub download_url: Option<String>,
+    /// Digests by platform.
+    pub checksums: BTreeMap<String, String>,
+}
+
+/// Why no instance could be started.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct HostError {
+    /// What was attempted and what came of it, causes included.
+    pub message: String,
+    /// What to do next; empty where there is nothing to advise.
+    pub hint: String,
+}
