@@ -3,6 +3,8 @@
 //! Never here: server.yaml, stacks, states, decisions about what to do with a resource. Imports go downwards only:
 //! `host → provider → launch → install → source → plugin → process, fs`.
 
+#![warn(missing_docs)]
+
 pub mod fs;
 pub mod host;
 pub mod launch;

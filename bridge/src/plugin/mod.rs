@@ -1,1 +1,40 @@
-//! Values that describe a plugin. No I/O.
+//! What a declared plugin is: its name, where it comes from, which bytes are expected, what it is told.
+//!
+//! Enters: texts and values that somebody else parsed. Leaves: values that hold what they promise. Never here: I/O,
+//! positions in files, decisions about whether a plugin is started.
+
+mod config;
+mod digest;
+mod manifest;
+mod name;
+mod platform;
+mod version;
+
+pub use config::{
+    Checksum, GitSource, GithubReleaseSource, InitSecrets, LocalSource, PluginConfig, PluginSource, SourceToken,
+};
+pub use digest::Sha256Digest;
+pub use manifest::{ManifestError, PluginManifest, PluginRuntime};
+pub use name::PluginName;
+pub use platform::{Arch, Os, Platform};
+pub use version::PluginVersion;
+
+/// A text that is not the value it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PluginValueError {
+    /// A plugin name is a lower-case letter followed by lower-case letters, digits and hyphens.
+    #[error("invalid name {0:?} (expected lower-case letters, digits and hyphens, a letter first)")]
+    Name(String),
+    /// The name belongs to the engine.
+    #[error("name {0:?} is reserved")]
+    ReservedName(String),
+    /// Neither a semantic version nor one with a leading `v`.
+    #[error("invalid version {0:?} (expected a semantic version such as 1.2.3 or v1.2.3)")]
+    Version(String),
+    /// No platform that plugins are published for.
+    #[error("unsupported platform {0:?} (expected linux, darwin or windows, and amd64 or arm64: linux-amd64)")]
+    Platform(String),
+    /// Not 64 hexadecimal digits.
+    #[error("invalid checksum {0:?} (expected sha256: and 64 hexadecimal digits)")]
+    Digest(String),
+}

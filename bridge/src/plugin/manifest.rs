@@ -1,0 +1,125 @@
+//! `PulumiPlugin.yaml`: how a plugin that is not one executable is started (provider protocol, section 1.2).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A text that is no manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It is not YAML, or not of the right shape.
+    #[error("not a plugin manifest")]
+    Malformed(#[source] serde_yaml::Error),
+    /// It names a runtime that is not run here.
+    #[error("runtime {0:?} is not supported (nodejs, python and go are; other plugins must be one executable)")]
+    UnsupportedRuntime(String),
+}
+
+/// What a `PulumiPlugin.yaml` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginManifest {
+    /// What runs the plugin.
+    pub runtime: PluginRuntime,
+    /// Which versions of Pulumi it wants, in the grammar of `RequirePulumiVersion`.
+    pub required_pulumi_version: Option<String>,
+}
+
+/// What runs a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PluginRuntime {
+    /// `node`, with the main file of the package.
+    Nodejs,
+    /// `python`: that of a virtual environment, or the one on PATH.
+    Python {
+        /// Folder of the virtual environment, relative to the manifest.
+        virtualenv: Option<String>,
+    },
+    /// A program built from Go.
+    Go {
+        /// The built program, relative to the manifest.
+        binary: Option<String>,
+    },
+}
+
+impl PluginManifest {
+    /// The file's name.
+    pub const FILE_NAME: &str = "PulumiPlugin.yaml";
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// [`ManifestError`] where the text is no manifest, or wants a runtime that is not supported.
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
+        let file: ManifestFile = serde_yaml::from_str(text).map_err(ManifestError::Malformed)?;
+        let (name, mut options) = match file.runtime {
+            RuntimeEntry::Name(name) => (name, BTreeMap::new()),
+            RuntimeEntry::WithOptions { name, options } => (name, options),
+        };
+        let mut option = |key: &str| match options.remove(key) {
+            Some(serde_yaml::Value::String(text)) if !text.is_empty() => Some(text),
+            _ => None,
+        };
+        let runtime = match name.as_str() {
+            "nodejs" => PluginRuntime::Nodejs,
+            "python" => PluginRuntime::Python { virtualenv: option("virtualenv") },
+            "go" => PluginRuntime::Go { binary: option("binary") },
+            _ => return Err(ManifestError::UnsupportedRuntime(name)),
+        };
+        Ok(Self { runtime, required_pulumi_version: file.required_pulumi_version.filter(|range| !range.is_empty()) })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ManifestFile {
+    runtime: RuntimeEntry,
+    required_pulumi_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RuntimeEntry {
+    Name(String),
+    WithOptions {
+        name: String,
+        #[serde(default)]
+        options: BTreeMap<String, serde_yaml::Value>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runtime(text: &str) -> PluginRuntime {
+        PluginManifest::parse(text).unwrap().runtime
+    }
+
+    #[test]
+    fn a_runtime_is_a_name_or_a_name_with_options() {
+        assert_eq!(runtime("runtime: nodejs"), PluginRuntime::Nodejs);
+        assert_eq!(runtime("runtime: python"), PluginRuntime::Python { virtualenv: None });
+        assert_eq!(
+            runtime("runtime: {name: python, options: {virtualenv: venv, toolchain: pip}}"),
+            PluginRuntime::Python { virtualenv: Some("venv".into()) }
+        );
+        assert_eq!(
+            runtime("{runtime: {name: go}, template: {description: x}, packages: {}}"),
+            PluginRuntime::Go { binary: None }
+        );
+        assert_eq!(
+            runtime("runtime: {name: go, options: {binary: bin/x}}"),
+            PluginRuntime::Go { binary: Some("bin/x".into()) }
+        );
+    }
+
+    #[test]
+    fn a_manifest_without_a_known_runtime_is_refused() {
+        assert!(
+            matches!(PluginManifest::parse("runtime: dotnet"), Err(ManifestError::UnsupportedRuntime(name)) if name == "dotnet")
+        );
+        for bad in ["", "template: {}", "- a", "runtime: [go]", "runtime: {options: {}}"] {
+            assert!(matches!(PluginManifest::parse(bad), Err(ManifestError::Malformed(_))), "{bad}");
+        }
+    }
+}

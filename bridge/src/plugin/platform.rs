@@ -1,0 +1,116 @@
+//! Platforms that plugins are published for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::PluginValueError;
+
+/// An operating system, by the name Go gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Os {
+    /// Linux.
+    Linux,
+    /// macOS.
+    Darwin,
+    /// Windows.
+    Windows,
+}
+
+/// A processor architecture, by the name Go gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Arch {
+    /// x86-64.
+    Amd64,
+    /// AArch64.
+    Arm64,
+}
+
+/// Operating system and architecture. Reads `linux-amd64` and `linux/amd64`; writes `linux-amd64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Platform {
+    /// The operating system.
+    pub os: Os,
+    /// The architecture.
+    pub arch: Arch,
+}
+
+impl Platform {
+    /// The platform this program was built for; what `auto` means. `None` where nobody publishes plugins for it.
+    pub fn current() -> Option<Self> {
+        let os = match std::env::consts::OS {
+            "linux" => Os::Linux,
+            "macos" => Os::Darwin,
+            "windows" => Os::Windows,
+            _ => return None,
+        };
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => Arch::Amd64,
+            "aarch64" => Arch::Arm64,
+            _ => return None,
+        };
+        Some(Self { os, arch })
+    }
+}
+
+impl Os {
+    /// Go's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Darwin => "darwin",
+            Self::Windows => "windows",
+        }
+    }
+}
+
+impl Arch {
+    /// Go's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        }
+    }
+}
+
+impl FromStr for Platform {
+    type Err = PluginValueError;
+
+    fn from_str(text: &str) -> Result<Self, PluginValueError> {
+        let error = || PluginValueError::Platform(text.to_owned());
+        let (os, arch) = text.split_once(['-', '/']).ok_or_else(error)?;
+        let os = [Os::Linux, Os::Darwin, Os::Windows].into_iter().find(|known| known.as_str() == os);
+        let arch = [Arch::Amd64, Arch::Arm64].into_iter().find(|known| known.as_str() == arch);
+        os.zip(arch).map(|(os, arch)| Self { os, arch }).ok_or_else(error)
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.os.as_str(), self.arch.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_platform_reads_what_it_writes() {
+        for os in [Os::Linux, Os::Darwin, Os::Windows] {
+            for arch in [Arch::Amd64, Arch::Arm64] {
+                let platform = Platform { os, arch };
+                assert_eq!(platform.to_string().parse(), Ok(platform));
+                assert_eq!(platform.to_string().replace('-', "/").parse(), Ok(platform));
+            }
+        }
+    }
+
+    #[test]
+    fn other_platforms_are_refused() {
+        for bad in ["", "auto", "linux", "linux-386", "macos-arm64", "linux-x86_64", "Linux-amd64", "linux-amd64-musl"]
+        {
+            assert_eq!(bad.parse::<Platform>(), Err(PluginValueError::Platform(bad.into())));
+        }
+    }
+}
