@@ -1,5 +1,11 @@
 //! Which plugin runs: boots instances for the engine, and serves the Engine service to them.
+//!
+//! Enters: declared plugins, and the engine's question for an instance of a package. Leaves: providers, not yet
+//! configured, and what the plugins say ([`HostEvents`]). Never here: when an instance is configured and with what, what
+//! the deletion of a resource needs, stacks and states.
 
+mod events;
 mod provider_host;
 
+pub use events::{HostEvent, HostEvents, LogMessage, Severity};
 pub use provider_host::{BootRequest, HostError, ProviderHost};
