@@ -1,0 +1,113 @@
+//! The scripted provider: the same answers as the one that the recordings of Pulumi's engine were made with.
+//!
+//! Enters: a [`Script`] and calls over gRPC. Leaves: answers, and a [`Call`] for each call, spelled as protobuf spells
+//! messages in JSON, from what went over the wire. Never here: our own types of requests and replies, or any thought of
+//! what an engine ought to ask. The rules are those of `tests/goldens/engine/README.md`.
+
+mod book;
+mod provider;
+mod rules;
+mod script;
+mod spelling;
+
+use std::sync::Arc;
+
+use pulumi_proto::rpc::resource_provider_server::ResourceProviderServer;
+
+pub use book::{Book, Call, FolderBook, IdCounters, MemoryBook, NoBook};
+pub use provider::Recorder;
+pub use script::{Behaviour, Script};
+
+/// The largest message that is taken or sent.
+const MESSAGE_LIMIT: usize = 400 << 20;
+
+/// The package schema: one resource, one function, two configuration variables.
+const SCHEMA: &str = include_str!("schema.json");
+
+/// An instance of the provider as a service.
+pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Recorder> {
+    ResourceProviderServer::new(Recorder::new(book))
+        .max_decoding_message_size(MESSAGE_LIMIT)
+        .max_encoding_message_size(MESSAGE_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use prost_types::Struct;
+    use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
+    use pulumi_proto::rpc::{CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest};
+    use serde_json::json;
+
+    use super::*;
+
+    const URN: &str = "urn:pulumi:dev::t::rec:index:Thing::a";
+
+    fn create(preview: bool) -> CreateRequest {
+        let properties = Some(Struct { fields: [("v".to_owned(), rules::text("x"))].into() });
+        CreateRequest { urn: URN.to_owned(), properties, preview, timeout: 1.5, ..CreateRequest::default() }
+    }
+
+    fn provider(script: serde_json::Value) -> (Arc<MemoryBook>, ResourceProviderClient<tonic::transport::Channel>) {
+        let script = serde_json::from_value(script).unwrap();
+        let book = Arc::new(MemoryBook::new(script, [("a".to_owned(), 2)].into()));
+        let channel = crate::channel::in_memory(service(book.clone()));
+        (book, ResourceProviderClient::new(channel))
+    }
+
+    #[tokio::test]
+    async fn a_call_is_recorded_as_it_went_over_the_wire() {
+        let (book, mut client) = provider(json!({}));
+        let created = client.create(create(false)).await.unwrap().into_inner();
+        assert_eq!(created.id, "a-3");
+        client
+            .check(CheckRequest {
+                urn: URN.to_owned(),
+                olds: Some(Struct::default()),
+                random_seed: vec![1],
+                ..Default::default()
+            })
+            .await
+            .unwrap();
+        client
+            .configure(ConfigureRequest { accept_secrets: true, urn: Some(URN.to_owned()), ..Default::default() })
+            .await
+            .unwrap();
+        let calls: Vec<_> = book.calls().into_iter().map(|call| (call.rpc, call.request)).collect();
+        let expected = [
+            ("Create".to_owned(), json!({"urn": URN, "properties": {"v": "x"}, "timeout": 1.5})),
+            ("Check".to_owned(), json!({"urn": URN, "olds": {}})),
+            ("Configure".to_owned(), json!({"acceptSecrets": true, "urn": URN})),
+        ];
+        assert_eq!(calls, expected);
+    }
+
+    #[tokio::test]
+    async fn a_failed_creation_takes_no_id_and_a_partial_one_does() {
+        let (book, mut client) = provider(json!({"resources": {"a": {"create": "error"}}}));
+        assert_eq!(client.create(create(false)).await.unwrap_err().message(), "rec: Create fails");
+        assert_eq!(client.create(create(true)).await.unwrap().into_inner().id, "");
+        assert_eq!(book.calls()[0].error.as_deref(), Some("rpc error: code = Unknown desc = rec: Create fails"));
+        assert_eq!(book.next_id("a"), "a-3");
+
+        let (book, mut client) = provider(json!({"resources": {"a": {"create": "partial"}}}));
+        assert!(!client.create(create(false)).await.unwrap_err().details().is_empty());
+        assert_eq!(book.next_id("a"), "a-4");
+    }
+
+    #[tokio::test]
+    async fn a_hanging_call_is_answered_after_cancel() {
+        let (book, mut client) = provider(json!({"resources": {"a": {"hang": "delete"}}}));
+        let mut other = client.clone();
+        let delete = client.delete(DeleteRequest { urn: URN.to_owned(), ..DeleteRequest::default() });
+        let cancel = async {
+            book.hanging().await;
+            other.cancel(()).await.unwrap();
+        };
+        let (deleted, ()) = tokio::join!(delete, cancel);
+        deleted.unwrap();
+        let rpcs: Vec<_> = book.calls().into_iter().map(|call| call.rpc).collect();
+        assert_eq!(rpcs, ["Delete", "Cancel"]);
+    }
+}

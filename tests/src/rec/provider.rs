@@ -1,0 +1,274 @@
+//! The scripted provider as a gRPC service.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use prost::Message as _;
+use prost_types::Struct;
+use pulumi_proto::rpc;
+use pulumi_proto::rpc::resource_provider_server::ResourceProvider;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Request, Response, Status};
+
+use super::book::{Book, Call};
+use super::rules;
+use super::script::{Behaviour, Hang, Script, ScriptedCreate, ScriptedDiff, ScriptedRead, ScriptedUpdate};
+use super::spelling::Spelled;
+
+/// One instance of the scripted provider. Instances share their book.
+#[derive(Debug)]
+pub struct Recorder {
+    book: Arc<dyn Book>,
+    /// Calls that hang.
+    waiting: AtomicU32,
+    /// Set by the first Cancel.
+    cancelled: CancellationToken,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+impl Recorder {
+    /// An instance that nobody has configured yet.
+    pub fn new(book: Arc<dyn Book>) -> Self {
+        Self { book, waiting: AtomicU32::new(0), cancelled: CancellationToken::new() }
+    }
+
+    fn script(&self) -> Result<Script, Status> {
+        self.book.script().map_err(Status::unknown)
+    }
+
+    fn behaviour(&self, urn: &str) -> Result<Behaviour, Status> {
+        Ok(self.script()?.resources.remove(name_of(urn)).unwrap_or_default())
+    }
+
+    fn record(&self, rpc: &str, request: &impl Spelled, error: Option<&Status>) {
+        if self.book.is_recording() {
+            let error =
+                error.map(|status| format!("rpc error: code = {:?} desc = {}", status.code(), status.message()));
+            self.book.record(Call { rpc: rpc.to_owned(), request: request.spelled(), error });
+        }
+    }
+
+    /// Records the call, and fails it if the script says so.
+    fn recorded(&self, rpc: &str, request: &impl Spelled, fails: bool) -> Result<(), Status> {
+        let error = fails.then(|| Status::unknown(format!("rec: {rpc} fails")));
+        self.record(rpc, request, error.as_ref());
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Holds a recorded call until Cancel comes, or for ever.
+    async fn hang(&self, how: &Behaviour, call: Hang) {
+        if how.hang != Some(call) {
+            return;
+        }
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.book.hangs();
+        if how.deaf {
+            std::future::pending::<()>().await;
+        }
+        self.cancelled.cancelled().await;
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The name in a URN.
+fn name_of(urn: &str) -> &str {
+    urn.rsplit_once("::").map_or(urn, |(_, name)| name)
+}
+
+/// The error of a resource that is there but did not come up.
+fn partial(id: &str, properties: Option<Struct>, inputs: Option<Struct>) -> Status {
+    const MESSAGE: &str = "rec: initialisation failed";
+    let detail = rpc::ErrorResourceInitFailed {
+        id: id.to_owned(),
+        properties,
+        inputs,
+        reasons: vec!["rec: not ready".to_owned()],
+        ..Default::default()
+    };
+    let detail = prost_types::Any {
+        type_url: "type.googleapis.com/pulumirpc.ErrorResourceInitFailed".to_owned(),
+        value: detail.encode_to_vec(),
+    };
+    let status = pulumi_proto::google_rpc::Status {
+        code: Code::Unknown.into(),
+        message: MESSAGE.to_owned(),
+        details: vec![detail],
+    };
+    Status::with_details(Code::Unknown, MESSAGE, status.encode_to_vec().into())
+}
+
+fn refusals(properties: &[String]) -> Vec<rpc::CheckFailure> {
+    let refusal =
+        |property: &String| rpc::CheckFailure { property: property.clone(), reason: "rec: not allowed".to_owned() };
+    properties.iter().map(refusal).collect()
+}
+
+#[tonic::async_trait]
+impl ResourceProvider for Recorder {
+    async fn get_plugin_info(&self, _: Request<()>) -> Answer<rpc::PluginInfo> {
+        Ok(Response::new(rpc::PluginInfo { version: "1.0.0".to_owned() }))
+    }
+
+    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Answer<rpc::GetSchemaResponse> {
+        Ok(Response::new(rpc::GetSchemaResponse { schema: super::SCHEMA.to_owned() }))
+    }
+
+    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+        let request = request.into_inner();
+        self.record("CheckConfig", &request, None);
+        let failures = refusals(&self.script()?.provider.check_failures);
+        Ok(Response::new(rpc::CheckResponse { inputs: request.news, failures }))
+    }
+
+    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+        let request = request.into_inner();
+        self.record("DiffConfig", &request, None);
+        let script = self.script()?.provider;
+        if script.diff.is_some() {
+            return Ok(Response::new(rpc::DiffResponse::default()));
+        }
+        let how = Behaviour { delete_before_replace: script.delete_before_replace, ..Behaviour::default() };
+        let (old, new) = (request.old_inputs.unwrap_or_default(), request.news.unwrap_or_default());
+        Ok(Response::new(rules::compare(&old, &new, rules::CONFIG_REPLACES, &how)))
+    }
+
+    async fn configure(&self, request: Request<rpc::ConfigureRequest>) -> Answer<rpc::ConfigureResponse> {
+        let script = self.script()?.provider;
+        self.recorded("Configure", &request.into_inner(), script.configure.is_some())?;
+        Ok(Response::new(rpc::ConfigureResponse {
+            accept_secrets: script.accept_secrets.unwrap_or(true),
+            supports_preview: script.supports_preview.unwrap_or(true),
+            accept_resources: true,
+            accept_outputs: true,
+            supports_autonaming_configuration: script.autonaming,
+        }))
+    }
+
+    async fn check(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+        let request = request.into_inner();
+        let how = self.behaviour(&request.urn)?;
+        self.recorded("Check", &request, how.check.is_some())?;
+        let mut inputs = request.news.unwrap_or_default();
+        for (name, value) in &how.defaults {
+            inputs.fields.entry(name.clone()).or_insert_with(|| rules::value_of(value));
+        }
+        Ok(Response::new(rpc::CheckResponse { inputs: Some(inputs), failures: refusals(&how.check_failures) }))
+    }
+
+    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+        let request = request.into_inner();
+        let how = self.behaviour(&request.urn)?;
+        self.recorded("Diff", &request, how.diff == Some(ScriptedDiff::Error))?;
+        let (old, new) = (request.old_inputs.as_ref(), request.news.as_ref());
+        Ok(Response::new(rules::resource_diff(old, new, &request.ignore_changes, &how)))
+    }
+
+    async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
+        let request = request.into_inner();
+        let how = self.behaviour(&request.urn)?;
+        let inputs = request.properties.as_ref();
+        if request.preview {
+            self.record("Create", &request, None);
+            let properties = Some(rules::outputs("", inputs, true));
+            return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
+        }
+        if how.create == Some(ScriptedCreate::Error) {
+            self.recorded("Create", &request, true)?;
+        }
+        let mut id = self.book.next_id(name_of(&request.urn));
+        let properties = Some(rules::outputs(&id, inputs, false));
+        let error = match how.create {
+            Some(ScriptedCreate::Partial) => Some(partial(&id, properties.clone(), inputs.cloned())),
+            Some(ScriptedCreate::PartialNoid) => Some(partial("", properties.clone(), inputs.cloned())),
+            Some(ScriptedCreate::Noid) => {
+                id.clear();
+                None
+            }
+            Some(ScriptedCreate::Error) | None => None,
+        };
+        self.record("Create", &request, error.as_ref());
+        if let Some(error) = error {
+            return Err(error);
+        }
+        self.hang(&how, Hang::Create).await;
+        let refresh_before_update = how.refresh_before_update;
+        Ok(Response::new(rpc::CreateResponse { id, properties, refresh_before_update }))
+    }
+
+    async fn read(&self, request: Request<rpc::ReadRequest>) -> Answer<rpc::ReadResponse> {
+        let request = request.into_inner();
+        let how = self.behaviour(&request.urn)?;
+        self.recorded("Read", &request, how.read == Some(ScriptedRead::Error))?;
+        self.hang(&how, Hang::Read).await;
+        if how.read == Some(ScriptedRead::Gone) {
+            return Ok(Response::new(rpc::ReadResponse::default()));
+        }
+        let (mut id, mut properties, mut inputs) = (request.id, request.properties, request.inputs);
+        let nothing_given = |bag: &Option<Struct>| bag.as_ref().is_none_or(|bag| bag.fields.is_empty());
+        if inputs.is_none() || (nothing_given(&inputs) && nothing_given(&properties)) {
+            // An import or a get: the world holds v = "read".
+            inputs = Some(Struct { fields: [("v".to_owned(), rules::text("read"))].into() });
+            properties = Some(rules::outputs(&id, inputs.as_ref(), false));
+        }
+        if !how.drift.is_empty() {
+            let drift = how.drift.iter().map(|(name, value)| (name.clone(), rules::value_of(value)));
+            inputs.get_or_insert_default().fields.extend(drift);
+            properties = Some(rules::outputs(&id, inputs.as_ref(), false));
+        }
+        match how.read {
+            Some(ScriptedRead::Partial) => return Err(partial(&id, properties, inputs)),
+            Some(ScriptedRead::Newid) => id.push_str("-new"),
+            Some(ScriptedRead::Noinputs) => inputs = None,
+            Some(ScriptedRead::Error | ScriptedRead::Gone) | None => {}
+        }
+        let refresh_before_update = how.refresh_before_update;
+        Ok(Response::new(rpc::ReadResponse { id, properties, inputs, refresh_before_update }))
+    }
+
+    async fn update(&self, request: Request<rpc::UpdateRequest>) -> Answer<rpc::UpdateResponse> {
+        let request = request.into_inner();
+        let how = self.behaviour(&request.urn)?;
+        let properties = Some(rules::outputs(&request.id, request.news.as_ref(), request.preview));
+        let error = match how.update.filter(|_| !request.preview) {
+            Some(ScriptedUpdate::Error) => Some(Status::unknown("rec: Update fails")),
+            Some(ScriptedUpdate::Partial) => Some(partial(&request.id, properties.clone(), request.news.clone())),
+            None => None,
+        };
+        self.record("Update", &request, error.as_ref());
+        if let Some(error) = error {
+            return Err(error);
+        }
+        if !request.preview {
+            self.hang(&how, Hang::Update).await;
+        }
+        let refresh_before_update = how.refresh_before_update;
+        Ok(Response::new(rpc::UpdateResponse { properties, refresh_before_update }))
+    }
+
+    async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Answer<()> {
+        let request = request.into_inner();
+        let how = self.behaviour(&request.urn)?;
+        self.recorded("Delete", &request, how.delete.is_some())?;
+        self.hang(&how, Hang::Delete).await;
+        Ok(Response::new(()))
+    }
+
+    async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Answer<rpc::InvokeResponse> {
+        let request = request.into_inner();
+        self.record("Invoke", &request, None);
+        let arguments = request.args.unwrap_or_default();
+        let result = prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(arguments)) };
+        let r#return = Some(Struct { fields: [("result".to_owned(), result)].into() });
+        Ok(Response::new(rpc::InvokeResponse { r#return, ..Default::default() }))
+    }
+
+    async fn cancel(&self, _: Request<()>) -> Answer<()> {
+        // Every plugin gets one at its end: only that which meets a hanging call tells something.
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.record("Cancel", &(), None);
+        }
+        self.cancelled.cancel();
+        Ok(Response::new(()))
+    }
+}
