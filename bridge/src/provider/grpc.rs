@@ -1,1 +1,0 @@
-//! The provider over gRPC: own types in, generated types out, and back.

@@ -1,0 +1,110 @@
+//! From a channel to a provider: Handshake and GetPluginInfo (provider protocol, sections 1.5, 3.3, 3.4).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pulumi_proto::rpc;
+use tonic::Code;
+use tonic::transport::{Channel, Endpoint};
+
+use super::{GrpcProvider, Limits, client, errors, too_slow};
+use crate::plugin::PluginVersion;
+use crate::process::Process;
+use crate::provider::{Capabilities, ProviderError};
+
+/// How long connecting and Handshake may take together.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// How long is waited between attempts while the plugin is not there yet.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+
+/// What the host says of itself in the handshake.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement<'a> {
+    /// Address of the Engine service, `host:port`.
+    pub engine_address: &'a str,
+    /// Folder of the plugin's program.
+    pub program_folder: &'a Path,
+}
+
+/// The settings of a connection to a plugin, whatever it runs over.
+///
+/// The windows hold several ordinary messages: a call never waits for the far side to allow more. Error details, with
+/// the whole state of a resource, come as one header: hyper's own limit of 16 KiB would lose them.
+pub fn endpoint(uri: &'static str) -> Endpoint {
+    const MIB: u32 = 1024 * 1024;
+    Endpoint::from_static(uri)
+        .tcp_nodelay(true)
+        .initial_stream_window_size(4 * MIB)
+        .initial_connection_window_size(64 * MIB)
+        .http2_max_header_list_size(64 * MIB)
+}
+
+/// Shakes hands with a plugin that is starting to listen, and asks who it is.
+///
+/// # Errors
+/// [`ProviderError`] where the plugin does not answer in time, ends, or refuses.
+pub async fn connect(
+    channel: Channel,
+    name: &str,
+    process: Option<Arc<Process>>,
+    announcement: Announcement<'_>,
+    limits: Limits,
+) -> Result<GrpcProvider, ProviderError> {
+    let provider = GrpcProvider::new(channel.clone(), name, None, "", process.clone()).with_limits(limits);
+    let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, provider.handshake(announcement)).await;
+    let capabilities = handshake.unwrap_or_else(|_| Err(too_slow("Handshake", HANDSHAKE_LIMIT)))?;
+    let info = provider
+        .call_within(limits.plugin_info, "GetPluginInfo", |mut client| async move { client.get_plugin_info(()).await })
+        .await?;
+    if !info.version.is_empty() && info.version.parse::<PluginVersion>().is_err() {
+        let reason = format!("{:?} is no version", info.version);
+        return Err(ProviderError::Protocol { method: "GetPluginInfo", reason });
+    }
+    Ok(GrpcProvider::new(channel, name, capabilities, info.version, process).with_limits(limits))
+}
+
+impl GrpcProvider {
+    /// Says hello until somebody answers. `None` is a provider without handshake: its capabilities come from Configure.
+    async fn handshake(&self, announcement: Announcement<'_>) -> Result<Option<Capabilities>, ProviderError> {
+        let folder = announcement.program_folder.to_string_lossy().into_owned();
+        let request = rpc::ProviderHandshakeRequest {
+            engine_address: announcement.engine_address.to_owned(),
+            root_directory: Some(folder.clone()),
+            program_directory: Some(folder),
+            configure_with_urn: true,
+            supports_views: false,
+            supports_refresh_before_update: true,
+            invoke_with_preview: true,
+            accepts_byte_string: true,
+            ..Default::default()
+        };
+        loop {
+            if let Some(process) = self.process.as_ref().filter(|process| process.exit().is_some()) {
+                return Err(self.died("Handshake", process).await);
+            }
+            let status = match client(self.channel.clone()).handshake(request.clone()).await {
+                Ok(reply) => return Ok(Some(capabilities(reply.into_inner()))),
+                Err(status) => status,
+            };
+            match status.code() {
+                Code::Unimplemented => return Ok(None),
+                Code::Unavailable => tokio::time::sleep(RETRY_PAUSE).await,
+                _ if errors::is_lost_connection(&status) => tokio::time::sleep(RETRY_PAUSE).await,
+                _ => return Err(errors::from_status("Handshake", &status, None)),
+            }
+        }
+    }
+}
+
+fn capabilities(reply: rpc::ProviderHandshakeResponse) -> Capabilities {
+    Capabilities {
+        accept_secrets: reply.accept_secrets,
+        accept_resources: reply.accept_resources,
+        accept_outputs: reply.accept_outputs,
+        accept_byte_strings: reply.accepts_byte_string,
+        // Who shakes hands knows previews.
+        supports_preview: true,
+        supports_autonaming: reply.supports_autonaming_configuration,
+    }
+}

@@ -1,0 +1,173 @@
+//! What a plugin may serve beside its provider: `simplecontainer.plugin.v1`. A plugin without it works just as well.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use prost_types::value::Kind;
+use prost_types::{Struct, Value};
+use pulumi_proto::plugin_v1::health_check_response::Status as Health;
+use pulumi_proto::plugin_v1::plugin_client::PluginClient;
+use pulumi_proto::plugin_v1::{AuthConfig, CleanupRequest, HealthCheckRequest, InitializeRequest};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::wire::{EncodeOptions, Unknowns, encode};
+use tonic::transport::Channel;
+use tonic::{Response, Status};
+
+use super::{GrpcProvider, MAX_MESSAGE, too_slow, unless_unimplemented};
+use crate::provider::ProviderError;
+
+/// What a plugin is told once, right after Configure (Simple Container, section 10.2). Holds credentials.
+#[derive(Clone, Default)]
+pub struct PluginInit {
+    /// Name of the project.
+    pub project: String,
+    /// Name of the stack.
+    pub stack: String,
+    /// Secrets by name, plain.
+    pub secrets: BTreeMap<String, String>,
+    /// Entries of `auth` by name.
+    pub auth: BTreeMap<String, AuthEntry>,
+    /// The plugin's `config`.
+    pub config: PropertyMap,
+}
+
+/// One entry of `auth`. Holds credentials.
+#[derive(Clone, Default)]
+pub struct AuthEntry {
+    /// Its type, such as `aws-token`.
+    pub kind: String,
+    /// Its configuration, placeholders resolved.
+    pub config: PropertyMap,
+}
+
+impl fmt::Debug for PluginInit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PluginInit")
+            .field("project", &self.project)
+            .field("stack", &self.stack)
+            .field("secrets", &self.secrets.keys())
+            .field("auth", &self.auth)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AuthEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthEntry").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl GrpcProvider {
+    /// Initialize, then HealthCheck. Exactly once per process, as Configure is.
+    pub(super) async fn initialize(&self) -> Result<(), ProviderError> {
+        let Some(init) = &self.init else { return Ok(()) };
+        let message = message(init)?;
+        self.initialized.store(true, Ordering::Release);
+        let failed = |error| self.not_initialized(error);
+
+        let limit = self.limits.configure;
+        let call = |mut client: PluginClient<Channel>| async move { client.initialize(message).await };
+        unless_unimplemented(self.plugin_call(limit, "Initialize", call).await).map_err(failed)?;
+
+        let call = |mut client: PluginClient<Channel>| async move { client.health_check(HealthCheckRequest {}).await };
+        let health = unless_unimplemented(self.plugin_call(limit, "HealthCheck", call).await).map_err(failed)?;
+        match health {
+            None => Ok(()),
+            Some(health) if health.status() == Health::Serving => Ok(()),
+            Some(health) => {
+                let why = if health.message.is_empty() { "it says that it cannot work" } else { &health.message };
+                let message = why.to_owned();
+                Err(failed(ProviderError::Failed { method: "HealthCheck", message, indeterminate: false }))
+            }
+        }
+    }
+
+    /// Cleanup, if the plugin was initialized. It is ended afterwards, whatever it answers.
+    pub(super) async fn cleanup(&self) {
+        if self.initialized.swap(false, Ordering::AcqRel) {
+            let call = |mut client: PluginClient<Channel>| async move { client.cleanup(CleanupRequest {}).await };
+            self.plugin_call(self.limits.cancel, "Cleanup", call).await.ok();
+        }
+    }
+
+    async fn plugin_call<T, F>(
+        &self,
+        limit: Duration,
+        method: &'static str,
+        call: impl FnOnce(PluginClient<Channel>) -> F,
+    ) -> Result<T, ProviderError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let client = PluginClient::new(self.channel.clone());
+        let client = client.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        let answer = tokio::time::timeout(limit, self.attempt(method, None, call(client))).await;
+        answer.unwrap_or_else(|_| Err(too_slow(method, limit)))
+    }
+
+    /// The error of a plugin that does not let itself be initialized. A dead one says that itself.
+    fn not_initialized(&self, error: ProviderError) -> ProviderError {
+        match error {
+            ProviderError::Failed { method, message, indeterminate } => ProviderError::Failed {
+                method,
+                message: format!("failed to initialize plugin {}: {message}", self.name),
+                indeterminate,
+            },
+            other => other,
+        }
+    }
+}
+
+fn message(init: &PluginInit) -> Result<InitializeRequest, ProviderError> {
+    let text = |text: &str| Value { kind: Some(Kind::StringValue(text.to_owned())) };
+    let config_file =
+        [("project".to_owned(), text(&init.project)), ("stack".to_owned(), text(&init.stack))].into_iter().collect();
+    let auth = init.auth.iter().map(|(name, entry)| {
+        Ok((name.clone(), AuthConfig { r#type: entry.kind.clone(), config: Some(plain(&entry.config)?) }))
+    });
+    Ok(InitializeRequest {
+        config_file: Some(Struct { fields: config_file }),
+        secrets: init.secrets.clone(),
+        auth: auth.collect::<Result<_, ProviderError>>()?,
+        plugin_config: Some(plain(&init.config)?),
+    })
+}
+
+/// A bag without any marks: the service knows nothing of them.
+fn plain(bag: &PropertyMap) -> Result<Struct, ProviderError> {
+    let options = EncodeOptions {
+        unknowns: Unknowns::Drop,
+        keep_secrets: false,
+        keep_resources: false,
+        keep_outputs: false,
+        keep_bytes: false,
+        elide_assets: false,
+    };
+    encode(bag, &options).map_err(|error| ProviderError::Failed {
+        method: "Initialize",
+        message: error.to_string(),
+        indeterminate: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_credentials_shows_names_only() {
+        let auth = AuthEntry { kind: "aws-token".into(), config: [("key".into(), "s3cr3t".into())].into() };
+        let init = PluginInit {
+            project: "p".into(),
+            stack: "s".into(),
+            secrets: [("token".into(), "s3cr3t".into())].into(),
+            auth: [("main".into(), auth)].into(),
+            config: [("password".into(), "s3cr3t".into())].into(),
+        };
+        let shown = format!("{init:?}");
+        assert!(!shown.contains("s3cr3t") && shown.contains("token") && shown.contains("aws-token"), "{shown}");
+    }
+}

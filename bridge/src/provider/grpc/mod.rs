@@ -1,0 +1,701 @@
+//! The provider over gRPC: own types in, generated types out, and back (provider protocol, sections 3 to 6).
+//!
+//! Enters: a channel to a plugin, with or without its process. Leaves: a [`Provider`]. Never here: how the plugin was
+//! started, which call comes next.
+
+mod bags;
+mod connect;
+mod construct;
+mod errors;
+mod initialize;
+mod variables;
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
+use pulumi_proto::rpc::{self, list_response};
+use pulumi_proto::urn::{TypeToken, Urn};
+use tokio_stream::StreamExt as _;
+use tonic::transport::Channel;
+use tonic::{Response, Status};
+
+use self::bags::{Decoder, Encoder, restore_contents, restore_secrets};
+use super::{
+    Autonaming, CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest,
+    ConfigureRequest, ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges,
+    DiffConfigRequest, DiffKind, DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed,
+    ParameterizeReply, ParameterizeRequest, PropertyDiff, Provider, ProviderError, ReadReply, ReadRequest,
+    SchemaRequest, UpdateReply, UpdateRequest,
+};
+use crate::process::{OutputStream, Process, describe_exit};
+
+pub use connect::{Announcement, connect, endpoint};
+pub use initialize::{AuthEntry, PluginInit};
+
+/// The largest message, in either direction: what Pulumi's own SDKs allow.
+pub const MAX_MESSAGE: usize = 400 * 1024 * 1024;
+
+/// How long the answer to a call is waited for once the process has ended: it may be in the socket already.
+const AFTERLIFE: Duration = Duration::from_secs(1);
+
+/// How long calls may take that ought to be quick. Calls that change or read resources have no limit: clouds are slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For GetPluginInfo.
+    pub plugin_info: Duration,
+    /// For CheckConfig and DiffConfig.
+    pub check_config: Duration,
+    /// For Configure, and for each of Initialize and HealthCheck.
+    pub configure: Duration,
+    /// For Cancel, and for Cleanup.
+    pub cancel: Duration,
+    /// Between SIGINT and SIGKILL.
+    pub exit: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            plugin_info: Duration::from_secs(10),
+            check_config: Duration::from_secs(120),
+            configure: Duration::from_secs(300),
+            cancel: Duration::from_secs(5),
+            exit: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A provider at the other end of a channel.
+///
+/// Dropping it kills the plugin's process, if it holds the last reference to it.
+pub struct GrpcProvider {
+    name: String,
+    version: String,
+    client: ResourceProviderClient<Channel>,
+    channel: Channel,
+    limits: Limits,
+    /// What the handshake or Configure said; empty before.
+    capabilities: OnceLock<Capabilities>,
+    configured: AtomicBool,
+    init: Option<PluginInit>,
+    initialized: AtomicBool,
+    process: Option<Arc<Process>>,
+    /// What has to live as long as the plugin.
+    _keep: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl GrpcProvider {
+    /// A provider whose handshake is over: `handshake` is what it said, `None` if it has none and says the same in its
+    /// answer to Configure. `version` is what GetPluginInfo answered. With its `process`, every call in flight fails
+    /// with [`ProviderError::Died`] when that ends.
+    pub fn new(
+        channel: Channel,
+        name: impl Into<String>,
+        handshake: Option<Capabilities>,
+        version: impl Into<String>,
+        process: Option<Arc<Process>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            client: client(channel.clone()),
+            channel,
+            limits: Limits::default(),
+            capabilities: handshake.map_or_else(OnceLock::new, OnceLock::from),
+            configured: AtomicBool::new(false),
+            init: None,
+            initialized: AtomicBool::new(false),
+            process,
+            _keep: None,
+        }
+    }
+
+    /// The same provider, with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same provider, which is handed this right after Configure, if it serves `simplecontainer.plugin.v1`.
+    #[must_use]
+    pub fn with_init(self, init: PluginInit) -> Self {
+        Self { init: Some(init), ..self }
+    }
+
+    /// The same provider, which keeps something alive as long as itself: the service that it calls, its files.
+    #[must_use]
+    pub fn keeping(self, keep: impl Any + Send + Sync) -> Self {
+        Self { _keep: Some(Box::new(keep)), ..self }
+    }
+
+    /// Name of the plugin.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn encoder(&self, method: &'static str) -> Encoder {
+        Encoder { method, capabilities: self.capabilities() }
+    }
+
+    /// Makes a call that fails as a whole or not at all.
+    async fn call<T, F>(
+        &self,
+        method: &'static str,
+        call: impl FnOnce(ResourceProviderClient<Channel>) -> F,
+    ) -> Result<T, ProviderError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        self.attempt(method, None, call(self.client.clone())).await
+    }
+
+    /// Makes a call that may leave a resource behind although it fails; the decoder is for what is said of it.
+    async fn call_with_parts<T, F>(
+        &self,
+        decoder: &Decoder,
+        call: impl FnOnce(ResourceProviderClient<Channel>) -> F,
+    ) -> Result<T, ProviderError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        self.attempt(decoder.method, Some(decoder), call(self.client.clone())).await
+    }
+
+    /// Makes a call that ought to be quick.
+    async fn call_within<T, F>(
+        &self,
+        limit: Duration,
+        method: &'static str,
+        call: impl FnOnce(ResourceProviderClient<Channel>) -> F,
+    ) -> Result<T, ProviderError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let answer = tokio::time::timeout(limit, self.call(method, call)).await;
+        answer.unwrap_or_else(|_| Err(too_slow(method, limit)))
+    }
+
+    /// Awaits a call and watches the process meanwhile: a code alone does not tell a dead plugin from a failed call.
+    async fn attempt<T>(
+        &self,
+        method: &'static str,
+        partial: Option<&Decoder>,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, ProviderError> {
+        let Some(process) = &self.process else {
+            return call
+                .await
+                .map(Response::into_inner)
+                .map_err(|status| errors::from_status(method, &status, partial));
+        };
+        // What listens on the port of a dead plugin is a stranger.
+        if process.exit().is_some() {
+            return Err(self.died(method, process).await);
+        }
+        tokio::pin!(call);
+        let answer = tokio::select! {
+            biased;
+            answer = &mut call => answer,
+            _ = process.exited() => match tokio::time::timeout(AFTERLIFE, call).await {
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(_)) | Err(_) => return Err(self.died(method, process).await),
+            },
+        };
+        match answer {
+            Ok(answer) => Ok(answer.into_inner()),
+            Err(status) if errors::is_lost_connection(&status) => {
+                // The connection of a dying process ends before the process does.
+                match tokio::time::timeout(AFTERLIFE, process.exited()).await {
+                    Ok(_) => Err(self.died(method, process).await),
+                    Err(_) => Err(errors::lost_connection(method, &status)),
+                }
+            }
+            Err(status) => Err(errors::from_status(method, &status, partial)),
+        }
+    }
+
+    async fn died(&self, method: &'static str, process: &Process) -> ProviderError {
+        let status = describe_exit(process.exited().await);
+        process.drained().await;
+        let mut last_words = process.last_lines(OutputStream::Stderr);
+        if last_words.is_empty() {
+            last_words = process.last_lines(OutputStream::Stdout);
+        }
+        ProviderError::Died { plugin: self.name.clone(), method, status, stderr: last_words }
+    }
+}
+
+#[async_trait]
+impl Provider for GrpcProvider {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.get().copied().unwrap_or_default()
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
+        use rpc::parameterize_request::{Parameters, ParametersArgs, ParametersValue};
+        let parameters = match request {
+            ParameterizeRequest::Arguments(args) => Parameters::Args(ParametersArgs { args }),
+            ParameterizeRequest::Value { name, version, value } => {
+                Parameters::Value(ParametersValue { name, version, value })
+            }
+        };
+        let request = rpc::ParameterizeRequest { parameters: Some(parameters) };
+        let reply = self.call("Parameterize", |mut client| async move { client.parameterize(request).await }).await?;
+        Ok(ParameterizeReply { name: reply.name, version: reply.version })
+    }
+
+    async fn schema(&self, request: SchemaRequest) -> Result<Option<String>, ProviderError> {
+        let request = rpc::GetSchemaRequest {
+            // Node's and Python's servers refuse every other one.
+            version: 0,
+            subpackage_name: request.subpackage_name,
+            subpackage_version: request.subpackage_version,
+        };
+        let reply = self.call("GetSchema", |mut client| async move { client.get_schema(request).await }).await;
+        let schema = unless_unimplemented(reply)?.map(|reply| reply.schema);
+        // `{}` is how some providers say that they have none.
+        Ok(schema.filter(|schema| !schema.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
+    }
+
+    async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
+        const METHOD: &str = "CheckConfig";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::CheckRequest {
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            olds: encoder.config(&request.olds)?,
+            news: encoder.config(&request.news)?,
+            ..Default::default()
+        };
+        let reply =
+            self.call_within(self.limits.check_config, METHOD, |mut client| async move {
+                client.check_config(message).await
+            })
+            .await;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) if is_unimplemented_config(&request.urn, &error) => {
+                return Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() });
+            }
+            Err(error) => return Err(error),
+        };
+        let mut inputs = Decoder::new(METHOD, true).bag(reply.inputs)?;
+        // They travelled plain, whatever the provider takes otherwise.
+        restore_secrets(Capabilities::default(), &request.news, &mut inputs);
+        Ok(CheckReply { inputs, failures: failures(reply.failures) })
+    }
+
+    async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
+        const METHOD: &str = "DiffConfig";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::DiffRequest {
+            id: String::new(),
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            olds: encoder.config(&request.olds)?,
+            news: encoder.config(&request.news)?,
+            old_inputs: encoder.config(&request.old_inputs)?,
+            ignore_changes: request.ignore_changes,
+        };
+        let reply =
+            self.call_within(self.limits.check_config, METHOD, |mut client| async move {
+                client.diff_config(message).await
+            })
+            .await;
+        match reply {
+            Ok(reply) => diff_reply(METHOD, reply),
+            Err(error) if is_unimplemented_config(&request.urn, &error) => Ok(DiffReply::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
+        const METHOD: &str = "Configure";
+        let package = TypeToken::new(request.urn.type_token());
+        let package = package.provider_package().unwrap_or_default();
+        let message = rpc::ConfigureRequest {
+            args: self.encoder(METHOD).configuration(&request.inputs)?,
+            variables: variables::variables(package, &request.inputs),
+            accept_secrets: true,
+            accept_resources: true,
+            sends_old_inputs: true,
+            sends_old_inputs_to_delete: true,
+            id: Some(request.id),
+            urn: Some(request.urn.to_string()),
+            name: Some(request.urn.name().to_owned()),
+            r#type: Some(request.urn.type_token().to_owned()),
+        };
+        if self.configured.swap(true, Ordering::AcqRel) {
+            let message = format!("an instance of plugin {} has one configuration and got it already", self.name);
+            return Err(ProviderError::Failed { method: METHOD, message, indeterminate: false });
+        }
+        let reply = self
+            .call_within(self.limits.configure, METHOD, |mut client| async move { client.configure(message).await })
+            .await?;
+        // What the handshake said counts more.
+        self.capabilities.get_or_init(|| Capabilities {
+            accept_secrets: reply.accept_secrets,
+            accept_resources: reply.accept_resources,
+            accept_outputs: reply.accept_outputs,
+            accept_byte_strings: false,
+            supports_preview: reply.supports_preview,
+            supports_autonaming: reply.supports_autonaming_configuration,
+        });
+        self.initialize().await
+    }
+
+    async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
+        const METHOD: &str = "Check";
+        let encoder = self.encoder(METHOD);
+        let capabilities = encoder.capabilities;
+        let message = rpc::CheckRequest {
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            olds: encoder.checked(&request.olds, request.preview)?,
+            news: encoder.wanted(&request.news, request.preview)?,
+            random_seed: request.random_seed.to_vec(),
+            autonaming: request.autonaming.filter(|_| capabilities.supports_autonaming).map(autonaming),
+            old_outputs: None,
+        };
+        let reply = self.call(METHOD, |mut client| async move { client.check(message).await }).await?;
+        let mut inputs = Decoder::new(METHOD, request.preview).bag(reply.inputs)?;
+        restore_secrets(capabilities, &request.news, &mut inputs);
+        Ok(CheckReply { inputs, failures: failures(reply.failures) })
+    }
+
+    async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
+        const METHOD: &str = "Diff";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::DiffRequest {
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            id: request.id,
+            olds: encoder.recorded(&request.olds, request.allow_unknowns)?,
+            old_inputs: encoder.recorded(&request.old_inputs, request.allow_unknowns)?,
+            news: encoder.wanted_elided(&request.news, request.allow_unknowns)?,
+            ignore_changes: request.ignore_changes,
+        };
+        let reply = self.call(METHOD, |mut client| async move { client.diff(message).await }).await?;
+        diff_reply(METHOD, reply)
+    }
+
+    async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
+        const METHOD: &str = "Create";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::CreateRequest {
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            properties: encoder.wanted(&request.inputs, request.preview)?,
+            timeout: request.timeout,
+            preview: request.preview,
+            ..Default::default()
+        };
+        let decoder = Decoder::new(METHOD, request.preview);
+        let reply = self.call_with_parts(&decoder, |mut client| async move { client.create(message).await }).await;
+        let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.inputs, &request.inputs))?;
+        if reply.id.is_empty() && !request.preview {
+            let reason = "a created resource has no id".to_owned();
+            return Err(ProviderError::Protocol { method: METHOD, reason });
+        }
+        let mut outputs = decoder.bag(reply.properties)?;
+        restore_secrets(encoder.capabilities, &request.inputs, &mut outputs);
+        Ok(CreateReply { id: reply.id, outputs, refresh_before_update: reply.refresh_before_update })
+    }
+
+    async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
+        const METHOD: &str = "Read";
+        let encoder = self.encoder(METHOD);
+        let known_outputs = request.outputs.unwrap_or_default();
+        let known_inputs = request.inputs.as_deref();
+        let message = rpc::ReadRequest {
+            id: request.id,
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            // An import sends an empty bag, never none: Node fails on that.
+            properties: encoder.recorded(&known_outputs, false)?,
+            inputs: known_inputs.map(|inputs| encoder.recorded(inputs, false)).transpose()?.flatten(),
+            timeout: request.timeout,
+            ..Default::default()
+        };
+        let decoder = Decoder::new(METHOD, false);
+        let reply = self.call_with_parts(&decoder, |mut client| async move { client.read(message).await }).await;
+        let known_inputs = request.inputs.clone().unwrap_or_default();
+        let reply = reply.map_err(|error| restored(error, encoder.capabilities, &known_inputs, &known_outputs))?;
+        let mut outputs = decoder.optional(reply.properties)?;
+        let mut inputs = decoder.optional(reply.inputs)?;
+        if let Some(outputs) = &mut outputs {
+            restore_secrets(encoder.capabilities, &known_outputs, outputs);
+            restore_contents(&known_inputs, outputs);
+        }
+        if let Some(inputs) = &mut inputs {
+            restore_secrets(encoder.capabilities, &known_inputs, inputs);
+            restore_contents(&known_inputs, inputs);
+        }
+        Ok(ReadReply { id: reply.id, outputs, inputs, refresh_before_update: reply.refresh_before_update })
+    }
+
+    async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
+        const METHOD: &str = "Update";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::UpdateRequest {
+            id: request.id,
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            olds: encoder.recorded(&request.olds, false)?,
+            old_inputs: encoder.recorded(&request.old_inputs, false)?,
+            news: encoder.wanted(&request.news, request.preview)?,
+            timeout: request.timeout,
+            ignore_changes: request.ignore_changes,
+            preview: request.preview,
+            ..Default::default()
+        };
+        let decoder = Decoder::new(METHOD, request.preview);
+        let reply = self.call_with_parts(&decoder, |mut client| async move { client.update(message).await }).await;
+        let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.news, &request.news))?;
+        let mut outputs = decoder.bag(reply.properties)?;
+        restore_secrets(encoder.capabilities, &request.news, &mut outputs);
+        Ok(UpdateReply { outputs, refresh_before_update: reply.refresh_before_update })
+    }
+
+    async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
+        const METHOD: &str = "Delete";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::DeleteRequest {
+            id: request.id,
+            urn: request.urn.to_string(),
+            name: request.urn.name().to_owned(),
+            r#type: request.urn.type_token().to_owned(),
+            properties: encoder.recorded(&request.outputs, false)?,
+            old_inputs: encoder.recorded(&request.old_inputs, false)?,
+            timeout: request.timeout,
+            ..Default::default()
+        };
+        self.call(METHOD, |mut client| async move { client.delete(message).await }).await
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<ListReply, ProviderError> {
+        const METHOD: &str = "List";
+        let message = rpc::ListRequest {
+            token: request.token,
+            query: self.encoder(METHOD).arguments(&request.query)?,
+            limit: request.limit,
+            page_size: request.page_size,
+            continuation_token: request.continuation_token,
+        };
+        // The whole page is one attempt: the process is watched until its last message.
+        self.call(METHOD, |mut client| async move {
+            let mut stream = client.list(message).await?.into_inner();
+            let mut results = Vec::new();
+            while let Some(message) = stream.next().await {
+                match message?.response {
+                    Some(list_response::Response::Result(result)) => {
+                        results.push(Listed { id: result.id, name: result.name });
+                    }
+                    Some(list_response::Response::Computed(_)) => return Ok(Response::new(ListReply::Computed)),
+                    Some(list_response::Response::Continuation(continuation)) => {
+                        let continuation_token = continuation.continuation_token;
+                        return Ok(Response::new(ListReply::Page { results, continuation_token }));
+                    }
+                    None => {}
+                }
+            }
+            Ok(Response::new(ListReply::Page { results, continuation_token: String::new() }))
+        })
+        .await
+    }
+
+    async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
+        const METHOD: &str = "Invoke";
+        let encoder = self.encoder(METHOD);
+        let message = rpc::InvokeRequest {
+            tok: request.token,
+            args: encoder.arguments(&request.arguments)?,
+            preview: request.preview,
+        };
+        let reply = self.call(METHOD, |mut client| async move { client.invoke(message).await }).await?;
+        if !reply.failures.is_empty() {
+            return Ok(InvokeReply { result: Default::default(), failures: failures(reply.failures) });
+        }
+        let mut result = Decoder::new(METHOD, false).bag(reply.r#return)?;
+        if !encoder.capabilities.accept_secrets && request.arguments.values().any(PropertyValue::contains_secrets) {
+            result = result.into_iter().map(|(key, value)| (key, PropertyValue::secret(value))).collect();
+        }
+        Ok(InvokeReply { result, failures: Vec::new() })
+    }
+
+    async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
+        let dry_run = request.run.dry_run;
+        let message = construct::call_message(&self.encoder("Call"), request)?;
+        let reply = self.call("Call", |mut client| async move { client.call(message).await }).await?;
+        construct::call_reply(&Decoder::of_component("Call", dry_run), reply)
+    }
+
+    async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
+        let dry_run = request.run.dry_run;
+        let message = construct::construct_message(&self.encoder("Construct"), request)?;
+        let reply = self.call("Construct", |mut client| async move { client.construct(message).await }).await?;
+        construct::construct_reply(&Decoder::of_component("Construct", dry_run), reply)
+    }
+
+    async fn mappings(&self, key: &str) -> Result<Option<Vec<String>>, ProviderError> {
+        let request = rpc::GetMappingsRequest { key: key.to_owned() };
+        let reply = self.call("GetMappings", |mut client| async move { client.get_mappings(request).await }).await;
+        Ok(unless_unimplemented(reply)?.map(|reply| reply.providers))
+    }
+
+    async fn mapping(&self, key: &str, provider: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
+        let request = rpc::GetMappingRequest { key: key.to_owned(), provider: provider.to_owned() };
+        let reply = self.call("GetMapping", |mut client| async move { client.get_mapping(request).await }).await;
+        let mapping = unless_unimplemented(reply)?.map(|reply| (reply.provider, reply.data));
+        Ok(mapping.filter(|(_, data)| !data.is_empty()))
+    }
+
+    async fn cancel(&self) -> Result<(), ProviderError> {
+        let reply = self.call_within(self.limits.cancel, "Cancel", |mut client| async move { client.cancel(()).await });
+        unless_unimplemented(reply.await).map(drop)
+    }
+
+    async fn close(&self) {
+        if self.process.as_ref().is_some_and(|process| process.exit().is_some()) {
+            return;
+        }
+        self.cleanup().await;
+        // It is ended in any case.
+        self.cancel().await.ok();
+        if let Some(process) = &self.process {
+            process.stop(self.limits.exit).await;
+        }
+    }
+}
+
+impl fmt::Debug for GrpcProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcProvider")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("process", &self.process.as_ref().map(|process| process.id()))
+            .finish_non_exhaustive()
+    }
+}
+
+fn client(channel: Channel) -> ResourceProviderClient<Channel> {
+    ResourceProviderClient::new(channel).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)
+}
+
+fn too_slow(method: &'static str, limit: Duration) -> ProviderError {
+    let message = format!("the plugin has not answered {method} within {} s", limit.as_secs_f32());
+    ProviderError::Failed { method, message, indeterminate: true }
+}
+
+fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(ProviderError::Unimplemented { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether CheckConfig or DiffConfig failed because there is none. Two providers say that in words of their own.
+fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool {
+    match error {
+        ProviderError::Unimplemented { .. } => true,
+        ProviderError::Failed { method, message, indeterminate: true } => {
+            match TypeToken::new(urn.type_token()).provider_package() {
+                Some("pulumi-nodejs") => true,
+                Some("kubernetes") => {
+                    message.contains("Unimplemented")
+                        || (*method == "DiffConfig"
+                            && message.contains("cannot unmarshal string into Go value of type struct"))
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// The error of a call on a resource, with the secrets of what it says of that resource marked again.
+fn restored(
+    mut error: ProviderError,
+    capabilities: Capabilities,
+    sent_inputs: &pulumi_proto::property::PropertyMap,
+    sent_outputs: &pulumi_proto::property::PropertyMap,
+) -> ProviderError {
+    if let ProviderError::Partial { failure, .. } = &mut error {
+        restore_secrets(capabilities, sent_outputs, &mut failure.outputs);
+        if let Some(inputs) = &mut failure.inputs {
+            restore_secrets(capabilities, sent_inputs, inputs);
+        }
+    }
+    error
+}
+
+fn failures(failures: Vec<rpc::CheckFailure>) -> Vec<CheckFailure> {
+    let failure = |failure: rpc::CheckFailure| CheckFailure { property: failure.property, reason: failure.reason };
+    failures.into_iter().map(failure).collect()
+}
+
+fn autonaming(autonaming: Autonaming) -> rpc::check_request::AutonamingOptions {
+    use rpc::check_request::AutonamingOptions;
+    use rpc::check_request::autonaming_options::Mode;
+    let (proposed_name, mode) = match autonaming {
+        Autonaming::Propose(name) => (name, Mode::Propose),
+        Autonaming::Enforce(name) => (name, Mode::Enforce),
+        Autonaming::Disable => (String::new(), Mode::Disable),
+    };
+    AutonamingOptions { proposed_name, mode: mode.into() }
+}
+
+fn diff_reply(method: &'static str, reply: rpc::DiffResponse) -> Result<DiffReply, ProviderError> {
+    use rpc::diff_response::DiffChanges as Wire;
+    let changes = match Wire::try_from(reply.changes) {
+        Ok(Wire::DiffUnknown) => DiffChanges::Unknown,
+        Ok(Wire::DiffNone) => DiffChanges::None,
+        Ok(Wire::DiffSome) => DiffChanges::Some,
+        Err(_) => {
+            let reason = format!("{} is no kind of change", reply.changes);
+            return Err(ProviderError::Protocol { method, reason });
+        }
+    };
+    let entry = |(path, diff): (String, rpc::PropertyDiff)| (path, property_diff(diff));
+    Ok(DiffReply {
+        changes,
+        replaces: reply.replaces,
+        stables: reply.stables,
+        diffs: reply.diffs,
+        delete_before_replace: reply.delete_before_replace,
+        detailed_diff: reply.has_detailed_diff.then(|| reply.detailed_diff.into_iter().map(entry).collect()),
+    })
+}
+
+fn property_diff(diff: rpc::PropertyDiff) -> PropertyDiff {
+    use rpc::property_diff::Kind;
+    let kind = match Kind::try_from(diff.kind) {
+        Ok(Kind::Add) => DiffKind::Add,
+        Ok(Kind::AddReplace) => DiffKind::AddReplace,
+        Ok(Kind::Delete) => DiffKind::Delete,
+        Ok(Kind::DeleteReplace) => DiffKind::DeleteReplace,
+        Ok(Kind::UpdateReplace) => DiffKind::UpdateReplace,
+        // What nobody knows counts as a change in place.
+        Ok(Kind::Update) | Err(_) => DiffKind::Update,
+    };
+    PropertyDiff { kind, input_diff: diff.input_diff }
+}
