@@ -3,4 +3,8 @@
 //! Seen as a dev-dependency only.
 
 pub mod channel;
+pub mod compare;
+pub mod export;
+pub mod player;
 pub mod rec;
+pub mod scenario;

@@ -1,0 +1,145 @@
+//! Rule 2: what providers were asked about each resource; and the second Deletes of rule 6.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::normal::differing;
+use super::reach::Reach;
+use super::{Difference, Held, Rule, pairs, text};
+use crate::rec::Call;
+use crate::scenario::{Deployment, Outcome};
+
+/// The name under which calls of functions are counted: they have no URN.
+const INVOKES: &str = "calls of functions";
+
+/// Whether a Configure was recorded that failed.
+pub(super) fn configure_failed(outcome: &Outcome) -> bool {
+    outcome.calls.iter().any(|call| call.rpc == "Configure" && call.error.is_some())
+}
+
+/// URNs of resources that Pulumi deletes although they are gone already, and ours does not (rule 6).
+///
+/// Only where the entry is marked as replaced already in the state the step started from.
+pub(super) fn spared_deletes(base: &Deployment, expected: &Outcome, observed: &Outcome) -> BTreeSet<String> {
+    let gone = base.resources.iter().filter(|entry| entry.get("pendingReplacement").is_some());
+    let asked = |outcome: &Outcome, entry: &Value| outcome.calls.iter().any(|call| is_delete_of(call, entry));
+    let spared = gone.filter(|entry| asked(expected, entry) && !asked(observed, entry));
+    spared.map(|entry| text(entry, "urn").to_owned()).collect()
+}
+
+fn is_delete_of(call: &Call, entry: &Value) -> bool {
+    call.rpc == "Delete"
+        && text(&call.request, "id") == text(entry, "id")
+        && text(&call.request, "urn") == text(entry, "urn")
+}
+
+/// Compares the calls of each resource.
+pub(super) fn compare(
+    reach: &Reach<'_>,
+    spared: &BTreeSet<String>,
+    expected: &Outcome,
+    observed: &Outcome,
+) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut wanted = by_urn(expected);
+    for urn in spared {
+        if let Some(calls) = wanted.get_mut(urn)
+            && let Some(last) = calls.iter().rposition(|call| call.rpc == "Delete")
+        {
+            calls.remove(last);
+        }
+    }
+    let got = by_urn(observed);
+    for (urn, wanted, got) in pairs(&wanted, &got) {
+        let (wanted, got) = (wanted.map_or(&[][..], |calls| calls), got.map_or(&[][..], |calls| calls));
+        let Some(text) = sequences(reach.of(urn), wanted, got) else { continue };
+        let settled = |outcome, calls| without_idle_configures(reach, urn, outcome, calls);
+        if reach.step.is_preview()
+            && sequences(reach.of(urn), &settled(expected, wanted), &settled(observed, got)).is_none()
+        {
+            continue;
+        }
+        differences.push(Difference { rule: Rule::Calls, urn: urn.clone(), text });
+    }
+    let cancelled = |outcome: &Outcome| outcome.calls.iter().any(|call| call.rpc == "Cancel");
+    if cancelled(expected) != cancelled(observed) {
+        let text = format!("expected Cancel = {}, got {}", cancelled(expected), cancelled(observed));
+        differences.push(Difference { rule: Rule::Calls, urn: String::new(), text });
+    }
+    differences
+}
+
+fn by_urn(outcome: &Outcome) -> BTreeMap<String, Vec<&Call>> {
+    let mut sorted = BTreeMap::<String, Vec<&Call>>::new();
+    for call in outcome.calls.iter().filter(|call| call.rpc != "Cancel") {
+        let urn = if call.rpc == "Invoke" { INVOKES } else { text(&call.request, "urn") };
+        sorted.entry(urn.to_owned()).or_default().push(call);
+    }
+    sorted
+}
+
+/// The calls without each Configure after which no resource of the provider was asked for.
+fn without_idle_configures<'a>(
+    reach: &Reach<'_>,
+    provider: &str,
+    outcome: &Outcome,
+    calls: &[&'a Call],
+) -> Vec<&'a Call> {
+    let serves = |call: &Call| match call.rpc.as_str() {
+        "Invoke" => true,
+        "CheckConfig" | "DiffConfig" | "Configure" | "Cancel" => false,
+        // A resource that neither state nor program gives a provider has the default one.
+        _ => reach.provider(text(&call.request, "urn")).map_or(provider.contains("::default"), |urn| urn == provider),
+    };
+    let last_use = outcome.calls.iter().rposition(serves);
+    let is_idle = |call: &&Call| {
+        let position = outcome.calls.iter().position(|other| std::ptr::eq(other, *call));
+        call.rpc == "Configure" && position > last_use
+    };
+    calls.iter().copied().filter(|call| !is_idle(call)).collect()
+}
+
+/// Compares two sequences of calls in which neighbouring Deletes have no order; says what differs.
+fn sequences(held: Held, wanted: &[&Call], got: &[&Call]) -> Option<String> {
+    let (wanted_groups, got_groups) = (groups(wanted), groups(got));
+    for (index, (a, b)) in wanted_groups.iter().zip(&got_groups).enumerate() {
+        let last = index + 1 == wanted_groups.len() || index + 1 == got_groups.len();
+        let included = |a: &[&Call], b: &[&Call]| a.iter().all(|call| b.contains(call));
+        let alike = match held {
+            Held::Beginning if last => included(a, b) || included(b, a),
+            _ => a.len() == b.len() && included(a, b) && included(b, a),
+        };
+        if !alike {
+            return Some(explain(a, b));
+        }
+    }
+    if held == Held::Whole && wanted_groups.len() != got_groups.len() {
+        return Some(format!("expected {}, got {}", names(wanted), names(got)));
+    }
+    None
+}
+
+fn groups<'a, 'b>(calls: &'a [&'b Call]) -> Vec<&'a [&'b Call]> {
+    calls.chunk_by(|a, b| a.rpc == b.rpc && matches!(a.rpc.as_str(), "Delete" | "Invoke")).collect()
+}
+
+fn explain(wanted: &[&Call], got: &[&Call]) -> String {
+    if names(wanted) != names(got) {
+        return format!("expected {}, got {}", names(wanted), names(got));
+    }
+    let mut texts = Vec::new();
+    for (a, b) in wanted.iter().zip(got) {
+        texts.extend(differing(&a.request, &b.request).into_iter().map(|text| format!("{} {text}", a.rpc)));
+        if a.error != b.error {
+            texts.push(format!("{}: expected the answer {:?}, got {:?}", a.rpc, a.error, b.error));
+        }
+    }
+    texts.join("\n          ")
+}
+
+fn names(calls: &[&Call]) -> String {
+    let names: Vec<_> =
+        calls.iter().map(|call| format!("{} {}", call.rpc, text(&call.request, "id")).trim_end().to_owned()).collect();
+    format!("[{}]", names.join(", "))
+}

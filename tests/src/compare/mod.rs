@@ -1,0 +1,151 @@
+//! Holds what our engine did in a step against what Pulumi's engine did in it.
+//!
+//! Enters: a recorded step with the state it started from, and an [`Outcome`] observed of ours. Leaves: differences in
+//! words. Never here: engines, providers, files. The rules are those of `tests/goldens/engine/README.md`, "How to hold
+//! an engine against them", and have its numbers.
+
+mod calls;
+mod normal;
+mod order;
+mod reach;
+mod state;
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::scenario::{Deployment, Outcome, Step};
+
+/// One way in which ours is not like the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which rule it breaks.
+    pub rule: Rule,
+    /// The resource; empty where it is the run as a whole.
+    pub urn: String,
+    /// What was expected, and what came.
+    pub text: String,
+}
+
+/// A rule of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// 1: success, failed resources, errors.
+    Result,
+    /// 2: calls of each resource.
+    Calls,
+    /// 2: order between resources.
+    Order,
+    /// 3: steps of each resource.
+    Steps,
+    /// 3: counts in the summary.
+    Changes,
+    /// 4: the state.
+    State,
+}
+
+impl Rule {
+    /// The word that stands for it in lists of differences.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Calls => "calls",
+            Self::Order => "order",
+            Self::Steps => "steps",
+            Self::Changes => "changes",
+            Self::State => "state",
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urn = self.urn.strip_prefix("urn:pulumi:dev::t::").unwrap_or(&self.urn);
+        let colon = if urn.is_empty() { "" } else { ": " };
+        write!(f, "{:7} {urn}{colon}{}", self.rule.as_str(), self.text)
+    }
+}
+
+/// What the comparison needs to know besides the two outcomes.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The recorded step.
+    pub step: &'a Step,
+    /// The state it started from.
+    pub base: &'a Deployment,
+}
+
+/// How much of a resource must be alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// All of it.
+    Whole,
+    /// Where one side got further than the other, what the other did must be a beginning of it.
+    Beginning,
+}
+
+/// All differences, by rule.
+pub fn compare(situation: &Situation<'_>, observed: &Outcome) -> Vec<Difference> {
+    let expected = normal::outcome(&situation.step.expect);
+    let observed = normal::outcome(observed);
+    let base = normal::deployment(situation.base);
+    let reach = reach::Reach::new(situation.step, &base, &expected);
+    let mut differences = result(&expected, &observed);
+    let spared = calls::spared_deletes(&base, &expected, &observed);
+    differences.extend(calls::compare(&reach, &spared, &expected, &observed));
+    differences.extend(order::check(&reach, &base, &expected, &observed));
+    differences.extend(steps::compare(&reach, &spared, &base, &expected, &observed));
+    differences.extend(state::compare(&reach, &spared, &expected, &observed));
+    differences.sort_by_key(|difference| difference.rule);
+    differences
+}
+
+/// Rule 1.
+fn result(expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut differs =
+        |urn: &str, text: String| differences.push(Difference { rule: Rule::Result, urn: urn.to_owned(), text });
+    if expected.ok != observed.ok {
+        let told = observed.errors.iter().map(|(urn, text)| format!("\n          {urn} {text}")).collect::<String>();
+        differs("", format!("expected ok = {}, got {}{told}", expected.ok, observed.ok));
+    }
+    let failed = |outcome: &Outcome| outcome.failed.iter().cloned().collect::<BTreeSet<_>>();
+    for (urn, side) in sides(&failed(expected), &failed(observed)) {
+        differs(&urn, format!("{side} to have failed"));
+    }
+    let configure_failed = calls::configure_failed(expected);
+    let erring = |outcome: &Outcome| {
+        let urns = outcome.errors.iter().map(|(urn, _)| urn.as_str()).filter(|urn| !urn.is_empty());
+        // A provider that could not be configured shows at whichever of its resources asks first.
+        let shown = |urn: &str| if configure_failed { "a resource of the provider".to_owned() } else { urn.to_owned() };
+        urns.map(shown).collect::<BTreeSet<_>>()
+    };
+    for (urn, side) in sides(&erring(expected), &erring(observed)) {
+        let texts: Vec<_> = observed.errors.iter().filter(|(other, _)| *other == urn).map(|(_, text)| text).collect();
+        differs(&urn, format!("{side} to have an error {texts:?}"));
+    }
+    differences
+}
+
+/// What is only on one side of two sets, and on which.
+fn sides(expected: &BTreeSet<String>, observed: &BTreeSet<String>) -> Vec<(String, &'static str)> {
+    let missing = expected.difference(observed).map(|item| (item.clone(), "was expected"));
+    let surplus = observed.difference(expected).map(|item| (item.clone(), "was not expected"));
+    missing.chain(surplus).collect()
+}
+
+/// Both sides of two maps, key by key.
+fn pairs<'a, T>(
+    a: &'a BTreeMap<String, T>,
+    b: &'a BTreeMap<String, T>,
+) -> Vec<(&'a String, Option<&'a T>, Option<&'a T>)> {
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    keys.into_iter().map(|key| (key, a.get(key), b.get(key))).collect()
+}
+
+/// A member of an object that is a string; empty without.
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,105 @@
+//! Rule 2: order between resources. Only what the graph orders is ordered.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::reach::{Reach, references};
+use super::{Difference, Rule, sides, text};
+use crate::rec::Call;
+use crate::scenario::{Deployment, Outcome};
+
+/// Checks the order of what was observed.
+pub(super) fn check(reach: &Reach<'_>, base: &Deployment, expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    if expected.ok && !reach.step.is_preview() {
+        makes_before_dependents_start(reach, expected, observed, &mut differences);
+    }
+    let end = end_of_run(&observed.calls);
+    dependents_go_first(base, &observed.calls, end, &mut differences);
+    if expected.ok && observed.ok {
+        let deleted = |calls: &[Call]| -> BTreeSet<String> {
+            calls
+                .iter()
+                .filter(|call| call.rpc == "Delete")
+                .map(|call| format!("{} {}", text(&call.request, "urn"), text(&call.request, "id")))
+                .collect()
+        };
+        let at_end = |outcome: &Outcome| deleted(&outcome.calls[end_of_run(&outcome.calls)..]);
+        // Whether a Delete was sent at all is told by the calls of its resource.
+        let both: BTreeSet<String> =
+            deleted(&expected.calls).intersection(&deleted(&observed.calls)).cloned().collect();
+        let (wanted, got) = (&at_end(expected) & &both, &at_end(observed) & &both);
+        for (delete, side) in sides(&wanted, &got) {
+            let urn = delete.split(' ').next().unwrap_or_default().to_owned();
+            differences.push(Difference {
+                rule: Rule::Order,
+                urn,
+                text: format!("Delete {delete} {side} at the end of the run"),
+            });
+        }
+    }
+    differences
+}
+
+/// The first call of the deletes that end a run: after it nothing else is asked (providers are loaded for deletes, too).
+fn end_of_run(calls: &[Call]) -> usize {
+    calls
+        .iter()
+        .rposition(|call| !matches!(call.rpc.as_str(), "Delete" | "Configure" | "Cancel"))
+        .map_or(0, |last| last + 1)
+}
+
+/// A resource is made or changed before anything that depends on it is looked at.
+fn makes_before_dependents_start(
+    reach: &Reach<'_>,
+    expected: &Outcome,
+    observed: &Outcome,
+    differences: &mut Vec<Difference>,
+) {
+    let calls = &observed.calls;
+    let made = |urn: &str| {
+        calls
+            .iter()
+            .rposition(|call| matches!(call.rpc.as_str(), "Create" | "Update") && text(&call.request, "urn") == urn)
+    };
+    for entry in expected.state.resources.iter().filter(|entry| entry.get("delete").is_none()) {
+        let urn = text(entry, "urn");
+        // In a refresh everything is read, in any order; but what is only read is read when its turn comes.
+        let reads = !reach.step.flags.refresh && entry.get("external").is_some();
+        let starts =
+            |call: &Call| (call.rpc == "Check" || (reads && call.rpc == "Read")) && text(&call.request, "urn") == urn;
+        let Some(start) = calls.iter().position(starts) else { continue };
+        let late: BTreeSet<&str> = references(entry)
+            .into_iter()
+            .filter(|dependency| made(dependency).is_some_and(|made| made > start))
+            .collect();
+        differences.extend(late.into_iter().map(|dependency| Difference {
+            rule: Rule::Order,
+            urn: urn.to_owned(),
+            text: format!("was begun before {dependency} was done"),
+        }));
+    }
+}
+
+/// Deletes at the end of a run go from dependents to dependencies, by the old state.
+fn dependents_go_first(base: &Deployment, calls: &[Call], end: usize, differences: &mut Vec<Difference>) {
+    let deleted = |entry: &Value| {
+        let is_it = |call: &Call| {
+            call.rpc == "Delete"
+                && text(&call.request, "urn") == text(entry, "urn")
+                && text(&call.request, "id") == text(entry, "id")
+        };
+        calls[end..].iter().position(is_it)
+    };
+    for (index, entry) in base.resources.iter().enumerate() {
+        let Some(position) = deleted(entry) else { continue };
+        let references = references(entry);
+        for dependency in base.resources[..index].iter().filter(|other| references.contains(&text(other, "urn"))) {
+            if deleted(dependency).is_some_and(|other| other < position) {
+                let text = format!("was deleted after {}, on which it depends", text(dependency, "urn"));
+                differences.push(Difference { rule: Rule::Order, urn: super::text(entry, "urn").to_owned(), text });
+            }
+        }
+    }
+}

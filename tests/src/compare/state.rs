@@ -1,0 +1,102 @@
+//! Rule 4: the state.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::normal::differing;
+use super::reach::{Reach, references};
+use super::{Difference, Rule, pairs, steps, text};
+use crate::scenario::Outcome;
+
+/// Compares the entries, and the pending operations.
+pub(super) fn compare(
+    reach: &Reach<'_>,
+    spared: &BTreeSet<String>,
+    expected: &Outcome,
+    observed: &Outcome,
+) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let done = done_by_both(reach, spared, expected, observed);
+    let (wanted, got) = (entries(expected), entries(observed));
+    for (key, wanted, got) in pairs(&wanted, &got) {
+        let urn = key.split(' ').next().unwrap_or_default();
+        if !done(urn) {
+            continue;
+        }
+        let text = match (wanted, got) {
+            (Some(wanted), Some(got)) => differing(wanted, got).join("\n          "),
+            (Some(_), None) => format!("{key} is missing from the state"),
+            _ => format!("{key} was not expected in the state"),
+        };
+        if !text.is_empty() {
+            differences.push(Difference { rule: Rule::State, urn: urn.to_owned(), text });
+        }
+    }
+    let (wanted, got) = (&expected.state.pending_operations, &observed.state.pending_operations);
+    if wanted != got {
+        let texts = differing(&wanted.clone().into(), &got.clone().into()).join("\n          ");
+        differences.push(Difference {
+            rule: Rule::State,
+            urn: String::new(),
+            text: format!("pending operations {texts}"),
+        });
+    }
+    differences.extend(misplaced(&observed.state.resources));
+    differences
+}
+
+/// Whether both sides did the same with a resource, so that its entries can be compared.
+fn done_by_both<'a>(
+    reach: &'a Reach<'_>,
+    spared: &BTreeSet<String>,
+    expected: &'a Outcome,
+    observed: &'a Outcome,
+) -> impl Fn(&str) -> bool + 'a {
+    let mut wanted = steps::by_urn(expected);
+    for urn in spared {
+        steps::remove_second_delete(&mut wanted, urn);
+    }
+    let got = steps::by_urn(observed);
+    let asked =
+        |outcome: &Outcome, urn: &str| outcome.calls.iter().filter(|call| text(&call.request, "urn") == urn).count();
+    move |urn| {
+        reach.of(urn) == super::Held::Whole
+            || (wanted.get(urn) == got.get(urn) && asked(expected, urn) == asked(observed, urn))
+    }
+}
+
+/// Entries by URN, mark and id. Two that agree in all of these are told apart by a number.
+fn entries(outcome: &Outcome) -> BTreeMap<String, Value> {
+    let mut entries = BTreeMap::new();
+    for entry in &outcome.state.resources {
+        let mark = if entry.get("delete").is_some() { " (to be deleted)" } else { "" };
+        let key = format!("{} {}{mark}", text(entry, "urn"), text(entry, "id"));
+        let copies = (1..).map(|number| if number == 1 { key.clone() } else { format!("{key} #{number}") });
+        let key =
+            copies.into_iter().find(|key| !entries.contains_key(key)).expect("there are more numbers than entries");
+        entries.insert(key, entry.clone());
+    }
+    entries
+}
+
+/// Entries that come before something they refer to.
+fn misplaced(entries: &[Value]) -> Vec<Difference> {
+    let mut seen = BTreeSet::new();
+    let mut differences = Vec::new();
+    for entry in entries {
+        // The provider of an entry that is gone already may be gone with it.
+        let served = entry.get("pendingReplacement").is_none();
+        let provider = text(entry, "provider").rsplit_once("::").map(|(urn, _)| urn).filter(|_| served);
+        for reference in references(entry).into_iter().chain(provider).filter(|reference| !seen.contains(reference)) {
+            let urn = text(entry, "urn").to_owned();
+            differences.push(Difference {
+                rule: Rule::State,
+                urn,
+                text: format!("comes before {reference}, to which it refers"),
+            });
+        }
+        seen.insert(text(entry, "urn"));
+    }
+    differences
+}

@@ -1,0 +1,134 @@
+//! From a resource of a program to what is asked of the deployment.
+
+use std::collections::BTreeMap;
+
+use bridge::provider::{Alias, AliasParent};
+use provisioner::deployment::{Goal, ReadGoal};
+use provisioner::state::CustomTimeouts;
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+
+use super::values::Known;
+use crate::scenario::{AliasOption, Get, Resource};
+
+/// The registration of a resource; `None` if one of its options makes no sense.
+pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) -> Option<Goal> {
+    let options = &resource.options;
+    let named = |names: &[String]| names.iter().filter_map(|name| known.urn(name)).collect::<Vec<_>>();
+    let property_dependencies: BTreeMap<String, Vec<Urn>> =
+        resource.props.iter().map(|(key, value)| (key.clone(), known.urns_in(value))).collect();
+    let mut dependencies: Vec<Urn> = property_dependencies.values().flatten().cloned().collect();
+    dependencies.extend(named(&options.depends_on));
+    dependencies.extend(options.replacement_trigger.iter().flat_map(|trigger| known.urns_in(trigger)));
+    dependencies.sort();
+    dependencies.dedup();
+    Some(Goal {
+        parent: Some(parent(resource, known, stack)),
+        dependencies,
+        property_dependencies,
+        provider: provider(resource, known),
+        protect: options.protect,
+        delete_before_replace: options.delete_before_replace,
+        ignore_changes: options.ignore_changes.clone(),
+        replace_on_changes: options.replace_on_changes.clone(),
+        additional_secret_outputs: options.additional_secret_outputs.clone(),
+        aliases: options.aliases.iter().map(|option| alias(option, known)).collect::<Option<_>>()?,
+        custom_timeouts: custom_timeouts(&options.custom_timeouts)?,
+        import_id: options.import.clone().unwrap_or_default(),
+        retain_on_delete: options.retain_on_delete,
+        deleted_with: options.deleted_with.as_deref().and_then(|name| known.urn(name)),
+        replace_with: named(&options.replace_with),
+        replacement_trigger: options
+            .replacement_trigger
+            .as_ref()
+            .map_or(PropertyValue::Null, |value| known.value(value)),
+        version: options.version.clone().unwrap_or_default(),
+        ..Goal::custom(TypeToken::new(&resource.type_token), resource.name.as_str(), known.map(&resource.props))
+    })
+}
+
+/// The read of a resource. It has no dependencies and no timeouts.
+pub(super) fn read(resource: &Resource, get: &Get, known: &Known<'_>, stack: &Urn) -> ReadGoal {
+    let id = match known.value(&get.id).without_wrappers() {
+        PropertyValue::String(id) => Some(id),
+        _ => None,
+    };
+    ReadGoal {
+        type_token: TypeToken::new(&resource.type_token),
+        name: resource.name.clone(),
+        id,
+        properties: known.map(&get.state),
+        parent: Some(parent(resource, known, stack)),
+        dependencies: Vec::new(),
+        provider: provider(resource, known),
+        additional_secret_outputs: resource.options.additional_secret_outputs.clone(),
+        version: resource.options.version.clone().unwrap_or_default(),
+        source: None,
+    }
+}
+
+fn parent(resource: &Resource, known: &Known<'_>, stack: &Urn) -> Urn {
+    resource.options.parent.as_deref().and_then(|name| known.urn(name)).unwrap_or_else(|| stack.clone())
+}
+
+fn provider(resource: &Resource, known: &Known<'_>) -> Option<ProviderReference> {
+    let name = resource.options.provider.as_ref()?;
+    known.resources.get(name).map(|registered| registered.as_provider_reference())
+}
+
+fn alias(option: &AliasOption, known: &Known<'_>) -> Option<Alias> {
+    Some(match option {
+        AliasOption::Urn(urn) => Alias::Urn(urn.parse().ok()?),
+        AliasOption::Spec(spec) => Alias::Spec {
+            name: spec.name.clone(),
+            type_token: spec.type_token.clone(),
+            stack: spec.stack.clone(),
+            project: spec.project.clone(),
+            parent: match &spec.parent {
+                _ if spec.no_parent => AliasParent::None,
+                Some(name) => AliasParent::Urn(known.urn(name)?),
+                None => AliasParent::Same,
+            },
+        },
+    })
+}
+
+fn custom_timeouts(texts: &BTreeMap<String, String>) -> Option<CustomTimeouts> {
+    let seconds = |name| texts.get(name).map_or(Some(0.0), |text| seconds(text));
+    Some(CustomTimeouts {
+        create: seconds("create")?,
+        update: seconds("update")?,
+        delete: seconds("delete")?,
+        read: seconds("read")?,
+    })
+}
+
+/// The seconds in a duration such as `1m30s`.
+fn seconds(text: &str) -> Option<f64> {
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let number = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
+        let unit =
+            rest[number..].find(|character: char| character.is_ascii_digit()).map_or(rest.len(), |end| number + end);
+        let factor = match &rest[number..unit] {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            _ => return None,
+        };
+        total += rest[..number].parse::<f64>().ok()? * factor;
+        rest = &rest[unit..];
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn durations_are_sums_of_numbers_with_units() {
+        let durations = ["5m", "1m30s", "1h", "1.5s", "soon", "5"].map(super::seconds);
+        assert_eq!(durations, [Some(300.0), Some(90.0), Some(3600.0), Some(1.5), None, None]);
+    }
+}

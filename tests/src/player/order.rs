@@ -1,0 +1,104 @@
+//! In which order the parts of a program are played: the recorded one.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::scenario::{FunctionCall, Outcome, Program, Resource, Step};
+
+/// One part of a program.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Node<'a> {
+    /// A resource to be registered or read.
+    Resource(&'a Resource),
+    /// A function to be called, and the name of its result.
+    Variable(&'a str, &'a FunctionCall),
+    /// The outputs of the stack.
+    Outputs,
+}
+
+impl<'a> Node<'a> {
+    /// The resource, if it is one.
+    pub(super) fn resource(self) -> Option<&'a Resource> {
+        match self {
+            Self::Resource(resource) => Some(resource),
+            Self::Variable(..) | Self::Outputs => None,
+        }
+    }
+
+    /// Names of the resources that must have their answers first.
+    pub(super) fn needs(self, program: &Program) -> Vec<String> {
+        let mut names = Vec::new();
+        match self {
+            Self::Resource(resource) => names = resource.needs(program),
+            Self::Variable(_, call) => call.arguments.values().for_each(|value| program.named_in(value, &mut names)),
+            Self::Outputs => program.outputs.values().for_each(|value| program.named_in(value, &mut names)),
+        }
+        names
+    }
+}
+
+/// The parts of a step's program: each after what it needs, and else as they were recorded. Functions are called and
+/// outputs registered as soon as they can be.
+///
+/// A resource that needs what is not in the program is left out.
+pub(super) fn recorded(step: &Step) -> Vec<Node<'_>> {
+    let program = &step.program;
+    let ranks = ranks(step);
+    let rank = |node: &Node<'_>| match node {
+        Node::Resource(resource) => ranks.get(&resource.name).copied().unwrap_or(usize::MAX),
+        Node::Variable(..) | Node::Outputs => 0,
+    };
+    let variables = program.variables.iter().map(|(name, call)| Node::Variable(name, call));
+    let resources = program.resources.iter().map(Node::Resource);
+    let mut waiting: Vec<Node<'_>> = variables.chain([Node::Outputs]).chain(resources).collect();
+    let mut ordered: Vec<Node<'_>> = Vec::new();
+    loop {
+        let is_there =
+            |name: &String| ordered.iter().filter_map(|node| node.resource()).any(|resource| resource.name == *name);
+        let ready = waiting.iter().enumerate().filter(|(_, node)| node.needs(program).iter().all(is_there));
+        let Some((next, _)) = ready.min_by_key(|(_, node)| rank(node)) else { return ordered };
+        ordered.push(waiting.remove(next));
+    }
+}
+
+/// The place of each resource in the recording, from 1; those that it did not reach have none.
+///
+/// A resource counts from its first Check (or Read, where it is read or imported). One that is not checked has only its
+/// first step: it goes before the first checked one whose step came later.
+fn ranks(step: &Step) -> BTreeMap<String, usize> {
+    let expect = &step.expect;
+    let urns = step.program.urns();
+    let mut checked = Vec::new();
+    let mut unchecked = Vec::new();
+    for resource in &step.program.resources {
+        let Some(urn) = urns.get(&resource.name) else { continue };
+        let begun = first_step(step, urn.as_str());
+        match first_call(expect, resource, urn.as_str()) {
+            Some(call) => checked.push((call, begun, &resource.name)),
+            None => unchecked.extend(begun.map(|begun| (begun, &resource.name))),
+        }
+    }
+    checked.sort_unstable();
+    unchecked.sort_unstable();
+    let mut order: Vec<(Option<usize>, &String)> = checked.into_iter().map(|(_, begun, name)| (begun, name)).collect();
+    for (begun, name) in unchecked {
+        let later = order.iter().position(|(other, _)| other.is_some_and(|other| other > begun));
+        order.insert(later.unwrap_or(order.len()), (Some(begun), name));
+    }
+    order.into_iter().zip(1..).map(|((_, name), rank)| (name.clone(), rank)).collect()
+}
+
+fn first_call(expect: &Outcome, resource: &Resource, urn: &str) -> Option<usize> {
+    let is_read = resource.get.is_some() || resource.options.import.is_some();
+    expect.calls.iter().position(|call| {
+        let begins = matches!(call.rpc.as_str(), "Check" | "CheckConfig") || (is_read && call.rpc == "Read");
+        begins && call.request.get("urn").and_then(Value::as_str) == Some(urn)
+    })
+}
+
+fn first_step(step: &Step, urn: &str) -> Option<usize> {
+    // Without the program a refresh goes through the state before the program begins.
+    let begins = |op: &str| op != "delete-replaced" && (op != "refresh" || step.flags.run_program);
+    step.expect.steps.iter().position(|(op, other)| other == urn && begins(op))
+}

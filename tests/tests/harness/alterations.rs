@@ -1,0 +1,269 @@
+//! The comparison with the recordings can fail: every alteration of a recording is noticed.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tests::compare::{Difference, Situation, compare};
+use tests::export;
+use tests::rec::Call;
+use tests::scenario::Outcome;
+
+use crate::scenarios;
+
+/// Every recorded step: its name, and a function that compares an outcome with it.
+fn each_step(mut check: impl FnMut(&str, &Outcome, &dyn Fn(&Outcome) -> Vec<Difference>)) {
+    for scenario in scenarios() {
+        for (index, step) in scenario.steps.iter().enumerate() {
+            let base = scenario.base(index);
+            let situation = Situation { step, base: &base };
+            check(&format!("{}/{index}", scenario.name), &step.expect, &|outcome| compare(&situation, outcome));
+        }
+    }
+}
+
+#[test]
+fn every_recording_is_like_itself() {
+    each_step(|name, recorded, compare| assert_eq!(compare(recorded), [], "{name}"));
+}
+
+#[test]
+fn every_recorded_state_survives_being_read_and_written() {
+    each_step(|name, recorded, compare| {
+        let snapshot = export::import(&recorded.state).unwrap_or_else(|error| panic!("{name}: {error}"));
+        provisioner::state::integrity::verify(&snapshot).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let outcome = Outcome { state: export::export(&snapshot), ..recorded.clone() };
+        assert_eq!(compare(&outcome), [], "{name}");
+    });
+}
+
+/// How often an alteration of one kind is tried.
+const TRIES: usize = 5;
+
+/// Alters recordings of successful steps, a few for each kind of alteration, and demands that each is noticed.
+#[derive(Default)]
+struct Alterations {
+    tried: BTreeMap<String, usize>,
+    unnoticed: Vec<String>,
+}
+
+impl Alterations {
+    fn attempt(
+        &mut self,
+        kind: String,
+        name: &str,
+        compare: &dyn Fn(&Outcome) -> Vec<Difference>,
+        altered: impl FnOnce() -> Outcome,
+    ) {
+        let tried = self.tried.entry(kind).or_default();
+        if *tried < TRIES {
+            *tried += 1;
+            if compare(&altered()).is_empty() {
+                self.unnoticed.push(name.to_owned());
+            }
+        }
+    }
+}
+
+/// The same value, but not quite.
+fn other_than(value: &Value) -> Value {
+    match value {
+        Value::Bool(value) => json!(!value),
+        Value::Number(number) => json!(number.as_f64().unwrap() + 1.0),
+        Value::String(text) => json!(format!("{text}x")),
+        Value::Array(items) => items.iter().cloned().chain([json!("x")]).collect::<Vec<_>>().into(),
+        Value::Object(members) => {
+            members.clone().into_iter().chain([("more".to_owned(), json!(1))]).collect::<serde_json::Map<_, _>>().into()
+        }
+        Value::Null => json!(1),
+    }
+}
+
+/// A value with one member altered, taken away or added: what was done, and what came out.
+fn variants(value: &Value) -> Vec<(String, Value)> {
+    let members = value.as_object().unwrap();
+    let mut variants = Vec::new();
+    for (key, member) in members {
+        let mut altered = members.clone();
+        altered.insert(key.clone(), other_than(member));
+        variants.push((format!("{key} altered"), altered.clone().into()));
+        altered.shift_remove(key);
+        variants.push((format!("{key} left out"), altered.into()));
+    }
+    let mut more = members.clone();
+    more.insert("more".to_owned(), json!(true));
+    variants.push(("a member more".to_owned(), more.into()));
+    variants
+}
+
+#[test]
+fn every_alteration_of_a_call_is_noticed() {
+    let mut alterations = Alterations::default();
+    each_step(|name, recorded, compare| {
+        if !recorded.ok {
+            return;
+        }
+        let calls = recorded.calls.iter().enumerate().filter(|(_, call)| call.rpc != "Cancel");
+        for (index, call) in calls {
+            let with = |calls: Vec<Call>| Outcome { calls, ..recorded.clone() };
+            let replaced = |call: Call| {
+                let mut calls = recorded.calls.clone();
+                calls[index] = call;
+                with(calls)
+            };
+            for (kind, request) in variants(&call.request) {
+                let kind = format!("{} {kind}", call.rpc);
+                let label = format!("{name} #{index} {kind}");
+                alterations.attempt(kind, &label, compare, || replaced(Call { request, ..call.clone() }));
+            }
+            let label = |what: &str| format!("{name} #{index} {} {what}", call.rpc);
+            let kind = |what: &str| format!("{} {what}", call.rpc);
+            let mut twice = recorded.calls.clone();
+            twice.insert(index, call.clone());
+            alterations.attempt(kind("twice"), &label("twice"), compare, || with(twice));
+            let failed = Call { error: Some("it fails".to_owned()), ..call.clone() };
+            alterations.attempt(kind("failed"), &label("failed"), compare, || replaced(failed));
+            let renamed = Call { rpc: "Construct".to_owned(), ..call.clone() };
+            alterations.attempt(kind("renamed"), &label("renamed"), compare, || replaced(renamed));
+            // What ours may spare: a Configure that a preview has no use for.
+            if call.rpc != "Configure" {
+                let mut without = recorded.calls.clone();
+                without.remove(index);
+                alterations.attempt(kind("left out"), &label("left out"), compare, || with(without));
+            }
+        }
+    });
+    assert_eq!(alterations.unnoticed, Vec::<String>::new(), "of {} kinds", alterations.tried.len());
+    assert!(alterations.tried.len() > 150, "{:?}", alterations.tried.keys());
+}
+
+#[test]
+fn every_alteration_of_the_state_is_noticed() {
+    let mut alterations = Alterations::default();
+    each_step(|name, recorded, compare| {
+        if !recorded.ok {
+            return;
+        }
+        let entries = &recorded.state.resources;
+        for (index, entry) in entries.iter().enumerate() {
+            let with = |entries: Vec<Value>| {
+                let mut outcome = recorded.clone();
+                outcome.state.resources = entries;
+                outcome
+            };
+            let of = entry["type"].as_str().unwrap();
+            for (what, altered) in variants(entry) {
+                let mut entries = entries.clone();
+                entries[index] = altered;
+                alterations
+                    .attempt(format!("{of} {what}"), &format!("{name} #{index} {what}"), compare, || with(entries));
+            }
+            let mut without = entries.clone();
+            without.remove(index);
+            alterations
+                .attempt(format!("{of} missing"), &format!("{name} #{index} missing"), compare, || with(without));
+            let mut twice = entries.clone();
+            twice.push(entry.clone());
+            alterations.attempt(format!("{of} twice"), &format!("{name} #{index} twice"), compare, || with(twice));
+        }
+        if entries.len() > 1 {
+            let mut backwards = recorded.clone();
+            backwards.state.resources.reverse();
+            alterations.attempt("order".to_owned(), &format!("{name} reversed"), compare, || backwards);
+        }
+        for (index, operation) in recorded.state.pending_operations.iter().enumerate() {
+            for (what, altered) in variants(operation) {
+                let mut outcome = recorded.clone();
+                outcome.state.pending_operations[index] = altered;
+                alterations.attempt(format!("pending {what}"), &format!("{name} pending {what}"), compare, || outcome);
+            }
+        }
+    });
+    assert_eq!(alterations.unnoticed, Vec::<String>::new(), "of {} kinds", alterations.tried.len());
+    assert!(alterations.tried.len() > 80, "{:?}", alterations.tried.keys());
+}
+
+#[test]
+fn every_alteration_of_steps_and_result_is_noticed() {
+    let mut alterations = Alterations::default();
+    each_step(|name, recorded, compare| {
+        let mut outcome = recorded.clone();
+        outcome.ok = !outcome.ok;
+        alterations.attempt(format!("not ok = {}", recorded.ok), &format!("{name} ok"), compare, || outcome);
+        let mut outcome = recorded.clone();
+        outcome.failed.push("urn:more".to_owned());
+        alterations.attempt("failed more".to_owned(), &format!("{name} failed more"), compare, || outcome);
+        let mut outcome = recorded.clone();
+        outcome.errors.push(("urn:more".to_owned(), "text".to_owned()));
+        if !recorded.calls.iter().any(|call| call.rpc == "Configure" && call.error.is_some()) {
+            alterations.attempt("errors more".to_owned(), &format!("{name} errors more"), compare, || outcome);
+        }
+        if !recorded.failed.is_empty() {
+            let outcome = Outcome { failed: Vec::new(), ..recorded.clone() };
+            alterations.attempt("failed less".to_owned(), &format!("{name} failed less"), compare, || outcome);
+        }
+        if recorded.errors.iter().any(|(urn, _)| !urn.is_empty()) {
+            let outcome = Outcome { errors: Vec::new(), ..recorded.clone() };
+            alterations.attempt("errors less".to_owned(), &format!("{name} errors less"), compare, || outcome);
+        }
+        if !recorded.ok {
+            return;
+        }
+        for op in recorded.changes.keys() {
+            let mut outcome = recorded.clone();
+            *outcome.changes.get_mut(op).unwrap() += 1;
+            alterations.attempt(format!("changes {op}"), &format!("{name} changes {op}"), compare, || outcome);
+        }
+        for (index, (op, _)) in recorded.steps.iter().enumerate() {
+            let mut outcome = recorded.clone();
+            outcome.steps.remove(index);
+            alterations
+                .attempt(format!("{op} left out"), &format!("{name} #{index} {op} left out"), compare, || outcome);
+            let mut outcome = recorded.clone();
+            outcome.steps[index].0 = "other".to_owned();
+            alterations.attempt(format!("{op} other"), &format!("{name} #{index} {op} other"), compare, || outcome);
+            let mut outcome = recorded.clone();
+            outcome.steps[index].1.push('x');
+            alterations
+                .attempt(format!("{op} elsewhere"), &format!("{name} #{index} {op} elsewhere"), compare, || outcome);
+        }
+    });
+    assert_eq!(alterations.unnoticed, Vec::<String>::new(), "of {} kinds", alterations.tried.len());
+}
+
+#[test]
+fn calls_in_an_order_that_the_graph_forbids_are_noticed() {
+    let mut alterations = Alterations::default();
+    each_step(|name, recorded, compare| {
+        let position =
+            |rpc: &str, urn: &str| recorded.calls.iter().position(|call| call.rpc == rpc && call.request["urn"] == urn);
+        if !recorded.ok {
+            return;
+        }
+        // Deletes of a destroy, backwards.
+        let trailing = recorded.calls.iter().rev().take_while(|call| call.rpc == "Delete").count();
+        if matches!(name, "destroy/2" | "delete-order/2") {
+            let mut outcome = recorded.clone();
+            let start = outcome.calls.len() - trailing;
+            assert!(trailing > 1, "{name}");
+            outcome.calls[start..].reverse();
+            alterations.attempt("deletes".to_owned(), &format!("{name} deletes"), compare, || outcome);
+        }
+        // A dependent begins before what it depends on is made.
+        for entry in &recorded.state.resources {
+            let urn = entry["urn"].as_str().unwrap();
+            for dependency in entry["dependencies"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if let (Some(create), Some(check)) = (position("Create", dependency), position("Check", urn)) {
+                    if recorded.calls[create].request.get("preview").is_some() {
+                        continue;
+                    }
+                    let mut outcome = recorded.clone();
+                    let call = outcome.calls.remove(create);
+                    outcome.calls.insert(check, call);
+                    alterations.attempt("dependents".to_owned(), &format!("{name} {urn}"), compare, || outcome);
+                }
+            }
+        }
+    });
+    assert_eq!(alterations.unnoticed, Vec::<String>::new());
+    assert_eq!(alterations.tried.len(), 2);
+}

@@ -1,0 +1,21 @@
+//! Holds the harness itself to the recordings: what plays programs, and what compares outcomes.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod alterations;
+mod programs;
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use tests::scenario::Scenario;
+
+/// All recorded scenarios in the tree, read once.
+fn scenarios() -> &'static [Scenario] {
+    static SCENARIOS: OnceLock<Vec<Scenario>> = OnceLock::new();
+    SCENARIOS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/engine");
+        let files = ["situations.jsonl", "random.jsonl", "components.jsonl"];
+        files.iter().flat_map(|file| Scenario::read(&folder.join(file)).unwrap()).collect()
+    })
+}

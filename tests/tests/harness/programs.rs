@@ -1,0 +1,216 @@
+//! What the player registers is what Pulumi's YAML host registered: told by the calls and the state that came of it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
+use provisioner::state::{ResourceState, Snapshot};
+use pulumi_proto::property::{PropertyMap, PropertyValue, SECRET_SIGNATURE, SIGNATURE_KEY};
+use pulumi_proto::urn::{TypeToken, Urn};
+use serde_json::{Map, Value, json};
+use tests::export;
+use tests::player::{End, Pace, play};
+use tests::scenario::{Op, PROJECT, STACK, Step};
+
+use crate::scenarios;
+
+/// Answers each registration with what was recorded of it, and notes where the registration does not fit.
+#[derive(Debug)]
+struct Replay<'a> {
+    name: String,
+    step: &'a Step,
+    state: Snapshot,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    order: Vec<String>,
+    outputs: Option<PropertyMap>,
+    misfits: Vec<String>,
+}
+
+impl Replay<'_> {
+    fn urn(parent: Option<&Urn>, type_token: &TypeToken, name: &str) -> Urn {
+        Urn::new(STACK, PROJECT, parent, type_token.as_str(), name)
+    }
+
+    fn entry(&self, urn: &Urn) -> Option<&Arc<ResourceState>> {
+        self.state.resources.iter().find(|entry| entry.urn == *urn && !entry.delete)
+    }
+
+    fn fits<T: PartialEq + std::fmt::Debug>(&self, urn: &Urn, what: &str, recorded: T, ours: T) {
+        if recorded != ours {
+            let misfit = format!("{} {urn} {what}: recorded {recorded:?}, ours {ours:?}", self.name);
+            self.seen.lock().unwrap().misfits.push(misfit);
+        }
+    }
+
+    /// The request of the first recorded call for a resource.
+    fn call(&self, rpcs: &[&str], urn: &Urn) -> Option<&Value> {
+        let is_it = |rpc: &str, request: &Value| rpcs.contains(&rpc) && request["urn"] == urn.as_str();
+        self.step.expect.calls.iter().find(|call| is_it(&call.rpc, &call.request)).map(|call| &call.request)
+    }
+
+    fn answer(&self, urn: Urn) -> Registered {
+        self.seen.lock().unwrap().order.push(urn.as_str().to_owned());
+        match self.entry(&urn) {
+            Some(entry) => Registered {
+                id: entry.custom.then(|| entry.id.clone()),
+                outputs: Arc::clone(&entry.outputs),
+                result: RegistrationResult::Succeeded,
+                urn,
+            },
+            None => Registered { urn, id: None, outputs: Arc::default(), result: RegistrationResult::Skipped },
+        }
+    }
+}
+
+/// A value as it goes over the wire; secrets plain where they are sent so.
+fn wire(value: &PropertyValue, secrets: bool) -> Value {
+    match value {
+        PropertyValue::Secret(secret) if secrets => {
+            json!({ SIGNATURE_KEY: SECRET_SIGNATURE, "value": wire(secret.expose(), secrets) })
+        }
+        PropertyValue::Secret(secret) => wire(secret.expose(), secrets),
+        PropertyValue::Map(map) => wire_map(map, secrets),
+        PropertyValue::List(items) => items.iter().map(|item| wire(item, secrets)).collect::<Vec<_>>().into(),
+        PropertyValue::Null => Value::Null,
+        PropertyValue::Bool(value) => json!(value),
+        PropertyValue::Number(value) => json!(value),
+        PropertyValue::String(text) => json!(text),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wire_map(map: &PropertyMap, secrets: bool) -> Value {
+    let known = map.iter().filter(|(_, value)| !value.contains_unknowns());
+    known.map(|(key, value)| (key.clone(), wire(value, secrets))).collect::<Map<_, _>>().into()
+}
+
+fn doubles(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64().unwrap()),
+        Value::Array(items) => items.iter().map(doubles).collect::<Vec<_>>().into(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), doubles(value))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+#[async_trait]
+impl Registrar for Replay<'_> {
+    fn is_preview(&self) -> bool {
+        false
+    }
+
+    async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
+        let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
+        if let Some(check) = self.call(&["Check", "CheckConfig"], &urn)
+            && check["olds"] == json!({})
+        {
+            let secrets = self.step.script.provider.accept_secrets != Some(false) && !goal.type_token.is_provider();
+            let mut inputs = goal.inputs.clone();
+            if goal.type_token.is_provider() && !goal.version.is_empty() {
+                // The deployment makes the version of a provider resource an input of it.
+                inputs.insert("version".to_owned(), goal.version.as_str().into());
+            }
+            self.fits(&urn, "inputs", doubles(&check["news"]), wire_map(&inputs, secrets));
+        }
+        if let Some(entry) = self.entry(&urn) {
+            let set = |urns: &[Urn]| urns.iter().cloned().collect::<BTreeSet<_>>();
+            self.fits(&urn, "dependencies", set(&entry.dependencies), set(&goal.dependencies));
+            let lists = |state: &std::collections::BTreeMap<String, Vec<Urn>>| {
+                state.iter().map(|(key, urns)| (key.clone(), set(urns))).collect::<Vec<_>>()
+            };
+            self.fits(
+                &urn,
+                "property dependencies",
+                lists(&entry.property_dependencies),
+                lists(&goal.property_dependencies),
+            );
+            self.fits(&urn, "parent", &entry.parent, &goal.parent);
+            self.fits(&urn, "ignoreChanges", &entry.ignore_changes, &goal.ignore_changes);
+            self.fits(&urn, "replaceOnChanges", &entry.replace_on_changes, &goal.replace_on_changes);
+            self.fits(&urn, "secret outputs", &entry.additional_secret_outputs, &goal.additional_secret_outputs);
+            self.fits(&urn, "timeouts", entry.custom_timeouts, goal.custom_timeouts);
+            self.fits(&urn, "replaceWith", &entry.replace_with, &goal.replace_with);
+            self.fits(&urn, "trigger", &entry.replacement_trigger, &goal.replacement_trigger);
+            self.fits(&urn, "importID", &entry.import_id, &goal.import_id);
+            if goal.deleted_with.is_some() {
+                self.fits(&urn, "deletedWith", &entry.deleted_with, &goal.deleted_with);
+            }
+            if goal.provider.is_some() {
+                self.fits(&urn, "provider", &entry.provider, &goal.provider);
+            }
+        }
+        Ok(self.answer(urn))
+    }
+
+    async fn register_outputs(&self, _: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+        self.seen.lock().unwrap().outputs = Some(outputs);
+        Ok(())
+    }
+
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Refused> {
+        let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
+        if let Some(read) = self.call(&["Read"], &urn) {
+            self.fits(&urn, "id", read["id"].as_str(), goal.id.as_deref());
+            self.fits(&urn, "properties", doubles(&read["properties"]), wire_map(&goal.properties, true));
+        }
+        Ok(self.answer(urn))
+    }
+
+    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
+        let invoke = self.step.expect.calls.iter().find(|call| call.rpc == "Invoke").expect("no Invoke was recorded");
+        assert_eq!(doubles(&invoke.request["args"]), wire_map(&goal.arguments, true), "{}", self.name);
+        Ok([("result".to_owned(), PropertyValue::Map(goal.arguments))].into())
+    }
+}
+
+#[tokio::test]
+async fn programs_register_what_was_recorded_in_the_recorded_order() {
+    let mut steps = 0;
+    let mut misfits = Vec::new();
+    for scenario in scenarios() {
+        for (index, step) in scenario.steps.iter().enumerate() {
+            // Where something is out of scope or replayed from the state, the calls do not show the registration.
+            let plain = step.flags.target.is_empty() && step.flags.exclude.is_empty() && scenario.plugins.is_empty();
+            if step.op != Op::Up || !step.expect.ok || !plain {
+                continue;
+            }
+            steps += 1;
+            let name = format!("{}/{index}", scenario.name);
+            let state = export::import(&step.expect.state).unwrap();
+            let replay = Replay { name, step, state, seen: Mutex::default() };
+            for pace in [Pace::OneByOne, Pace::AtOnce] {
+                assert_eq!(play(step, &replay, pace).await, End::Completed, "{}", replay.name);
+                let seen = std::mem::take(&mut *replay.seen.lock().unwrap());
+                misfits.extend(seen.misfits);
+                let outputs = replay.state.stack_outputs().cloned().unwrap_or_default();
+                if seen.outputs.as_ref() != Some(&outputs) {
+                    misfits.push(format!("{} outputs: recorded {outputs:?}, ours {:?}", replay.name, seen.outputs));
+                }
+                let ours: Vec<&String> = seen.order.iter().skip(1).collect();
+                let mut recorded: Vec<&str> = Vec::new();
+                for call in step.expect.calls.iter().filter(|call| matches!(call.rpc.as_str(), "Check" | "CheckConfig"))
+                {
+                    let urn = call.request["urn"].as_str().unwrap();
+                    if !recorded.contains(&urn) && !urn.ends_with("providers:rec::default") {
+                        recorded.push(urn);
+                    }
+                }
+                let checked: Vec<&String> = ours.into_iter().filter(|urn| recorded.contains(&urn.as_str())).collect();
+                let recorded: Vec<&str> =
+                    recorded.into_iter().filter(|urn| checked.iter().any(|other| other == urn)).collect();
+                if checked != recorded {
+                    misfits.push(format!("{} order: recorded {recorded:?}, ours {checked:?}", replay.name));
+                }
+            }
+        }
+    }
+    assert_eq!(misfits, Vec::<String>::new());
+    assert!(steps > 500, "{steps}");
+}
