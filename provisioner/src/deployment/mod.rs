@@ -1,7 +1,29 @@
 //! One run of an operation: registrations in, provider calls and records out.
+//!
+//! Enters: a loaded snapshot, goals from a program, a host that starts providers. Leaves: records for the state, events,
+//! and the answers that the program waits for. Never here: files, processes, terminals, the grammar of programs.
+//!
+//! [`Registrar`] is the door for programs, [`Deployment`] the thing behind it. `decide` holds every decision, as pure
+//! functions; the other files ask the questions, do the steps and write down what came of them. The semantics are those
+//! of `docs/engine.md`, held against recordings of the real engine.
 
+mod decide;
+mod door;
+mod engine;
+mod finish;
 mod goal;
+mod options;
+mod providers;
+mod refresh;
+mod register;
 mod registrar;
+mod replace;
+mod report;
+mod steps;
+mod tables;
 
+pub use decide::scope::{Scope, UrnPattern};
+pub use engine::{Deployment, DeploymentEnd, ProgramEnd};
 pub use goal::{Goal, SourceRef};
+pub use options::{ConfigEntry, DeploymentOptions, StopSignals};
 pub use registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};

@@ -1,0 +1,73 @@
+//! In which order doomed resources go (engine semantics, section 3.2).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use pulumi_proto::urn::Urn;
+
+use crate::state::{EntryId, ResourceState};
+
+use super::scope::references;
+
+/// The doomed entries in waves: one wave goes after the other, the members of a wave at once. Dependents go before what
+/// they depend on, children before parents, resources before their provider.
+///
+/// `snapshot` holds all entries in their order; a reference is looked up by URN among the entries before it, so every
+/// copy of a URN counts.
+pub(in crate::deployment) fn waves(
+    snapshot: &[(EntryId, Arc<ResourceState>)],
+    doomed: &HashSet<EntryId>,
+) -> Vec<Vec<EntryId>> {
+    // How many waves must go after an entry's own: 0 for who depends on no doomed one.
+    let mut depths: HashMap<EntryId, usize> = HashMap::new();
+    let mut copies: HashMap<&Urn, Vec<EntryId>> = HashMap::new();
+    let mut components: HashSet<&Urn> = HashSet::new();
+    let mut children: HashMap<&Urn, Vec<&Urn>> = HashMap::new();
+    let mut waves: Vec<Vec<EntryId>> = Vec::new();
+    for (entry, state) in snapshot {
+        let mut depth = 0;
+        let mut reach = |urn: &Urn| {
+            for target in copies.get(urn).into_iter().flatten() {
+                if let Some(below) = depths.get(target) {
+                    depth = depth.max(below + 1);
+                }
+            }
+        };
+        state.provider.iter().for_each(|provider| reach(&provider.urn));
+        for urn in references(state) {
+            reach(urn);
+            if components.contains(urn) && state.parent.as_ref() != Some(urn) {
+                descendants(urn, &children).into_iter().for_each(&mut reach);
+            }
+        }
+        if doomed.contains(entry) {
+            depths.insert(*entry, depth);
+            if waves.len() <= depth {
+                waves.resize_with(depth + 1, Vec::new);
+            }
+            waves[depth].push(*entry);
+        }
+        copies.entry(&state.urn).or_default().push(*entry);
+        if let Some(parent) = &state.parent {
+            children.entry(parent).or_default().push(&state.urn);
+        }
+        if !state.custom {
+            components.insert(&state.urn);
+        }
+    }
+    waves.reverse();
+    waves
+}
+
+/// To depend on a component means to depend on what is in it.
+fn descendants<'a>(urn: &Urn, children: &HashMap<&'a Urn, Vec<&'a Urn>>) -> Vec<&'a Urn> {
+    let mut found = Vec::new();
+    let mut open = vec![urn];
+    while let Some(urn) = open.pop() {
+        for child in children.get(urn).into_iter().flatten() {
+            found.push(*child);
+            open.push(child);
+        }
+    }
+    found
+}

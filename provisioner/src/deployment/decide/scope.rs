@@ -1,0 +1,137 @@
+//! Which resources a run may touch: targets and excludes (engine semantics, section 2.16).
+
+use std::collections::HashSet;
+
+use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
+
+use crate::state::ResourceState;
+
+/// What the user said about which resources to touch. Nothing said: all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Touch only these; they win over excludes.
+    pub targets: Vec<UrnPattern>,
+    /// Touch all but these.
+    pub excludes: Vec<UrnPattern>,
+    /// Also what depends on a target.
+    pub target_dependents: bool,
+    /// Neither what depends on an excluded one.
+    pub exclude_dependents: bool,
+}
+
+/// A URN, or a pattern of URNs: `*` stands for anything within a part between colons, `**` for anything at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrnPattern(String);
+
+impl UrnPattern {
+    /// Takes any text: what matches nothing is reported by the run.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the text names one URN and no others.
+    pub fn is_literal(&self) -> bool {
+        !self.0.contains('*')
+    }
+
+    /// Whether a URN matches.
+    pub fn matches(&self, urn: &Urn) -> bool {
+        if self.is_literal() { self.0 == urn.as_str() } else { glob(self.0.as_bytes(), urn.as_str().as_bytes()) }
+    }
+}
+
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [b'*', b'*', rest @ ..] => (0..=text.len()).any(|skip| glob(rest, &text[skip..])),
+        [b'*', rest @ ..] => {
+            let part = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+            (0..=part).any(|skip| glob(rest, &text[skip..]))
+        }
+        [first, rest @ ..] => text.first() == Some(first) && glob(rest, &text[1..]),
+    }
+}
+
+impl Scope {
+    /// Whether everything may be touched.
+    pub(in crate::deployment) fn is_everything(&self) -> bool {
+        self.targets.is_empty() && self.excludes.is_empty()
+    }
+
+    /// Whether only targets may be touched.
+    pub(in crate::deployment) fn has_targets(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
+    /// Whether a URN is named as a target.
+    pub(in crate::deployment) fn targets(&self, urn: &Urn) -> bool {
+        self.targets.iter().any(|pattern| pattern.matches(urn))
+    }
+
+    /// Whether a URN is named as excluded.
+    pub(in crate::deployment) fn excludes(&self, urn: &Urn) -> bool {
+        self.excludes.iter().any(|pattern| pattern.matches(urn))
+    }
+
+    /// Whether a resource may be touched. `marked` remembers who was named, or hangs on somebody who was: with targets
+    /// those that may be touched, with excludes those that may not. Ask in an order in which dependencies come first.
+    pub(in crate::deployment) fn admits(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
+        if self.is_everything() {
+            return true;
+        }
+        let hangs_on_marked = |marked: &HashSet<Urn>| {
+            let provider = state.provider.as_ref().map(|provider| &provider.urn);
+            provider.into_iter().chain(references(state)).any(|urn| marked.contains(urn))
+        };
+        let (named, follow) = if self.has_targets() {
+            (self.targets(&state.urn), self.target_dependents)
+        } else {
+            (self.excludes(&state.urn), self.exclude_dependents)
+        };
+        let is_marked = named || (follow && hangs_on_marked(marked));
+        if is_marked {
+            marked.insert(state.urn.clone());
+        }
+        let always = state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE;
+        always || is_marked == self.has_targets()
+    }
+}
+
+/// Every URN that an entry refers to, its provider left out: parent, dependencies, property dependencies, `deletedWith`,
+/// `replaceWith`.
+pub(in crate::deployment) fn references(state: &ResourceState) -> impl Iterator<Item = &Urn> {
+    state
+        .parent
+        .iter()
+        .chain(&state.dependencies)
+        .chain(state.property_dependencies.values().flatten())
+        .chain(&state.deleted_with)
+        .chain(&state.replace_with)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stay_within_a_part_and_double_stars_cross_them() {
+        let urn: Urn = "urn:pulumi:dev::p::a:b:C$d:e:F::one".parse().unwrap();
+        for (pattern, expected) in [
+            ("urn:pulumi:dev::p::a:b:C$d:e:F::one", true),
+            ("**::one", true),
+            ("urn:pulumi:dev::p::a:b:C$d:e:F::*", true),
+            ("urn:pulumi:*::p::**", true),
+            ("*::one", false),
+            ("urn:pulumi:*::one", false),
+            ("**one*", true),
+            ("**two", false),
+        ] {
+            assert_eq!(UrnPattern::new(pattern).matches(&urn), expected, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What a program asks for besides registering: reads, function calls, outputs, default providers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bridge::provider::InvokeRequest;
+use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
+
+use crate::events::{Event, Message, Severity, StepOp};
+use crate::state::{Effect, ResourceState};
+
+use super::engine::{Deployment, Engine};
+use super::goal::{Goal, SourceRef};
+use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
+use super::report;
+use super::steps::{Actor, Step};
+use super::tables::Inheritance;
+
+#[async_trait]
+impl Registrar for Deployment {
+    fn is_preview(&self) -> bool {
+        self.engine.preview()
+    }
+
+    async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
+        let engine = Arc::clone(&self.engine);
+        self.job(async move { engine.register(goal, false).await }).await.unwrap_or(Err(Refused))
+    }
+
+    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+        let (engine, urn) = (Arc::clone(&self.engine), urn.clone());
+        self.job(async move { engine.register_outputs(&urn, outputs).await }).await.unwrap_or(Err(Refused))
+    }
+
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Refused> {
+        let engine = Arc::clone(&self.engine);
+        self.job(async move { engine.read(goal).await }).await.unwrap_or(Err(Refused))
+    }
+
+    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
+        let engine = Arc::clone(&self.engine);
+        self.job(async move { engine.invoke(goal).await }).await.unwrap_or(Err(Refused))
+    }
+}
+
+impl Engine {
+    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+        let known = self.tables().news.get(urn).cloned();
+        let Some((id, state)) = known else {
+            let text = format!("outputs of {urn}, which was not registered");
+            self.break_off(urn, None, Message::new(Severity::Error, text));
+            return Err(Refused);
+        };
+        if state.type_token.as_str() == ROOT_STACK_TYPE {
+            self.tables().stack_outputs = Some((urn.clone(), outputs));
+            return Ok(());
+        }
+        self.write_outputs(urn, id, &state, outputs).await
+    }
+
+    async fn write_outputs(
+        &self,
+        urn: &Urn,
+        id: crate::state::EntryId,
+        state: &Arc<ResourceState>,
+        outputs: PropertyMap,
+    ) -> Result<(), Refused> {
+        let new = Arc::new(ResourceState { outputs: Arc::new(outputs), ..(**state).clone() });
+        if new.outputs != state.outputs
+            && let Err(error) = self.change(vec![Effect::Rewrite(id, Arc::clone(&new))]).await
+        {
+            self.break_off(urn, None, Message::new(Severity::Error, report::chain(&error)));
+            return Err(Refused);
+        }
+        self.tables().news.insert(urn.clone(), (id, Arc::clone(&new)));
+        self.emit(Event::OutputsRegistered(new));
+        Ok(())
+    }
+
+    /// Writes the outputs of the stack at the end of a run (section 8.5): all of them after a success; after a failure
+    /// the old ones stay beneath the new, so that none is lost.
+    pub(super) async fn settle_stack_outputs(&self) {
+        let held_back = self.tables().stack_outputs.take();
+        let Some((urn, mut outputs)) = held_back else { return };
+        let known = self.tables().news.get(&urn).cloned();
+        let Some((id, state)) = known else { return };
+        if self.has_failed() {
+            for (key, value) in &*state.outputs {
+                outputs.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        // A failure has been told already.
+        self.write_outputs(&urn, id, &state, outputs).await.ok();
+    }
+
+    async fn read(self: &Arc<Self>, goal: ReadGoal) -> Result<Registered, Refused> {
+        if self.halted() {
+            return Err(Refused);
+        }
+        let (stack, project) = (&self.options.stack, &self.options.project);
+        let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+        let reference = match &goal.provider {
+            Some(reference) => reference.clone(),
+            None => self.default_provider(&urn, goal.type_token.package(), &goal.version, "", goal.source).await?,
+        };
+        let _slot = self.slots.acquire().await.ok();
+        if self.halted() {
+            return Err(Refused);
+        }
+        let deciding = self.deciding.read().await;
+        let instance = self.instance(&reference, &urn, goal.source).await?;
+        let old = {
+            let mut tables = self.tables();
+            let inheritance = Inheritance {
+                protect: false,
+                retain_on_delete: false,
+                deleted_with: None,
+                provider: Some(reference.clone()),
+            };
+            let twice = tables.goals.insert(urn.clone(), inheritance).is_some();
+            tables.decided.insert(urn.clone());
+            if twice { Err(()) } else { Ok(tables.old(&urn)) }
+        };
+        let Ok(old) = old else {
+            self.break_off(&urn, goal.source, Message::new(Severity::Error, format!("{urn} is registered twice")));
+            return Err(Refused);
+        };
+        let mut new = ResourceState::new(urn.clone(), true);
+        new.external = true;
+        new.id = goal.id.clone().unwrap_or_default();
+        new.inputs = Arc::new(goal.properties);
+        new.parent = goal.parent;
+        new.dependencies = goal.dependencies;
+        new.provider = Some(reference);
+        new.additional_secret_outputs = goal.additional_secret_outputs;
+        let replaces = old.as_ref().is_some_and(|(_, old)| !old.external && Some(&old.id) != goal.id.as_ref());
+        let mut step = Step::new(if replaces { StepOp::ReadReplacement } else { StepOp::Read }, urn.clone());
+        step.old = old;
+        step.new = Some(new);
+        step.actor = Actor::Instance(instance);
+        step.source = goal.source;
+        let mut chain = vec![step];
+        if replaces {
+            self.tables().replaced.insert(urn.clone());
+            chain.push(Step::new(StepOp::Replace, urn.clone()));
+        }
+        drop(deciding);
+        let mut found = None;
+        for step in chain {
+            match self.execute(step).await {
+                Ok(Some(entry)) => found = Some(entry),
+                Ok(None) => {}
+                Err(_) if self.options.continue_on_error => {
+                    let result = RegistrationResult::Failed;
+                    return Ok(Registered { urn, id: None, outputs: Arc::default(), result });
+                }
+                Err(_) => return Err(Refused),
+            }
+        }
+        let (entry, state) = found.ok_or(Refused)?;
+        self.tables().news.insert(urn.clone(), (entry, Arc::clone(&state)));
+        let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
+        Ok(Registered { urn, id, outputs: Arc::clone(&state.outputs), result: RegistrationResult::Succeeded })
+    }
+
+    async fn invoke(self: &Arc<Self>, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
+        let package = goal.token.package().to_owned();
+        let urn = Urn::root_stack(&self.options.stack, &self.options.project);
+        let reference = match &goal.provider {
+            Some(reference) => reference.clone(),
+            None => self.default_provider(&urn, &package, &goal.version, "", None).await?,
+        };
+        let instance = self.instance(&reference, &urn, None).await?;
+        let answer = async {
+            let Some(provider) = instance.ready().await? else { return Ok(PropertyMap::new()) };
+            let request = InvokeRequest {
+                token: goal.token.as_str().to_owned(),
+                arguments: Arc::new(goal.arguments),
+                preview: self.preview(),
+            };
+            provider.invoke(request).await.map(|reply| {
+                for failure in &reply.failures {
+                    self.complain(&urn, None, report::refused_input(&urn, failure));
+                }
+                reply.result
+            })
+        };
+        match answer.await {
+            Ok(result) => Ok(result),
+            Err(error) => {
+                let mut message = Message::new(Severity::Error, report::chain(&error));
+                message.plugin = Some(package);
+                self.emit(Event::Message(message));
+                self.note_break();
+                Err(Refused)
+            }
+        }
+    }
+
+    /// The default provider of a package, registered once for each version and place it may come from (section 2.2).
+    pub(super) async fn default_provider(
+        self: &Arc<Self>,
+        urn: &Urn,
+        package: &str,
+        version: &str,
+        download_url: &str,
+        source: Option<SourceRef>,
+    ) -> Result<ProviderReference, Refused> {
+        if self.is_disabled(package) {
+            let text = format!("default providers of {package} are disabled by pulumi:disable-default-providers");
+            let mut message = Message::new(Severity::Error, text);
+            message.hint = "name a provider with the option `provider`".to_owned();
+            self.break_off(urn, source, message);
+            return Err(Refused);
+        }
+        let key = format!("{package}|{version}|{download_url}");
+        let cell = {
+            let mut cells = self.default_providers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            Arc::clone(cells.entry(key).or_default())
+        };
+        let registered = cell
+            .get_or_init(|| async {
+                let mut inputs: PropertyMap = self
+                    .options
+                    .config
+                    .iter()
+                    .filter(|entry| entry.namespace == package)
+                    .map(|entry| {
+                        let value = PropertyValue::from(entry.value.as_str());
+                        (entry.name.clone(), if entry.secret { PropertyValue::secret(value) } else { value })
+                    })
+                    .collect();
+                if !version.is_empty() {
+                    inputs.insert(super::providers::VERSION_KEY.to_owned(), version.into());
+                }
+                let name = default_name(version, download_url);
+                let mut goal = Goal::custom(TypeToken::provider(package), name, inputs);
+                goal.plugin_download_url = download_url.to_owned();
+                Box::pin(self.register(goal, true)).await.ok()
+            })
+            .await;
+        registered.as_ref().map(Registered::as_provider_reference).ok_or(Refused)
+    }
+
+    fn is_disabled(&self, package: &str) -> bool {
+        let disabled = self
+            .options
+            .config
+            .iter()
+            .find(|entry| entry.namespace == "pulumi" && entry.name == "disable-default-providers");
+        let names: Vec<String> = disabled.and_then(|entry| serde_json::from_str(&entry.value).ok()).unwrap_or_default();
+        names.iter().any(|name| name == "*" || name == package)
+    }
+}
+
+/// `default`, then the parts of the version and of the place.
+fn default_name(version: &str, download_url: &str) -> String {
+    let mut name = "default".to_owned();
+    let sanitized = |text: &str| {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("_")
+    };
+    for part in [version, download_url].into_iter().map(sanitized).filter(|part| !part.is_empty()) {
+        name.push('_');
+        name.push_str(&part);
+    }
+    name
+}

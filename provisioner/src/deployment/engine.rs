@@ -1,0 +1,406 @@
+//! The deployment itself: one task that owns the tables and polls everything under way.
+//!
+//! The program talks to it through [`Deployment`]; what it asks becomes jobs that this task polls beside the providers'
+//! answers. So nothing that began is lost because somebody stopped waiting for it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use bridge::host::ProviderHost;
+use bridge::provider::Provider;
+use futures_util::StreamExt as _;
+use futures_util::future::FutureExt as _;
+use futures_util::stream::FuturesUnordered;
+use pulumi_proto::urn::Urn;
+use tokio::sync::{OnceCell, RwLock, Semaphore, mpsc, oneshot};
+
+use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
+use crate::state::{
+    Effect, OperationId, OperationKind, PendingOperation, Record, ResourceState, Snapshot, StateError, StateRecorder,
+};
+
+use super::goal::SourceRef;
+use super::options::{DeploymentOptions, StopSignals};
+use super::providers::{Job, Providers};
+use super::registrar::Registered;
+use super::tables::Tables;
+
+/// What the parts of a deployment share.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) options: DeploymentOptions,
+    pub(super) providers: Providers,
+    pub(super) jobs: mpsc::UnboundedSender<Job>,
+    tables: Mutex<Tables>,
+    recorder: tokio::sync::Mutex<Option<RecorderBox>>,
+    secrets_ready: OnceCell<()>,
+    sink: SinkBox,
+    /// How many resources may be worked on at once.
+    pub(super) slots: Semaphore,
+    /// Held for reading while a registration is undecided, for writing by who must see a decided picture.
+    pub(super) deciding: RwLock<()>,
+    /// Default providers by package, version and download URL.
+    pub(super) default_providers: Mutex<HashMap<String, Arc<OnceCell<Option<Registered>>>>>,
+    /// Something went wrong: the run fails.
+    failed: AtomicBool,
+    /// A step failed: nothing new starts, unless the user wants to go on.
+    stumbled: AtomicBool,
+    /// Nothing new starts, whatever the user wants.
+    broken: AtomicBool,
+    pub(super) signals: StopSignals,
+}
+
+struct RecorderBox(Box<dyn StateRecorder>);
+struct SinkBox(Arc<dyn EventSink>);
+
+impl std::fmt::Debug for RecorderBox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("recorder")
+    }
+}
+
+impl std::fmt::Debug for SinkBox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("sink")
+    }
+}
+
+impl Engine {
+    pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(super) fn preview(&self) -> bool {
+        self.options.preview
+    }
+
+    pub(super) fn emit(&self, event: Event) {
+        self.sink.0.emit(event);
+    }
+
+    /// Notes that the run fails in the end, and goes on.
+    pub(super) fn note_complaint(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that something failed; without continue-on-error nothing new starts.
+    pub(super) fn note_failure(&self) {
+        self.note_complaint();
+        self.stumbled.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes a failure after which nothing new starts, whatever the user said.
+    pub(super) fn note_break(&self) {
+        self.note_failure();
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing new may start.
+    pub(super) fn halted(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+            || self.signals.stop.is_cancelled()
+            || (self.stumbled.load(Ordering::Relaxed) && !self.options.continue_on_error)
+    }
+
+    /// Tells of an error of a resource.
+    pub(super) fn complain(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
+        self.emit(Event::Message(Message { severity: Severity::Error, urn: Some(urn.clone()), source, ..message }));
+    }
+
+    /// Tells of an error of a resource that no step of it failed for, and ends the run.
+    pub(super) fn break_off(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
+        self.complain(urn, source, message);
+        self.note_break();
+    }
+
+    /// Ends an instance beside everything else.
+    pub(super) fn close_later(&self, provider: Arc<dyn Provider>) {
+        self.providers.release(&provider);
+        let closing = async move { provider.close().await };
+        // Nobody takes the job only once the deployment has ended, which closes every instance anyway.
+        self.jobs.send(closing.boxed()).ok();
+    }
+
+    async fn write(&self, record: Record) -> Result<(), StateError> {
+        let mut recorder = self.recorder.lock().await;
+        if let Some(RecorderBox(recorder)) = &mut *recorder {
+            if self.secrets_ready.get().is_none() {
+                recorder.secrets_ready().await?;
+                self.secrets_ready.set(()).ok();
+            }
+            recorder.append(&record)?;
+        }
+        self.tables().ledger.apply(&record);
+        Ok(())
+    }
+
+    /// Records that an operation is about to begin.
+    pub(super) async fn begin(&self, kind: OperationKind, resource: &ResourceState) -> Result<OperationId, StateError> {
+        let operation = self.tables().ledger.new_operation();
+        if !self.preview() {
+            self.write(Record::Begin { operation, kind, resource: Arc::new(resource.clone()) }).await?;
+        }
+        Ok(operation)
+    }
+
+    /// Records how an operation ended, or what changed without one.
+    pub(super) async fn end(&self, operation: Option<OperationId>, effects: Vec<Effect>) -> Result<(), StateError> {
+        match operation {
+            Some(operation) => self.write(Record::End { operation, effects }).await,
+            None => self.change(effects).await,
+        }
+    }
+
+    /// Records a change without an operation.
+    pub(super) async fn change(&self, effects: Vec<Effect>) -> Result<(), StateError> {
+        if effects.is_empty() {
+            return Ok(());
+        }
+        self.write(Record::Change(effects)).await
+    }
+
+    /// Records what may be lost in a crash without harm.
+    pub(super) async fn defer(&self, effect: Effect) {
+        let record = Record::Change(vec![effect]);
+        let mut recorder = self.recorder.lock().await;
+        self.tables().ledger.apply(&record);
+        if let Some(RecorderBox(recorder)) = &mut *recorder {
+            recorder.defer(record);
+        }
+    }
+}
+
+/// Drives a deployment: the door for programs, and the way to end it.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    pub(super) engine: Arc<Engine>,
+    ends: mpsc::UnboundedSender<(ProgramEnd, oneshot::Sender<()>)>,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramEnd {
+    /// It registered all it had to.
+    Completed,
+    /// It gave up: nothing is deleted.
+    Failed,
+}
+
+/// What a deployment came to.
+#[derive(Debug)]
+pub struct DeploymentEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The list as it is now, pending operations included. Of a preview: as it would be.
+    pub snapshot: Snapshot,
+    /// What was counted.
+    pub summary: Summary,
+}
+
+impl Deployment {
+    /// Prepares a deployment: the handle for its program, and the future that does the work, to be polled beside it.
+    ///
+    /// `recorder` is `None` in previews.
+    pub fn new(
+        options: DeploymentOptions,
+        snapshot: Snapshot,
+        host: Arc<dyn ProviderHost>,
+        recorder: Option<Box<dyn StateRecorder>>,
+        sink: Arc<dyn EventSink>,
+        signals: StopSignals,
+    ) -> (Self, impl Future<Output = DeploymentEnd>) {
+        let (jobs, job_queue) = mpsc::unbounded_channel();
+        let (ends, end_queue) = mpsc::unbounded_channel();
+        let engine = Arc::new(Engine {
+            providers: Providers::new(host),
+            jobs,
+            tables: Mutex::new(Tables::new(snapshot)),
+            recorder: tokio::sync::Mutex::new(recorder.map(RecorderBox)),
+            secrets_ready: OnceCell::new(),
+            sink: SinkBox(sink),
+            slots: Semaphore::new(options.parallel.max(1)),
+            deciding: RwLock::new(()),
+            default_providers: Mutex::default(),
+            failed: AtomicBool::new(false),
+            stumbled: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            signals,
+            options,
+        });
+        let run = run(Arc::clone(&engine), job_queue, end_queue);
+        (Self { engine, ends }, run)
+    }
+
+    /// Says that the program has ended. The deployment then finishes what is under way and deletes what nobody
+    /// registered.
+    pub async fn finish(&self, end: ProgramEnd) {
+        let (sender, taken) = oneshot::channel();
+        if self.ends.send((end, sender)).is_ok() {
+            // An error says that the deployment has ended already.
+            taken.await.ok();
+        }
+    }
+
+    /// Runs something as a job of the deployment, so that it goes on even if the caller stops waiting.
+    pub(super) async fn job<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let (sender, answer) = oneshot::channel();
+        let job = work.map(|outcome| drop(sender.send(outcome))).boxed();
+        self.engine.jobs.send(job).ok()?;
+        answer.await.ok()
+    }
+}
+
+async fn run(
+    engine: Arc<Engine>,
+    jobs: mpsc::UnboundedReceiver<Job>,
+    ends: mpsc::UnboundedReceiver<(ProgramEnd, oneshot::Sender<()>)>,
+) -> DeploymentEnd {
+    let started = Instant::now();
+    let phase = Phase { operation: engine.options.operation, preview: engine.preview() };
+    engine.emit(Event::PhaseStarted(phase));
+
+    let abort = engine.signals.abort.clone();
+    let mut under_way = UnderWay { jobs, running: FuturesUnordered::new() };
+    let interrupted = tokio::select! {
+        biased;
+        () = abort.cancelled() => true,
+        interrupted = phases(&engine, &mut under_way, ends) => interrupted,
+    };
+    drop(under_way);
+    engine.providers.close_all().await;
+
+    let outcome = match (interrupted, engine.has_failed()) {
+        (true, _) => Outcome::Canceled,
+        (false, true) => Outcome::Failed,
+        (false, false) => Outcome::Succeeded,
+    };
+    let (snapshot, changes) = {
+        let tables = engine.tables();
+        (tables.ledger.snapshot(), tables.counts.clone())
+    };
+    let summary = Summary { phase, changes, outcome, duration: started.elapsed() };
+    engine.emit(Event::PhaseEnded(summary.clone()));
+    DeploymentEnd { outcome, snapshot, summary }
+}
+
+/// What a deployment is polling.
+struct UnderWay {
+    jobs: mpsc::UnboundedReceiver<Job>,
+    running: FuturesUnordered<Job>,
+}
+
+impl UnderWay {
+    /// Polls everything under way until the given work is done.
+    async fn until<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                Some(job) = self.jobs.recv() => self.running.push(job),
+                Some(()) = self.running.next() => {}
+                outcome = &mut work => return outcome,
+            }
+        }
+    }
+
+    /// Polls everything under way until nothing is left.
+    async fn settle(&mut self) {
+        loop {
+            while let Ok(job) = self.jobs.try_recv() {
+                self.running.push(job);
+            }
+            if self.running.next().await.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// Refresh, program, deletes. Says whether the user ended it with work left undone.
+async fn phases(
+    engine: &Arc<Engine>,
+    under_way: &mut UnderWay,
+    mut ends: mpsc::UnboundedReceiver<(ProgramEnd, oneshot::Sender<()>)>,
+) -> bool {
+    let canceller = Arc::clone(engine);
+    let cancel = async move {
+        canceller.signals.stop.cancelled().await;
+        canceller.providers.cancel_all().await;
+    };
+    // Polled with the rest, and dropped with the rest if nobody stops the run.
+    let mut cancel = Box::pin(cancel.fuse());
+
+    engine.tell_pending_operations();
+    if engine.check_names() {
+        let refresh = engine.refresh_first();
+        with_cancel(&mut cancel, under_way.until(refresh)).await;
+    }
+
+    let mut left_undone = false;
+    if engine.has_program() {
+        let ended = with_cancel(&mut cancel, under_way.until(ends.recv())).await;
+        with_cancel(&mut cancel, under_way.settle()).await;
+        left_undone = engine.signals.stop.is_cancelled();
+        match ended {
+            Some((ProgramEnd::Completed, taken)) => {
+                taken.send(()).ok();
+            }
+            Some((ProgramEnd::Failed, taken)) => {
+                taken.send(()).ok();
+                engine.note_break();
+            }
+            None => engine.note_break(),
+        }
+    }
+    engine.check_targets_found();
+    if engine.deletes_follow() && !engine.halted() {
+        left_undone |= with_cancel(&mut cancel, under_way.until(engine.delete_the_rest())).await;
+    }
+    with_cancel(&mut cancel, under_way.settle()).await;
+    with_cancel(&mut cancel, under_way.until(engine.settle_stack_outputs())).await;
+    with_cancel(&mut cancel, under_way.settle()).await;
+    left_undone || (engine.signals.stop.is_cancelled() && engine.has_failed())
+}
+
+async fn with_cancel<T>(
+    cancel: &mut (impl futures_util::future::FusedFuture<Output = ()> + Unpin),
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut *cancel, if !cancel.is_terminated() => {}
+            outcome = &mut work => return outcome,
+        }
+    }
+}
+
+impl Engine {
+    fn has_program(&self) -> bool {
+        matches!(self.options.operation, Operation::Update)
+    }
+
+    fn deletes_follow(&self) -> bool {
+        matches!(self.options.operation, Operation::Update | Operation::Destroy)
+    }
+
+    /// Tells of what an earlier run began and did not end.
+    fn tell_pending_operations(&self) {
+        if self.preview() || self.options.refresh || self.options.operation == Operation::Refresh {
+            return;
+        }
+        let pending: Vec<PendingOperation> = self.tables().ledger.base().pending_operations.clone();
+        for PendingOperation { resource, kind } in pending {
+            let mut message = Message::new(Severity::Warning, super::report::interrupted(&resource.urn, kind));
+            message.urn = Some(resource.urn.clone());
+            self.emit(Event::Message(message));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a deployment is told to do.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::events::Operation;
+
+use super::decide::scope::{Scope, UrnPattern};
+
+/// What a deployment is told to do.
+#[derive(Clone, Debug)]
+pub struct DeploymentOptions {
+    /// Name of the stack.
+    pub stack: String,
+    /// Name of the project.
+    pub project: String,
+    /// What is done. Refresh and destroy have no program.
+    pub operation: Operation,
+    /// Ask providers what they would do; change nothing.
+    pub preview: bool,
+    /// Read everything first.
+    pub refresh: bool,
+    /// How many resources may be worked on at once.
+    pub parallel: usize,
+    /// Which resources may be touched.
+    pub scope: Scope,
+    /// Resources to replace whether or not anything changed.
+    pub replace: Vec<UrnPattern>,
+    /// Go on with what does not hang on a failure.
+    pub continue_on_error: bool,
+    /// In a destroy, keep protected resources and what they need instead of failing.
+    pub exclude_protected: bool,
+    /// The stack's configuration, for default providers.
+    pub config: Vec<ConfigEntry>,
+}
+
+impl DeploymentOptions {
+    /// Everything of a stack, sixteen at a time, stopping at the first failure.
+    pub fn new(stack: impl Into<String>, project: impl Into<String>, operation: Operation) -> Self {
+        Self {
+            stack: stack.into(),
+            project: project.into(),
+            operation,
+            preview: false,
+            refresh: false,
+            parallel: 16,
+            scope: Scope::default(),
+            replace: Vec::new(),
+            continue_on_error: false,
+            exclude_protected: false,
+            config: Vec::new(),
+        }
+    }
+}
+
+/// One value of a stack's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// The package it concerns.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its text; anything but a string is JSON.
+    pub value: String,
+    /// Whether it is secret.
+    pub secret: bool,
+}
+
+/// The two ways to end a run early.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignals {
+    /// Start nothing new, ask providers to come to an end, record what they answer.
+    pub stop: CancellationToken,
+    /// Return at once; what is under way stays recorded as pending.
+    pub abort: CancellationToken,
+}

@@ -1,0 +1,179 @@
+//! The engine's own provider: that of provider resources (engine semantics, section 2.13).
+//!
+//! Enters: what a provider resource says of itself. Leaves: instances, each configured at most once, found by the
+//! reference that resources carry.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bridge::host::{BootRequest, HostError, ProviderHost};
+use bridge::provider::{ConfigureRequest, Provider, ProviderError};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+use tokio::sync::{OnceCell, mpsc, watch};
+
+/// Input of a provider resource that holds what concerns the engine alone. Never sent to a plugin.
+pub(super) const INTERNAL_KEY: &str = "__internal";
+/// Input of a provider resource that holds the version of its package.
+pub(super) const VERSION_KEY: &str = "version";
+
+/// Work to be polled by the deployment beside everything else.
+pub(super) type Job = BoxFuture<'static, ()>;
+
+/// An instance that is configured, or about to be.
+#[derive(Debug)]
+pub(super) struct Instance {
+    provider: Arc<dyn Provider>,
+    state: watch::Receiver<ConfigState>,
+}
+
+#[derive(Clone, Debug)]
+enum ConfigState {
+    Pending,
+    Known,
+    /// A preview in which the configuration itself is unknown: nothing can be asked.
+    Unknown,
+    Failed(ProviderError),
+}
+
+impl Instance {
+    /// Sends Configure as a job of its own. Configurations with unknowns are not sent.
+    pub(super) fn configure(
+        provider: Arc<dyn Provider>,
+        urn: Urn,
+        id: String,
+        inputs: &PropertyMap,
+        jobs: &mpsc::UnboundedSender<Job>,
+    ) -> Arc<Self> {
+        let inputs = Arc::new(visible(inputs));
+        let unknown = inputs.iter().any(|(key, value)| key != VERSION_KEY && value.contains_unknowns());
+        let (sender, state) = watch::channel(if unknown { ConfigState::Unknown } else { ConfigState::Pending });
+        if !unknown {
+            let provider = Arc::clone(&provider);
+            let job = async move {
+                let answer = provider.configure(ConfigureRequest { urn, id, inputs }).await;
+                sender.send_replace(answer.map_or_else(ConfigState::Failed, |()| ConfigState::Known));
+            };
+            // The deployment has ended if nobody takes the job; then nobody waits for it either.
+            jobs.send(job.boxed()).ok();
+        }
+        Arc::new(Self { provider, state })
+    }
+
+    /// The provider once it is configured; `None` where its configuration is not known yet.
+    pub(super) async fn ready(&self) -> Result<Option<&Arc<dyn Provider>>, ProviderError> {
+        let mut state = self.state.clone();
+        let settled = state.wait_for(|state| !matches!(state, ConfigState::Pending)).await;
+        match settled.as_deref() {
+            Ok(ConfigState::Known) => Ok(Some(&self.provider)),
+            Ok(ConfigState::Unknown) => Ok(None),
+            Ok(ConfigState::Failed(error)) => Err(error.clone()),
+            Ok(ConfigState::Pending) | Err(_) => {
+                Err(ProviderError::Failed { method: "Configure", message: "cancelled".into(), indeterminate: false })
+            }
+        }
+    }
+
+    /// The provider, configured or not: for what needs no configuration.
+    pub(super) fn provider(&self) -> &Arc<dyn Provider> {
+        &self.provider
+    }
+}
+
+/// The instances of a deployment.
+#[derive(Debug)]
+pub(super) struct Providers {
+    host: Arc<dyn ProviderHost>,
+    live: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<Instance>>>>>,
+    open: Mutex<Vec<Arc<dyn Provider>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Providers {
+    pub(super) fn new(host: Arc<dyn ProviderHost>) -> Self {
+        Self { host, live: Mutex::default(), open: Mutex::default() }
+    }
+
+    /// Starts an instance for a provider resource with these inputs.
+    pub(super) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
+        let provider = self.host.boot(&boot_request(urn, inputs)).await?;
+        lock(&self.open).push(Arc::clone(&provider));
+        Ok(provider)
+    }
+
+    /// Makes an instance known under a reference, in place of one that was known before, which is handed back.
+    pub(super) fn adopt(&self, reference: ProviderReference, instance: Arc<Instance>) -> Option<Arc<Instance>> {
+        let cell = Arc::new(OnceCell::new_with(Some(instance)));
+        lock(&self.live).insert(reference, cell).and_then(|old| old.get().cloned())
+    }
+
+    /// The instance known under a reference.
+    pub(super) fn get(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
+        lock(&self.live).get(reference).and_then(|cell| cell.get().cloned())
+    }
+
+    /// The instance known under a reference, else one made from the recorded inputs: started and configured, neither
+    /// checked nor compared. Once per reference.
+    pub(super) async fn load(
+        &self,
+        reference: &ProviderReference,
+        inputs: &PropertyMap,
+        jobs: &mpsc::UnboundedSender<Job>,
+    ) -> Result<Arc<Instance>, HostError> {
+        let cell = Arc::clone(lock(&self.live).entry(reference.clone()).or_default());
+        let boot = async {
+            let provider = self.boot(&reference.urn, inputs).await?;
+            Ok(Instance::configure(provider, reference.urn.clone(), reference.id.to_string(), inputs, jobs))
+        };
+        cell.get_or_try_init(|| boot).await.cloned()
+    }
+
+    /// Forgets the instance known under a reference, and hands it back to be closed.
+    pub(super) fn forget(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
+        lock(&self.live).remove(reference).and_then(|cell| cell.get().cloned())
+    }
+
+    /// Leaves an instance to the caller, who ends it.
+    pub(super) fn release(&self, provider: &Arc<dyn Provider>) {
+        lock(&self.open).retain(|open| !Arc::ptr_eq(open, provider));
+    }
+
+    /// Asks every instance to end what it is doing.
+    pub(super) async fn cancel_all(&self) {
+        let open = lock(&self.open).clone();
+        futures_util::future::join_all(open.iter().map(|provider| provider.cancel())).await;
+    }
+
+    /// Ends every instance.
+    pub(super) async fn close_all(&self) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        futures_util::future::join_all(open.iter().map(|provider| provider.close())).await;
+    }
+}
+
+/// The configuration as plugins see it.
+pub(super) fn visible(inputs: &PropertyMap) -> PropertyMap {
+    inputs.iter().filter(|(key, _)| *key != INTERNAL_KEY).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn boot_request(urn: &Urn, inputs: &PropertyMap) -> BootRequest {
+    // States of long ago hold these keys at the root.
+    let internal = inputs.get(INTERNAL_KEY).and_then(PropertyValue::as_map).unwrap_or(inputs);
+    let text = |map: &PropertyMap, key: &str| map.get(key).and_then(PropertyValue::as_str).map(str::to_owned);
+    let checksums = internal.get("pluginChecksums").and_then(PropertyValue::as_map);
+    BootRequest {
+        package: TypeToken::new(urn.type_token()).provider_package().unwrap_or_default().to_owned(),
+        name: urn.name().to_owned(),
+        version: text(inputs, VERSION_KEY),
+        download_url: text(internal, "pluginDownloadURL"),
+        checksums: checksums
+            .into_iter()
+            .flatten()
+            .filter_map(|(platform, digest)| Some((platform.clone(), digest.as_str()?.to_owned())))
+            .collect(),
+    }
+}

@@ -1,0 +1,105 @@
+//! What the engine says, in its own words.
+
+use bridge::provider::{CheckFailure, ProviderError};
+use pulumi_proto::urn::Urn;
+
+use crate::events::{Message, Severity, StepOp};
+use crate::state::OperationKind;
+
+use super::decide::Refusal;
+use super::steps::{Step, StepError};
+
+/// The message of a step that failed.
+pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
+    let mut message = Message::new(Severity::Error, chain(error));
+    if let StepError::Provider(error) = error {
+        message.plugin = Some(provider_of(step));
+        message.hint = hint(error);
+    }
+    if matches!(step.op, StepOp::Delete) && matches!(error, StepError::Refused(_)) {
+        message.hint = "take `protect` off the resource and provision once more before it goes".to_owned();
+    }
+    message
+}
+
+fn provider_of(step: &Step) -> String {
+    pulumi_proto::urn::TypeToken::new(step.urn.type_token()).package().to_owned()
+}
+
+fn hint(error: &ProviderError) -> String {
+    match error {
+        ProviderError::Died { .. } => {
+            "the resource may exist; the next run reads what is recorded and goes on from there".to_owned()
+        }
+        ProviderError::Partial { .. } => {
+            "the resource exists and is recorded; the next run updates it until it comes up".to_owned()
+        }
+        ProviderError::MissingConfig(_) => "add the missing keys to the plugin's `config`".to_owned(),
+        ProviderError::Failed { .. }
+        | ProviderError::InvalidInputs { .. }
+        | ProviderError::Unimplemented { .. }
+        | ProviderError::Protocol { .. } => String::new(),
+    }
+}
+
+/// An error with its causes, each said once.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The message of inputs that were refused.
+pub(super) fn refused_input(urn: &Urn, failure: &CheckFailure) -> Message {
+    let text = if failure.property.is_empty() {
+        failure.reason.clone()
+    } else {
+        format!("property {}: {}", failure.property, failure.reason)
+    };
+    let mut message = Message::new(Severity::Error, text);
+    message.property.clone_from(&failure.property);
+    message.plugin = Some(pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned());
+    message
+}
+
+/// The message of a registration that cannot be.
+pub(super) fn refusal(urn: &Urn, refusal: Refusal) -> Message {
+    let (text, hint) = match refusal {
+        Refusal::Protected => (
+            format!("{} would be replaced, and is protected", urn.name()),
+            "take `protect` off the resource, or undo the change that replaces it",
+        ),
+        Refusal::ImportMismatch => (
+            format!("{} was imported, and what exists would have to be replaced to match", urn.name()),
+            "make the properties say what exists, or take `import` off the resource",
+        ),
+        Refusal::UnknownTrigger => {
+            (format!("the replacement trigger of {} is not known", urn.name()), "use a value that is known")
+        }
+    };
+    let mut message = Message::new(Severity::Error, text);
+    message.hint = hint.to_owned();
+    message
+}
+
+/// Why a protected resource stays.
+pub(super) fn protected_from_deletion(urn: &Urn) -> String {
+    format!("{} is protected and cannot be deleted", urn.name())
+}
+
+/// Why a read or an import found nothing.
+pub(super) fn does_not_exist(urn: &Urn, id: &str) -> String {
+    format!("{} {id:?} does not exist", urn.type_token())
+}
+
+/// What an earlier run left behind.
+pub(super) fn interrupted(urn: &Urn, kind: OperationKind) -> String {
+    format!("an earlier run was interrupted while {} {}", kind.as_str(), urn.name())
+}

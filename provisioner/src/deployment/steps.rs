@@ -1,0 +1,614 @@
+//! Steps: what is done to one entry, how it is recorded, what is told of it (engine semantics, sections 1.3, 4 and 6.3).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bridge::host::HostError;
+use bridge::provider::{
+    CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, UpdateRequest,
+};
+use jiff::Timestamp;
+use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::urn::{ProviderReference, Urn};
+use tokio::sync::watch;
+
+use crate::events::{Event, StepFailure, StepInfo, StepOp};
+use crate::state::{Effect, OperationKind, ResourceState, StateError};
+
+use super::decide::change::Change;
+use super::decide::condemn::Entry;
+use super::engine::Engine;
+use super::goal::SourceRef;
+use super::providers::{Instance, visible};
+use super::tables;
+
+/// Something to be done to one entry.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) op: StepOp,
+    pub(super) urn: Urn,
+    /// The entry as it is.
+    pub(super) old: Option<Entry>,
+    /// The entry as it is to become.
+    pub(super) new: Option<ResourceState>,
+    pub(super) change: Change,
+    /// Who does it: the provider of a resource, the new instance of a provider resource; nobody for a component.
+    pub(super) actor: Actor,
+    pub(super) internal: bool,
+    pub(super) source: Option<SourceRef>,
+    /// Part of a replacement whose old one goes first. Of a delete: the entry stays as a promise of the new one. Of a
+    /// create: the promise goes when the new one comes.
+    pub(super) delete_first: bool,
+    /// Told once the entry is gone.
+    pub(super) gone: Option<watch::Sender<bool>>,
+}
+
+/// Who carries a step out.
+#[derive(Clone, Debug)]
+pub(super) enum Actor {
+    /// Nobody is asked.
+    Nobody,
+    /// The configured provider of a resource.
+    Instance(Arc<Instance>),
+    /// The new instance of a provider resource, not configured yet.
+    Parked(Arc<dyn Provider>),
+    /// The provider that is needed could not be started.
+    Missing(HostError),
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    #[error("the state could not be written")]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Host(HostError),
+    #[error("{0}")]
+    Refused(String),
+    /// A protected entry stays; the run goes on, and fails at its end.
+    #[error("{0}")]
+    Protected(String),
+}
+
+impl Step {
+    pub(super) fn new(op: StepOp, urn: Urn) -> Self {
+        Self {
+            op,
+            urn,
+            old: None,
+            new: None,
+            change: Change::default(),
+            actor: Actor::Nobody,
+            internal: false,
+            source: None,
+            delete_first: false,
+            gone: None,
+        }
+    }
+
+    fn info(&self, new: Option<Arc<ResourceState>>) -> StepInfo {
+        StepInfo {
+            op: self.op,
+            result: None,
+            urn: self.urn.clone(),
+            old: self.old.as_ref().map(|(_, state)| Arc::clone(state)),
+            new,
+            replace_keys: self.change.replace_keys.clone(),
+            diffs: self.change.diffs.clone(),
+            detailed_diff: self.change.detailed.clone(),
+            internal: self.internal,
+        }
+    }
+}
+
+/// What a step left behind.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// The entry it made or confirmed.
+    pub(super) new: Option<Entry>,
+    /// It exists but did not come up; recorded, and a failure all the same.
+    partial: Option<ProviderError>,
+}
+
+impl Engine {
+    /// Does a step, records it and tells of it.
+    pub(super) async fn execute(&self, step: Step) -> Result<Option<Entry>, StepError> {
+        let started = Instant::now();
+        self.emit(Event::StepStarted(Arc::new(step.info(step.new.clone().map(Arc::new)))));
+        let outcome = match self.perform(&step).await {
+            Ok(Done { new, partial: None }) => Ok(new),
+            Ok(Done { partial: Some(error), .. }) => Err(StepError::Provider(error)),
+            Err(error) => Err(error),
+        };
+        match &outcome {
+            Ok(new) => {
+                let info = step.info(new.as_ref().map(|(_, state)| Arc::clone(state)));
+                self.count(&step);
+                self.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
+            }
+            Err(error) => self.tell_failure(&step, error),
+        }
+        outcome
+    }
+
+    fn count(&self, step: &Step) {
+        let logical = matches!(
+            step.op,
+            StepOp::Same
+                | StepOp::Create
+                | StepOp::Update
+                | StepOp::Delete
+                | StepOp::Replace
+                | StepOp::Read
+                | StepOp::Discard
+                | StepOp::Import
+        );
+        if logical && !step.internal && step.op != StepOp::Read {
+            *self.tables().counts.entry(step.op).or_default() += 1;
+        }
+    }
+
+    fn tell_failure(&self, step: &Step, error: &StepError) {
+        self.tables().failed.insert(step.urn.clone());
+        match error {
+            StepError::Protected(_) => self.note_complaint(),
+            StepError::Provider(_) | StepError::State(_) | StepError::Host(_) | StepError::Refused(_) => {
+                self.note_failure();
+            }
+        }
+        let (indeterminate, partial) = match error {
+            StepError::Provider(error) => (error.is_indeterminate(), matches!(error, ProviderError::Partial { .. })),
+            StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::Protected(_) => {
+                (false, false)
+            }
+        };
+        self.complain(&step.urn, step.source, super::report::step_message(step, error));
+        if !self.preview() {
+            let failure = StepFailure { message: error.to_string(), indeterminate, partial };
+            let info = step.info(step.new.clone().map(Arc::new));
+            self.emit(Event::StepFailed(Arc::new(info), failure));
+        }
+    }
+
+    async fn perform(&self, step: &Step) -> Result<Done, StepError> {
+        match step.op {
+            StepOp::Same => self.perform_same(step).await,
+            StepOp::Create | StepOp::CreateReplacement => self.perform_create(step).await,
+            StepOp::Update => self.perform_update(step).await,
+            StepOp::Delete | StepOp::DeleteReplaced => self.perform_delete(step).await,
+            StepOp::Read | StepOp::ReadReplacement => self.perform_read(step).await,
+            StepOp::Import | StepOp::ImportReplacement => self.perform_import(step).await,
+            StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
+                let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
+                self.change(vec![Effect::Remove(*entry)]).await?;
+                Ok(Done { new: None, partial: None })
+            }
+            StepOp::Replace | StepOp::Refresh => Ok(Done { new: None, partial: None }),
+        }
+    }
+
+    async fn perform_same(&self, step: &Step) -> Result<Done, StepError> {
+        let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
+            return Ok(Done { new: None, partial: None });
+        };
+        let mut new = new.clone();
+        new.id.clone_from(&old.id);
+        new.outputs = Arc::clone(&old.outputs);
+        mark_secrets(&mut new);
+        if let Actor::Parked(provider) = &step.actor {
+            self.keep_provider(provider, old, &new);
+        }
+        if **old == new {
+            let entry = (*old_id, Arc::clone(old));
+            self.defer(Effect::Keep(*old_id)).await;
+            return Ok(Done { new: Some(entry), partial: None });
+        }
+        let entry = self.new_entry(new);
+        let mut effects = vec![Effect::Remove(*old_id), Effect::Add(entry.0, Arc::clone(&entry.1))];
+        effects.extend(self.mended_if_renamed(old, &entry));
+        self.change(effects).await?;
+        Ok(Done { new: Some(entry), partial: None })
+    }
+
+    /// An unchanged provider resource: configured with what is recorded, unless an instance of it is at work already.
+    fn keep_provider(&self, parked: &Arc<dyn Provider>, old: &ResourceState, new: &ResourceState) {
+        let Some(reference) = new.as_provider_reference() else { return };
+        let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_str());
+        if let Some(instance) = self.providers.get(&old_reference) {
+            self.close_later(Arc::clone(parked));
+            if reference != old_reference {
+                self.providers.adopt(reference, instance);
+            }
+            return;
+        }
+        let instance =
+            Instance::configure(Arc::clone(parked), new.urn.clone(), old.id.clone(), &old.inputs, &self.jobs);
+        self.providers.adopt(reference, instance);
+    }
+
+    async fn perform_create(&self, step: &Step) -> Result<Done, StepError> {
+        let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
+        let operation = match &step.actor {
+            Actor::Nobody | Actor::Missing(_) => None,
+            Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Creating, &new).await?),
+        };
+        let outcome = self.create(step, &mut new).await;
+        let partial = match outcome {
+            Ok(()) => None,
+            Err(StepError::Provider(ProviderError::Partial { message, failure }))
+                if !failure.id.is_empty() || self.preview() =>
+            {
+                new.id = failure.id.clone();
+                new.outputs = Arc::new(failure.outputs.clone());
+                new.init_errors = failure.reasons.clone();
+                new.refresh_before_update = failure.refresh_before_update;
+                Some(ProviderError::Partial { message, failure })
+            }
+            Err(error) => {
+                self.end(operation, Vec::new()).await?;
+                return Err(error);
+            }
+        };
+        new.created = Some(self.now());
+        new.modified = new.created;
+        mark_secrets(&mut new);
+        let entry = self.new_entry(new);
+        let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
+        if let Some((old_id, old)) = &step.old {
+            // What came after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
+            if step.delete_first {
+                effects.insert(0, Effect::Remove(*old_id));
+            } else {
+                effects
+                    .insert(0, Effect::Rewrite(*old_id, Arc::new(ResourceState { delete: true, ..(**old).clone() })));
+            }
+            effects.extend(self.mended_if_renamed(old, &entry));
+        }
+        self.end(operation, effects).await?;
+        Ok(Done { new: Some(entry), partial })
+    }
+
+    async fn create(&self, step: &Step, new: &mut ResourceState) -> Result<(), StepError> {
+        match &step.actor {
+            Actor::Nobody => Ok(()),
+            Actor::Missing(error) => Err(StepError::Host(error.clone())),
+            Actor::Parked(provider) => {
+                new.id = if self.preview() { UNKNOWN_STRING.to_owned() } else { uuid::Uuid::new_v4().to_string() };
+                new.outputs = Arc::new(visible(&new.inputs));
+                let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
+                let instance =
+                    Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &self.jobs);
+                self.providers.adopt(reference, instance);
+                Ok(())
+            }
+            Actor::Instance(instance) => {
+                let Some(provider) = instance.ready().await? else { return Ok(()) };
+                if self.preview() && !provider.capabilities().supports_preview {
+                    new.outputs = Arc::clone(&new.inputs);
+                    return Ok(());
+                }
+                let request = CreateRequest {
+                    urn: new.urn.clone(),
+                    inputs: Arc::clone(&new.inputs),
+                    timeout: new.custom_timeouts.create,
+                    preview: self.preview(),
+                };
+                let reply = provider.create(request).await?;
+                if reply.id.is_empty() && !self.preview() {
+                    return Err(StepError::Refused(
+                        "the provider reported success but gave no id; the resource may exist all the same".into(),
+                    ));
+                }
+                new.id = reply.id;
+                new.outputs = Arc::new(reply.outputs);
+                new.refresh_before_update = reply.refresh_before_update;
+                Ok(())
+            }
+        }
+    }
+
+    async fn perform_update(&self, step: &Step) -> Result<Done, StepError> {
+        let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
+            return Err(StepError::Refused("nothing to update".into()));
+        };
+        let mut new = new.clone();
+        new.id.clone_from(&old.id);
+        new.outputs = Arc::clone(&old.outputs);
+        let operation = match &step.actor {
+            Actor::Nobody | Actor::Missing(_) => None,
+            Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Updating, &new).await?),
+        };
+        let partial = match self.update(step, old, &mut new).await {
+            Ok(()) => None,
+            Err(StepError::Provider(ProviderError::Partial { message, failure })) => {
+                new.outputs = Arc::new(failure.outputs.clone());
+                new.inputs = Arc::clone(&old.inputs);
+                new.init_errors = failure.reasons.clone();
+                new.refresh_before_update = failure.refresh_before_update;
+                Some(ProviderError::Partial { message, failure })
+            }
+            Err(error) => {
+                self.end(operation, Vec::new()).await?;
+                return Err(error);
+            }
+        };
+        new.modified = Some(self.now());
+        mark_secrets(&mut new);
+        let entry = self.new_entry(new);
+        let mut effects = vec![Effect::Remove(*old_id), Effect::Add(entry.0, Arc::clone(&entry.1))];
+        effects.extend(self.mended_if_renamed(old, &entry));
+        self.end(operation, effects).await?;
+        Ok(Done { new: Some(entry), partial })
+    }
+
+    async fn update(&self, step: &Step, old: &ResourceState, new: &mut ResourceState) -> Result<(), StepError> {
+        match &step.actor {
+            // A component keeps what it said last until it says something else.
+            Actor::Nobody => Ok(()),
+            Actor::Missing(error) => Err(StepError::Host(error.clone())),
+            Actor::Parked(provider) => {
+                new.outputs = Arc::new(visible(&new.inputs));
+                let instance =
+                    Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &self.jobs);
+                let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
+                if let Some(before) = self.providers.adopt(reference, instance) {
+                    self.close_later(Arc::clone(before.provider()));
+                }
+                Ok(())
+            }
+            Actor::Instance(instance) => {
+                let Some(provider) = instance.ready().await? else {
+                    new.outputs = Arc::default();
+                    return Ok(());
+                };
+                if self.preview() && !provider.capabilities().supports_preview {
+                    new.outputs = Arc::clone(&new.inputs);
+                    return Ok(());
+                }
+                let request = UpdateRequest {
+                    urn: new.urn.clone(),
+                    id: old.id.clone(),
+                    olds: Arc::clone(&old.outputs),
+                    old_inputs: Arc::clone(&old.inputs),
+                    news: Arc::clone(&new.inputs),
+                    timeout: new.custom_timeouts.update,
+                    ignore_changes: new.ignore_changes.clone(),
+                    preview: self.preview(),
+                };
+                let reply = provider.update(request).await?;
+                new.outputs = Arc::new(reply.outputs);
+                new.refresh_before_update = reply.refresh_before_update;
+                Ok(())
+            }
+        }
+    }
+
+    async fn perform_delete(&self, step: &Step) -> Result<Done, StepError> {
+        let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
+        let replacing = step.op == StepOp::DeleteReplaced;
+        if old.protect && !replacing && !old.delete {
+            return Err(StepError::Protected(super::report::protected_from_deletion(&old.urn)));
+        }
+        let with_its_owner = old.deleted_with.as_ref().is_some_and(|urn| self.tables().deleted.contains(urn));
+        let silent =
+            self.preview() || old.external || old.retain_on_delete || with_its_owner || old.pending_replacement;
+        let operation = match &step.actor {
+            Actor::Instance(instance) if !silent => {
+                let operation = self.begin(OperationKind::Deleting, old).await?;
+                if let Err(error) = delete(instance, old).await {
+                    self.end(Some(operation), Vec::new()).await?;
+                    return Err(error.into());
+                }
+                Some(operation)
+            }
+            Actor::Missing(error) if !silent => return Err(StepError::Host(error.clone())),
+            Actor::Nobody | Actor::Parked(_) | Actor::Instance(_) | Actor::Missing(_) => None,
+        };
+        if let Some(reference) = old.as_provider_reference()
+            && let Some(instance) = self.providers.forget(&reference)
+        {
+            self.close_later(Arc::clone(instance.provider()));
+        }
+        // The head of a replacement stays as a promise of the new one, so that dependents keep a valid target.
+        let effect = if step.delete_first && !old.delete {
+            Effect::Rewrite(*old_id, Arc::new(ResourceState { pending_replacement: true, ..(**old).clone() }))
+        } else {
+            Effect::Remove(*old_id)
+        };
+        self.end(operation, vec![effect]).await?;
+        if let Some(gone) = &step.gone {
+            gone.send_replace(true);
+        }
+        Ok(Done { new: None, partial: None })
+    }
+
+    async fn perform_read(&self, step: &Step) -> Result<Done, StepError> {
+        let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
+        let mut partial = None;
+        let operation = self.begin(OperationKind::Reading, &new).await?;
+        if let Actor::Instance(instance) = &step.actor
+            && !new.id.is_empty()
+        {
+            let known = Some(Arc::clone(&new.inputs));
+            match read(instance, &new.urn, &new.id, known.clone(), known, 0.0).await {
+                Ok(None) => {}
+                Ok(Some(Reading { reply, failure })) => {
+                    let Some(outputs) = reply.outputs else {
+                        self.end(Some(operation), Vec::new()).await?;
+                        return Err(StepError::Refused(super::report::does_not_exist(&new.urn, &new.id)));
+                    };
+                    if !reply.id.is_empty() {
+                        new.id = reply.id;
+                    }
+                    new.outputs = Arc::new(outputs);
+                    new.refresh_before_update = reply.refresh_before_update;
+                    if let Some((error, failure)) = failure {
+                        new.init_errors = failure.reasons;
+                        partial = Some(error);
+                    }
+                }
+                Err(error) => {
+                    self.end(Some(operation), Vec::new()).await?;
+                    return Err(error.into());
+                }
+            }
+        }
+        mark_secrets(&mut new);
+        if let Some((_, old)) = &step.old {
+            new.created = old.created;
+            new.modified = if old.outputs == new.outputs { old.modified } else { Some(self.now()) };
+        }
+        let entry = self.new_entry(new);
+        let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
+        if let Some((old_id, old)) = &step.old {
+            let superseded = match step.op {
+                StepOp::ReadReplacement => {
+                    Effect::Rewrite(*old_id, Arc::new(ResourceState { delete: true, ..(**old).clone() }))
+                }
+                _ => Effect::Remove(*old_id),
+            };
+            effects.insert(0, superseded);
+            if step.op == StepOp::Read && old.outputs != entry.1.outputs {
+                *self.tables().counts.entry(StepOp::Read).or_default() += 1;
+            }
+        }
+        self.end(Some(operation), effects).await?;
+        Ok(Done { new: Some(entry), partial })
+    }
+
+    async fn perform_import(&self, step: &Step) -> Result<Done, StepError> {
+        let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
+        let operation = self.begin(OperationKind::Importing, &new).await?;
+        let reading = match &step.actor {
+            Actor::Instance(instance) => read(instance, &new.urn, &new.id, None, None, new.custom_timeouts.read).await,
+            Actor::Missing(error) => return Err(StepError::Host(error.clone())),
+            Actor::Nobody | Actor::Parked(_) => Ok(None),
+        };
+        let refusal = match reading {
+            Ok(Some(Reading {
+                reply: ReadReply { outputs: Some(outputs), inputs: Some(inputs), id, .. },
+                failure,
+            })) => {
+                if !id.is_empty() {
+                    new.id = id;
+                }
+                new.outputs = Arc::new(outputs);
+                new.inputs = Arc::new(inputs);
+                if let Some((_, failure)) = failure {
+                    new.init_errors = failure.reasons;
+                }
+                None
+            }
+            Ok(Some(Reading { reply: ReadReply { outputs: None, .. }, .. })) => {
+                Some(StepError::Refused(super::report::does_not_exist(&new.urn, &new.id)))
+            }
+            Ok(Some(_)) => Some(StepError::Refused(format!(
+                "the provider cannot import resources of type {}: it read no inputs",
+                new.type_token
+            ))),
+            Ok(None) => None,
+            Err(error) => Some(error.into()),
+        };
+        if let Some(error) = refusal {
+            self.end(Some(operation), Vec::new()).await?;
+            return Err(error);
+        }
+        new.created = Some(self.now());
+        new.modified = new.created;
+        mark_secrets(&mut new);
+        let entry = self.new_entry(new);
+        let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
+        if let Some((old_id, old)) = &step.old {
+            effects.insert(0, Effect::Rewrite(*old_id, Arc::new(ResourceState { delete: true, ..(**old).clone() })));
+        }
+        self.end(Some(operation), effects).await?;
+        Ok(Done { new: Some(entry), partial: None })
+    }
+
+    /// The references to mend once a resource stands under its new URN.
+    fn mended_if_renamed(&self, old: &ResourceState, new: &Entry) -> Vec<Effect> {
+        if old.urn == new.1.urn {
+            return Vec::new();
+        }
+        self.tables().mended_references()
+    }
+
+    fn new_entry(&self, mut state: ResourceState) -> Entry {
+        let mut tables = self.tables();
+        if let Some(mended) = tables::mend(&state, &tables.aliased) {
+            state = ResourceState { urn: state.urn, ..mended };
+        }
+        (tables.ledger.new_entry(), Arc::new(state))
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+async fn delete(instance: &Instance, old: &ResourceState) -> Result<(), ProviderError> {
+    let Some(provider) = instance.ready().await? else { return Ok(()) };
+    let request = DeleteRequest {
+        urn: old.urn.clone(),
+        id: old.id.clone(),
+        outputs: Arc::clone(&old.outputs),
+        old_inputs: Arc::clone(&old.inputs),
+        timeout: old.custom_timeouts.delete,
+    };
+    provider.delete(request).await
+}
+
+/// What a Read said; a resource that did not come up is a reading, too.
+pub(super) struct Reading {
+    pub(super) reply: ReadReply,
+    pub(super) failure: Option<(ProviderError, PartialFailure)>,
+}
+
+/// Reads a resource; `None` where the provider's configuration is not known.
+pub(super) async fn read(
+    instance: &Instance,
+    urn: &Urn,
+    id: &str,
+    outputs: Option<Arc<PropertyMap>>,
+    inputs: Option<Arc<PropertyMap>>,
+    timeout: f64,
+) -> Result<Option<Reading>, ProviderError> {
+    let Some(provider) = instance.ready().await? else { return Ok(None) };
+    let request = ReadRequest { urn: urn.clone(), id: id.to_owned(), outputs, inputs, timeout };
+    match provider.read(request).await {
+        Ok(reply) => Ok(Some(Reading { reply, failure: None })),
+        Err(error) => match &error {
+            ProviderError::Partial { failure, .. } => {
+                let failure = (**failure).clone();
+                let reply = ReadReply {
+                    id: failure.id.clone(),
+                    outputs: Some(failure.outputs.clone()),
+                    inputs: failure.inputs.clone(),
+                    refresh_before_update: failure.refresh_before_update,
+                };
+                Ok(Some(Reading { reply, failure: Some((error, failure)) }))
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// Marks the outputs that must be secret, whatever the provider said (engine semantics, section 7).
+pub(super) fn mark_secrets(state: &mut ResourceState) {
+    let must_be_secret = |key: &String, value: &PropertyValue| {
+        !value.is_secret()
+            && (state.inputs.get(key).is_some_and(PropertyValue::is_secret)
+                || state.additional_secret_outputs.contains(key))
+    };
+    if !state.outputs.iter().any(|(key, value)| must_be_secret(key, value)) {
+        return;
+    }
+    let marked = state.outputs.iter().map(|(key, value)| {
+        let value = value.clone();
+        let secret = must_be_secret(key, &value);
+        (key.clone(), if secret { PropertyValue::secret(value) } else { value })
+    });
+    state.outputs = Arc::new(marked.collect());
+}
