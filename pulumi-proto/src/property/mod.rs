@@ -3,6 +3,7 @@
 //! Enters: values built by hand, decoded from `Struct` ([`wire`]) or from a state file. Leaves: the same. Never here:
 //! I/O, encryption, decisions about what changed.
 
+pub mod hash;
 pub mod path;
 pub mod wire;
 
