@@ -1,0 +1,170 @@
+//! The display for programs: each event as one line of JSON. The members are promised in `docs/events.md`.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use bridge::provider::DiffKind;
+use provisioner::events::{Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
+use provisioner::state::ResourceState;
+use serde_json::{Map, Value, json};
+
+use super::value::{Secrets, Shown, map_to_json};
+use super::{Renderer, Stamp};
+
+/// Writes events as lines.
+pub(crate) struct JsonDisplay<W: Write> {
+    out: W,
+    secrets: Secrets,
+    sequence: u64,
+}
+
+impl<W: Write> JsonDisplay<W> {
+    pub(crate) fn new(out: W, secrets: Secrets) -> Self {
+        Self { out, secrets, sequence: 0 }
+    }
+}
+
+impl<W: Write + Send> Renderer for JsonDisplay<W> {
+    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+        self.sequence += 1;
+        let mut line = Map::new();
+        line.insert("sequence".into(), self.sequence.into());
+        line.insert("time".into(), stamp.time.to_string().into());
+        line.insert("stack".into(), stack.into());
+        describe(event, self.secrets, &mut line);
+        serde_json::to_writer(&mut self.out, &Value::Object(line))?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+
+    fn tick(&mut self, _at: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
+    match event {
+        Event::PhaseStarted(phase) => {
+            line.insert("event".into(), "phase-started".into());
+            describe_phase(*phase, line);
+        }
+        Event::StepStarted(info) => {
+            line.insert("event".into(), "step-started".into());
+            describe_step(info, secrets, line);
+        }
+        Event::StepSucceeded(info, took) => {
+            line.insert("event".into(), "step-succeeded".into());
+            describe_step(info, secrets, line);
+            line.insert("durationMs".into(), millis(*took));
+        }
+        Event::StepFailed(info, failure) => {
+            line.insert("event".into(), "step-failed".into());
+            describe_step(info, secrets, line);
+            line.insert("message".into(), failure.message.as_str().into());
+            line.insert("indeterminate".into(), failure.indeterminate.into());
+            line.insert("partial".into(), failure.partial.into());
+        }
+        Event::OutputsRegistered(state) => {
+            line.insert("event".into(), "outputs-registered".into());
+            line.insert("urn".into(), state.urn.as_str().into());
+            line.insert("outputs".into(), map_to_json(&Shown::of_map(&state.outputs, secrets)));
+        }
+        Event::Message(message) => {
+            line.insert("event".into(), "message".into());
+            describe_message(message, line);
+        }
+        Event::PhaseEnded(summary) => {
+            line.insert("event".into(), "phase-ended".into());
+            describe_summary(summary, line);
+        }
+    }
+}
+
+fn describe_phase(phase: Phase, line: &mut Map<String, Value>) {
+    let operation = match phase.operation {
+        Operation::Update => "update",
+        Operation::Refresh => "refresh",
+        Operation::Destroy => "destroy",
+        Operation::Import => "import",
+    };
+    line.insert("operation".into(), operation.into());
+    line.insert("preview".into(), phase.preview.into());
+}
+
+fn describe_step(info: &StepInfo, secrets: Secrets, line: &mut Map<String, Value>) {
+    line.insert("op".into(), info.op.as_str().into());
+    if let Some(result) = info.result {
+        line.insert("result".into(), result.as_str().into());
+    }
+    line.insert("urn".into(), info.urn.as_str().into());
+    line.insert("type".into(), info.urn.type_token().into());
+    line.insert("name".into(), info.urn.name().into());
+    line.insert("internal".into(), info.internal.into());
+    line.insert("replaceKeys".into(), info.replace_keys.clone().into());
+    line.insert("changedProperties".into(), info.diffs.clone().into());
+    let detailed = info.detailed_diff.iter().map(|(path, diff)| {
+        let kind = match diff.kind {
+            DiffKind::Add => "add",
+            DiffKind::AddReplace => "add-replace",
+            DiffKind::Delete => "delete",
+            DiffKind::DeleteReplace => "delete-replace",
+            DiffKind::Update => "update",
+            DiffKind::UpdateReplace => "update-replace",
+        };
+        (path.clone(), json!({ "kind": kind, "inputDiff": diff.input_diff }))
+    });
+    line.insert("detailedDiff".into(), Value::Object(detailed.collect()));
+    line.insert("old".into(), describe_state(info.old.as_deref(), secrets));
+    line.insert("new".into(), describe_state(info.new.as_deref(), secrets));
+}
+
+fn describe_state(state: Option<&ResourceState>, secrets: Secrets) -> Value {
+    let Some(state) = state else { return Value::Null };
+    json!({
+        "id": state.id,
+        "custom": state.custom,
+        "parent": state.parent.as_ref().map(|urn| urn.as_str()),
+        "provider": state.provider.as_ref().map(ToString::to_string),
+        "protect": state.protect,
+        "external": state.external,
+        "inputs": map_to_json(&Shown::of_map(&state.inputs, secrets)),
+        "outputs": map_to_json(&Shown::of_map(&state.outputs, secrets)),
+    })
+}
+
+fn describe_message(message: &Message, line: &mut Map<String, Value>) {
+    let severity = match message.severity {
+        Severity::Debug => "debug",
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    line.insert("severity".into(), severity.into());
+    line.insert("urn".into(), message.urn.as_ref().map(|urn| urn.as_str()).into());
+    line.insert("property".into(), message.property.as_str().into());
+    line.insert("plugin".into(), message.plugin.as_deref().into());
+    line.insert("text".into(), message.text.as_str().into());
+    line.insert("hint".into(), message.hint.as_str().into());
+    line.insert("ephemeral".into(), message.ephemeral.into());
+}
+
+fn describe_summary(summary: &Summary, line: &mut Map<String, Value>) {
+    describe_phase(summary.phase, line);
+    let outcome = match summary.outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed => "failed",
+        Outcome::Canceled => "canceled",
+    };
+    line.insert("outcome".into(), outcome.into());
+    let changes = summary.changes.iter().map(|(op, count)| (op.as_str().to_owned(), (*count).into()));
+    line.insert("changes".into(), Value::Object(changes.collect()));
+    line.insert("durationMs".into(), millis(summary.duration));
+}
+
+fn millis(duration: Duration) -> Value {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
+}

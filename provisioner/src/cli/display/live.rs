@@ -1,0 +1,266 @@
+//! The display for a terminal: a tree that changes in place while resources are worked on, and what stays above it.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use provisioner::events::{Event, Message, Phase, Summary};
+use pulumi_proto::urn::Urn;
+
+use super::painter::Painter;
+use super::palette::Palette;
+use super::rows::{Row, RowState, Rows};
+use super::text::{Line, duration};
+use super::tree::{Columns, Names, counts, row_line, tree};
+use super::{DisplayOptions, Renderer, Stamp, print_lines, report};
+
+/// Columns and rows of a terminal.
+pub(crate) type Size = (usize, usize);
+/// What to take where a terminal does not tell its size.
+const USUAL_SIZE: Size = (80, 24);
+/// Room for `deleting old 1m05s`.
+const STATUS_WIDTH: usize = 17;
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// How long a frame of the spinner stays.
+const SPINNER_STEP: Duration = Duration::from_millis(100);
+
+/// Paints on the terminal that standard error is; results go to `results`.
+pub(crate) struct LiveDisplay<W: Write, R: Write> {
+    painter: Painter<W>,
+    results: R,
+    size: Box<dyn Fn() -> Option<Size> + Send>,
+    options: DisplayOptions,
+    phase: Option<RunningPhase>,
+    /// The last thing said in passing while no phase runs.
+    passing: Option<Line>,
+    /// Whether a preview has shown the stack's changes already.
+    previewed: Option<String>,
+}
+
+struct RunningPhase {
+    phase: Phase,
+    stack: String,
+    began: Duration,
+    rows: Rows,
+    messages: Vec<Message>,
+}
+
+impl<W: Write, R: Write> LiveDisplay<W, R> {
+    pub(crate) fn new(
+        screen: W,
+        results: R,
+        size: impl Fn() -> Option<Size> + Send + 'static,
+        options: DisplayOptions,
+    ) -> Self {
+        let painter = Painter::new(screen, options.color);
+        Self { painter, results, size: Box::new(size), options, phase: None, passing: None, previewed: None }
+    }
+
+    fn size(&self) -> Size {
+        (self.size)().unwrap_or(USUAL_SIZE)
+    }
+
+    fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
+        let (columns, _) = self.size();
+        self.painter.clear(columns)?;
+        let RunningPhase { phase, stack, rows, messages, .. } = running;
+        let diff = self.options.diff.filter(|_| phase.preview || self.previewed.as_deref() != Some(stack));
+        let changes = report::changes(rows, *phase, diff, Some(columns));
+        let mut lines = Vec::new();
+        if !changes.is_empty() {
+            lines.push(report::title(*phase, stack));
+            lines.extend(changes);
+            lines.push(Line::new());
+        }
+        if phase.preview {
+            print_lines(&mut self.results, &lines, self.options.results_color)?;
+            self.previewed = Some(stack.clone());
+        } else {
+            self.painter.print(&lines)?;
+        }
+        let mut told: Vec<Line> = messages.iter().flat_map(report::message).collect();
+        if !told.is_empty() {
+            told.push(Line::new());
+        }
+        self.painter.print(&told)?;
+        let mut lines = report::outputs(rows, *phase, self.options.diff_options());
+        if !lines.is_empty() {
+            lines.push(Line::new());
+        }
+        lines.push(report::summary(summary, stack, rows));
+        print_lines(&mut self.results, &lines, self.options.results_color)
+    }
+
+    fn take_message(&mut self, message: &Message) -> io::Result<()> {
+        if !report::is_shown(message, self.options.verbose) {
+            return Ok(());
+        }
+        match &mut self.phase {
+            // The row of its resource shows it, or the footer.
+            Some(running) if message.ephemeral => {
+                if message.urn.is_none() {
+                    self.passing = Some(Line::new().styled(Palette::DIM, &message.text));
+                }
+                running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
+                Ok(())
+            }
+            Some(running) => {
+                running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
+                running.messages.push(message.clone());
+                Ok(())
+            }
+            None if message.ephemeral => {
+                self.passing = Some(Line::new().styled(Palette::DIM, &message.text));
+                Ok(())
+            }
+            None => {
+                let (columns, _) = self.size();
+                self.painter.clear(columns)?;
+                self.painter.print(&report::message(message))
+            }
+        }
+    }
+
+    fn paint(&mut self, at: Duration) -> io::Result<()> {
+        let (columns, height) = self.size();
+        let passing = self.passing.as_ref();
+        let lines = match (&self.phase, passing) {
+            (Some(running), passing) => frame(running, passing, columns, height, at),
+            (None, Some(passing)) => vec![spinner(at).join(passing.clone()).truncate(columns.saturating_sub(1))],
+            (None, None) => return Ok(()),
+        };
+        self.painter.draw(&lines, columns)
+    }
+}
+
+impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
+    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+        match event {
+            Event::PhaseStarted(phase) => {
+                self.passing = None;
+                self.phase = Some(RunningPhase {
+                    phase: *phase,
+                    stack: stack.to_owned(),
+                    began: stamp.at,
+                    rows: Rows::default(),
+                    messages: Vec::new(),
+                });
+            }
+            Event::PhaseEnded(summary) => {
+                self.passing = None;
+                if let Some(mut running) = self.phase.take() {
+                    running.rows.apply(stamp.at, event);
+                    self.end_phase(&running, summary)?;
+                }
+            }
+            Event::Message(message) => self.take_message(message)?,
+            Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
+                if let Some(running) = &mut self.phase {
+                    running.rows.apply(stamp.at, event);
+                    if let Event::StepFailed(info, failure) = event {
+                        let untold = report::failure_message(&info.urn, &failure.message, &running.messages);
+                        running.messages.extend(untold);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, at: Duration) -> io::Result<()> {
+        self.paint(at)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.passing = None;
+        let (columns, _) = self.size();
+        self.painter.clear(columns)?;
+        self.results.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.pause()?;
+        let told = self.phase.take().map(|running| running.messages).unwrap_or_default();
+        self.painter.print(&told.iter().flat_map(report::message).collect::<Vec<_>>())
+    }
+}
+
+/// The block at the bottom of the terminal: a heading, as many rows as fit, the counts.
+fn frame(running: &RunningPhase, passing: Option<&Line>, columns: usize, height: usize, at: Duration) -> Vec<Line> {
+    // The last column stays free: some terminals wrap there.
+    let width = columns.saturating_sub(1);
+    let elapsed = duration_for_footer(at.saturating_sub(running.began));
+    let heading =
+        spinner(at).join(report::title(running.phase, &running.stack)).text("  ").styled(Palette::DIM, elapsed);
+    // Heading, line of what is hidden, counts, and the line on which the cursor rests.
+    let room = height.saturating_sub(4).max(1);
+    let shown = rows_that_fit(&running.rows, room);
+    let tense = report::tense(running.phase);
+
+    let mut lines = vec![heading];
+    let rows = tree(&running.rows, |row| shown.contains(&row.urn));
+    let fitted = Columns::fit(&rows, Some(width), STATUS_WIDTH);
+    for tree_row in rows.iter().take(room) {
+        let row = tree_row.row;
+        let note = if row.state == RowState::Failed { row.note.as_str() } else { "" };
+        let names = if note.is_empty() { Names::Shown } else { Names::Hidden };
+        lines.push(row_line(tree_row, fitted, tense, names, at));
+        if !note.is_empty() {
+            let bars = Line::plain("  ").styled(Palette::DIM, &tree_row.below).text("  ");
+            lines.push(bars.styled(Palette::ERROR, note));
+        }
+    }
+    let hidden_running =
+        running.rows.iter().filter(|row| row.state == RowState::Running && !shown.contains(&row.urn)).count();
+    if hidden_running > 0 {
+        lines.push(Line::new().styled(Palette::DIM, format!("  … {hidden_running} more running")));
+    }
+    let counts = counts(&running.rows, tense);
+    match passing {
+        Some(passing) if counts == Line::new() => lines.push(Line::plain("  ").join(passing.clone())),
+        _ => lines.push(Line::plain("  ").join(counts)),
+    }
+    lines.into_iter().map(|line| line.truncate(width)).collect()
+}
+
+/// The rows to show where not all fit: what failed, what runs (the oldest first), then what ended last.
+fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
+    let mut candidates: Vec<&Row> =
+        rows.iter().filter(|row| row.state == RowState::Running || row.is_worth_showing()).collect();
+    candidates.sort_by_key(|row| match row.state {
+        RowState::Failed => (0, usize::MAX - row.touched),
+        RowState::Running => (1, row.touched),
+        RowState::Done => (2, usize::MAX - row.touched),
+    });
+    let mut shown: HashSet<Urn> = HashSet::new();
+    let mut used = 0;
+    for row in candidates {
+        let mut added: Vec<&Urn> = Vec::new();
+        let mut next = Some(row);
+        while let Some(row) = next
+            && !shown.contains(&row.urn)
+            && !added.contains(&&row.urn)
+        {
+            added.push(&row.urn);
+            next = row.parent.as_ref().and_then(|parent| rows.get(parent));
+        }
+        let notes = usize::from(row.state == RowState::Failed && !row.note.is_empty());
+        if used + added.len() + notes > room {
+            // A smaller one may still fit, but then the order would no longer say which ones are missing.
+            break;
+        }
+        used += added.len() + notes;
+        shown.extend(added.into_iter().cloned());
+    }
+    shown
+}
+
+fn spinner(at: Duration) -> Line {
+    #[allow(clippy::cast_possible_truncation, reason = "taken modulo ten")]
+    let step = (at.as_millis() / SPINNER_STEP.as_millis()) as usize % SPINNER.len();
+    Line::new().styled(Palette::READ, SPINNER[step]).text(" ")
+}
+
+fn duration_for_footer(elapsed: Duration) -> String {
+    if elapsed < Duration::from_secs(10) { format!("{}s", elapsed.as_secs()) } else { duration(elapsed) }
+}

@@ -1,0 +1,112 @@
+//! Colours and words for operations and severities. Whether colour is shown at all is decided where lines are printed.
+
+use anstyle::{AnsiColor, Style};
+use provisioner::events::{Operation, Phase, Severity, StepOp};
+
+/// The styles in use.
+pub(crate) struct Palette;
+
+impl Palette {
+    pub(crate) const PLAIN: Style = Style::new();
+    pub(crate) const BOLD: Style = Style::new().bold();
+    pub(crate) const DIM: Style = Style::new().dimmed();
+    pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+    pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
+    pub(crate) const CREATE: Style = AnsiColor::Green.on_default();
+    pub(crate) const UPDATE: Style = AnsiColor::Yellow.on_default();
+    pub(crate) const DELETE: Style = AnsiColor::Red.on_default();
+    pub(crate) const REPLACE: Style = AnsiColor::Magenta.on_default();
+    pub(crate) const READ: Style = AnsiColor::Cyan.on_default();
+}
+
+/// How an operation on a resource is shown: one or two characters, a colour, and its verb in three tenses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) symbol: &'static str,
+    pub(crate) style: Style,
+    /// What a preview says.
+    pub(crate) plan: &'static str,
+    /// While it runs.
+    pub(crate) present: &'static str,
+    /// When it is done.
+    pub(crate) past: &'static str,
+}
+
+/// The look of an operation.
+pub(crate) fn look(op: StepOp) -> Look {
+    let look = |symbol, style, plan, present, past| Look { symbol, style, plan, present, past };
+    match op {
+        StepOp::Same => look(" ", Palette::DIM, "unchanged", "checking", "unchanged"),
+        StepOp::Create => look("+", Palette::CREATE, "create", "creating", "created"),
+        StepOp::Update => look("~", Palette::UPDATE, "update", "updating", "updated"),
+        StepOp::Delete => look("-", Palette::DELETE, "delete", "deleting", "deleted"),
+        StepOp::Replace => look("±", Palette::REPLACE, "replace", "replacing", "replaced"),
+        StepOp::CreateReplacement => look("±", Palette::REPLACE, "replace", "creating", "replaced"),
+        StepOp::DeleteReplaced => look("±", Palette::REPLACE, "replace", "deleting old", "replaced"),
+        StepOp::Read => look(">", Palette::READ, "read", "reading", "read"),
+        StepOp::ReadReplacement => look("±", Palette::REPLACE, "replace", "reading", "replaced"),
+        StepOp::Discard => look("<", Palette::DELETE, "forget", "forgetting", "forgotten"),
+        StepOp::DiscardReplaced => look("±", Palette::REPLACE, "replace", "forgetting", "replaced"),
+        StepOp::Refresh => look("↻", Palette::READ, "refresh", "refreshing", "refreshed"),
+        StepOp::Import => look("=", Palette::CREATE, "import", "importing", "imported"),
+        StepOp::ImportReplacement => look("±", Palette::REPLACE, "replace", "importing", "replaced"),
+        StepOp::RemovePendingReplace => look("-", Palette::DELETE, "remove", "removing", "removed"),
+    }
+}
+
+/// The operation a resource's row stands for, when it has several steps: those of a replacement are one.
+pub(crate) fn row_op(op: StepOp) -> StepOp {
+    match op {
+        StepOp::Replace
+        | StepOp::CreateReplacement
+        | StepOp::DeleteReplaced
+        | StepOp::ReadReplacement
+        | StepOp::DiscardReplaced
+        | StepOp::ImportReplacement => StepOp::Replace,
+        StepOp::Same
+        | StepOp::Create
+        | StepOp::Update
+        | StepOp::Delete
+        | StepOp::Read
+        | StepOp::Discard
+        | StepOp::Refresh
+        | StepOp::Import
+        | StepOp::RemovePendingReplace => op,
+    }
+}
+
+/// What a phase does, up to the name of the stack.
+pub(crate) fn phase_title(phase: Phase) -> &'static str {
+    match (phase.operation, phase.preview) {
+        (Operation::Update, true) => "Previewing update of",
+        (Operation::Update, false) => "Updating",
+        (Operation::Refresh, true) => "Previewing refresh of",
+        (Operation::Refresh, false) => "Refreshing",
+        (Operation::Destroy, true) => "Previewing destroy of",
+        (Operation::Destroy, false) => "Destroying",
+        (Operation::Import, true) => "Previewing import of",
+        (Operation::Import, false) => "Importing",
+    }
+}
+
+/// The noun of a phase, for its last line.
+pub(crate) fn phase_noun(phase: Phase) -> &'static str {
+    match (phase.operation, phase.preview) {
+        (_, true) => "Preview",
+        (Operation::Update, false) => "Update",
+        (Operation::Refresh, false) => "Refresh",
+        (Operation::Destroy, false) => "Destroy",
+        (Operation::Import, false) => "Import",
+    }
+}
+
+/// The word and the colour of a severity.
+pub(crate) fn severity(severity: Severity) -> (&'static str, Style) {
+    match severity {
+        Severity::Debug => ("debug", Palette::DIM),
+        Severity::Info => ("info", Palette::BOLD),
+        Severity::Warning => ("warning", Palette::WARNING),
+        Severity::Error => ("error", Palette::ERROR),
+    }
+}

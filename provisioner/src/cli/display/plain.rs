@@ -1,0 +1,170 @@
+//! The display where standard error is no terminal: one line for what begins and one for what ends.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use provisioner::events::{Event, Message, Phase, StepOp, Summary};
+use pulumi_proto::urn::Urn;
+
+use super::palette::{Palette, look};
+use super::rows::{RowState, Rows};
+use super::text::{Line, duration};
+use super::{DisplayOptions, Renderer, Stamp, print_lines, report};
+
+/// How often a line says that a resource is still being worked on: some pipelines end what is silent for long.
+const STILL: Duration = Duration::from_secs(30);
+
+/// Prints progress to one stream and results to another.
+pub(crate) struct PlainDisplay<W: Write, R: Write> {
+    progress: W,
+    results: R,
+    /// Columns of the terminal the results go to, if it is one.
+    results_width: Option<usize>,
+    options: DisplayOptions,
+    phase: Option<RunningPhase>,
+    previewed: Option<String>,
+}
+
+struct RunningPhase {
+    phase: Phase,
+    stack: String,
+    rows: Rows,
+    messages: Vec<Message>,
+    /// When it was last said that something still goes on.
+    said: Duration,
+}
+
+impl<W: Write, R: Write> PlainDisplay<W, R> {
+    pub(crate) fn new(progress: W, results: R, results_width: Option<usize>, options: DisplayOptions) -> Self {
+        Self { progress, results, results_width, options, phase: None, previewed: None }
+    }
+
+    fn say(&mut self, lines: &[Line]) -> io::Result<()> {
+        print_lines(&mut self.progress, lines, self.options.color)
+    }
+
+    fn take_message(&mut self, message: &Message) -> io::Result<()> {
+        if message.ephemeral || !report::is_shown(message, self.options.verbose) {
+            return Ok(());
+        }
+        if let Some(running) = &mut self.phase {
+            running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
+            running.messages.push(message.clone());
+        }
+        self.say(&report::message(message))
+    }
+
+    fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
+        let RunningPhase { phase, stack, rows, .. } = running;
+        let mut lines = Vec::new();
+        if phase.preview {
+            lines = report::changes(rows, *phase, self.options.diff, self.results_width);
+            self.previewed = Some(stack.clone());
+        } else if self.options.diff.is_some() && self.previewed.as_deref() != Some(stack) {
+            lines = report::changes(rows, *phase, self.options.diff, self.results_width);
+        }
+        if !lines.is_empty() {
+            lines.push(Line::new());
+        }
+        let outputs = report::outputs(rows, *phase, self.options.diff_options());
+        if !outputs.is_empty() {
+            lines.extend(outputs);
+            lines.push(Line::new());
+        }
+        lines.push(report::summary(summary, stack, rows));
+        print_lines(&mut self.results, &lines, self.options.results_color)
+    }
+}
+
+impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
+    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+        if let Some(running) = &mut self.phase
+            && !matches!(event, Event::Message(_))
+        {
+            running.rows.apply(stamp.at, event);
+        }
+        match event {
+            Event::PhaseStarted(phase) => {
+                self.phase = Some(RunningPhase {
+                    phase: *phase,
+                    stack: stack.to_owned(),
+                    rows: Rows::default(),
+                    messages: Vec::new(),
+                    said: stamp.at,
+                });
+                self.say(&[report::title(*phase, stack)])
+            }
+            Event::PhaseEnded(summary) => match self.phase.take() {
+                Some(running) => self.end_phase(&running, summary),
+                None => Ok(()),
+            },
+            Event::Message(message) => self.take_message(message),
+            Event::StepStarted(info) => {
+                let look = look(info.op);
+                if self.is_deed() && is_told(info.op) && !info.internal {
+                    let line = step_line(look.symbol, look.style, look.present, &info.urn);
+                    self.say(&[line])?;
+                }
+                Ok(())
+            }
+            Event::StepSucceeded(info, took) => {
+                let op = info.result.unwrap_or(info.op);
+                if self.is_deed() && (is_told(op)) && !info.internal {
+                    let look = look(op);
+                    let word = if info.op == StepOp::DeleteReplaced { "deleted old" } else { look.past };
+                    let line = step_line(look.symbol, look.style, word, &info.urn);
+                    self.say(&[line.styled(Palette::DIM, format!(" ({})", duration(*took)))])?;
+                }
+                Ok(())
+            }
+            Event::StepFailed(info, failure) => {
+                let told = self.phase.as_ref().map_or(&[][..], |running| &running.messages);
+                if let Some(untold) = report::failure_message(&info.urn, &failure.message, told) {
+                    self.take_message(&untold)?;
+                }
+                let line = step_line("✗", Palette::ERROR, &format!("failed to {}", look(info.op).plan), &info.urn);
+                self.say(&[line])
+            }
+            Event::OutputsRegistered(_) => Ok(()),
+        }
+    }
+
+    fn tick(&mut self, at: Duration) -> io::Result<()> {
+        let Some(running) = self.phase.as_mut().filter(|running| at.saturating_sub(running.said) >= STILL) else {
+            return Ok(());
+        };
+        running.said = at;
+        let long = running
+            .rows
+            .iter()
+            .filter(|row| row.state == RowState::Running && !row.is_root() && at.saturating_sub(row.began) >= STILL);
+        let lines: Vec<Line> = long
+            .map(|row| {
+                let look = look(row.step.op);
+                let line = step_line(look.symbol, look.style, &format!("still {}", look.present), &row.urn);
+                line.styled(Palette::DIM, format!(" ({})", duration(at.saturating_sub(row.began))))
+            })
+            .collect();
+        self.say(&lines)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.progress.flush()?;
+        self.results.flush()
+    }
+}
+
+impl<W: Write, R: Write> PlainDisplay<W, R> {
+    fn is_deed(&self) -> bool {
+        self.phase.as_ref().is_some_and(|running| !running.phase.preview)
+    }
+}
+
+/// Whether a step has lines of its own: one that does or changes something.
+fn is_told(op: StepOp) -> bool {
+    !matches!(op, StepOp::Same | StepOp::Refresh | StepOp::Replace | StepOp::RemovePendingReplace)
+}
+
+fn step_line(symbol: &str, style: anstyle::Style, word: &str, urn: &Urn) -> Line {
+    Line::plain("  ").styled(style, symbol).text(" ").styled(style, word).text(" ").join(report::subject(urn))
+}

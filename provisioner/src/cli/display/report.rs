@@ -1,0 +1,117 @@
+//! What stays to be read when a phase has ended: the tree of what changes, messages, outputs, the summary.
+
+use std::time::Duration;
+
+use provisioner::events::{Message, Operation, Outcome, Phase, Severity, Summary};
+use pulumi_proto::urn::Urn;
+
+use super::diff::{DiffOptions, bag_diff, step_diff};
+use super::palette::{Palette, phase_noun, phase_title, severity};
+use super::rows::{Row, RowState, Rows};
+use super::text::{Line, duration};
+use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
+
+/// The tense of a phase's rows.
+pub(crate) fn tense(phase: Phase) -> Tense {
+    if phase.preview { Tense::Plan } else { Tense::Deed }
+}
+
+/// `Updating aquarium`.
+pub(crate) fn title(phase: Phase, stack: &str) -> Line {
+    Line::new().styled(Palette::BOLD, phase_title(phase)).text(" ").styled(Palette::BOLD, stack)
+}
+
+/// The resources that change, each with what changes about it. No lines where nothing does.
+pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, width: Option<usize>) -> Vec<Line> {
+    let shown = tree(rows, Row::is_worth_showing);
+    let columns = Columns::fit(&shown, width, if phase.preview { 9 } else { 14 });
+    let mut lines = Vec::new();
+    for tree_row in &shown {
+        let changed = match diff {
+            Some(options) if tree_row.row.is_worth_showing() => step_diff(&tree_row.row.telling, options),
+            _ => Vec::new(),
+        };
+        // Names are said at the end of the row only where the values do not follow.
+        let names = if changed.is_empty() { Names::Shown } else { Names::Hidden };
+        lines.push(row_line(tree_row, columns, tense(phase), names, Duration::ZERO));
+        let bars = Line::plain("  ").styled(Palette::DIM, &tree_row.below).text("  ");
+        lines.extend(changed.into_iter().map(|line| bars.clone().join(line)));
+    }
+    lines
+}
+
+/// The outputs of the stack, marked where they change. No lines where there are none.
+pub(crate) fn outputs(rows: &Rows, phase: Phase, options: DiffOptions) -> Vec<Line> {
+    if phase.operation == Operation::Destroy {
+        return Vec::new();
+    }
+    let Some(outputs) = rows.outputs() else { return Vec::new() };
+    let old = outputs.old.as_ref().map(|state| &*state.outputs);
+    let lines = bag_diff(old, &outputs.new.outputs, options);
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let heading = Line::new().styled(Palette::BOLD, "Outputs:");
+    std::iter::once(heading).chain(lines.into_iter().map(|line| Line::plain("  ").join(line))).collect()
+}
+
+/// `Update of aquarium succeeded in 12s: 3 created, 22 unchanged`.
+pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
+    let noun = phase_noun(summary.phase);
+    let took = duration(summary.duration);
+    let line = match summary.outcome {
+        Outcome::Succeeded => Line::new().styled(Palette::BOLD, noun).text(format!(" of {stack} done in {took}")),
+        Outcome::Failed => Line::new().styled(Palette::ERROR, format!("{noun} of {stack} failed after {took}")),
+        Outcome::Canceled => Line::new().styled(Palette::WARNING, format!("{noun} of {stack} cancelled after {took}")),
+    };
+    let failed = rows.iter().filter(|row| row.state == RowState::Failed).count();
+    let mut parts = Vec::new();
+    if failed > 0 {
+        parts.push(Line::new().styled(Palette::ERROR, format!("{failed} failed")));
+    }
+    parts.extend(count_words(&summary.changes, tense(summary.phase)));
+    if parts.is_empty() { line.text(": no changes") } else { line.text(": ").join(join_lines(parts, ", ")) }
+}
+
+/// A message: severity and subject, the text (further lines indented), the hint on its own line.
+pub(crate) fn message(message: &Message) -> Vec<Line> {
+    let (word, style) = severity(message.severity);
+    let mut head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
+    if let Some(urn) = &message.urn {
+        head = head.join(subject(urn));
+        if !message.property.is_empty() {
+            head = head.text(" ").styled(Palette::UPDATE, &message.property);
+        }
+        head = head.text(": ");
+    } else if let Some(plugin) = &message.plugin {
+        head = head.styled(Palette::BOLD, format!("plugin {plugin}")).text(": ");
+    }
+    let mut text = message.text.trim_end().lines();
+    let mut lines = vec![head.text(text.next().unwrap_or_default())];
+    lines.extend(text.map(|line| Line::plain("  ").text(line)));
+    let mut hint = message.hint.trim_end().lines();
+    if let Some(first) = hint.next() {
+        lines.push(Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first));
+        lines.extend(hint.map(|line| Line::plain("        ").text(line)));
+    }
+    lines
+}
+
+/// `site--prod (aws:s3:Bucket)`.
+pub(crate) fn subject(urn: &Urn) -> Line {
+    Line::new().styled(Palette::BOLD, urn.name()).styled(Palette::DIM, format!(" ({})", short_type(urn.type_token())))
+}
+
+/// Whether a message is to be shown.
+pub(crate) fn is_shown(message: &Message, verbose: bool) -> bool {
+    verbose || message.severity > Severity::Debug
+}
+
+/// What a failed step says, where no message has said it yet.
+pub(crate) fn failure_message(urn: &Urn, text: &str, told: &[Message]) -> Option<Message> {
+    let is_told = |message: &Message| {
+        message.severity == Severity::Error && message.urn.as_ref() == Some(urn) && message.text.contains(text.trim())
+    };
+    let message = || Message { urn: Some(urn.clone()), ..Message::new(Severity::Error, text) };
+    (!told.iter().any(is_told)).then(message)
+}

@@ -1,0 +1,223 @@
+//! What is known of each resource in a phase: one row per URN, whatever number of steps it takes.
+//!
+//! Enters: events with the time they came. Never here: terminals, widths, colours.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use provisioner::events::{Event, Severity, StepInfo, StepOp};
+use provisioner::state::ResourceState;
+use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
+
+use super::palette::row_op;
+
+/// The resources of a phase, in the order they turned up.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    rows: Vec<Row>,
+    by_urn: HashMap<Urn, usize>,
+    outputs: Option<StackOutputs>,
+    touches: usize,
+}
+
+/// One resource.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) urn: Urn,
+    pub(crate) parent: Option<Urn>,
+    /// What is done to it; of a replacement `Replace`, of a refresh what it found.
+    pub(crate) op: StepOp,
+    /// The step that is under way, or was last.
+    pub(crate) step: Arc<StepInfo>,
+    /// The step that best says what changes: the one with both an old and a new entry.
+    pub(crate) telling: Arc<StepInfo>,
+    pub(crate) state: RowState,
+    /// When it began (in time since the display began).
+    pub(crate) began: Duration,
+    /// How long its finished steps took.
+    pub(crate) took: Duration,
+    /// A place in the order of what happened: the larger, the later.
+    pub(crate) touched: usize,
+    /// The last word about it: progress of a plugin, or why it failed.
+    pub(crate) note: String,
+    pub(crate) warnings: usize,
+    running: usize,
+}
+
+/// How far a resource is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowState {
+    Running,
+    Done,
+    Failed,
+}
+
+/// The outputs of the stack, before and after.
+#[derive(Debug)]
+pub(crate) struct StackOutputs {
+    pub(crate) old: Option<Arc<ResourceState>>,
+    pub(crate) new: Arc<ResourceState>,
+}
+
+impl Row {
+    /// Whether the row says more than that nothing happened.
+    pub(crate) fn is_worth_showing(&self) -> bool {
+        self.state == RowState::Failed || self.warnings > 0 || (self.changes() && self.state == RowState::Done)
+    }
+
+    /// Whether the operation changes the resource or its entry. A read of what is not ours changes nothing.
+    pub(crate) fn changes(&self) -> bool {
+        !matches!(self.op, StepOp::Same | StepOp::Refresh | StepOp::Read) || self.telling_is_adoption()
+    }
+
+    fn telling_is_adoption(&self) -> bool {
+        self.op == StepOp::Read && self.telling.old.is_none()
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        self.urn.qualified_type() == ROOT_STACK_TYPE
+    }
+
+    /// Names of the properties that change, first those that force a replacement.
+    pub(crate) fn changed(&self) -> Vec<&str> {
+        let info = &self.telling;
+        let paths = info.detailed_diff.keys().map(|path| path.split(['.', '[']).next().unwrap_or(path));
+        let mut names: Vec<&str> = Vec::new();
+        for name in info.replace_keys.iter().chain(&info.diffs).map(String::as_str).chain(paths) {
+            if !name.starts_with("__") && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+impl Rows {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    pub(crate) fn get(&self, urn: &Urn) -> Option<&Row> {
+        self.by_urn.get(urn).map(|index| &self.rows[*index])
+    }
+
+    /// The outputs of the stack, once they are registered.
+    pub(crate) fn outputs(&self) -> Option<&StackOutputs> {
+        self.outputs.as_ref()
+    }
+
+    /// Takes an event in.
+    pub(crate) fn apply(&mut self, at: Duration, event: &Event) {
+        match event {
+            Event::StepStarted(info) if !info.internal => {
+                let row = self.row(info, at);
+                if row.running == 0 {
+                    row.began = at;
+                }
+                row.running += 1;
+                row.state = RowState::Running;
+                row.note.clear();
+            }
+            Event::StepSucceeded(info, took) if !info.internal => {
+                let row = self.row(info, at);
+                row.took += *took;
+                row.end(RowState::Done);
+                row.note.clear();
+            }
+            // Also an internal step that fails is worth a row: something else cannot go on because of it.
+            Event::StepFailed(info, failure) => {
+                let row = self.row(info, at);
+                row.took = at.saturating_sub(row.began);
+                row.note = first_line(&failure.message).to_owned();
+                row.end(RowState::Failed);
+            }
+            Event::StepStarted(_) | Event::StepSucceeded(..) => {}
+            Event::OutputsRegistered(state) => self.outputs_registered(at, state),
+            Event::Message(message) => {
+                let Some(index) = message.urn.as_ref().and_then(|urn| self.by_urn.get(urn)) else { return };
+                let row = &mut self.rows[*index];
+                row.warnings += usize::from(message.severity == Severity::Warning);
+                if row.state != RowState::Failed && message.severity != Severity::Debug {
+                    row.note = first_line(&message.text).to_owned();
+                }
+            }
+            Event::PhaseStarted(_) => {}
+            // Components whose outputs nobody registered are as done as they will ever be.
+            Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| !row.is_custom()).for_each(|row| {
+                if row.state == RowState::Running {
+                    row.end(RowState::Done);
+                }
+            }),
+        }
+    }
+
+    fn outputs_registered(&mut self, at: Duration, state: &Arc<ResourceState>) {
+        let Some(index) = self.by_urn.get(&state.urn) else { return };
+        let row = &mut self.rows[*index];
+        if row.is_root() {
+            self.outputs = Some(StackOutputs { old: row.telling.old.clone(), new: Arc::clone(state) });
+        }
+        if row.state == RowState::Running && !row.is_custom() {
+            row.took = at.saturating_sub(row.began);
+            row.end(RowState::Done);
+        }
+    }
+
+    fn row(&mut self, info: &Arc<StepInfo>, at: Duration) -> &mut Row {
+        self.touches += 1;
+        let index = *self.by_urn.entry(info.urn.clone()).or_insert_with(|| {
+            self.rows.push(Row::new(info, at));
+            self.rows.len() - 1
+        });
+        let row = &mut self.rows[index];
+        row.touched = self.touches;
+        // A resource may be refreshed and then updated in one phase: the later says more, unless it says "same".
+        let op = info.result.filter(|_| info.op == StepOp::Refresh).unwrap_or_else(|| row_op(info.op));
+        if op != StepOp::Same || matches!(row.op, StepOp::Same | StepOp::Refresh) {
+            row.op = op;
+        }
+        if info.new.is_some() && (info.old.is_some() || row.telling.old.is_none()) {
+            row.telling = Arc::clone(info);
+        }
+        row.step = Arc::clone(info);
+        row
+    }
+}
+
+impl Row {
+    fn new(info: &Arc<StepInfo>, at: Duration) -> Self {
+        let entry = info.new.as_ref().or(info.old.as_ref());
+        Self {
+            urn: info.urn.clone(),
+            parent: entry.and_then(|entry| entry.parent.clone()),
+            op: row_op(info.op),
+            step: Arc::clone(info),
+            telling: Arc::clone(info),
+            state: RowState::Running,
+            began: at,
+            took: Duration::ZERO,
+            touched: 0,
+            note: String::new(),
+            warnings: 0,
+            running: 0,
+        }
+    }
+
+    fn end(&mut self, state: RowState) {
+        self.running = self.running.saturating_sub(1);
+        self.state = match (self.state, state, self.running) {
+            (RowState::Failed, ..) | (_, RowState::Failed, _) => RowState::Failed,
+            (_, _, 0) => RowState::Done,
+            (state, ..) => state,
+        };
+    }
+
+    fn is_custom(&self) -> bool {
+        self.step.new.as_ref().or(self.step.old.as_ref()).is_none_or(|entry| entry.custom)
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}

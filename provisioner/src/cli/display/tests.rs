@@ -1,0 +1,433 @@
+//! Scripted runs through each display.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bridge::provider::{DiffKind, PropertyDiff};
+use jiff::Timestamp;
+use provisioner::events::{
+    Event, Message, Operation, Outcome, Phase, Severity, StepFailure, StepInfo, StepOp, Summary,
+};
+use provisioner::state::ResourceState;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
+
+use super::*;
+
+/// A run as the engine would tell it, with the time of each event in milliseconds.
+struct Script {
+    now: u64,
+    events: Vec<(u64, Event)>,
+}
+
+impl Script {
+    fn new(operation: Operation, preview: bool) -> Self {
+        let phase = Event::PhaseStarted(Phase { operation, preview });
+        Self { now: 0, events: vec![(0, phase)] }
+    }
+
+    fn at(&mut self, millis: u64, event: Event) {
+        self.now = millis;
+        self.events.push((millis, event));
+    }
+
+    fn start(&mut self, millis: u64, info: &Arc<StepInfo>) {
+        self.at(millis, Event::StepStarted(Arc::clone(info)));
+    }
+
+    fn done(&mut self, millis: u64, info: &Arc<StepInfo>, took: u64) {
+        self.at(millis, Event::StepSucceeded(Arc::clone(info), Duration::from_millis(took)));
+    }
+
+    fn end(&mut self, millis: u64, operation: Operation, preview: bool, outcome: Outcome, changes: &[(StepOp, usize)]) {
+        let summary = Summary {
+            phase: Phase { operation, preview },
+            changes: changes.iter().copied().collect(),
+            outcome,
+            duration: Duration::from_millis(millis),
+        };
+        self.at(millis, Event::PhaseEnded(summary));
+    }
+
+    /// Shows the events up to a time.
+    fn play(&self, renderer: &mut dyn Renderer, from: u64, to: u64) {
+        for (millis, event) in self.events.iter().filter(|(millis, _)| (from..to).contains(millis)) {
+            renderer.event(stamp(*millis), "aquarium", event).unwrap();
+        }
+        renderer.tick(Duration::from_millis(to)).unwrap();
+    }
+}
+
+fn stamp(millis: u64) -> Stamp {
+    let time = Timestamp::from_millisecond(1_760_000_000_000 + i64::try_from(millis).unwrap()).unwrap();
+    Stamp { at: Duration::from_millis(millis), time }
+}
+
+fn bag<const N: usize>(members: [(&str, PropertyValue); N]) -> PropertyMap {
+    members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn root() -> Urn {
+    Urn::root_stack("aquarium", "tidepool")
+}
+
+fn urn(type_token: &str, name: &str) -> Urn {
+    Urn::new("aquarium", "tidepool", None, type_token, name)
+}
+
+fn state(urn: &Urn, inputs: PropertyMap) -> Arc<ResourceState> {
+    let is_root = *urn == root();
+    let mut state = ResourceState::new(urn.clone(), !is_root);
+    state.parent = (!is_root).then(root);
+    state.inputs = Arc::new(inputs.clone());
+    state.outputs = Arc::new(inputs);
+    Arc::new(state)
+}
+
+fn step(op: StepOp, urn: &Urn, old: Option<PropertyMap>, new: Option<PropertyMap>) -> StepInfo {
+    StepInfo {
+        op,
+        result: None,
+        urn: urn.clone(),
+        old: old.map(|inputs| state(urn, inputs)),
+        new: new.map(|inputs| state(urn, inputs)),
+        replace_keys: vec![],
+        diffs: vec![],
+        detailed_diff: BTreeMap::new(),
+        internal: false,
+    }
+}
+
+fn root_step(op: StepOp) -> Arc<StepInfo> {
+    let old = (op != StepOp::Create).then(|| bag([("token", PropertyValue::secret("hush-hush".into()))]));
+    Arc::new(step(op, &root(), old, Some(PropertyMap::new())))
+}
+
+fn update(kind: DiffKind, input_diff: bool) -> PropertyDiff {
+    PropertyDiff { kind, input_diff }
+}
+
+/// Creates, changes, replaces and deletes one resource each; one fails.
+fn everything(preview: bool) -> Script {
+    let mut script = Script::new(Operation::Update, preview);
+    let root_step = root_step(StepOp::Same);
+    script.start(10, &root_step);
+    script.done(10, &root_step, 0);
+
+    let site = urn("aws:s3/bucketV2:BucketV2", "site--prod");
+    let inputs = bag([
+        ("bucket", "site-prod".into()),
+        ("__defaults", PropertyValue::List(vec![])),
+        ("password", PropertyValue::secret("correct horse".into())),
+        ("tags", bag([("env", "prod".into()), ("team", "reef".into())]).into()),
+        ("arn", PropertyValue::UNKNOWN),
+    ]);
+    let create = Arc::new(step(StepOp::Create, &site, None, Some(inputs)));
+    script.start(20, &create);
+
+    let config = urn("files:fs:File", "config--prod");
+    let old = bag([
+        ("content", "listen 80\nroot /srv\nlog on\nuser www\ngzip off\n".into()),
+        ("mode", 420.0.into()),
+        ("key", PropertyValue::secret("old key".into())),
+        ("policy", r#"{"allow": ["a"], "deny": []}"#.into()),
+    ]);
+    let new = bag([
+        ("content", "listen 8080\nroot /srv\nlog on\nuser www\ngzip on\n".into()),
+        ("mode", 384.0.into()),
+        ("key", PropertyValue::secret("new key".into())),
+        ("policy", r#"{"allow": ["a", "b"], "deny": []}"#.into()),
+        ("owner", "www".into()),
+    ]);
+    let mut info = step(StepOp::Update, &config, Some(old), Some(new));
+    info.diffs = ["content", "key", "mode", "owner", "policy"].map(str::to_owned).to_vec();
+    let change = Arc::new(info);
+    script.start(30, &change);
+
+    script.done(1520, &create, 1500);
+    script.done(2030, &change, 2000);
+
+    let database = urn("aws:rds/instance:Instance", "orders--prod");
+    let old = bag([
+        ("engine", "postgres".into()),
+        ("tags", bag([("env", "prod".into())]).into()),
+        ("ports", vec![80.0.into(), 443.0.into()].into()),
+    ]);
+    let new = bag([
+        ("engine", "mysql".into()),
+        ("tags", bag([("env", "prod".into()), ("team", "reef".into())]).into()),
+        ("ports", vec![80.0.into(), 8443.0.into()].into()),
+    ]);
+    let mut info = step(StepOp::CreateReplacement, &database, Some(old.clone()), Some(new));
+    info.replace_keys = vec!["engine".to_owned()];
+    info.diffs = vec!["engine".to_owned(), "tags".to_owned(), "ports".to_owned()];
+    info.detailed_diff = BTreeMap::from([
+        ("engine".to_owned(), update(DiffKind::UpdateReplace, true)),
+        ("tags.team".to_owned(), update(DiffKind::Add, true)),
+        ("ports[1]".to_owned(), update(DiffKind::Update, true)),
+    ]);
+    let replacement = Arc::new(info);
+    script.start(2040, &replacement);
+    script.done(65_000, &replacement, 62_960);
+    let marker = Arc::new(StepInfo { op: StepOp::Replace, ..(*replacement).clone() });
+    script.start(65_000, &marker);
+    script.done(65_000, &marker, 0);
+
+    let key = urn("tls:index/privateKey:PrivateKey", "proxy--prod");
+    let renewed =
+        Arc::new(step(StepOp::Update, &key, Some(bag([("hours", 24.0.into())])), Some(bag([("hours", 48.0.into())]))));
+    script.at(
+        65_010,
+        Event::Message(Message {
+            urn: Some(key.clone()),
+            property: "hours".to_owned(),
+            hint: "ask for at most 36 hours".to_owned(),
+            ..Message::new(Severity::Warning, "more than 36 hours are seldom allowed\nby most authorities")
+        }),
+    );
+    script.start(65_020, &renewed);
+    if preview {
+        script.done(65_030, &renewed, 0);
+    } else {
+        let failure = StepFailure {
+            message: "the authority refused: password \"correct horse\" is too weak\nrequest 4711".to_owned(),
+            indeterminate: false,
+            partial: false,
+        };
+        script.at(66_000, Event::StepFailed(renewed, failure));
+    }
+
+    let cleanup = Arc::new(StepInfo { op: StepOp::DeleteReplaced, new: None, ..(*replacement).clone() });
+    script.start(66_010, &cleanup);
+    script.done(67_000, &cleanup, 900);
+    let gone = urn("files:fs:File", "motd--prod");
+    let delete = Arc::new(step(StepOp::Delete, &gone, Some(bag([("path", "motd".into())])), None));
+    script.start(67_010, &delete);
+    script.done(67_200, &delete, 190);
+
+    let outputs = bag([("token", PropertyValue::secret("hush-hush".into())), ("url", "https://reef.example".into())]);
+    script.at(67_300, Event::OutputsRegistered(state(&root(), outputs)));
+    let outcome = if preview { Outcome::Succeeded } else { Outcome::Failed };
+    let changes = [
+        (StepOp::Create, 1),
+        (StepOp::Update, if preview { 2 } else { 1 }),
+        (StepOp::Replace, 1),
+        (StepOp::Delete, 1),
+        (StepOp::Same, 23),
+    ];
+    script.end(67_400, Operation::Update, preview, outcome, &changes);
+    script
+}
+
+/// Two hundred resources, created sixteen at a time; the seventieth fails.
+fn many() -> Script {
+    let mut script = Script::new(Operation::Update, false);
+    script.start(5, &root_step(StepOp::Create));
+    let types = ["aws:s3/bucketV2:BucketV2", "gcp:artifactregistry/repository:Repository", "files:fs:File"];
+    let mut events: Vec<(u64, Event)> = Vec::new();
+    for index in 0..200_u64 {
+        let urn = urn(types[usize::try_from(index).unwrap() % 3], &format!("resource-{index:03}--production"));
+        let info = Arc::new(step(StepOp::Create, &urn, None, Some(bag([("index", 1.0.into())]))));
+        let begin = 10 + index / 16 * 1000 + index % 16;
+        let took = 900 + index % 7 * 10;
+        events.push((begin, Event::StepStarted(Arc::clone(&info))));
+        if index == 70 {
+            let message = "quota of 70 repositories is used up\nask for more".to_owned();
+            let failure = StepFailure { message, indeterminate: false, partial: false };
+            events.push((begin + took, Event::StepFailed(info, failure)));
+        } else {
+            events.push((begin + took, Event::StepSucceeded(info, Duration::from_millis(took))));
+        }
+    }
+    events.sort_by_key(|(millis, _)| *millis);
+    script.events.extend(events);
+    script.end(13_500, Operation::Update, false, Outcome::Failed, &[(StepOp::Create, 200)]);
+    script
+}
+
+/// A writer whose text can be read while somebody else holds it.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+/// A terminal of 80 columns and 24 lines; a line end also returns the cursor, as terminal drivers see to.
+#[derive(Clone)]
+struct Screen(Arc<Mutex<vt100::Parser>>);
+
+impl Screen {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 1000))))
+    }
+
+    fn contents(&self) -> String {
+        self.0.lock().unwrap().screen().contents()
+    }
+}
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes).replace('\n', "\r\n");
+        self.0.lock().unwrap().process(text.as_bytes());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn options(diff: bool) -> DisplayOptions {
+    let diff = diff.then_some(DiffOptions { secrets: Secrets::Masked, full: false });
+    DisplayOptions { diff, secrets: Secrets::Masked, verbose: false, color: false, results_color: false }
+}
+
+/// What a run prints where there is no terminal: progress, results.
+fn plain(script: &Script, diff: bool) -> (String, String) {
+    let (progress, results) = (Shared::default(), Shared::default());
+    let mut display = PlainDisplay::new(progress.clone(), results.clone(), None, options(diff));
+    script.play(&mut Clean::new(&mut display), 0, u64::MAX);
+    (progress.text(), results.text())
+}
+
+/// A renderer behind the same redaction as in a real run.
+struct Clean<'a> {
+    renderer: &'a mut dyn Renderer,
+    redactor: Redactor,
+}
+
+impl<'a> Clean<'a> {
+    fn new(renderer: &'a mut dyn Renderer) -> Self {
+        Self { renderer, redactor: Redactor::default() }
+    }
+}
+
+impl Renderer for Clean<'_> {
+    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+        self.renderer.event(stamp, stack, &self.redactor.clean(event.clone()))
+    }
+
+    fn tick(&mut self, at: Duration) -> io::Result<()> {
+        self.renderer.tick(at)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.renderer.pause()
+    }
+}
+
+#[test]
+fn without_a_terminal_a_preview_prints_what_would_change_as_its_result() {
+    let (progress, results) = plain(&everything(true), true);
+    insta::assert_snapshot!("plain_preview_progress", progress);
+    insta::assert_snapshot!("plain_preview_results", results);
+}
+
+#[test]
+fn without_a_terminal_an_update_prints_a_line_for_each_begin_and_end() {
+    let (progress, results) = plain(&everything(false), false);
+    insta::assert_snapshot!("plain_update_progress", progress);
+    insta::assert_snapshot!("plain_update_results", results);
+}
+
+#[test]
+fn on_a_terminal_two_hundred_resources_fit_the_screen() {
+    let screen = Screen::new();
+    let script = many();
+    let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
+    script.play(&mut display, 0, 700);
+    insta::assert_snapshot!("live_start", screen.contents());
+    script.play(&mut display, 700, 6_930);
+    insta::assert_snapshot!("live_middle", screen.contents());
+    script.play(&mut display, 6_930, u64::MAX);
+    insta::assert_snapshot!("live_end", screen.contents());
+}
+
+#[test]
+fn on_a_terminal_each_kind_of_change_is_told_apart() {
+    let screen = Screen::new();
+    let script = everything(false);
+    let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(false));
+    let mut display = Clean::new(&mut display);
+    script.play(&mut display, 0, 66_500);
+    insta::assert_snapshot!("live_kinds_running", screen.contents());
+    script.play(&mut display, 66_500, u64::MAX);
+    insta::assert_snapshot!("live_kinds_end", screen.contents());
+}
+
+#[test]
+fn as_json_each_event_is_a_line_and_secrets_are_masked() {
+    let out = Shared::default();
+    let mut display = JsonDisplay::new(out.clone(), Secrets::Masked);
+    everything(false).play(&mut Clean::new(&mut display), 0, u64::MAX);
+    insta::assert_snapshot!("json", out.text());
+}
+
+#[test]
+fn no_display_shows_a_secret() {
+    for preview in [true, false] {
+        let script = everything(preview);
+        let (progress, results) = plain(&script, true);
+        let json = Shared::default();
+        script.play(&mut Clean::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked)), 0, u64::MAX);
+        for text in [progress, results, json.text()] {
+            for secret in ["correct horse", "old key", "new key", "hush-hush"] {
+                assert!(!text.contains(secret), "{secret} in {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn events_reach_the_renderer_in_order_and_finishing_waits_for_them() {
+    let out = Shared::default();
+    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
+    let sink = display.sink("dev");
+    for text in ["one", "two", "three"] {
+        sink.emit(Event::Message(Message::new(Severity::Info, text)));
+    }
+    display.pause();
+    assert_eq!(out.text().lines().count(), 3);
+    sink.emit(Event::Message(Message::new(Severity::Info, "four")));
+    display.finish().unwrap();
+    let texts: Vec<String> = out
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(texts, ["one", "two", "three", "four"]);
+}
+
+#[test]
+fn a_broken_pipe_is_reported_at_the_end_and_does_not_stop_the_run() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let display = Display::start(Box::new(JsonDisplay::new(Closed, Secrets::Masked)), Secrets::Masked).unwrap();
+    let sink = display.sink("dev");
+    (0..3).for_each(|_| sink.emit(Event::Message(Message::new(Severity::Info, "x"))));
+    assert_eq!(display.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+}

@@ -1,0 +1,178 @@
+//! Lines of styled text that know how wide they are.
+//!
+//! What providers and programs say may hold anything: control characters and escape sequences never get past here.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// One line on its way to a terminal, a pipe or a test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    text: String,
+    style: Style,
+}
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn plain(text: impl AsRef<str>) -> Self {
+        Self::new().text(text)
+    }
+
+    /// The line with unstyled text at its end.
+    #[must_use]
+    pub(crate) fn text(self, text: impl AsRef<str>) -> Self {
+        self.styled(Style::new(), text)
+    }
+
+    /// The line with styled text at its end.
+    #[must_use]
+    pub(crate) fn styled(mut self, style: Style, text: impl AsRef<str>) -> Self {
+        let text = printable(text.as_ref());
+        if !text.is_empty() {
+            self.spans.push(Span { text, style });
+        }
+        self
+    }
+
+    /// The line with another one at its end.
+    #[must_use]
+    pub(crate) fn join(mut self, other: Line) -> Self {
+        self.spans.extend(other.spans);
+        self
+    }
+
+    /// The line, filled up with spaces to a width. A longer line stays as it is.
+    #[must_use]
+    pub(crate) fn pad_to(self, width: usize) -> Self {
+        let missing = width.saturating_sub(self.width());
+        self.text(" ".repeat(missing))
+    }
+
+    /// Columns the line takes.
+    pub(crate) fn width(&self) -> usize {
+        self.spans.iter().map(|span| span.text.width()).sum()
+    }
+
+    /// The line cut to a width, its last column an ellipsis where something was cut off.
+    #[must_use]
+    pub(crate) fn truncate(self, width: usize) -> Self {
+        if self.width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        let mut spans = Vec::new();
+        for mut span in self.spans {
+            let taken = prefix_of_width(&span.text, left);
+            left -= span.text[..taken].width();
+            let cut = taken < span.text.len();
+            span.text.truncate(taken);
+            if cut {
+                if width > 0 {
+                    span.text.push('…');
+                }
+                spans.push(span);
+                break;
+            }
+            spans.push(span);
+        }
+        Self { spans }
+    }
+
+    /// The text, with escape sequences for the styles if asked for.
+    pub(crate) fn render(&self, color: bool) -> String {
+        let mut rendered = String::new();
+        for span in &self.spans {
+            if color && !span.style.is_plain() {
+                // Writing to a String cannot fail.
+                write!(rendered, "{}{}{}", span.style, span.text, span.style.render_reset()).unwrap_or_default();
+            } else {
+                rendered.push_str(&span.text);
+            }
+        }
+        rendered.truncate(rendered.trim_end_matches(' ').len());
+        rendered
+    }
+}
+
+/// The text cut to a width, its last column an ellipsis where something was cut off.
+pub(crate) fn truncate(text: &str, width: usize) -> String {
+    Line::plain(text).truncate(width).render(false)
+}
+
+/// How many bytes of the text fit into a width.
+fn prefix_of_width(text: &str, width: usize) -> usize {
+    let mut used = 0;
+    for (index, character) in text.char_indices() {
+        used += character.width().unwrap_or_default();
+        if used > width {
+            return index;
+        }
+    }
+    text.len()
+}
+
+/// The text without what would move a cursor or change a colour. Tabs become spaces, line ends a return arrow.
+fn printable(text: &str) -> String {
+    let stripped = anstream::adapter::strip_str(text).to_string();
+    let mut printable = String::with_capacity(stripped.len());
+    for character in stripped.chars() {
+        match character {
+            '\t' => printable.push_str("    "),
+            '\n' => printable.push('⏎'),
+            other if other.is_control() => {}
+            other => printable.push(other),
+        }
+    }
+    printable
+}
+
+/// A time a human reads: `0.3s`, `12s`, `4m05s`, `2h10m`.
+pub(crate) fn duration(duration: std::time::Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..=9 => format!("{}.{}s", seconds, duration.subsec_millis() / 100),
+        10..=59 => format!("{seconds}s"),
+        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::palette::Palette;
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_at_a_width_and_keeps_its_styles() {
+        let line = Line::new().text("one ").styled(Palette::ERROR, "two three");
+        assert_eq!(line.clone().truncate(7).render(false), "one tw…");
+        assert_eq!(line.clone().truncate(13).render(false), "one two three");
+        assert_eq!(line.clone().truncate(0).render(false), "");
+        assert!(line.truncate(7).render(true).contains("\u{1b}["));
+        assert_eq!(truncate("日本語", 4), "日…");
+    }
+
+    #[test]
+    fn what_would_move_the_cursor_does_not_get_through() {
+        let line = Line::plain("a\u{1b}[2Jb\rc\td\u{7}\ne");
+        assert_eq!(line.render(true), "abc    d⏎e");
+    }
+
+    #[test]
+    fn durations_are_short() {
+        let shown = |millis| duration(Duration::from_millis(millis));
+        assert_eq!([shown(340), shown(12_900), shown(245_000), shown(7_800_000)], ["0.3s", "12s", "4m05s", "2h10m"]);
+    }
+}

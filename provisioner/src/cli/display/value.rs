@@ -1,0 +1,222 @@
+//! Property values as a user may see them.
+//!
+//! Enters: values as the engine has them. Leaves: values in which a secret is a mask and nothing else, unless the user
+//! asked to see it. What prints a property prints a [`Shown`], so that no printer can forget to mask.
+
+use std::collections::BTreeMap;
+
+use pulumi_proto::property::{
+    Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, ReferenceId, Secret,
+};
+
+/// What stands for a secret.
+pub(crate) const SECRET: &str = "[secret]";
+/// What stands for a value that is not known yet, for eyes.
+pub(crate) const COMPUTED: &str = "<computed>";
+/// What stands for a value that is not known yet, in JSON.
+pub(crate) const UNKNOWN: &str = "[unknown]";
+
+/// Whether secrets are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    /// Each is replaced by a mask.
+    Masked,
+    /// The user gave `--show-secrets`.
+    Shown,
+}
+
+/// A value that is safe to print.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shown {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    /// A mask, or the description of something that is not text: printed without quotes.
+    Word(String),
+    Unknown,
+    List(Vec<Shown>),
+    Map(BTreeMap<String, Shown>),
+}
+
+impl Shown {
+    /// Takes from a value what may be shown of it.
+    pub(crate) fn of(value: &PropertyValue, secrets: Secrets) -> Self {
+        match value {
+            PropertyValue::Null => Self::Null,
+            PropertyValue::Bool(value) => Self::Bool(*value),
+            PropertyValue::Number(value) => Self::Number(*value),
+            PropertyValue::String(text) => Self::Text(text.clone()),
+            PropertyValue::Bytes(bytes) => Self::Word(format!("<{} bytes>", bytes.len())),
+            PropertyValue::List(items) => Self::List(items.iter().map(|item| Self::of(item, secrets)).collect()),
+            PropertyValue::Map(map) => Self::Map(Self::of_map(map, secrets)),
+            PropertyValue::Asset(asset) => Self::Word(describe_asset(asset)),
+            PropertyValue::Archive(archive) => Self::Word(describe_archive(archive)),
+            PropertyValue::Resource(reference) => Self::Word(match &reference.id {
+                Some(ReferenceId::Known(id)) => format!("<resource {} {id}>", reference.urn.name()),
+                Some(ReferenceId::Unknown) | None => format!("<resource {}>", reference.urn.name()),
+            }),
+            PropertyValue::Secret(secret) => Self::of_secret(secret.expose(), secrets),
+            PropertyValue::Output(output) => match &output.value {
+                None => Self::Unknown,
+                Some(value) if output.secret => Self::of_secret(value, secrets),
+                Some(value) => Self::of(value, secrets),
+            },
+            PropertyValue::Unknown(_) => Self::Unknown,
+        }
+    }
+
+    /// Takes what may be shown of a map's members. The engine's own bookkeeping (`__…`) is left out.
+    pub(crate) fn of_map(map: &PropertyMap, secrets: Secrets) -> BTreeMap<String, Shown> {
+        let shown = map.iter().filter(|(key, _)| !is_internal(key));
+        shown.map(|(key, value)| (key.clone(), Self::of(value, secrets))).collect()
+    }
+
+    fn of_secret(value: &PropertyValue, secrets: Secrets) -> Self {
+        match secrets {
+            Secrets::Masked => Self::Word(SECRET.to_owned()),
+            Secrets::Shown => Self::of(value, secrets),
+        }
+    }
+
+    /// The value on one line, if it is a scalar, empty, or a list of scalars that is short.
+    pub(crate) fn inline(&self) -> Option<String> {
+        match self {
+            Self::Text(text) if text.contains('\n') => None,
+            Self::List(items) => {
+                let items: Option<Vec<String>> = items.iter().map(Self::scalar).collect();
+                items.map(|items| format!("[{}]", items.join(", "))).filter(|text| text.len() <= 60)
+            }
+            Self::Map(map) => map.is_empty().then(|| "{}".to_owned()),
+            scalar => scalar.scalar(),
+        }
+    }
+
+    fn scalar(&self) -> Option<String> {
+        match self {
+            Self::Null => Some("null".to_owned()),
+            Self::Bool(value) => Some(value.to_string()),
+            // Rust's shortest form that reads back as the same number: 80, not 80.0.
+            Self::Number(value) => Some(value.to_string()),
+            Self::Text(text) => Some(quoted(text)),
+            Self::Word(word) => Some(word.clone()),
+            Self::Unknown => Some(COMPUTED.to_owned()),
+            Self::List(_) | Self::Map(_) => None,
+        }
+    }
+
+    /// The value as JSON. Masks, descriptions and unknowns become strings.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Null => serde_json::Value::Null,
+            Self::Bool(value) => (*value).into(),
+            Self::Number(value) => number_to_json(*value),
+            Self::Text(text) | Self::Word(text) => text.as_str().into(),
+            Self::Unknown => UNKNOWN.into(),
+            Self::List(items) => items.iter().map(Self::to_json).collect(),
+            Self::Map(map) => map_to_json(map),
+        }
+    }
+}
+
+/// [`Shown::to_json`] for a whole map.
+pub(crate) fn map_to_json(map: &BTreeMap<String, Shown>) -> serde_json::Value {
+    serde_json::Value::Object(map.iter().map(|(key, value)| (key.clone(), value.to_json())).collect())
+}
+
+/// Whether a member is bookkeeping that users need not see (`__defaults`, `__internal`).
+pub(crate) fn is_internal(key: &str) -> bool {
+    key.starts_with("__")
+}
+
+/// A string as it would stand in JSON, so that spaces at its ends and quotes in it can be seen.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The texts that a value keeps secret, at every depth: what must not show up in anybody's message.
+pub(crate) fn secret_texts(value: &PropertyValue, found: &mut Vec<String>) {
+    fn collect(value: &PropertyValue, inside: bool, found: &mut Vec<String>) {
+        match value {
+            PropertyValue::String(text) if inside => found.push(text.clone()),
+            PropertyValue::Secret(secret) => collect(Secret::expose(secret), true, found),
+            PropertyValue::Output(output) => {
+                output.value.iter().for_each(|value| collect(value, inside || output.secret, found));
+            }
+            PropertyValue::List(items) => items.iter().for_each(|item| collect(item, inside, found)),
+            PropertyValue::Map(map) => map.values().for_each(|value| collect(value, inside, found)),
+            _ => {}
+        }
+    }
+    collect(value, false, found);
+}
+
+fn number_to_json(value: f64) -> serde_json::Value {
+    // 2^53: beyond it a double is no longer a whole number that anybody meant.
+    if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
+        #[allow(clippy::cast_possible_truncation, reason = "whole and in range")]
+        return (value as i64).into();
+    }
+    serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), serde_json::Value::Number)
+}
+
+fn describe_asset(asset: &Asset) -> String {
+    match &asset.content {
+        AssetContent::Elided => with_hash("<asset", &asset.hash),
+        AssetContent::Text(text) => with_hash(&format!("<asset of {} characters", text.chars().count()), &asset.hash),
+        AssetContent::Path(place) | AssetContent::Uri(place) => with_hash(&format!("<asset {place}"), &asset.hash),
+    }
+}
+
+fn describe_archive(archive: &Archive) -> String {
+    match &archive.content {
+        ArchiveContent::Elided => with_hash("<archive", &archive.hash),
+        ArchiveContent::Assets(assets) => with_hash(&format!("<archive of {} files", assets.len()), &archive.hash),
+        ArchiveContent::Path(place) | ArchiveContent::Uri(place) => {
+            with_hash(&format!("<archive {place}"), &archive.hash)
+        }
+    }
+}
+
+/// The first digits of the hash are enough to see that two blobs differ.
+fn with_hash(description: &str, hash: &str) -> String {
+    match hash.get(..8) {
+        Some(digits) => format!("{description}, {digits}>"),
+        None => format!("{description}>"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bag() -> PropertyMap {
+        PropertyMap::from([
+            ("__defaults".to_owned(), PropertyValue::List(vec![])),
+            ("count".to_owned(), 3.0.into()),
+            ("later".to_owned(), PropertyValue::UNKNOWN),
+            ("list".to_owned(), PropertyValue::List(vec![PropertyValue::secret("hush".into()), "b".into()])),
+            ("map".to_owned(), PropertyValue::Map([("__x".to_owned(), 1.0.into())].into())),
+            ("password".to_owned(), PropertyValue::secret(PropertyValue::List(vec!["hush".into()]))),
+        ])
+    }
+
+    #[test]
+    fn secrets_are_masked_at_every_depth_and_bookkeeping_is_left_out() {
+        let json = map_to_json(&Shown::of_map(&bag(), Secrets::Masked)).to_string();
+        insta::assert_snapshot!(json, @r#"{"count":3,"later":"[unknown]","list":["[secret]","b"],"map":{},"password":"[secret]"}"#);
+    }
+
+    #[test]
+    fn secrets_are_shown_to_who_asks() {
+        let json = map_to_json(&Shown::of_map(&bag(), Secrets::Shown)).to_string();
+        insta::assert_snapshot!(json, @r#"{"count":3,"later":"[unknown]","list":["hush","b"],"map":{},"password":["hush"]}"#);
+    }
+
+    #[test]
+    fn the_texts_of_secrets_are_found() {
+        let mut found = Vec::new();
+        secret_texts(&PropertyValue::Map(bag()), &mut found);
+        assert_eq!(found, ["hush", "hush"]);
+    }
+}
