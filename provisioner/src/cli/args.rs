@@ -1,0 +1,207 @@
+//! What can be typed: the commands and what they have in common. A command's own arguments stand beside its code.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::commands::{cancel, completion, destroy, plugin, preview, provision, refresh, stack};
+use super::display::Secrets;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Provisions what a server.yaml describes, with Pulumi's own providers and a state that Pulumi can read.
+///
+/// `sc` reads the stacks below `.sc/stacks`, starts the provider plugins that they declare, and makes the cloud match.
+/// No Pulumi installation is needed.
+#[derive(Debug, Parser)]
+#[command(name = "sc", version, styles = STYLES, max_term_width = 100, propagate_version = false)]
+#[command(after_help = "Run `sc help <COMMAND>` for all about a command, with examples.")]
+#[command(after_long_help = "\
+Exit codes:
+    0  done (a preview that shows changes is done, too)
+    1  failed
+    2  wrong usage, or a question that could not be asked
+    3  whoever read the output has gone (broken pipe)
+    4  somebody else is working on the stack
+    7  there are changes, and --expect-no-changes was given
+  130  stopped by a signal with work left undone
+  255  a bug in sc
+
+Results go to standard output, all else to standard error. Secrets are masked everywhere unless --show-secrets is given.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// Show more: debug messages, long texts whole
+    #[arg(short, long, global = true, display_order = 900)]
+    pub(crate) verbose: bool,
+    /// Read the profile `.sc/cfg.<PROFILE>.yaml` [default: default]
+    #[arg(short, long, global = true, value_name = "PROFILE", display_order = 901)]
+    pub(crate) profile: Option<String>,
+    /// Work as if started in this folder
+    #[arg(short = 'C', long, global = true, value_name = "FOLDER", display_order = 902)]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Use colour: `auto` (on a terminal, unless NO_COLOR is set), `always` or `never`
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        hide_possible_values = true,
+        display_order = 903
+    )]
+    pub(crate) color: ColorArg,
+    /// Write each event as one line of JSON to standard output, and nothing else there
+    #[arg(long, global = true, display_order = 904)]
+    pub(crate) json: bool,
+}
+
+/// When colour is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On a terminal, unless NO_COLOR is set; CLICOLOR_FORCE is honoured
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// The commands, in the order of the help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Provision(provision::ProvisionArgs),
+    Preview(preview::PreviewArgs),
+    Refresh(refresh::RefreshArgs),
+    Destroy(destroy::DestroyArgs),
+    Cancel(cancel::CancelArgs),
+    Stack(stack::StackCommand),
+    Plugin(plugin::PluginCommand),
+    Completion(completion::CompletionArgs),
+}
+
+/// Which stacks a command is about, where it may be several.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StacksArgs {
+    /// Stacks to work on, separated by commas or given several times [default: all, inherited ones first]
+    #[arg(short, long, alias = "stack", value_name = "STACK", value_delimiter = ',')]
+    pub(crate) stacks: Vec<String>,
+    #[command(flatten)]
+    pub(crate) dir: DirArgs,
+}
+
+/// Which stack a command is about.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StackArgs {
+    /// Stack to work on [default: the only one there is]
+    #[arg(short, long, alias = "stacks", value_name = "STACK")]
+    pub(crate) stack: Option<String>,
+    #[command(flatten)]
+    pub(crate) dir: DirArgs,
+}
+
+/// Where the stacks are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DirArgs {
+    /// Folder that holds the stacks [default: `stacksDir` of the profile, else .sc/stacks]
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// How a run works and what it shows.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Do not read first what the cloud really looks like
+    #[arg(short = 'R', long)]
+    pub(crate) skip_refresh: bool,
+    /// Work on at most this many resources at once
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel: u32,
+    /// Go on with what does not depend on a resource that failed; nothing is deleted then
+    #[arg(long)]
+    pub(crate) continue_on_error: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+/// What is shown that usually is not.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Show secrets in clear
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
+}
+
+impl ShowArgs {
+    pub(crate) fn secrets(self) -> Secrets {
+        if self.show_secrets { Secrets::Shown } else { Secrets::Masked }
+    }
+}
+
+/// Whether changes are shown property by property.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// Show what changes property by property; `--diff=false` shows only the names of the properties
+    #[arg(
+        short = 'D',
+        long,
+        alias = "detailed-diff",
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        hide_possible_values = true,
+    )]
+    pub(crate) diff: bool,
+}
+
+/// Answers given beforehand.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ConfirmArgs {
+    /// Do not ask, go on
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Reads a duration as Go writes it: `90s`, `1h30m`, `1.5h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "not a duration such as 90s, 30m or 1h30m".to_owned();
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.').ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let unit = rest.find(|character: char| character.is_ascii_digit() || character == '.').unwrap_or(rest.len());
+        total += number
+            * match &rest[..unit] {
+                "ms" => 0.001,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return Err(wrong()),
+            };
+        rest = &rest[unit..];
+    }
+    Duration::try_from_secs_f64(total).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+use clap::CommandFactory;
+
+use super::*;
+
+/// The long help of a command, as a user of `sc help …` reads it.
+fn help(words: &[&str]) -> String {
+    let words: Vec<&str> = std::iter::once("sc").chain(words.iter().copied()).chain(["--help"]).collect();
+    let error = Cli::try_parse_from(words).unwrap_err();
+    error.to_string()
+}
+
+#[test]
+fn the_help_of_each_command_teaches() {
+    let commands: [&[&str]; 13] = [
+        &[],
+        &["provision"],
+        &["preview"],
+        &["refresh"],
+        &["destroy"],
+        &["cancel"],
+        &["stack"],
+        &["stack", "ls"],
+        &["stack", "outputs"],
+        &["stack", "export"],
+        &["plugin"],
+        &["plugin", "ls"],
+        &["completion"],
+    ];
+    for words in commands {
+        let name = std::iter::once("help").chain(words.iter().copied()).collect::<Vec<_>>().join("_");
+        insta::assert_snapshot!(name, help(words));
+    }
+}
+
+#[test]
+fn the_arguments_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_argument_is_explained() {
+    fn check(command: &clap::Command) {
+        assert!(command.get_about().is_some(), "{} says nothing of itself", command.get_name());
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{} {} is not explained", command.get_name(), argument.get_id());
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&Cli::command());
+}
+
+#[test]
+fn what_simple_container_takes_is_taken() {
+    let lines = [
+        "sc provision -P -R -D -d stacks -s a,b -s c -p prod -v -M 1m -T nonsense -O 1h30m",
+        "sc provision --preview --skip-refresh --diff=false --dir stacks --stacks a --profile prod --verbose",
+        "sc provision --skip-preview --detailed-diff --preview-timeout 1m --timeout 1m --execution-timeout 90s",
+        "sc destroy --parent -s a -d stacks -p prod -R -S -D",
+        "sc cancel --parent --stack a --dir stacks --profile prod",
+        "sc -p prod -v stack outputs -s a -d stacks",
+    ];
+    for line in lines {
+        assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn stacks_are_listed_with_commas_or_one_by_one() {
+    let cli = Cli::try_parse_from("sc provision -s a,b --stack c".split(' ')).unwrap();
+    let Command::Provision(args) = cli.command else { panic!("another command") };
+    assert_eq!(args.stacks.stacks, ["a", "b", "c"]);
+    assert!(args.diff.diff);
+}
+
+#[test]
+fn a_time_limit_that_cannot_be_read_is_refused() {
+    let refused = Cli::try_parse_from(["sc", "provision", "-O", "soon"]).unwrap_err();
+    insta::assert_snapshot!(refused.to_string(), @"
+    error: invalid value 'soon' for '--execution-timeout <DURATION>': not a duration such as 90s, 30m or 1h30m
+
+    For more information, try '--help'.
+    ");
+    assert_eq!(duration("1h1m1.5s"), Ok(Duration::from_millis(3_661_500)));
+    for bad in ["", "5", "m", "-1s", "1d", "1..5s", "0s"] {
+        assert!(duration(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_word_with_a_slip_is_answered_with_the_right_one() {
+    let refused = Cli::try_parse_from(["sc", "provison"]).unwrap_err();
+    insta::assert_snapshot!(refused.to_string(), @"
+    error: unrecognized subcommand 'provison'
+
+      tip: a similar subcommand exists: 'provision'
+
+    Usage: sc [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+}

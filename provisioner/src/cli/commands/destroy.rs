@@ -1,0 +1,66 @@
+//! `sc destroy`: deletes what a stack holds.
+
+use clap::Args;
+
+use crate::cli::args::{ConfirmArgs, GlobalArgs, RunArgs, StackArgs};
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::ui::Ui;
+
+/// Delete all resources of a stack, and the stack
+///
+/// Shows what will be deleted and asks. Protected resources are not deleted and fail the command.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Delete what `sc provision -s aquarium` made:
+      sc destroy --parent -s aquarium
+
+  Show what would be deleted:
+      sc destroy --parent -s aquarium --preview
+
+  In a pipeline, where nobody can answer:
+      sc destroy --parent -s aquarium --yes")]
+pub(crate) struct DestroyArgs {
+    #[command(flatten)]
+    pub(crate) stack: StackArgs,
+    /// Destroy the stack that provision made; needed, because sc makes no others
+    #[arg(long)]
+    pub(crate) parent: bool,
+    /// Environment of a deployed client stack; sc makes none
+    #[arg(short, long, hide = true, value_name = "ENV")]
+    pub(crate) env: Option<String>,
+    /// Only show what would be deleted
+    #[arg(short = 'P', long)]
+    pub(crate) preview: bool,
+    /// Delete without showing first what; still asks unless --yes is given
+    #[arg(short = 'S', long, conflicts_with = "preview")]
+    pub(crate) skip_preview: bool,
+    /// Show the properties of what is deleted
+    #[arg(short = 'D', long, alias = "detailed-diff")]
+    pub(crate) diff: bool,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) confirm: ConfirmArgs,
+}
+
+impl DestroyArgs {
+    /// Refuses what other tools of this family destroy and we do not.
+    fn check(&self) -> Result<(), CliError> {
+        if self.env.is_some() {
+            let hint = "leave --env out and give --parent to destroy what `sc provision` made";
+            return Err(CliError::usage("client stacks are not deployed by this sc, so none can be destroyed", hint));
+        }
+        if !self.parent {
+            let hint = "give --parent to destroy all that `sc provision` made for the stack";
+            return Err(CliError::usage("destroying a stack takes --parent", hint));
+        }
+        Ok(())
+    }
+}
+
+/// Does it.
+pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
+    args.check()?;
+    Err(super::unfinished("destroy"))
+}

@@ -1,0 +1,38 @@
+//! `sc preview`: shows what `sc provision` would do.
+
+use clap::Args;
+
+use crate::cli::args::{DiffArgs, GlobalArgs, RunArgs, StacksArgs};
+use crate::cli::exit::Exit;
+use crate::cli::ui::Ui;
+
+/// Show what provision would change
+///
+/// Nothing is created, saved or locked; a stack that does not exist yet does not appear.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Show what would change in all stacks:
+      sc preview
+
+  Compare with what is recorded only, without asking the cloud:
+      sc preview --skip-refresh
+
+  Hand the changes to a program:
+      sc preview -s aquarium --json")]
+pub(crate) struct PreviewArgs {
+    #[command(flatten)]
+    pub(crate) stacks: StacksArgs,
+    #[command(flatten)]
+    pub(crate) diff: DiffArgs,
+    /// Fail with exit code 7 if there is anything to change
+    #[arg(long)]
+    pub(crate) expect_no_changes: bool,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &PreviewArgs) -> anyhow::Result<Exit> {
+    Err(super::unfinished("preview"))
+}

@@ -1,0 +1,61 @@
+//! `sc provision`: makes the world match the stacks.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, StacksArgs, duration};
+use crate::cli::exit::Exit;
+use crate::cli::ui::Ui;
+
+/// Create, change and delete what the stacks describe
+///
+/// For each stack, under one lock: refresh what is recorded, preview the changes, ask, make them. With --preview nothing
+/// is changed, saved or locked.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Provision every stack below .sc/stacks:
+      sc provision
+
+  Show what would change in two stacks:
+      sc provision --preview -s network,aquarium
+
+  In a pipeline, where nobody can answer:
+      sc provision -s aquarium --yes --execution-timeout 45m
+
+  Fail with exit code 7 if anything has drifted:
+      sc provision -s aquarium --preview --expect-no-changes")]
+pub(crate) struct ProvisionArgs {
+    #[command(flatten)]
+    pub(crate) stacks: StacksArgs,
+    /// Only show what would change
+    #[arg(short = 'P', long)]
+    pub(crate) preview: bool,
+    /// Make the changes without showing and asking first
+    #[arg(short = 'S', long, conflicts_with = "preview")]
+    pub(crate) skip_preview: bool,
+    #[command(flatten)]
+    pub(crate) diff: DiffArgs,
+    /// Fail with exit code 7 if there is anything to change
+    #[arg(long)]
+    pub(crate) expect_no_changes: bool,
+    /// Stop as Ctrl-C does once refresh, preview and update have taken this long: 90s, 30m, 1h30m
+    #[arg(short = 'O', long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) execution_timeout: Option<Duration>,
+    /// Accepted for compatibility; has no effect on provision
+    #[arg(short = 'M', long, value_name = "DURATION", hide = true)]
+    pub(crate) preview_timeout: Option<String>,
+    /// Accepted for compatibility; has no effect on provision
+    #[arg(short = 'T', long, value_name = "DURATION", hide = true)]
+    pub(crate) timeout: Option<String>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) confirm: ConfirmArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &ProvisionArgs) -> anyhow::Result<Exit> {
+    Err(super::unfinished("provision"))
+}

@@ -1,0 +1,49 @@
+//! `sc refresh`: makes the state match the world.
+
+use clap::Args;
+
+use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ShowArgs, StacksArgs};
+use crate::cli::exit::Exit;
+use crate::cli::ui::Ui;
+
+/// Record what the resources look like now
+///
+/// Reads each resource of the stacks and records what it finds. Nothing in the cloud is changed.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Record what has changed behind our back:
+      sc refresh -s aquarium
+
+  Only show it:
+      sc refresh -s aquarium --preview
+
+  Fail with exit code 7 if anything has drifted:
+      sc refresh --preview --expect-no-changes")]
+pub(crate) struct RefreshArgs {
+    #[command(flatten)]
+    pub(crate) stacks: StacksArgs,
+    /// Only show what would be recorded
+    #[arg(short = 'P', long)]
+    pub(crate) preview: bool,
+    /// Record what is found without showing and asking first
+    #[arg(short = 'S', long, conflicts_with = "preview")]
+    pub(crate) skip_preview: bool,
+    #[command(flatten)]
+    pub(crate) diff: DiffArgs,
+    /// Fail with exit code 7 if anything has changed
+    #[arg(long)]
+    pub(crate) expect_no_changes: bool,
+    /// Read at most this many resources at once
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel: u32,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+    #[command(flatten)]
+    pub(crate) confirm: ConfirmArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &RefreshArgs) -> anyhow::Result<Exit> {
+    Err(super::unfinished("refresh"))
+}

@@ -1,0 +1,152 @@
+//! How the program ends: one table of exit codes, and what an error prints.
+
+use std::io;
+
+use super::display::{Line, Palette};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked for is done; a preview that shows changes is done, too.
+    Done,
+    /// It failed; what went wrong has been told.
+    Failed,
+    /// The arguments are wrong, or an answer is missing.
+    Usage,
+    /// Whoever read the output has gone.
+    BrokenPipe,
+    /// Somebody else is working on the stack.
+    Locked,
+    /// There are changes where `--expect-no-changes` was given.
+    UnexpectedChanges,
+    /// The user stopped it with work left undone.
+    Canceled,
+    /// A fault of ours.
+    Bug,
+}
+
+impl Exit {
+    /// The code that the process ends with. Scripts rely on each of them.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::BrokenPipe => 3,
+            Self::Locked => 4,
+            Self::UnexpectedChanges => 7,
+            Self::Canceled => 130,
+            Self::Bug => 255,
+        }
+    }
+
+    /// What an error means for the exit code: the first cause that says it decides.
+    pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+        error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)
+    }
+
+    fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        if let Some(error) = cause.downcast_ref::<CliError>() {
+            return Some(error.exit);
+        }
+        if let Some(error) = cause.downcast_ref::<tokio::task::JoinError>() {
+            return Some(if error.is_panic() { Self::Bug } else { Self::Canceled });
+        }
+        let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        cause.downcast_ref::<io::Error>().filter(|error| broken(error)).map(|_| Self::BrokenPipe)
+    }
+}
+
+/// An error of the command line itself: what is wrong, what to do, how the program ends.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct CliError {
+    exit: Exit,
+    message: String,
+    hint: String,
+}
+
+impl CliError {
+    /// Wrong usage.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into(), hint: hint.into() }
+    }
+}
+
+/// What an error prints: itself, its causes, what to do.
+pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
+    let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
+    let mut lines = paragraph(head, "  ", &error.to_string());
+    for cause in error.chain().skip(1) {
+        let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
+        lines.extend(paragraph(head, "    ", &cause.to_string()));
+    }
+    let hints = error.chain().filter_map(|cause| cause.downcast_ref::<CliError>()).map(|error| &error.hint);
+    for hint in hints.filter(|hint| !hint.is_empty()) {
+        let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ");
+        lines.extend(paragraph(head, "    ", hint));
+    }
+    lines
+}
+
+fn paragraph(head: Line, indent: &str, text: &str) -> Vec<Line> {
+    let mut text = text.trim_end().lines();
+    let first = head.text(text.next().unwrap_or_default());
+    std::iter::once(first).chain(text.map(|line| Line::plain(indent).text(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_that_scripts_know() {
+        let table = [
+            (Exit::Done, 0),
+            (Exit::Failed, 1),
+            (Exit::Usage, 2),
+            (Exit::BrokenPipe, 3),
+            (Exit::Locked, 4),
+            (Exit::UnexpectedChanges, 7),
+            (Exit::Canceled, 130),
+            (Exit::Bug, 255),
+        ];
+        for (exit, code) in table {
+            assert_eq!(exit.code(), code, "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn the_cause_of_an_error_decides_how_the_program_ends() {
+        let exit = |error: anyhow::Error| Exit::of_error(&error.context("while doing something"));
+        assert_eq!(exit(anyhow::anyhow!("no")), Exit::Failed);
+        assert_eq!(exit(CliError::usage("no stack", "").into()), Exit::Usage);
+        assert_eq!(exit(io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::BrokenPipe);
+        assert_eq!(exit(io::Error::from(io::ErrorKind::NotFound).into()), Exit::Failed);
+    }
+
+    #[test]
+    fn a_panic_in_a_task_is_a_bug_of_ours() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let error = runtime
+            .block_on(async { tokio::task::spawn_blocking(|| std::panic::resume_unwind(Box::new("oh"))).await })
+            .unwrap_err();
+        assert_eq!(Exit::of_error(&error.into()), Exit::Bug);
+    }
+
+    #[test]
+    fn an_error_prints_its_causes_and_what_to_do() {
+        let error = Err::<(), _>(CliError::usage("there are two stacks:\nreef, shore", "choose one with --stack"))
+            .context("nothing was changed")
+            .unwrap_err();
+        let text: Vec<String> = error_lines(&error).iter().map(|line| line.render(false)).collect();
+        insta::assert_snapshot!(text.join("\n"), @r"
+        error: nothing was changed
+          caused by: there are two stacks:
+            reef, shore
+          hint: choose one with --stack
+        ");
+    }
+}

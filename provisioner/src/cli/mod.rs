@@ -1,0 +1,63 @@
+//! The command line: arguments in, an operation of the library run, its events shown, an exit code out.
+//!
+//! The only room with a terminal, an environment, signals and exit codes. Never here: a rule of the engine.
+
+#![expect(dead_code, reason = "the operations that use all of this come with the engine")]
+
+mod args;
+mod commands;
+mod display;
+mod exit;
+mod panic;
+mod prompt;
+mod session;
+mod signals;
+mod ui;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::Cli;
+use exit::Exit;
+use ui::Ui;
+
+/// Runs the program with the arguments and the environment of the process.
+pub(crate) fn main() -> ExitCode {
+    let bugs = panic::report_bugs();
+    let exit = run(std::env::args_os().collect());
+    // A task that panicked may have been taken for one that merely failed.
+    let exit = if bugs.seen() { Exit::Bug } else { exit };
+    ExitCode::from(exit.code())
+}
+
+fn run(arguments: Vec<OsString>) -> Exit {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let ui = Ui::new(&cli.global, &ui::Facts::of_process());
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return ui.fail(&anyhow::Error::new(error).context("the runtime cannot be started")),
+    };
+    let result = runtime.block_on(commands::run(&ui, cli));
+    // What still runs (a question that nobody answered) must not keep the process alive.
+    runtime.shutdown_background();
+    result.unwrap_or_else(|error| ui.fail(&error))
+}
+
+/// Prints what clap says of the arguments: help and version as results, the rest as an error.
+fn refuse(error: &clap::Error) -> Exit {
+    let printed = match error.kind() {
+        ErrorKind::DisplayVersion => ui::print_result(concat!(env!("CARGO_PKG_VERSION"), "\n")),
+        _ => error.print(),
+    };
+    match (error.kind(), printed) {
+        (_, Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
+        (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, _) => Exit::Done,
+        _ => Exit::Usage,
+    }
+}

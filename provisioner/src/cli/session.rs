@@ -1,0 +1,90 @@
+//! What surrounds an operation on a terminal: a display for its events, signals and a time limit as ways to stop it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use provisioner::events::{EventSink, Message, Severity};
+
+use super::display::{Display, Secrets};
+use super::exit::Exit;
+use super::prompt::{self, Answer};
+use super::signals::{self, Cancellation};
+use super::ui::Ui;
+
+/// How a session shows what happens, and how long it may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionOptions {
+    /// Show changes property by property.
+    pub(crate) diff: bool,
+    /// Whether secrets are shown.
+    pub(crate) secrets: Secrets,
+    /// After this time it is stopped as by a signal.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// A running session.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    ui: &'a Ui,
+    display: Display,
+    /// The two ways to stop, for the operation.
+    pub(crate) cancellation: Cancellation,
+}
+
+impl Session<'_> {
+    /// Where the events of a stack go.
+    pub(crate) fn sink(&self, stack: &str) -> Arc<dyn EventSink> {
+        self.display.sink(stack)
+    }
+
+    /// Asks whether to go on, once all that was told so far is on the screen.
+    ///
+    /// # Errors
+    /// Wrong usage, where there is no terminal to ask on.
+    pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Answer> {
+        self.display.pause();
+        prompt::confirm(self.ui, &self.cancellation.stop, question, yes).await
+    }
+}
+
+/// Runs work in a session. Returns once all its events are shown.
+///
+/// # Errors
+/// Those of the work; else the first that printing met, such as a broken pipe.
+///
+/// # Cancellation
+/// The third signal drops the work where it stands.
+pub(crate) async fn run(
+    ui: &Ui,
+    options: SessionOptions,
+    work: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
+) -> anyhow::Result<Exit> {
+    let display = ui.start_display(options.diff, options.secrets)?;
+    let session = Session { ui, display, cancellation: Cancellation::new() };
+    let sink = session.sink("");
+    let tell = |text: &str| sink.emit(provisioner::events::Event::Message(Message::new(Severity::Warning, text)));
+    let result = tokio::select! {
+        result = work(&session) => result,
+        exit = signals::listen(&session.cancellation, tell) => Ok(exit),
+        never = time_out(&session.cancellation, options.timeout, tell) => match never {},
+    };
+    let shown = session.display.finish();
+    let exit = result?;
+    shown?;
+    Ok(exit)
+}
+
+async fn time_out(
+    cancellation: &Cancellation,
+    timeout: Option<Duration>,
+    tell: impl Fn(&str),
+) -> std::convert::Infallible {
+    if let Some(timeout) = timeout {
+        tokio::time::sleep(timeout).await;
+        if !cancellation.stop.is_cancelled() {
+            cancellation.stop.cancel();
+            tell("stopping: the execution timeout is over; what has begun is finished first");
+        }
+    }
+    std::future::pending().await
+}
