@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
+use pulumi_proto::urn::Urn;
 
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::state::{EntryId, ResourceState};
@@ -269,10 +269,5 @@ impl ResourceState {
     /// Whether this is a provider that the engine made by itself.
     pub(super) fn is_default_provider(&self) -> bool {
         self.is_provider() && self.urn.name().starts_with("default")
-    }
-
-    /// Whether this is the root of a stack.
-    pub(super) fn is_root_stack(&self) -> bool {
-        self.type_token.as_str() == ROOT_STACK_TYPE
     }
 }

@@ -12,6 +12,8 @@ pub(super) mod condemn;
 pub(super) mod deletes;
 pub(super) mod inputs;
 pub(super) mod scope;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
