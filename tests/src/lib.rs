@@ -5,6 +5,7 @@
 pub mod channel;
 pub mod compare;
 pub mod export;
+pub mod peers;
 pub mod player;
 pub mod rec;
 pub mod scenario;

@@ -1,0 +1,86 @@
+//! Real peers for the interop suites, installed from public registries: once per list of packages, into
+//! `target/interop`, by whichever test comes first.
+//!
+//! Enters: names of packages. Leaves: paths of interpreters. Never here: what is then run. Deleting `target/interop`
+//! makes the next run install the newest versions.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A Python with packages, for programs to run in.
+#[derive(Clone, Debug)]
+pub struct PythonVenv {
+    folder: PathBuf,
+}
+
+impl PythonVenv {
+    /// The interpreter.
+    pub fn python(&self) -> PathBuf {
+        self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    }
+
+    /// The folder, as `PULUMI_RUNTIME_VIRTUALENV` and the like want it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// Returns a virtual environment that has the packages, written as pip takes them (`pulumi>=3.272.0`).
+///
+/// # Errors
+/// A `python3` that is not there or fails, and packages that cannot be installed, each with what was said about it.
+pub fn python_venv(name: &str, packages: &[&str]) -> io::Result<PythonVenv> {
+    let version = run(Command::new("python3").arg("--version"))?;
+    let folder = installed_once(name, (packages, version), |folder| {
+        run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let python = PythonVenv { folder: folder.to_owned() }.python();
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(Command::new(python).args(pip).args(packages)).map(drop)
+    })?;
+    Ok(PythonVenv { folder })
+}
+
+/// Runs a command to its end and returns its standard output.
+///
+/// # Errors
+/// The command cannot be started or fails; the error carries its standard error.
+pub fn run(command: &mut Command) -> io::Result<Vec<u8>> {
+    let program = command.get_program().to_owned();
+    let told = |what: &str| format!("{}: {what}", program.display());
+    let output = command.output().map_err(|error| io::Error::new(error.kind(), told(&error.to_string())))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(io::Error::other(told(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))))
+}
+
+/// A folder whose content follows from the name and the content's description. It is filled under a lock, by one test of
+/// one process; an installation that was cut short is begun anew.
+fn installed_once(
+    name: &str,
+    content: impl Hash,
+    install: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/interop");
+    fs::create_dir_all(&root)?;
+    let root = root.canonicalize()?;
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    let name = format!("{name}-{:016x}", hasher.finish());
+    let (folder, complete) = (root.join(&name), root.join(format!("{name}.complete")));
+
+    // Released when it is closed.
+    let lock = File::create(root.join(format!("{name}.lock")))?;
+    lock.lock()?;
+    if !complete.exists() {
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        install(&folder)?;
+        File::create(&complete)?.write_all(b"installed\n")?;
+    }
+    Ok(folder)
+}

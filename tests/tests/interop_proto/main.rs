@@ -1,0 +1,110 @@
+//! Our interface definitions, held against those that Pulumi's own Python SDK carries.
+
+mod facts;
+
+use std::path::Path;
+use std::process::Command;
+
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use tests::peers;
+
+use crate::facts::{Facts, differences, facts};
+
+/// The oldest SDK that knows all that we know. Newer ones are taken: what they add is to be added here.
+const SDK: &str = "pulumi>=3.272.0";
+
+/// The modules of the SDK that hold what a host or a provider meets.
+const MODULES: [&str; 10] =
+    ["alias", "callback", "engine", "errors", "plugin", "provider", "resource", "resource_status", "source", "status"];
+
+const PACKAGES: [&str; 2] = ["pulumirpc", "google.rpc"];
+
+fn our_descriptors() -> FileDescriptorSet {
+    FileDescriptorSet::decode(pulumi_proto::FILE_DESCRIPTOR_SET).unwrap()
+}
+
+fn our_facts() -> Facts {
+    facts(&our_descriptors(), &PACKAGES)
+}
+
+#[test]
+fn every_message_field_value_and_method_is_as_in_the_python_sdk() {
+    let venv = peers::python_venv("python-pulumi", &[SDK]).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_proto/descriptors.py");
+    let descriptors = peers::run(Command::new(venv.python()).arg(script).args(MODULES)).unwrap();
+
+    let theirs = FileDescriptorSet::decode(descriptors.as_slice()).unwrap();
+    assert_eq!(theirs.file.len(), MODULES.len());
+    let differences = differences(&our_facts(), &facts(&theirs, &PACKAGES));
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// Alters what the file `pulumi/provider.proto` says and returns what the comparison makes of it.
+fn after(alter: impl FnOnce(&mut prost_types::FileDescriptorProto)) -> Vec<String> {
+    let mut theirs = our_descriptors();
+    alter(theirs.file.iter_mut().find(|file| file.name() == "pulumi/provider.proto").unwrap());
+    differences(&our_facts(), &facts(&theirs, &PACKAGES))
+}
+
+fn message<'a>(file: &'a mut prost_types::FileDescriptorProto, name: &str) -> &'a mut prost_types::DescriptorProto {
+    file.message_type.iter_mut().find(|message| message.name() == name).unwrap()
+}
+
+#[test]
+fn the_comparison_sees_another_number() {
+    let seen = after(|file| message(file, "CheckFailure").field[1].number = Some(3));
+    assert_eq!(seen, ["field pulumirpc.CheckFailure.reason: ours is TYPE_STRING = 2, theirs TYPE_STRING = 3"]);
+}
+
+#[test]
+fn the_comparison_sees_another_label_and_another_oneof() {
+    let seen = after(|file| {
+        message(file, "ConfigureRequest")
+            .field
+            .iter_mut()
+            .find(|field| field.name() == "urn")
+            .unwrap()
+            .proto3_optional = None;
+    });
+    assert_eq!(
+        seen,
+        [
+            "field pulumirpc.ConfigureRequest.urn: ours is optional TYPE_STRING = 8, theirs TYPE_STRING = 8 in oneof _urn"
+        ]
+    );
+}
+
+#[test]
+fn the_comparison_sees_what_is_missing_and_what_is_too_much() {
+    let seen = after(|file| {
+        let failure = message(file, "CheckFailure");
+        failure.field[0].name = Some("path".to_owned());
+        file.service[0].method.retain(|method| method.name() != "List");
+    });
+    assert_eq!(
+        seen,
+        [
+            "field pulumirpc.CheckFailure.path: missing (TYPE_STRING = 1)",
+            "field pulumirpc.CheckFailure.property: only ours (TYPE_STRING = 1)",
+            "method pulumirpc.ResourceProvider/List: only ours (.pulumirpc.ListRequest -> stream .pulumirpc.ListResponse)",
+        ]
+    );
+}
+
+#[test]
+fn the_comparison_sees_another_enum_value_and_another_stream() {
+    let seen = after(|file| {
+        let list = file.service[0].method.iter_mut().find(|method| method.name() == "List").unwrap();
+        list.server_streaming = Some(false);
+        message(file, "PropertyDiff").enum_type[0].value[1].number = Some(7);
+    });
+    assert_eq!(
+        seen,
+        [
+            "method pulumirpc.ResourceProvider/List: ours is .pulumirpc.ListRequest -> stream .pulumirpc.ListResponse, \
+             theirs .pulumirpc.ListRequest -> .pulumirpc.ListResponse",
+            "value pulumirpc.PropertyDiff.Kind.ADD_REPLACE: ours is 1, theirs 7",
+        ]
+    );
+}
