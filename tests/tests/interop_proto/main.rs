@@ -21,7 +21,7 @@ const MODULES: [&str; 10] =
 const PACKAGES: [&str; 2] = ["pulumirpc", "google.rpc"];
 
 fn our_descriptors() -> FileDescriptorSet {
-    FileDescriptorSet::decode(pulumi_proto::FILE_DESCRIPTOR_SET).unwrap()
+    FileDescriptorSet::decode(pulumi_proto::FILE_DESCRIPTOR_SET).expect("the build wrote them")
 }
 
 fn our_facts() -> Facts {
@@ -43,12 +43,12 @@ fn every_message_field_value_and_method_is_as_in_the_python_sdk() {
 /// Alters what the file `pulumi/provider.proto` says and returns what the comparison makes of it.
 fn after(alter: impl FnOnce(&mut prost_types::FileDescriptorProto)) -> Vec<String> {
     let mut theirs = our_descriptors();
-    alter(theirs.file.iter_mut().find(|file| file.name() == "pulumi/provider.proto").unwrap());
+    alter(theirs.file.iter_mut().find(|file| file.name() == "pulumi/provider.proto").expect("the file is there"));
     differences(&our_facts(), &facts(&theirs, &PACKAGES))
 }
 
 fn message<'a>(file: &'a mut prost_types::FileDescriptorProto, name: &str) -> &'a mut prost_types::DescriptorProto {
-    file.message_type.iter_mut().find(|message| message.name() == name).unwrap()
+    file.message_type.iter_mut().find(|message| message.name() == name).expect("the message is there")
 }
 
 #[test]
