@@ -11,7 +11,9 @@ use crate::events::{Event, Message, Severity, StepOp};
 use crate::state::{Effect, ResourceState};
 
 use super::engine::{Deployment, Engine};
-use super::goal::{Goal, SourceRef};
+use crate::events::SourceRef;
+
+use super::goal::Goal;
 use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 use super::report;
 use super::steps::{Actor, Step};

@@ -21,11 +21,11 @@ use crate::state::{
     Effect, OperationId, OperationKind, PendingOperation, Record, ResourceState, Snapshot, StateError, StateRecorder,
 };
 
-use super::goal::SourceRef;
 use super::options::{DeploymentOptions, StopSignals};
 use super::providers::{Job, Providers};
 use super::registrar::Registered;
 use super::tables::Tables;
+use crate::events::SourceRef;
 
 /// What the parts of a deployment share.
 #[derive(Debug)]

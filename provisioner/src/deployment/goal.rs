@@ -6,11 +6,8 @@ use bridge::provider::Alias;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
+use crate::events::SourceRef;
 use crate::state::CustomTimeouts;
-
-/// Where a program wrote a resource: opaque to the engine, handed back with messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SourceRef(pub u64);
 
 /// One registration: what a resource is to be.
 #[derive(Clone, Debug)]

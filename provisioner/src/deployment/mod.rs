@@ -7,12 +7,14 @@
 //! functions; the other files ask the questions, do the steps and write down what came of them. The semantics are those
 //! of `docs/engine.md`, held against recordings of the real engine.
 
+mod ask;
 mod decide;
 mod door;
 mod engine;
 mod finish;
 mod goal;
 mod options;
+mod plan;
 mod providers;
 mod refresh;
 mod register;
@@ -22,8 +24,9 @@ mod report;
 mod steps;
 mod tables;
 
+pub use crate::events::SourceRef;
 pub use decide::scope::{Scope, UrnPattern};
 pub use engine::{Deployment, DeploymentEnd, ProgramEnd};
-pub use goal::{Goal, SourceRef};
+pub use goal::Goal;
 pub use options::{ConfigEntry, DeploymentOptions, StopSignals};
 pub use registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};

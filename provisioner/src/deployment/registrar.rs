@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use super::goal::{Goal, SourceRef};
+use crate::events::SourceRef;
+
+use super::goal::Goal;
 
 /// What a program may ask of a deployment. Every call returns once its outcome is decided and recorded.
 ///

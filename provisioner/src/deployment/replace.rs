@@ -125,7 +125,7 @@ impl Engine {
         if !root.1.pending_replacement {
             let mut step = self.delete_step(root, StepOp::DeleteReplaced).await;
             step.delete_first = true;
-            step.internal = registration.is_internal();
+            step.internal = registration.internal;
             chain.push(step);
         }
         Ok(chain)

@@ -18,9 +18,9 @@ use crate::state::{Effect, OperationKind, ResourceState, StateError};
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::engine::Engine;
-use super::goal::SourceRef;
 use super::providers::{Instance, visible};
 use super::tables;
+use crate::events::SourceRef;
 
 /// Something to be done to one entry.
 #[derive(Debug)]

@@ -145,7 +145,7 @@ pub struct Message {
     /// The resource it is about.
     pub urn: Option<Urn>,
     /// Where in the user's files the resource was written, as the program said with its goal.
-    pub source: Option<crate::deployment::SourceRef>,
+    pub source: Option<SourceRef>,
     /// Property path the message is about; empty for the whole resource.
     pub property: String,
     /// Who said it, where it was a plugin.
@@ -173,6 +173,10 @@ impl Message {
         }
     }
 }
+
+/// Where a program wrote a resource: opaque to the engine, handed back with messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceRef(pub u64);
 
 /// How bad something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

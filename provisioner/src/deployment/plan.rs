@@ -1,0 +1,161 @@
+//! From a settlement to steps, and the marks they leave on the tables.
+
+use std::sync::Arc;
+
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+
+use crate::events::{Message, Severity, StepOp};
+use crate::state::ResourceState;
+
+use super::decide::condemn::Entry;
+use super::decide::{Kind, Settlement, scope};
+use super::engine::Engine;
+use super::register::Registration;
+use super::registrar::Refused;
+use super::steps::{Actor, Step};
+
+impl Engine {
+    pub(super) fn step(&self, registration: &Registration, op: StepOp) -> Step {
+        let mut step = Step::new(op, registration.urn.clone());
+        step.internal = registration.internal;
+        step.source = registration.goal.source;
+        step.actor = match (&registration.instance, &registration.parked) {
+            (Some(instance), _) => Actor::Instance(Arc::clone(instance)),
+            (None, Some(parked)) => Actor::Parked(Arc::clone(parked)),
+            (None, None) => Actor::Nobody,
+        };
+        step
+    }
+
+    /// The entry that a goal asks for, before any provider has answered.
+    pub(super) fn new_state(&self, registration: &Registration, inputs: Arc<PropertyMap>) -> ResourceState {
+        let goal = &registration.goal;
+        let mut state = ResourceState::new(registration.urn.clone(), goal.custom);
+        state.inputs = inputs;
+        state.parent.clone_from(&goal.parent);
+        state.protect = goal.protect.unwrap_or_default();
+        state.dependencies.clone_from(&goal.dependencies);
+        state.property_dependencies.clone_from(&goal.property_dependencies);
+        state.provider = if registration.kind == Kind::Custom { goal.provider.clone() } else { None };
+        state.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
+        state.custom_timeouts = goal.custom_timeouts;
+        state.import_id.clone_from(&goal.import_id);
+        state.retain_on_delete = goal.retain_on_delete.unwrap_or_default();
+        state.deleted_with.clone_from(&goal.deleted_with);
+        state.replace_with.clone_from(&goal.replace_with);
+        state.ignore_changes.clone_from(&goal.ignore_changes);
+        state.hide_diff.clone_from(&goal.hide_diff);
+        state.replace_on_changes.clone_from(&goal.replace_on_changes);
+        state.replacement_trigger = goal.replacement_trigger.clone();
+        if let Some((_, old)) = &registration.old {
+            state.created = old.created;
+            state.modified = old.modified;
+            state.refresh_before_update = old.refresh_before_update;
+        }
+        state
+    }
+
+    /// The chain of anything but a replacement, and the marks it leaves on the tables.
+    pub(super) fn plan(&self, registration: &Registration, settlement: Settlement) -> Result<Vec<Step>, Refused> {
+        let urn = registration.urn.clone();
+        if !matches!(settlement, Settlement::SkipCreate) {
+            self.refuse_skipped_dependencies(registration)?;
+        }
+        self.tables().decided.insert(urn);
+        let with = |op, inputs: Arc<PropertyMap>| {
+            let mut step = self.step(registration, op);
+            step.old.clone_from(&registration.old);
+            step.new = Some(self.new_state(registration, inputs));
+            step
+        };
+        Ok(match settlement {
+            Settlement::Same { inputs } => vec![with(StepOp::Same, inputs)],
+            Settlement::Create { inputs } => vec![with(StepOp::Create, inputs)],
+            Settlement::Update { inputs, change } => {
+                let mut step = with(StepOp::Update, inputs);
+                step.change = change;
+                vec![step]
+            }
+            Settlement::Untouched => self.plan_untouched(registration)?,
+            Settlement::SkipCreate => {
+                self.tables().skipped.insert(registration.urn.clone());
+                vec![self.step(registration, StepOp::Same)]
+            }
+            Settlement::Imported | Settlement::Replace(_) => Vec::new(),
+        })
+    }
+
+    /// What depends on something that targets kept from being made cannot be (section 2.16).
+    pub(super) fn refuse_skipped_dependencies(&self, registration: &Registration) -> Result<(), Refused> {
+        let state = self.new_state(registration, Arc::default());
+        let skipped = {
+            let tables = self.tables();
+            scope::references(&state).find(|urn| tables.skipped.contains(*urn)).cloned()
+        };
+        let Some(skipped) = skipped else { return Ok(()) };
+        let text = format!("{} depends on {}, which is not among the targets", registration.urn.name(), skipped.name());
+        let mut message = Message::new(Severity::Error, text);
+        message.hint = format!("add --target '{skipped}'");
+        self.complain(&registration.urn, registration.goal.source, message);
+        if self.preview() {
+            self.note_complaint();
+            return Ok(());
+        }
+        self.note_break();
+        Err(Refused)
+    }
+
+    /// An entry out of scope is carried over as it is, and before it whatever it refers to that nobody else carries.
+    fn plan_untouched(&self, registration: &Registration) -> Result<Vec<Step>, Refused> {
+        let Some(old) = &registration.old else { return Ok(Vec::new()) };
+        let mut chain = Vec::new();
+        let stranded = self.carry(old, &registration.urn, &mut chain);
+        if let Some(urn) = stranded {
+            let text = format!("{} is out of scope, and the provider it was made with is replaced", urn.name());
+            let mut message = Message::new(Severity::Error, text);
+            message.hint = format!("add --target '{urn}'");
+            self.break_off(&registration.urn, registration.goal.source, message);
+            return Err(Refused);
+        }
+        Ok(chain)
+    }
+
+    /// Adds the steps that carry an entry over under a URN, dependencies first. Returns the URN of an entry whose
+    /// provider is no longer what it was.
+    pub(super) fn carry(&self, entry: &Entry, urn: &Urn, chain: &mut Vec<Step>) -> Option<Urn> {
+        let (_, state) = entry;
+        if let Some(provider) = &state.provider {
+            let replaced = {
+                let tables = self.tables();
+                tables.news.get(&provider.urn).is_some_and(|(_, new)| new.id != *provider.id)
+            };
+            if replaced {
+                return Some(urn.clone());
+            }
+        }
+        let provider = state.provider.iter().map(|provider| &provider.urn);
+        for needed in provider.chain(scope::references(state)) {
+            let needed_entry = {
+                let mut tables = self.tables();
+                let known = tables.decided.contains(needed) || tables.aliased.contains_key(needed);
+                let entry = if known { None } else { tables.old(needed) };
+                if entry.is_some() {
+                    tables.decided.insert(needed.clone());
+                }
+                entry
+            };
+            if let Some(needed_entry) = needed_entry
+                && let Some(stranded) = self.carry(&needed_entry, needed, chain)
+            {
+                return Some(stranded);
+            }
+        }
+        let mut step = Step::new(StepOp::Same, urn.clone());
+        step.old = Some(entry.clone());
+        step.new = Some(ResourceState { urn: urn.clone(), ..(**state).clone() });
+        step.internal = state.is_provider() && state.urn.name().starts_with("default");
+        chain.push(step);
+        None
+    }
+}
