@@ -6,7 +6,7 @@ use pulumi_proto::rpc::{self, alias, call_request, construct_request};
 use pulumi_proto::urn::Urn;
 
 use super::bags::{Decoder, Encoder};
-use super::failures;
+use super::replies::failures;
 use crate::provider::{Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, ProviderError};
 
 pub(super) fn call_message(encoder: &Encoder, request: CallRequest) -> Result<rpc::CallRequest, ProviderError> {

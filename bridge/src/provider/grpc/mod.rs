@@ -8,6 +8,7 @@ mod connect;
 mod construct;
 mod errors;
 mod initialize;
+mod replies;
 mod variables;
 
 use std::any::Any;
@@ -21,18 +22,18 @@ use async_trait::async_trait;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
 use pulumi_proto::rpc::{self, list_response};
-use pulumi_proto::urn::{TypeToken, Urn};
+use pulumi_proto::urn::TypeToken;
 use tokio_stream::StreamExt as _;
 use tonic::transport::Channel;
 use tonic::{Response, Status};
 
 use self::bags::{Decoder, Encoder, restore_contents, restore_secrets};
+use self::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored};
 use super::{
-    Autonaming, CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest,
-    ConfigureRequest, ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges,
-    DiffConfigRequest, DiffKind, DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed,
-    ParameterizeReply, ParameterizeRequest, PropertyDiff, Provider, ProviderError, ReadReply, ReadRequest,
-    SchemaRequest, UpdateReply, UpdateRequest,
+    CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
+    ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffConfigRequest, DiffReply,
+    DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed, ParameterizeReply, ParameterizeRequest,
+    Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
 use crate::process::{OutputStream, Process, describe_exit};
 
@@ -611,91 +612,4 @@ fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>,
         Err(ProviderError::Unimplemented { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Whether CheckConfig or DiffConfig failed because there is none. Two providers say that in words of their own.
-fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool {
-    match error {
-        ProviderError::Unimplemented { .. } => true,
-        ProviderError::Failed { method, message, indeterminate: true } => {
-            match TypeToken::new(urn.type_token()).provider_package() {
-                Some("pulumi-nodejs") => true,
-                Some("kubernetes") => {
-                    message.contains("Unimplemented")
-                        || (*method == "DiffConfig"
-                            && message.contains("cannot unmarshal string into Go value of type struct"))
-                }
-                _ => false,
-            }
-        }
-        _ => false,
-    }
-}
-
-/// The error of a call on a resource, with the secrets of what it says of that resource marked again.
-fn restored(
-    mut error: ProviderError,
-    capabilities: Capabilities,
-    sent_inputs: &pulumi_proto::property::PropertyMap,
-    sent_outputs: &pulumi_proto::property::PropertyMap,
-) -> ProviderError {
-    if let ProviderError::Partial { failure, .. } = &mut error {
-        restore_secrets(capabilities, sent_outputs, &mut failure.outputs);
-        if let Some(inputs) = &mut failure.inputs {
-            restore_secrets(capabilities, sent_inputs, inputs);
-        }
-    }
-    error
-}
-
-fn failures(failures: Vec<rpc::CheckFailure>) -> Vec<CheckFailure> {
-    let failure = |failure: rpc::CheckFailure| CheckFailure { property: failure.property, reason: failure.reason };
-    failures.into_iter().map(failure).collect()
-}
-
-fn autonaming(autonaming: Autonaming) -> rpc::check_request::AutonamingOptions {
-    use rpc::check_request::AutonamingOptions;
-    use rpc::check_request::autonaming_options::Mode;
-    let (proposed_name, mode) = match autonaming {
-        Autonaming::Propose(name) => (name, Mode::Propose),
-        Autonaming::Enforce(name) => (name, Mode::Enforce),
-        Autonaming::Disable => (String::new(), Mode::Disable),
-    };
-    AutonamingOptions { proposed_name, mode: mode.into() }
-}
-
-fn diff_reply(method: &'static str, reply: rpc::DiffResponse) -> Result<DiffReply, ProviderError> {
-    use rpc::diff_response::DiffChanges as Wire;
-    let changes = match Wire::try_from(reply.changes) {
-        Ok(Wire::DiffUnknown) => DiffChanges::Unknown,
-        Ok(Wire::DiffNone) => DiffChanges::None,
-        Ok(Wire::DiffSome) => DiffChanges::Some,
-        Err(_) => {
-            let reason = format!("{} is no kind of change", reply.changes);
-            return Err(ProviderError::Protocol { method, reason });
-        }
-    };
-    let entry = |(path, diff): (String, rpc::PropertyDiff)| (path, property_diff(diff));
-    Ok(DiffReply {
-        changes,
-        replaces: reply.replaces,
-        stables: reply.stables,
-        diffs: reply.diffs,
-        delete_before_replace: reply.delete_before_replace,
-        detailed_diff: reply.has_detailed_diff.then(|| reply.detailed_diff.into_iter().map(entry).collect()),
-    })
-}
-
-fn property_diff(diff: rpc::PropertyDiff) -> PropertyDiff {
-    use rpc::property_diff::Kind;
-    let kind = match Kind::try_from(diff.kind) {
-        Ok(Kind::Add) => DiffKind::Add,
-        Ok(Kind::AddReplace) => DiffKind::AddReplace,
-        Ok(Kind::Delete) => DiffKind::Delete,
-        Ok(Kind::DeleteReplace) => DiffKind::DeleteReplace,
-        Ok(Kind::UpdateReplace) => DiffKind::UpdateReplace,
-        // What nobody knows counts as a change in place.
-        Ok(Kind::Update) | Err(_) => DiffKind::Update,
-    };
-    PropertyDiff { kind, input_diff: diff.input_diff }
 }

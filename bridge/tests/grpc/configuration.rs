@@ -1,0 +1,252 @@
+//! Handshake, CheckConfig, DiffConfig, Configure, Initialize.
+
+use std::time::Duration;
+
+use bridge::provider::grpc::{Announcement, AuthEntry, Limits, PluginInit, connect};
+use bridge::provider::{
+    Capabilities, CheckConfigRequest, ConfigureRequest, DiffChanges, DiffConfigRequest, Provider, ProviderError,
+};
+use pulumi_proto::plugin_v1 as v1;
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::rpc;
+use tonic::{Code, Status};
+
+use crate::probe::{PROVIDER, Probe};
+use crate::{ALL, bag, secret, shared, texts};
+
+fn configure(inputs: impl Into<std::sync::Arc<pulumi_proto::property::PropertyMap>>) -> ConfigureRequest {
+    ConfigureRequest { urn: PROVIDER.parse().unwrap(), id: "42".into(), inputs: inputs.into() }
+}
+
+fn announcement() -> Announcement<'static> {
+    Announcement { engine_address: "127.0.0.1:1", program_folder: std::path::Path::new("/plugins/rec") }
+}
+
+#[tokio::test]
+async fn a_handshake_says_who_we_are_and_what_the_provider_takes() {
+    let probe = Probe::default();
+    probe.answers(
+        "Handshake",
+        rpc::ProviderHandshakeResponse { accept_secrets: true, accepts_byte_string: true, ..Default::default() },
+    );
+    probe.answers("GetPluginInfo", rpc::PluginInfo { version: "v1.2".into() });
+    let provider = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap();
+
+    let expected =
+        Capabilities { accept_secrets: true, accept_byte_strings: true, supports_preview: true, ..Default::default() };
+    assert_eq!((provider.capabilities(), provider.version()), (expected, "v1.2"));
+    let sent: rpc::ProviderHandshakeRequest = probe.last("Handshake");
+    assert_eq!(
+        sent,
+        rpc::ProviderHandshakeRequest {
+            engine_address: "127.0.0.1:1".into(),
+            root_directory: Some("/plugins/rec".into()),
+            program_directory: Some("/plugins/rec".into()),
+            configure_with_urn: true,
+            supports_refresh_before_update: true,
+            invoke_with_preview: true,
+            accepts_byte_string: true,
+            ..Default::default()
+        }
+    );
+    // What Configure says counts no more.
+    provider.configure(configure(bag([]))).await.unwrap();
+    assert_eq!(provider.capabilities(), expected);
+}
+
+#[tokio::test]
+async fn a_provider_without_handshake_says_what_it_takes_when_configured() {
+    let probe = Probe::default();
+    probe.fails("Handshake", Status::unimplemented("")).answers(
+        "Configure",
+        rpc::ConfigureResponse {
+            accept_secrets: true,
+            supports_preview: true,
+            accept_resources: true,
+            accept_outputs: true,
+            supports_autonaming_configuration: true,
+        },
+    );
+    let provider = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap();
+    assert_eq!(provider.capabilities(), Capabilities::default());
+    provider.configure(configure(bag([]))).await.unwrap();
+    assert_eq!(provider.capabilities(), Capabilities { accept_byte_strings: false, ..ALL });
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_and_a_version_that_is_none_are_errors() {
+    let probe = Probe::default();
+    probe.fails("Handshake", Status::permission_denied("not you"));
+    let error = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), "not you");
+
+    let probe = Probe::default();
+    probe.answers("GetPluginInfo", rpc::PluginInfo { version: "newest".into() });
+    let error = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), r#"the provider's answer to GetPluginInfo is not valid: "newest" is no version"#);
+}
+
+#[tokio::test]
+async fn a_configuration_is_sent_twice_in_two_forms_and_once_in_time() {
+    let probe = Probe::default();
+    let provider = probe.provider(None);
+    let inputs =
+        shared([("region", "eu".into()), ("retries", 3.0.into()), ("token", secret("x")), ("version", "1.0.0".into())]);
+    provider.configure(configure(inputs.clone())).await.unwrap();
+    let sent: rpc::ConfigureRequest = probe.last("Configure");
+    let variables: Vec<_> = sent.variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    assert_eq!(variables, ["rec:config:region=eu", "rec:config:retries=3", "rec:config:token=x"]);
+    assert_eq!(sent.args.unwrap().fields.into_keys().collect::<Vec<_>>(), ["region", "retries", "token", "version"]);
+    assert!(sent.accept_secrets && sent.accept_resources && sent.sends_old_inputs && sent.sends_old_inputs_to_delete);
+    assert_eq!(
+        (sent.id.as_deref(), sent.urn.as_deref(), sent.name.as_deref(), sent.r#type.as_deref()),
+        (Some("42"), Some(PROVIDER), Some("main"), Some("pulumi:providers:rec"))
+    );
+
+    assert!(provider.configure(configure(inputs)).await.is_err());
+    assert_eq!(probe.methods(), ["Configure"]);
+}
+
+#[tokio::test]
+async fn missing_keys_are_named_whatever_the_code() {
+    let probe = Probe::default();
+    let missing =
+        rpc::configure_error_missing_keys::MissingKey { name: "rec:region".into(), description: "where".into() };
+    let detail = rpc::ConfigureErrorMissingKeys { missing_keys: vec![missing] };
+    probe
+        .fails("Configure", crate::failures::status(Code::InvalidArgument, "no", "ConfigureErrorMissingKeys", &detail));
+    let error = probe.provider(None).configure(configure(bag([]))).await.unwrap_err();
+    assert_eq!(error.to_string(), "missing configuration: rec:region (where)");
+}
+
+#[tokio::test]
+async fn a_configuration_that_hangs_is_given_up() {
+    let probe = Probe::default();
+    probe.hangs("Configure");
+    let limits = Limits { configure: Duration::from_millis(20), ..Limits::default() };
+    let error = probe.provider(None).with_limits(limits).configure(configure(bag([]))).await.unwrap_err();
+    assert_eq!(error.to_string(), "the plugin has not answered Configure within 0.02 s");
+}
+
+#[tokio::test]
+async fn check_config_marks_secrets_again_whatever_the_provider_takes() {
+    let probe = Probe::default();
+    probe
+        .answers("CheckConfig", rpc::CheckResponse { inputs: Some(texts([("a", "1"), ("b", "2")])), failures: vec![] });
+    let request = CheckConfigRequest {
+        urn: PROVIDER.parse().unwrap(),
+        olds: Default::default(),
+        news: shared([("a", secret("1")), ("b", "2".into())]),
+    };
+    let reply = probe.provider(Some(ALL)).check_config(request).await.unwrap();
+    assert_eq!(reply.inputs, bag([("a", secret("1")), ("b", "2".into())]));
+}
+
+#[tokio::test]
+async fn who_has_no_check_config_or_diff_config_accepts_and_does_not_say() {
+    let table: [(&str, &'static str, Status, bool); 8] = [
+        ("rec", "CheckConfig", Status::unimplemented("no"), true),
+        ("rec", "CheckConfig", Status::internal("no"), false),
+        ("pulumi-nodejs", "CheckConfig", Status::internal("no"), true),
+        ("kubernetes", "CheckConfig", Status::unknown("rpc error: code = Unimplemented"), true),
+        ("kubernetes", "CheckConfig", Status::unknown("broken"), false),
+        ("rec", "CheckConfig", Status::unknown("rpc error: code = Unimplemented"), false),
+        (
+            "kubernetes",
+            "DiffConfig",
+            Status::unknown("json: cannot unmarshal string into Go value of type struct {}"),
+            true,
+        ),
+        ("rec", "DiffConfig", Status::unimplemented(""), true),
+    ];
+    for (package, method, status, accepted) in table {
+        let probe = Probe::default();
+        probe.fails(method, status.clone());
+        let provider = probe.provider(None);
+        let urn: pulumi_proto::urn::Urn = format!("urn:pulumi:dev::t::pulumi:providers:{package}::p").parse().unwrap();
+        let news = shared([("a", secret("1"))]);
+        if method == "CheckConfig" {
+            let request = CheckConfigRequest { urn, olds: Default::default(), news: news.clone() };
+            let reply = provider.check_config(request).await;
+            assert_eq!(reply.as_ref().is_ok_and(|reply| reply.inputs == *news), accepted, "{package} {status:?}");
+        } else {
+            let request = DiffConfigRequest {
+                urn,
+                olds: Default::default(),
+                old_inputs: Default::default(),
+                news,
+                ignore_changes: vec![],
+            };
+            let reply = provider.diff_config(request).await;
+            assert_eq!(
+                reply.is_ok_and(|reply| reply.changes == DiffChanges::Unknown),
+                accepted,
+                "{package} {status:?}"
+            );
+        }
+    }
+}
+
+fn init() -> PluginInit {
+    PluginInit {
+        project: "t".into(),
+        stack: "dev".into(),
+        secrets: [("token".into(), "s3cr3t".into())].into(),
+        auth: [("main".into(), AuthEntry { kind: "aws-token".into(), config: bag([("key", "k".into())]) })].into(),
+        config: bag([("password", secret("p")), ("later", PropertyValue::UNKNOWN)]),
+    }
+}
+
+fn serving() -> v1::HealthCheckResponse {
+    v1::HealthCheckResponse { status: v1::health_check_response::Status::Serving.into(), message: String::new() }
+}
+
+#[tokio::test]
+async fn a_plugin_is_initialized_once_after_configure_and_cleaned_up_at_the_end() {
+    let probe = Probe::initializable();
+    probe.answers("HealthCheck", serving());
+    let provider = probe.provider(None).with_init(init());
+    provider.configure(configure(bag([]))).await.unwrap();
+    provider.close().await;
+    provider.close().await;
+    assert_eq!(probe.methods(), ["Configure", "Initialize", "HealthCheck", "Cleanup", "Cancel", "Cancel"]);
+
+    let sent: v1::InitializeRequest = probe.last("Initialize");
+    assert_eq!(sent.config_file, Some(texts([("project", "t"), ("stack", "dev")])));
+    assert_eq!(sent.secrets["token"], "s3cr3t");
+    assert_eq!(sent.auth["main"], v1::AuthConfig { r#type: "aws-token".into(), config: Some(texts([("key", "k")])) });
+    assert_eq!(sent.plugin_config, Some(texts([("password", "p")])));
+}
+
+#[tokio::test]
+async fn a_plugin_without_the_service_works_just_as_well() {
+    let probe = Probe::default();
+    let provider = probe.provider(None).with_init(init());
+    provider.configure(configure(bag([]))).await.unwrap();
+    provider.close().await;
+    assert_eq!(probe.methods(), ["Configure", "Cancel"]);
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_to_initialize_or_is_not_healthy_is_not_configured() {
+    let probe = Probe::initializable();
+    probe.fails("Initialize", Status::unknown("no such account"));
+    let error = probe.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
+    assert_eq!(error.to_string(), "failed to initialize plugin rec: no such account");
+
+    let probe = Probe::initializable();
+    let sick = v1::health_check_response::Status::NotServing.into();
+    probe.answers("HealthCheck", v1::HealthCheckResponse { status: sick, message: "no disk".into() });
+    let error = probe.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
+    assert_eq!(error.to_string(), "failed to initialize plugin rec: no disk");
+    assert!(matches!(error, ProviderError::Failed { method: "HealthCheck", indeterminate: false, .. }));
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_cancel_has_been_asked() {
+    let probe = Probe::default();
+    probe.fails("Cancel", Status::unimplemented(""));
+    probe.provider(None).cancel().await.unwrap();
+    probe.fails("Cancel", Status::unknown("no"));
+    assert!(probe.provider(None).cancel().await.is_err());
+}
