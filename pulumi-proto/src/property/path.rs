@@ -271,6 +271,7 @@ fn reset_in_map(
             *new = old.iter().map(|(key, old)| (key.clone(), context.carry(old))).collect();
             true
         }
+        // Up to the first that fails, by key; Pulumi goes in whatever order Go's map happens to have.
         (Element::Wildcard, Some(old)) => {
             old.iter().all(|(key, old)| new.get_mut(key).is_some_and(|new| reset(rest, Some(old), new, context)))
         }
