@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use provisioner::deployment::StopSignals;
 use provisioner::events::{EventSink, Message, Severity};
 
-use super::display::{Display, Secrets};
+use super::display::{Display, Locate, Secrets};
 use super::exit::Exit;
 use super::prompt::{self, Answer};
-use super::signals::{self, Cancellation};
+use super::signals;
 use super::ui::Ui;
 
 /// How a session shows what happens, and how long it may take.
@@ -28,13 +29,13 @@ pub(crate) struct Session<'a> {
     ui: &'a Ui,
     display: Display,
     /// The two ways to stop, for the operation.
-    pub(crate) cancellation: Cancellation,
+    pub(crate) signals: StopSignals,
 }
 
 impl Session<'_> {
-    /// Where the events of a stack go.
-    pub(crate) fn sink(&self, stack: &str) -> Arc<dyn EventSink> {
-        self.display.sink(stack)
+    /// Where the events of a stack go. Messages say the places that `locate` finds.
+    pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
+        self.display.sink(stack, locate)
     }
 
     /// Asks whether to go on, once all that was told so far is on the screen.
@@ -43,7 +44,7 @@ impl Session<'_> {
     /// Wrong usage, where there is no terminal to ask on.
     pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Answer> {
         self.display.pause();
-        prompt::confirm(self.ui, &self.cancellation.stop, question, yes).await
+        prompt::confirm(self.ui, &self.signals.stop, question, yes).await
     }
 }
 
@@ -60,13 +61,13 @@ pub(crate) async fn run(
     work: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
     let display = ui.start_display(options.diff, options.secrets)?;
-    let session = Session { ui, display, cancellation: Cancellation::new() };
-    let sink = session.sink("");
+    let session = Session { ui, display, signals: StopSignals::default() };
+    let sink = session.sink("", None);
     let tell = |text: &str| sink.emit(provisioner::events::Event::Message(Message::new(Severity::Warning, text)));
     let result = tokio::select! {
         result = work(&session) => result,
-        exit = signals::listen(&session.cancellation, tell) => Ok(exit),
-        never = time_out(&session.cancellation, options.timeout, tell) => match never {},
+        exit = signals::listen(&session.signals, tell) => Ok(exit),
+        never = time_out(&session.signals, options.timeout, tell) => match never {},
     };
     let shown = session.display.finish();
     let exit = result?;
@@ -74,15 +75,11 @@ pub(crate) async fn run(
     Ok(exit)
 }
 
-async fn time_out(
-    cancellation: &Cancellation,
-    timeout: Option<Duration>,
-    tell: impl Fn(&str),
-) -> std::convert::Infallible {
+async fn time_out(signals: &StopSignals, timeout: Option<Duration>, tell: impl Fn(&str)) -> std::convert::Infallible {
     if let Some(timeout) = timeout {
         tokio::time::sleep(timeout).await;
-        if !cancellation.stop.is_cancelled() {
-            cancellation.stop.cancel();
+        if !signals.stop.is_cancelled() {
+            signals.stop.cancel();
             tell("stopping: the execution timeout is over; what has begun is finished first");
         }
     }

@@ -2,47 +2,32 @@
 
 use std::io;
 
-use tokio_util::sync::CancellationToken;
+use provisioner::deployment::StopSignals;
 
 use super::exit::Exit;
 
-/// The two ways to stop, as every operation takes them.
-#[derive(Clone, Debug)]
-pub(crate) struct Cancellation {
-    /// Start nothing new, let running steps finish, save.
-    pub(crate) stop: CancellationToken,
-    /// Cancel the providers, record what is pending, save.
-    pub(crate) abort: CancellationToken,
-}
-
-impl Cancellation {
-    pub(crate) fn new() -> Self {
-        Self { stop: CancellationToken::new(), abort: CancellationToken::new() }
+/// One step further on the way to stop. Returns what to tell the user, or nothing when no way is left.
+fn escalate(signals: &StopSignals) -> Option<&'static str> {
+    if !signals.stop.is_cancelled() {
+        signals.stop.cancel();
+        return Some("stopping: what has begun is finished first (press Ctrl-C again to abort it)");
     }
-
-    /// One step further on the way to stop. Returns what to tell the user, or nothing when no way is left.
-    fn escalate(&self) -> Option<&'static str> {
-        if !self.stop.is_cancelled() {
-            self.stop.cancel();
-            return Some("stopping: what has begun is finished first (press Ctrl-C again to abort it)");
-        }
-        if !self.abort.is_cancelled() {
-            self.abort.cancel();
-            return Some("aborting: providers are told to cancel; what they leave undone is recorded as pending");
-        }
-        None
+    if !signals.abort.is_cancelled() {
+        signals.abort.cancel();
+        return Some("aborting: what is under way stays recorded as pending");
     }
+    None
 }
 
 /// Waits for signals (interrupt, terminate, hang up) for as long as it is polled. Returns after the third.
-pub(crate) async fn listen(cancellation: &Cancellation, tell: impl Fn(&str)) -> Exit {
+pub(crate) async fn listen(stop_signals: &StopSignals, tell: impl Fn(&str)) -> Exit {
     let Ok(mut signals) = Signals::new() else {
         // No signal can be caught: they do what they do by default.
         return std::future::pending().await;
     };
     loop {
         signals.next().await;
-        match cancellation.escalate() {
+        match escalate(stop_signals) {
             Some(text) => tell(text),
             None => return Exit::Canceled,
         }
@@ -98,13 +83,13 @@ mod tests {
 
     #[test]
     fn the_first_signal_stops_the_second_aborts_and_the_third_leaves() {
-        let cancellation = Cancellation::new();
-        let state = || (cancellation.stop.is_cancelled(), cancellation.abort.is_cancelled());
+        let signals = StopSignals::default();
+        let state = || (signals.stop.is_cancelled(), signals.abort.is_cancelled());
         assert_eq!(state(), (false, false));
-        assert!(cancellation.escalate().is_some_and(|text| text.starts_with("stopping")));
+        assert!(escalate(&signals).is_some_and(|text| text.starts_with("stopping")));
         assert_eq!(state(), (true, false));
-        assert!(cancellation.escalate().is_some_and(|text| text.starts_with("aborting")));
+        assert!(escalate(&signals).is_some_and(|text| text.starts_with("aborting")));
         assert_eq!(state(), (true, true));
-        assert_eq!(cancellation.escalate(), None);
+        assert_eq!(escalate(&signals), None);
     }
 }

@@ -9,7 +9,7 @@ use provisioner::state::ResourceState;
 use serde_json::{Map, Value, json};
 
 use super::value::{Secrets, Shown, map_to_json};
-use super::{Renderer, Stamp};
+use super::{Origin, Renderer, Stamp};
 
 /// Writes events as lines.
 pub(crate) struct JsonDisplay<W: Write> {
@@ -25,13 +25,16 @@ impl<W: Write> JsonDisplay<W> {
 }
 
 impl<W: Write + Send> Renderer for JsonDisplay<W> {
-    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         self.sequence += 1;
         let mut line = Map::new();
         line.insert("sequence".into(), self.sequence.into());
         line.insert("time".into(), stamp.time.to_string().into());
-        line.insert("stack".into(), stack.into());
+        line.insert("stack".into(), origin.stack.into());
         describe(event, self.secrets, &mut line);
+        if let Event::Message(_) = event {
+            line.insert("place".into(), origin.place.into());
+        }
         serde_json::to_writer(&mut self.out, &Value::Object(line))?;
         self.out.write_all(b"\n")?;
         self.out.flush()

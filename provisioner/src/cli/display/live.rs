@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use provisioner::events::{Event, Message, Phase, Summary};
+use provisioner::events::{Event, Phase, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::painter::Painter;
 use super::palette::Palette;
+use super::report::Told;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, duration};
 use super::tree::{Columns, Names, counts, row_line, tree};
-use super::{DisplayOptions, Renderer, Stamp, print_lines, report};
+use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 
 /// Columns and rows of a terminal.
 pub(crate) type Size = (usize, usize);
@@ -42,7 +43,7 @@ struct RunningPhase {
     stack: String,
     began: Duration,
     rows: Rows,
-    messages: Vec<Message>,
+    told: Vec<Told>,
 }
 
 impl<W: Write, R: Write> LiveDisplay<W, R> {
@@ -63,7 +64,7 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
     fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
         let (columns, _) = self.size();
         self.painter.clear(columns)?;
-        let RunningPhase { phase, stack, rows, messages, .. } = running;
+        let RunningPhase { phase, stack, rows, told, .. } = running;
         let diff = self.options.diff.filter(|_| phase.preview || self.previewed.as_deref() != Some(stack));
         let changes = report::changes(rows, *phase, diff, Some(columns));
         let mut lines = Vec::new();
@@ -78,7 +79,7 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         } else {
             self.painter.print(&lines)?;
         }
-        let mut told: Vec<Line> = messages.iter().flat_map(report::message).collect();
+        let mut told: Vec<Line> = told.iter().flat_map(report::message).collect();
         if !told.is_empty() {
             told.push(Line::new());
         }
@@ -91,32 +92,30 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         print_lines(&mut self.results, &lines, self.options.results_color)
     }
 
-    fn take_message(&mut self, message: &Message) -> io::Result<()> {
+    fn take_message(&mut self, told: Told) -> io::Result<()> {
+        let message = &told.message;
         if !report::is_shown(message, self.options.verbose) {
             return Ok(());
         }
+        if let Some(running) = &mut self.phase {
+            running.rows.apply(running.began, &Event::Message(message.clone()));
+        }
         match &mut self.phase {
-            // The row of its resource shows it, or the footer.
-            Some(running) if message.ephemeral => {
+            // The row of its resource shows it; what has no row stands in the footer for a while.
+            _ if message.ephemeral => {
                 if message.urn.is_none() {
                     self.passing = Some(Line::new().styled(Palette::DIM, &message.text));
                 }
-                running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
                 Ok(())
             }
             Some(running) => {
-                running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
-                running.messages.push(message.clone());
-                Ok(())
-            }
-            None if message.ephemeral => {
-                self.passing = Some(Line::new().styled(Palette::DIM, &message.text));
+                running.told.push(told);
                 Ok(())
             }
             None => {
                 let (columns, _) = self.size();
                 self.painter.clear(columns)?;
-                self.painter.print(&report::message(message))
+                self.painter.print(&report::message(&told))
             }
         }
     }
@@ -134,16 +133,16 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
 }
 
 impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
-    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         match event {
             Event::PhaseStarted(phase) => {
                 self.passing = None;
                 self.phase = Some(RunningPhase {
                     phase: *phase,
-                    stack: stack.to_owned(),
+                    stack: origin.stack.to_owned(),
                     began: stamp.at,
-                    rows: Rows::default(),
-                    messages: Vec::new(),
+                    rows: Rows::new(*phase),
+                    told: Vec::new(),
                 });
             }
             Event::PhaseEnded(summary) => {
@@ -153,13 +152,13 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
                     self.end_phase(&running, summary)?;
                 }
             }
-            Event::Message(message) => self.take_message(message)?,
+            Event::Message(message) => self.take_message(Told::new(message, origin))?,
             Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
                 if let Some(running) = &mut self.phase {
                     running.rows.apply(stamp.at, event);
                     if let Event::StepFailed(info, failure) = event {
-                        let untold = report::failure_message(&info.urn, &failure.message, &running.messages);
-                        running.messages.extend(untold);
+                        let untold = report::failure_message(&info.urn, &failure.message, &running.told);
+                        running.told.extend(untold);
                     }
                 }
             }
@@ -180,7 +179,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
 
     fn finish(&mut self) -> io::Result<()> {
         self.pause()?;
-        let told = self.phase.take().map(|running| running.messages).unwrap_or_default();
+        let told = self.phase.take().map(|running| running.told).unwrap_or_default();
         self.painter.print(&told.iter().flat_map(report::message).collect::<Vec<_>>())
     }
 }

@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use provisioner::deployment::SourceRef;
 use provisioner::events::{Event, EventSink};
 
 pub(crate) use diff::{DiffOptions, values};
@@ -68,10 +69,22 @@ pub(crate) struct Stamp {
     pub(crate) time: Timestamp,
 }
 
+/// What an event is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    /// The stack; empty where it is about none.
+    pub(crate) stack: &'a str,
+    /// Where in the user's files, as `file:line:column`, where that is known.
+    pub(crate) place: Option<&'a str>,
+}
+
+/// Finds the place in the user's files that a program said with a resource.
+pub(crate) type Locate = Arc<dyn Fn(SourceRef) -> Option<String> + Send + Sync>;
+
 /// One way to show events. Called from the display's own thread only.
 pub(crate) trait Renderer: Send {
-    /// Takes an event of a stack.
-    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()>;
+    /// Takes an event.
+    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
     /// Paints what moves.
     fn tick(&mut self, at: Duration) -> io::Result<()>;
     /// Leaves the terminal to somebody else, until the next event.
@@ -83,7 +96,7 @@ pub(crate) trait Renderer: Send {
 }
 
 enum Order {
-    Event(Stamp, Arc<str>, Box<Event>),
+    Event { stamp: Stamp, stack: Arc<str>, place: Option<String>, event: Box<Event> },
     Pause(mpsc::Sender<()>),
     Finish,
 }
@@ -106,9 +119,9 @@ impl Display {
         Ok(Self { orders, began, thread: Some(thread) })
     }
 
-    /// Where the events of a stack go.
-    pub(crate) fn sink(&self, stack: &str) -> Arc<dyn EventSink> {
-        Arc::new(StackSink { orders: self.orders.clone(), began: self.began, stack: stack.into() })
+    /// Where the events of a stack go. Messages say the places that `locate` finds.
+    pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
+        Arc::new(StackSink { orders: self.orders.clone(), began: self.began, stack: stack.into(), locate })
     }
 
     /// Returns once all events so far are shown and the terminal is free for a question.
@@ -155,12 +168,13 @@ fn show(
     loop {
         let order = inbox.recv_timeout(FRAME.saturating_sub(painted.elapsed()));
         let shown = match order {
-            Ok(Order::Event(stamp, stack, event)) => {
+            Ok(Order::Event { stamp, stack, place, event }) => {
+                let origin = Origin { stack: &stack, place: place.as_deref() };
                 let event = match &mut redactor {
                     Some(redactor) => redactor.clean(*event),
                     None => *event,
                 };
-                if outcome.is_ok() { renderer.event(stamp, &stack, &event) } else { Ok(()) }
+                if outcome.is_ok() { renderer.event(stamp, origin, &event) } else { Ok(()) }
             }
             Ok(Order::Pause(done)) => {
                 let shown = if outcome.is_ok() { renderer.pause() } else { Ok(()) };
@@ -182,18 +196,21 @@ fn show(
 }
 
 /// Sends the events of one stack to the display.
-#[derive(Debug)]
 struct StackSink {
     orders: mpsc::Sender<Order>,
     began: Instant,
     stack: Arc<str>,
+    locate: Option<Locate>,
 }
 
 impl EventSink for StackSink {
     fn emit(&self, event: Event) {
         let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
+        let source = if let Event::Message(message) = &event { message.source } else { None };
+        let place = source.zip(self.locate.as_ref()).and_then(|(source, locate)| locate(source));
+        let order = Order::Event { stamp, stack: Arc::clone(&self.stack), place, event: Box::new(event) };
         // A display that has ended shows nothing; the run goes on.
-        self.orders.send(Order::Event(stamp, Arc::clone(&self.stack), Box::new(event))).unwrap_or_default();
+        self.orders.send(order).unwrap_or_default();
     }
 }
 

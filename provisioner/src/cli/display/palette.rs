@@ -48,7 +48,7 @@ pub(crate) fn look(op: StepOp) -> Look {
         StepOp::ReadReplacement => look("±", Palette::REPLACE, "replace", "reading", "replaced"),
         StepOp::Discard => look("<", Palette::DELETE, "forget", "forgetting", "forgotten"),
         StepOp::DiscardReplaced => look("±", Palette::REPLACE, "replace", "forgetting", "replaced"),
-        StepOp::Refresh => look("↻", Palette::READ, "refresh", "refreshing", "refreshed"),
+        StepOp::Refresh => look("↻", Palette::READ, "drifted", "reading", "drifted"),
         StepOp::Import => look("=", Palette::CREATE, "import", "importing", "imported"),
         StepOp::ImportReplacement => look("±", Palette::REPLACE, "replace", "importing", "replaced"),
         StepOp::RemovePendingReplace => look("-", Palette::DELETE, "remove", "removing", "removed"),

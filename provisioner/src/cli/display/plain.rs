@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use provisioner::events::{Event, Message, Phase, StepOp, Summary};
+use provisioner::events::{Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::palette::{Palette, look};
+use super::report::Told;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
-use super::{DisplayOptions, Renderer, Stamp, print_lines, report};
+use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 
 /// How often a line says that a resource is still being worked on: some pipelines end what is silent for long.
 const STILL: Duration = Duration::from_secs(30);
@@ -29,7 +30,7 @@ struct RunningPhase {
     phase: Phase,
     stack: String,
     rows: Rows,
-    messages: Vec<Message>,
+    told: Vec<Told>,
     /// When it was last said that something still goes on.
     said: Duration,
 }
@@ -43,15 +44,17 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
         print_lines(&mut self.progress, lines, self.options.color)
     }
 
-    fn take_message(&mut self, message: &Message) -> io::Result<()> {
+    fn take_message(&mut self, told: Told) -> io::Result<()> {
+        let message = &told.message;
         if message.ephemeral || !report::is_shown(message, self.options.verbose) {
             return Ok(());
         }
+        let lines = report::message(&told);
         if let Some(running) = &mut self.phase {
-            running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
-            running.messages.push(message.clone());
+            running.rows.apply(running.said, &Event::Message(message.clone()));
+            running.told.push(told);
         }
-        self.say(&report::message(message))
+        self.say(&lines)
     }
 
     fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
@@ -77,7 +80,7 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
 }
 
 impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
-    fn event(&mut self, stamp: Stamp, stack: &str, event: &Event) -> io::Result<()> {
+    fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         if let Some(running) = &mut self.phase
             && !matches!(event, Event::Message(_))
         {
@@ -87,18 +90,18 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
             Event::PhaseStarted(phase) => {
                 self.phase = Some(RunningPhase {
                     phase: *phase,
-                    stack: stack.to_owned(),
-                    rows: Rows::default(),
-                    messages: Vec::new(),
+                    stack: origin.stack.to_owned(),
+                    rows: Rows::new(*phase),
+                    told: Vec::new(),
                     said: stamp.at,
                 });
-                self.say(&[report::title(*phase, stack)])
+                self.say(&[report::title(*phase, origin.stack)])
             }
             Event::PhaseEnded(summary) => match self.phase.take() {
                 Some(running) => self.end_phase(&running, summary),
                 None => Ok(()),
             },
-            Event::Message(message) => self.take_message(message),
+            Event::Message(message) => self.take_message(Told::new(message, origin)),
             Event::StepStarted(info) => {
                 let look = look(info.op);
                 if self.is_deed() && is_told(info.op) && !info.internal {
@@ -108,8 +111,11 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 Ok(())
             }
             Event::StepSucceeded(info, took) => {
-                let op = info.result.unwrap_or(info.op);
-                if self.is_deed() && (is_told(op)) && !info.internal {
+                let op = match info.result {
+                    Some(found) if self.phase_is(Operation::Refresh) || found == StepOp::Same => found,
+                    _ => info.op,
+                };
+                if self.is_deed() && (is_told(op) || op == StepOp::Refresh) && !info.internal {
                     let look = look(op);
                     let word = if info.op == StepOp::DeleteReplaced { "deleted old" } else { look.past };
                     let line = step_line(look.symbol, look.style, word, &info.urn);
@@ -118,9 +124,9 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 Ok(())
             }
             Event::StepFailed(info, failure) => {
-                let told = self.phase.as_ref().map_or(&[][..], |running| &running.messages);
+                let told = self.phase.as_ref().map_or(&[][..], |running| &running.told);
                 if let Some(untold) = report::failure_message(&info.urn, &failure.message, told) {
-                    self.take_message(&untold)?;
+                    self.take_message(untold)?;
                 }
                 let line = step_line("✗", Palette::ERROR, &format!("failed to {}", look(info.op).plan), &info.urn);
                 self.say(&[line])
@@ -155,6 +161,10 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
 }
 
 impl<W: Write, R: Write> PlainDisplay<W, R> {
+    fn phase_is(&self, operation: Operation) -> bool {
+        self.phase.as_ref().is_some_and(|running| running.phase.operation == operation)
+    }
+
     fn is_deed(&self) -> bool {
         self.phase.as_ref().is_some_and(|running| !running.phase.preview)
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use provisioner::events::{Message, Operation, Outcome, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
+use super::Origin;
 use super::diff::{DiffOptions, bag_diff, step_diff};
 use super::palette::{Palette, phase_noun, phase_title, severity};
-use super::rows::{Row, RowState, Rows};
+use super::rows::{Row, Rows};
 use super::text::{Line, duration};
 use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
 
@@ -64,7 +65,7 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
         Outcome::Failed => Line::new().styled(Palette::ERROR, format!("{noun} of {stack} failed after {took}")),
         Outcome::Canceled => Line::new().styled(Palette::WARNING, format!("{noun} of {stack} cancelled after {took}")),
     };
-    let failed = rows.iter().filter(|row| row.state == RowState::Failed).count();
+    let failed = rows.failed();
     let mut parts = Vec::new();
     if failed > 0 {
         parts.push(Line::new().styled(Palette::ERROR, format!("{failed} failed")));
@@ -73,13 +74,28 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
     if parts.is_empty() { line.text(": no changes") } else { line.text(": ").join(join_lines(parts, ", ")) }
 }
 
-/// A message: severity and subject, the text (further lines indented), the hint on its own line.
-pub(crate) fn message(message: &Message) -> Vec<Line> {
+/// A message with the place in the user's files that it is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) message: Message,
+    pub(crate) place: Option<String>,
+}
+
+impl Told {
+    pub(crate) fn new(message: &Message, origin: Origin<'_>) -> Self {
+        Self { message: message.clone(), place: origin.place.map(str::to_owned) }
+    }
+}
+
+/// A message: severity and subject, the text (further lines indented), the place, the hint on its own line.
+pub(crate) fn message(told: &Told) -> Vec<Line> {
+    let message = &told.message;
     let (word, style) = severity(message.severity);
     let mut head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
     if let Some(urn) = &message.urn {
         head = head.join(subject(urn));
-        if !message.property.is_empty() {
+        // Providers mostly say themselves which property they mean.
+        if !message.property.is_empty() && !message.text.contains(&message.property) {
             head = head.text(" ").styled(Palette::UPDATE, &message.property);
         }
         head = head.text(": ");
@@ -89,6 +105,7 @@ pub(crate) fn message(message: &Message) -> Vec<Line> {
     let mut text = message.text.trim_end().lines();
     let mut lines = vec![head.text(text.next().unwrap_or_default())];
     lines.extend(text.map(|line| Line::plain("  ").text(line)));
+    lines.extend(told.place.iter().map(|place| Line::plain("  ").styled(Palette::DIM, "at ").text(place)));
     let mut hint = message.hint.trim_end().lines();
     if let Some(first) = hint.next() {
         lines.push(Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first));
@@ -108,10 +125,10 @@ pub(crate) fn is_shown(message: &Message, verbose: bool) -> bool {
 }
 
 /// What a failed step says, where no message has said it yet.
-pub(crate) fn failure_message(urn: &Urn, text: &str, told: &[Message]) -> Option<Message> {
-    let is_told = |message: &Message| {
+pub(crate) fn failure_message(urn: &Urn, text: &str, told: &[Told]) -> Option<Told> {
+    let is_told = |Told { message, .. }: &Told| {
         message.severity == Severity::Error && message.urn.as_ref() == Some(urn) && message.text.contains(text.trim())
     };
     let message = || Message { urn: Some(urn.clone()), ..Message::new(Severity::Error, text) };
-    (!told.iter().any(is_told)).then(message)
+    (!told.iter().any(is_told)).then(|| Told { message: message(), place: None })
 }

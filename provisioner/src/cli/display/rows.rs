@@ -2,23 +2,26 @@
 //!
 //! Enters: events with the time they came. Never here: terminals, widths, colours.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provisioner::events::{Event, Severity, StepInfo, StepOp};
+use provisioner::events::{Event, Message, Operation, Phase, Severity, StepInfo, StepOp};
 use provisioner::state::ResourceState;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
 use super::palette::row_op;
 
 /// The resources of a phase, in the order they turned up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rows {
+    phase: Phase,
     rows: Vec<Row>,
     by_urn: HashMap<Urn, usize>,
     outputs: Option<StackOutputs>,
     touches: usize,
+    /// Resources that failed, whether or not a step of theirs began.
+    failed: HashSet<Urn>,
 }
 
 /// One resource.
@@ -42,6 +45,10 @@ pub(crate) struct Row {
     /// The last word about it: progress of a plugin, or why it failed.
     pub(crate) note: String,
     pub(crate) warnings: usize,
+    /// It was found to be other than recorded.
+    drifted: bool,
+    /// Something was said about it that fails the run.
+    complained: bool,
     running: usize,
 }
 
@@ -68,11 +75,12 @@ impl Row {
 
     /// Whether the operation changes the resource or its entry. A read of what is not ours changes nothing.
     pub(crate) fn changes(&self) -> bool {
-        !matches!(self.op, StepOp::Same | StepOp::Refresh | StepOp::Read) || self.telling_is_adoption()
-    }
-
-    fn telling_is_adoption(&self) -> bool {
-        self.op == StepOp::Read && self.telling.old.is_none()
+        match self.op {
+            StepOp::Same => false,
+            StepOp::Refresh => self.drifted,
+            StepOp::Read => self.telling.old.is_none(),
+            _ => true,
+        }
     }
 
     pub(crate) fn is_root(&self) -> bool {
@@ -94,6 +102,15 @@ impl Row {
 }
 
 impl Rows {
+    pub(crate) fn new(phase: Phase) -> Self {
+        Self { phase, rows: Vec::new(), by_urn: HashMap::new(), outputs: None, touches: 0, failed: HashSet::new() }
+    }
+
+    /// How many resources failed.
+    pub(crate) fn failed(&self) -> usize {
+        self.failed.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
@@ -131,24 +148,34 @@ impl Rows {
                 row.took = at.saturating_sub(row.began);
                 row.note = first_line(&failure.message).to_owned();
                 row.end(RowState::Failed);
+                self.failed.insert(info.urn.clone());
             }
             Event::StepStarted(_) | Event::StepSucceeded(..) => {}
             Event::OutputsRegistered(state) => self.outputs_registered(at, state),
-            Event::Message(message) => {
-                let Some(index) = message.urn.as_ref().and_then(|urn| self.by_urn.get(urn)) else { return };
-                let row = &mut self.rows[*index];
-                row.warnings += usize::from(message.severity == Severity::Warning);
-                if row.state != RowState::Failed && message.severity != Severity::Debug {
-                    row.note = first_line(&message.text).to_owned();
-                }
-            }
+            Event::Message(message) => self.message(message),
             Event::PhaseStarted(_) => {}
-            // Components whose outputs nobody registered are as done as they will ever be.
-            Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| !row.is_custom()).for_each(|row| {
-                if row.state == RowState::Running {
+            Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| row.state == RowState::Running).for_each(|row| {
+                if row.complained {
+                    // A preview tells of a failure by a message alone.
+                    row.end(RowState::Failed);
+                } else if !row.is_custom() {
+                    // Components whose outputs nobody registered are as done as they will ever be.
                     row.end(RowState::Done);
                 }
             }),
+        }
+    }
+
+    fn message(&mut self, message: &Message) {
+        let Some(urn) = &message.urn else { return };
+        if message.severity == Severity::Error {
+            self.failed.insert(urn.clone());
+        }
+        let Some(row) = self.by_urn.get(urn).map(|index| &mut self.rows[*index]) else { return };
+        row.warnings += usize::from(message.severity == Severity::Warning);
+        row.complained |= message.severity == Severity::Error;
+        if row.state != RowState::Failed && message.severity != Severity::Debug {
+            row.note = first_line(&message.text).to_owned();
         }
     }
 
@@ -172,12 +199,21 @@ impl Rows {
         });
         let row = &mut self.rows[index];
         row.touched = self.touches;
-        // A resource may be refreshed and then updated in one phase: the later says more, unless it says "same".
-        let op = info.result.filter(|_| info.op == StepOp::Refresh).unwrap_or_else(|| row_op(info.op));
-        if op != StepOp::Same || matches!(row.op, StepOp::Same | StepOp::Refresh) {
+        // A resource may be refreshed and then worked on in one phase: the later says more, unless it says "same".
+        let op = match (info.op, info.result) {
+            (StepOp::Refresh, Some(found)) if self.phase.operation == Operation::Refresh => found,
+            (StepOp::Refresh, Some(found)) if found != StepOp::Same => {
+                row.drifted = true;
+                StepOp::Refresh
+            }
+            (StepOp::Refresh, Some(_)) => StepOp::Same,
+            (op, _) => row_op(op),
+        };
+        let is_news = op != StepOp::Same || !row.drifted;
+        if is_news && (op != StepOp::Same || matches!(row.op, StepOp::Same | StepOp::Refresh)) {
             row.op = op;
         }
-        if info.new.is_some() && (info.old.is_some() || row.telling.old.is_none()) {
+        if is_news && info.new.is_some() && (info.old.is_some() || row.telling.old.is_none()) {
             row.telling = Arc::clone(info);
         }
         row.step = Arc::clone(info);
@@ -200,6 +236,8 @@ impl Row {
             touched: 0,
             note: String::new(),
             warnings: 0,
+            drifted: false,
+            complained: false,
             running: 0,
         }
     }

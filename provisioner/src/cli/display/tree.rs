@@ -145,8 +145,11 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
         line = line.text("  ").styled(Palette::DIM, fit_type(&type_label(row), columns.type_label));
         end += 2 + columns.type_label;
     }
-    line = line.pad_to(end).text("  ").join(status(row, tense, at)).pad_to(end + 2 + columns.status);
-    line = line.text("  ").join(info(row, names));
+    line = line.pad_to(end).text("  ").join(status(row, tense, at));
+    let info = info(row, names);
+    if info != Line::new() {
+        line = line.pad_to(end + 2 + columns.status).text("  ").join(info);
+    }
     match columns.width {
         Some(width) => line.truncate(width),
         None => line,
@@ -157,7 +160,8 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
 fn status(row: &Row, tense: Tense, at: Duration) -> Line {
     let look = look(row.op);
     match (row.state, tense) {
-        (RowState::Failed, _) => Line::new().styled(Palette::ERROR, format!("failed {}", duration(row.took))),
+        (RowState::Failed, Tense::Plan) => Line::new().styled(Palette::ERROR, "failed"),
+        (RowState::Failed, Tense::Deed) => Line::new().styled(Palette::ERROR, format!("failed {}", duration(row.took))),
         (RowState::Running, _) if row.is_root() => Line::new(),
         (RowState::Running, _) => {
             let present = super::palette::look(row.step.op).present;
@@ -233,11 +237,11 @@ fn fit_type(label: &str, width: usize) -> String {
 /// How many rows are in which state, for a line such as `3 created, 1 failed, 4 running`.
 pub(crate) fn counts(rows: &Rows, tense: Tense) -> Line {
     let mut done: BTreeMap<StepOp, usize> = BTreeMap::new();
-    let (mut running, mut failed) = (0, 0);
+    let (mut running, failed) = (0, rows.failed());
     for row in rows.iter().filter(|row| !row.is_root()) {
         match row.state {
             RowState::Running => running += 1,
-            RowState::Failed => failed += 1,
+            RowState::Failed => {}
             RowState::Done => *done.entry(row.op).or_default() += 1,
         }
     }

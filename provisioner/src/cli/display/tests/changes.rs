@@ -1,0 +1,159 @@
+//! What a step changes, property by property.
+
+use super::super::diff::step_diff;
+use super::*;
+
+/// What is shown of a change between two bags.
+fn check(old: PropertyMap, new: PropertyMap, tell: impl FnOnce(&mut StepInfo)) -> String {
+    let mut info = step(StepOp::Update, &urn("a:b:C", "x"), Some(old), Some(new));
+    tell(&mut info);
+    show(&info, DiffOptions { secrets: Secrets::Masked, full: false })
+}
+
+fn show(info: &StepInfo, options: DiffOptions) -> String {
+    step_diff(info, options).iter().map(|line| line.render(false) + "\n").collect()
+}
+
+fn map<const N: usize>(members: [(&str, PropertyValue); N]) -> PropertyValue {
+    PropertyValue::Map(bag(members))
+}
+
+fn list<const N: usize>(items: [PropertyValue; N]) -> PropertyValue {
+    PropertyValue::List(items.into())
+}
+
+#[test]
+fn only_what_changes_is_shown_however_deep() {
+    let old = bag([
+        ("same", 1.0.into()),
+        ("gone", list(["a".into(), "b".into()])),
+        (
+            "deep",
+            map([
+                ("list", list([map([("port", 80.0.into()), ("tls", false.into())]), "x".into()])),
+                ("same", 1.0.into()),
+            ]),
+        ),
+        ("kind", "text".into()),
+        ("__internal", 1.0.into()),
+        ("nothing", PropertyValue::Null),
+    ]);
+    let new = bag([
+        ("same", 1.0.into()),
+        ("deep", map([("list", list([map([("port", 8080.0.into()), ("tls", false.into())])])), ("same", 1.0.into())])),
+        ("kind", list([1.5.into()])),
+        ("new key", map([("empty", map([])), ("none", list([])), ("two words", true.into())])),
+        ("__internal", 2.0.into()),
+    ]);
+    insta::assert_snapshot!(check(old, new, |_| ()), @r#"
+    ~ deep:
+      ~ list:
+        ~ [0]:
+          ~ port: 80 → 8080
+        - [1]: "x"
+    - gone: ["a", "b"]
+    ~ kind: "text" → [1.5]
+    + "new key":
+      + empty: {}
+      + none: []
+      + "two words": true
+    "#);
+}
+
+#[test]
+fn the_provider_says_which_paths_change_and_which_replace() {
+    let old = bag([("a", map([("b", list([1.0.into(), 2.0.into()])), ("c.d", "x".into())])), ("e", 1.0.into())]);
+    let new = bag([("a", map([("b", list([1.0.into(), 3.0.into()])), ("c.d", "y".into())])), ("e", 2.0.into())]);
+    let shown = check(old, new, |info| {
+        info.detailed_diff = BTreeMap::from([
+            ("a.b[1]".to_owned(), update(DiffKind::UpdateReplace, true)),
+            (r#"a["c.d"]"#.to_owned(), update(DiffKind::Update, true)),
+            ("__defaults".to_owned(), update(DiffKind::Add, true)),
+        ]);
+        info.replace_keys = vec!["a".to_owned()];
+    });
+    insta::assert_snapshot!(shown, @r#"
+    ~ a:
+      ~ b:
+        ~ [1]: 2 → 3 [replaces]
+      ~ c.d: "x" → "y"
+    "#);
+}
+
+#[test]
+fn a_path_into_a_secret_ends_at_the_secret() {
+    let old = bag([("login", PropertyValue::secret(map([("name", "me".into()), ("word", "one".into())])))]);
+    let new = bag([("login", map([("name", "me".into()), ("word", "two".into())]))]);
+    let tell = |info: &mut StepInfo| {
+        info.detailed_diff = BTreeMap::from([("login.word".to_owned(), update(DiffKind::Update, true))]);
+    };
+    insta::assert_snapshot!(check(old.clone(), new.clone(), tell), @r#"
+    ~ login: [secret] → [secret]
+    "#);
+    let mut info = step(StepOp::Update, &urn("a:b:C", "x"), Some(old), Some(new));
+    tell(&mut info);
+    insta::assert_snapshot!(show(&info, DiffOptions { secrets: Secrets::Shown, full: false }), @r#"
+    ~ login:
+      ~ word: "one" → "two"
+    "#);
+}
+
+#[test]
+fn what_is_not_known_yet_and_what_becomes_secret_can_be_told() {
+    let old = bag([("id", "i-1".into()), ("key", "plain".into()), ("list", list([PropertyValue::secret("a".into())]))]);
+    let new = bag([
+        ("id", PropertyValue::UNKNOWN),
+        ("key", PropertyValue::secret("plain".into())),
+        ("list", list([PropertyValue::secret("b".into()), PropertyValue::UNKNOWN])),
+    ]);
+    insta::assert_snapshot!(check(old, new, |_| ()), @r#"
+    ~ id: "i-1" → <computed>
+    ~ key: [secret] → [secret]
+    ~ list:
+      ~ [0]: [secret] → [secret]
+      + [1]: <computed>
+    "#);
+}
+
+#[test]
+fn a_difference_that_only_the_provider_sees_is_told_all_the_same() {
+    let old = bag([("a", 1.0.into())]);
+    let shown = check(old.clone(), old, |info| info.diffs = vec!["size".to_owned()]);
+    insta::assert_snapshot!(shown, @r#"
+    ~ size: differs from what the provider found
+    "#);
+}
+
+#[test]
+fn long_texts_are_shortened_unless_all_is_asked_for() {
+    let text: String = (0..30).map(|line| format!("line {line}\n")).collect();
+    let inputs = bag([("script", text.into()), ("token", "x".repeat(300).into())]);
+    let info = step(StepOp::Create, &urn("a:b:C", "x"), None, Some(inputs));
+    let short = show(&info, DiffOptions { secrets: Secrets::Masked, full: false });
+    insta::assert_snapshot!(short, @r#"
+    + script:
+      + line 0
+      + line 1
+      + line 2
+      + line 3
+      + line 4
+      + line 5
+      + line 6
+      + line 7
+      + … 22 more lines
+    + token: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (62 more characters)
+    "#);
+    let full = show(&info, DiffOptions { secrets: Secrets::Masked, full: true });
+    assert_eq!(full.lines().count(), 32);
+}
+
+#[test]
+fn one_line_texts_that_are_long_stand_below_each_other() {
+    let old = bag([("about", "the quick brown fox jumps over the lazy dog".into())]);
+    let new = bag([("about", "the quick brown fox jumps over the lazy cat".into())]);
+    insta::assert_snapshot!(check(old, new, |_| ()), @r#"
+    ~ about:
+      - "the quick brown fox jumps over the lazy dog"
+      + "the quick brown fox jumps over the lazy cat"
+    "#);
+}
