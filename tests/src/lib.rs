@@ -4,6 +4,7 @@
 
 pub mod channel;
 pub mod compare;
+pub mod drive;
 pub mod export;
 pub mod peers;
 pub mod player;

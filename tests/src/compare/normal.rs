@@ -11,8 +11,22 @@ use crate::scenario::{Deployment, Outcome};
 
 /// An outcome with every UUID marked, every number a double, every list of dependencies sorted.
 pub(super) fn outcome(outcome: &Outcome) -> Outcome {
-    let call = |call: &Call| Call { request: value(&call.request), ..call.clone() };
+    let call = |call: &Call| Call { request: request(call), ..call.clone() };
     Outcome { calls: outcome.calls.iter().map(call).collect(), state: deployment(&outcome.state), ..outcome.clone() }
+}
+
+/// The request of a call. An import reads without inputs, and Pulumi without properties as well; ours sends empty ones,
+/// for providers written for Node fail without. It counts as none.
+fn request(call: &Call) -> Value {
+    let mut request = value(&call.request);
+    if let Value::Object(members) = &mut request
+        && call.rpc == "Read"
+        && !members.contains_key("inputs")
+        && members.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty)
+    {
+        members.shift_remove("properties");
+    }
+    request
 }
 
 /// As [`outcome`], for a state.

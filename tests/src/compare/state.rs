@@ -33,9 +33,14 @@ pub(super) fn compare(
             differences.push(Difference { rule: Rule::State, urn: urn.to_owned(), text });
         }
     }
-    let (wanted, got) = (&expected.state.pending_operations, &observed.state.pending_operations);
+    let (wanted, got) = (pending(expected), pending(observed));
     if wanted != got {
-        let texts = differing(&wanted.clone().into(), &got.clone().into()).join("\n          ");
+        let (length, texts) = (wanted.len() == got.len(), wanted.iter().zip(&got).flat_map(|(a, b)| differing(a, b)));
+        let texts = if length {
+            texts.collect::<Vec<_>>().join("\n          ")
+        } else {
+            format!("expected {wanted:?}, got {got:?}")
+        };
         differences.push(Difference {
             rule: Rule::State,
             urn: String::new(),
@@ -44,6 +49,17 @@ pub(super) fn compare(
     }
     differences.extend(misplaced(&observed.state.resources));
     differences
+}
+
+/// The pending operations. Of an update Pulumi writes the id only the second time it writes at all.
+fn pending(outcome: &Outcome) -> Vec<Value> {
+    let mut operations = outcome.state.pending_operations.clone();
+    for operation in operations.iter_mut().filter(|operation| text(operation, "type") == "updating") {
+        if let Some(Value::Object(resource)) = operation.get_mut("resource") {
+            resource.shift_remove("id");
+        }
+    }
+    operations
 }
 
 /// Whether both sides did the same with a resource, so that its entries can be compared.

@@ -69,35 +69,40 @@ impl Book for NoBook {
 #[derive(Debug)]
 pub struct MemoryBook {
     script: Script,
-    written: Mutex<Written>,
-    hanging: watch::Sender<u32>,
+    written: watch::Sender<Written>,
 }
 
 #[derive(Debug, Default)]
 struct Written {
     calls: Vec<Call>,
     ids: IdCounters,
+    hanging: u32,
 }
 
 impl MemoryBook {
     /// An empty book for a script; names have had as many ids as the counters say.
     pub fn new(script: Script, ids: IdCounters) -> Self {
-        Self { script, written: Mutex::new(Written { calls: Vec::new(), ids }), hanging: watch::Sender::new(0) }
+        Self { script, written: watch::Sender::new(Written { ids, ..Written::default() }) }
     }
 
     /// The calls so far.
     pub fn calls(&self) -> Vec<Call> {
-        self.written().calls.clone()
+        self.written.borrow().calls.clone()
     }
 
     /// Returns once a call has come that waits for Cancel.
     pub async fn hanging(&self) {
-        let mut hanging = self.hanging.subscribe();
-        hanging.wait_for(|calls| *calls > 0).await.expect("the sender lives as long as the book");
+        self.until(|written| written.hanging > 0).await;
     }
 
-    fn written(&self) -> std::sync::MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns once a Cancel has met a call that waits for it.
+    pub async fn cancelled(&self) {
+        self.until(|written| written.calls.iter().any(|call| call.rpc == "Cancel")).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&Written) -> bool) {
+        let mut written = self.written.subscribe();
+        written.wait_for(|written| holds(written)).await.expect("the sender lives as long as the book");
     }
 }
 
@@ -107,18 +112,21 @@ impl Book for MemoryBook {
     }
 
     fn record(&self, call: Call) {
-        self.written().calls.push(call);
+        self.written.send_modify(|written| written.calls.push(call));
     }
 
     fn next_id(&self, name: &str) -> String {
-        let mut written = self.written();
-        let count = written.ids.entry(name.to_owned()).or_default();
-        *count += 1;
-        format!("{name}-{count}")
+        let mut id = String::new();
+        self.written.send_modify(|written| {
+            let count = written.ids.entry(name.to_owned()).or_default();
+            *count += 1;
+            id = format!("{name}-{count}");
+        });
+        id
     }
 
     fn hangs(&self) {
-        self.hanging.send_modify(|calls| *calls += 1);
+        self.written.send_modify(|written| written.hanging += 1);
     }
 }
 

@@ -5,6 +5,7 @@
 //! what an engine ought to ask. The rules are those of `tests/goldens/engine/README.md`.
 
 mod book;
+mod host;
 mod provider;
 mod rules;
 mod script;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use pulumi_proto::rpc::resource_provider_server::ResourceProviderServer;
 
 pub use book::{Book, Call, FolderBook, IdCounters, MemoryBook, NoBook};
+pub use host::RecHost;
 pub use provider::Recorder;
 pub use script::{Behaviour, Script};
 

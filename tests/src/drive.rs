@@ -1,0 +1,243 @@
+//! Runs one recorded step with our engine and says what it did, in the shape of a recording.
+//!
+//! The seam between the recordings and `provisioner::deployment`: everything here is translation. Enters: a step, the
+//! state it starts from. Leaves: an [`Outcome`] and, beside it, what no recording can tell of: broken promises of our own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provisioner::deployment::{ConfigEntry, Deployment, DeploymentOptions, ProgramEnd, Scope, StopSignals, UrnPattern};
+use provisioner::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severity};
+use provisioner::state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
+use pulumi_proto::urn::Urn;
+use serde_json::{Map, Value};
+
+use crate::export;
+use crate::player::{End, Pace, play};
+use crate::rec::{MemoryBook, RecHost};
+use crate::scenario::{Interrupt, Op, Outcome, PROJECT, STACK, Scenario, Step, urn_argument};
+
+/// A run that takes longer than this hangs.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What our engine did.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// In the shape of a recording.
+    pub outcome: Outcome,
+    /// Promises of our own that it broke; empty if all is well.
+    pub faults: Vec<String>,
+}
+
+/// Runs a step of a scenario from the recorded state of the one before.
+///
+/// # Errors
+/// Why the engine cannot be asked to do this, in words.
+pub async fn run(scenario: &Scenario, index: usize, pace: Pace) -> Result<Observed, String> {
+    let step = &scenario.steps[index];
+    let mut base = export::import(&scenario.base(index))?;
+    if step.flags.clear_pending_creates {
+        base.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
+    }
+    let book = Arc::new(MemoryBook::new(step.script.clone(), scenario.ids(index)));
+    let options = options(scenario, index, pace)?;
+    match tokio::time::timeout(LIMIT, run_with(step, base, options, &book, pace)).await {
+        Ok(observed) => Ok(observed),
+        Err(_) => Err(format!("the run did not end within {} s", LIMIT.as_secs())),
+    }
+}
+
+fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOptions, String> {
+    let step = &scenario.steps[index];
+    let flags = &step.flags;
+    let operation = match step.op {
+        _ if !scenario.plugins.is_empty() => return Err("remote components are not played yet".to_owned()),
+        _ if flags.run_program && step.op != Op::Up => return Err("--run-program is not offered".to_owned()),
+        _ if flags.run_program => return Err("refreshing with the program is not offered".to_owned()),
+        Op::Import => return Err("the import command is not played yet".to_owned()),
+        Op::Taint => return Err("taint is an edit of the state".to_owned()),
+        Op::Preview | Op::Up => Operation::Update,
+        Op::Refresh => Operation::Refresh,
+        Op::Destroy => Operation::Destroy,
+    };
+    let patterns = |names: &[&Vec<String>]| -> Vec<UrnPattern> {
+        names.iter().copied().flatten().map(|name| UrnPattern::new(urn_argument(name))).collect()
+    };
+    Ok(DeploymentOptions {
+        preview: step.is_preview(),
+        refresh: flags.refresh,
+        parallel: if pace == Pace::OneByOne { 1 } else { 16 },
+        scope: Scope {
+            targets: patterns(&[&flags.target, &flags.target_replace]),
+            excludes: patterns(&[&flags.exclude]),
+            target_dependents: flags.target_dependents,
+            exclude_dependents: flags.exclude_dependents,
+        },
+        replace: patterns(&[&flags.replace, &flags.target_replace]),
+        continue_on_error: flags.continue_on_error,
+        exclude_protected: flags.exclude_protected,
+        config: config(scenario, index),
+        ..DeploymentOptions::new(STACK, PROJECT, operation)
+    })
+}
+
+/// The stack's configuration: a key with a dot in it is a path into an object.
+fn config(scenario: &Scenario, index: usize) -> Vec<ConfigEntry> {
+    let mut objects = Map::new();
+    let mut entries = Vec::new();
+    for (key, value) in scenario.config(index) {
+        match key.split_once('.') {
+            None => entries.push((key, value)),
+            Some((key, member)) => {
+                let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+                objects.entry(key).or_insert_with(|| Map::new().into())[member] = value;
+            }
+        }
+    }
+    entries.extend(objects.into_iter().map(|(key, object)| (key, object.to_string())));
+    let entry = |(key, value): (String, String)| {
+        let (namespace, name) = key.split_once(':').unwrap_or((PROJECT, &key));
+        ConfigEntry { namespace: namespace.to_owned(), name: name.to_owned(), value, secret: false }
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+async fn run_with(
+    step: &Step,
+    base: Snapshot,
+    options: DeploymentOptions,
+    book: &Arc<MemoryBook>,
+    pace: Pace,
+) -> Observed {
+    let preview = options.preview;
+    let events = Arc::new(Events::default());
+    let records = Records(Arc::new(Mutex::new(MemoryRecorder::new(base.clone()))));
+    let recorder = (!preview).then(|| Box::new(records.clone()) as Box<dyn StateRecorder>);
+    let signals = StopSignals::default();
+    let host = Arc::new(RecHost::new(Arc::clone(book) as _));
+    let (deployment, run) =
+        Deployment::new(options, base.clone(), host, recorder, Arc::clone(&events) as _, signals.clone());
+    let program = async {
+        if step.plays_program() {
+            let end = match play(step, &deployment, pace).await {
+                End::Completed => ProgramEnd::Completed,
+                End::Failed | End::Refused => ProgramEnd::Failed,
+            };
+            deployment.finish(end).await;
+        }
+    };
+    let disturbed = async {
+        match step.interrupt {
+            None => std::future::pending::<()>().await,
+            Some(interrupt) => {
+                book.hanging().await;
+                if interrupt != Interrupt::Kill {
+                    signals.stop.cancel();
+                    if interrupt == Interrupt::Signals {
+                        book.cancelled().await;
+                        signals.abort.cancel();
+                    }
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    };
+    let ended = tokio::select! {
+        (end, ()) = async { tokio::join!(run, program) } => Some(end),
+        () = disturbed => None,
+    };
+
+    let mut faults = Vec::new();
+    let (ok, snapshot) = match ended {
+        // A preview writes nothing.
+        Some(end) if preview => (end.outcome == RunOutcome::Succeeded, base),
+        Some(end) => {
+            if records.written() != end.snapshot {
+                faults.push("what was recorded does not come to the state at the end".to_owned());
+            }
+            (end.outcome == RunOutcome::Succeeded, end.snapshot)
+        }
+        None => (false, records.durable()),
+    };
+    if let Err(error) = integrity::verify(&snapshot) {
+        faults.push(format!("the state breaks the laws: {error}"));
+    }
+    let mut outcome = events.outcome(preview);
+    outcome.ok = ok;
+    outcome.calls = book.calls();
+    outcome.state = export::export(&snapshot);
+    Observed { outcome, faults }
+}
+
+/// Keeps the events of a run.
+#[derive(Debug, Default)]
+struct Events(Mutex<Vec<Event>>);
+
+impl EventSink for Events {
+    fn emit(&self, event: Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+}
+
+impl Events {
+    /// What the events tell, in the shape of a recording.
+    fn outcome(&self, preview: bool) -> Outcome {
+        let mut outcome = Outcome::default();
+        for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            match event {
+                Event::StepStarted(step) => outcome.steps.push((step.op.as_str().to_owned(), step.urn.to_string())),
+                // Of a preview Pulumi's log holds the error, but not the step that failed.
+                Event::StepFailed(step, _) if !preview => outcome.failed.push(step.urn.to_string()),
+                Event::Message(message) if message.severity == Severity::Error => {
+                    let urn = message.urn.as_ref().map(Urn::to_string).unwrap_or_default();
+                    outcome.errors.push((urn, message.text.clone()));
+                }
+                Event::PhaseEnded(summary) => {
+                    let counted = summary.changes.iter().filter(|(_, count)| **count > 0);
+                    outcome.changes.extend(counted.map(|(op, count)| (op.as_str().to_owned(), *count)));
+                }
+                _ => {}
+            }
+        }
+        outcome
+    }
+}
+
+/// A recorder that can be looked into while the engine has it.
+#[derive(Clone, Debug)]
+struct Records(Arc<Mutex<MemoryRecorder>>);
+
+impl Records {
+    fn recorder(&self) -> std::sync::MutexGuard<'_, MemoryRecorder> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a crash at this moment would leave.
+    fn durable(&self) -> Snapshot {
+        self.recorder().snapshot()
+    }
+
+    /// Everything that was recorded, deferred records included.
+    fn written(&self) -> Snapshot {
+        let mut recorder = self.recorder();
+        // Whether it keeps the laws is asked of the state at the end.
+        recorder.append(&Record::Change(Vec::new())).ok();
+        recorder.snapshot()
+    }
+}
+
+#[async_trait]
+impl StateRecorder for Records {
+    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+        self.recorder().append(record)
+    }
+
+    fn defer(&mut self, record: Record) {
+        self.recorder().defer(record);
+    }
+
+    async fn secrets_ready(&mut self) -> Result<(), StateError> {
+        Ok(())
+    }
+}
