@@ -2,6 +2,8 @@
 
 use std::io;
 
+use provisioner::events::{Outcome, StepOp, Summary};
+
 use super::display::{Line, Palette};
 
 /// How the program ends.
@@ -40,6 +42,21 @@ impl Exit {
         }
     }
 
+    /// What runs that came to their end mean for the exit code. The worst of them decides: a failure, then a
+    /// cancellation, then changes that nobody expected.
+    pub(crate) fn of_runs(summaries: &[Summary], changes: Changes) -> Self {
+        let any = |outcome| summaries.iter().any(|summary| summary.outcome == outcome);
+        if any(Outcome::Failed) {
+            Self::Failed
+        } else if any(Outcome::Canceled) {
+            Self::Canceled
+        } else if changes == Changes::Unexpected && summaries.iter().any(has_changes) {
+            Self::UnexpectedChanges
+        } else {
+            Self::Done
+        }
+    }
+
     /// What an error means for the exit code: the first cause that says it decides.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)
@@ -55,6 +72,19 @@ impl Exit {
         let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         cause.downcast_ref::<io::Error>().filter(|error| broken(error)).map(|_| Self::BrokenPipe)
     }
+}
+
+/// Whether changes are what the user wants (`--expect-no-changes`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    Welcome,
+    Unexpected,
+}
+
+/// Whether a run changed anything, or would (engine semantics, section 9.3).
+fn has_changes(summary: &Summary) -> bool {
+    let is_change = |op| !matches!(op, StepOp::Same | StepOp::Read | StepOp::Discard | StepOp::ReadReplacement);
+    summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op))
 }
 
 /// An error of the command line itself: what is wrong, what to do, how the program ends.
@@ -97,7 +127,10 @@ fn paragraph(head: Line, indent: &str, text: &str) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use anyhow::Context as _;
+    use provisioner::events::{Operation, Phase};
 
     use super::*;
 
@@ -115,6 +148,27 @@ mod tests {
         ];
         for (exit, code) in table {
             assert_eq!(exit.code(), code, "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn the_worst_of_several_runs_decides_how_the_program_ends() {
+        let phase = Phase { operation: Operation::Update, preview: true };
+        let run = |outcome, op| Summary { phase, changes: [(op, 1)].into(), outcome, duration: Duration::ZERO };
+        let unchanged = run(Outcome::Succeeded, StepOp::Same);
+        let changed = run(Outcome::Succeeded, StepOp::Update);
+        let failed = run(Outcome::Failed, StepOp::Update);
+        let canceled = run(Outcome::Canceled, StepOp::Create);
+        let table: [(&[Summary], _, _); 6] = [
+            (&[], Changes::Unexpected, Exit::Done),
+            (&[unchanged.clone(), changed.clone()], Changes::Welcome, Exit::Done),
+            (std::slice::from_ref(&unchanged), Changes::Unexpected, Exit::Done),
+            (&[unchanged.clone(), changed.clone()], Changes::Unexpected, Exit::UnexpectedChanges),
+            (&[changed.clone(), canceled.clone()], Changes::Unexpected, Exit::Canceled),
+            (&[canceled, failed], Changes::Welcome, Exit::Failed),
+        ];
+        for (summaries, changes, expected) in table {
+            assert_eq!(Exit::of_runs(summaries, changes), expected, "{summaries:?}");
         }
     }
 

@@ -35,8 +35,8 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         if let Event::Message(_) = event {
             line.insert("place".into(), origin.place.into());
         }
-        serde_json::to_writer(&mut self.out, &Value::Object(line))?;
-        self.out.write_all(b"\n")?;
+        // In one piece, so that a line that is there is there whole.
+        self.out.write_all(format!("{}\n", Value::Object(line)).as_bytes())?;
         self.out.flush()
     }
 

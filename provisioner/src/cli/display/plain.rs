@@ -1,5 +1,6 @@
 //! The display where standard error is no terminal: one line for what begins and one for what ends.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ struct RunningPhase {
     stack: String,
     rows: Rows,
     told: Vec<Told>,
-    /// When it was last said that something still goes on.
-    said: Duration,
+    /// When it was last said of a resource that it is still being worked on.
+    said: HashMap<Urn, Duration>,
 }
 
 impl<W: Write, R: Write> PlainDisplay<W, R> {
@@ -51,7 +52,7 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
         }
         let lines = report::message(&told);
         if let Some(running) = &mut self.phase {
-            running.rows.apply(running.said, &Event::Message(message.clone()));
+            running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
             running.told.push(told);
         }
         self.say(&lines)
@@ -93,7 +94,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                     stack: origin.stack.to_owned(),
                     rows: Rows::new(*phase),
                     told: Vec::new(),
-                    said: stamp.at,
+                    said: HashMap::new(),
                 });
                 self.say(&[report::title(*phase, origin.stack)])
             }
@@ -136,21 +137,18 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
     }
 
     fn tick(&mut self, at: Duration) -> io::Result<()> {
-        let Some(running) = self.phase.as_mut().filter(|running| at.saturating_sub(running.said) >= STILL) else {
-            return Ok(());
-        };
-        running.said = at;
-        let long = running
-            .rows
-            .iter()
-            .filter(|row| row.state == RowState::Running && !row.is_root() && at.saturating_sub(row.began) >= STILL);
-        let lines: Vec<Line> = long
-            .map(|row| {
-                let look = look(row.step.op);
-                let line = step_line(look.symbol, look.style, &format!("still {}", look.present), &row.urn);
-                line.styled(Palette::DIM, format!(" ({})", duration(at.saturating_sub(row.began))))
-            })
-            .collect();
+        let Some(RunningPhase { rows, said, .. }) = &mut self.phase else { return Ok(()) };
+        let mut lines = Vec::new();
+        for row in rows.iter().filter(|row| row.state == RowState::Running && !row.is_root()) {
+            let last = said.get(&row.urn).copied().unwrap_or_default().max(row.began);
+            if at.saturating_sub(last) < STILL {
+                continue;
+            }
+            said.insert(row.urn.clone(), at);
+            let look = look(row.step.op);
+            let line = step_line(look.symbol, look.style, &format!("still {}", look.present), &row.urn);
+            lines.push(line.styled(Palette::DIM, format!(" ({})", duration(at.saturating_sub(row.began)))));
+        }
         self.say(&lines)
     }
 

@@ -327,6 +327,27 @@ fn without_a_terminal_an_update_prints_a_line_for_each_begin_and_end() {
 }
 
 #[test]
+fn without_a_terminal_what_takes_long_is_told_every_half_minute() {
+    let mut script = Script::new(Operation::Update, false);
+    script.start(0, &root_step(StepOp::Same));
+    let slow = urn("aws:rds/instance:Instance", "orders--prod");
+    script.start(1_000, &Arc::new(step(StepOp::Create, &slow, None, Some(PropertyMap::new()))));
+    let progress = Shared::default();
+    let mut display = PlainDisplay::new(progress.clone(), Shared::default(), None, options(true));
+    script.play(&mut display, 0, 2_000);
+    for second in 2..100 {
+        display.tick(Duration::from_secs(second)).unwrap();
+    }
+    insta::assert_snapshot!(progress.text(), @"
+    Updating aquarium
+      + creating orders--prod (aws:rds:Instance)
+      + still creating orders--prod (aws:rds:Instance) (30s)
+      + still creating orders--prod (aws:rds:Instance) (1m00s)
+      + still creating orders--prod (aws:rds:Instance) (1m30s)
+    ");
+}
+
+#[test]
 fn as_json_each_event_is_a_line_and_secrets_are_masked() {
     let out = Shared::default();
     let mut display = JsonDisplay::new(out.clone(), Secrets::Masked);
