@@ -8,6 +8,7 @@ mod digest;
 mod manifest;
 mod name;
 mod platform;
+mod range;
 mod version;
 
 pub use config::{
@@ -17,6 +18,7 @@ pub use digest::Sha256Digest;
 pub use manifest::{ManifestError, PluginManifest, PluginRuntime};
 pub use name::PluginName;
 pub use platform::{Arch, Os, Platform};
+pub use range::VersionRange;
 pub use version::PluginVersion;
 
 /// A text that is not the value it should be.
@@ -31,6 +33,9 @@ pub enum PluginValueError {
     /// Neither a semantic version nor one with a leading `v`.
     #[error("invalid version {0:?} (expected a semantic version such as 1.2.3 or v1.2.3)")]
     Version(String),
+    /// Not a range of versions.
+    #[error("invalid version range {0:?} (expected comparators such as >=3.5.0, joined by space or ||)")]
+    Range(String),
     /// No platform that plugins are published for.
     #[error("unsupported platform {0:?} (expected linux, darwin or windows, and amd64 or arm64: linux-amd64)")]
     Platform(String),

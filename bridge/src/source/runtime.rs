@@ -1,0 +1,139 @@
+//! Plugins that are not one executable: what runs them, without a language host. Dependencies are expected to be
+//! installed; what is missing is said with the command to run.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::{HostEnvironment, SourceError};
+use crate::fs::{PathError, create_folders, read_if_there};
+use crate::plugin::{PluginManifest, PluginName, PluginRuntime};
+use crate::process::{OutputStream, ProcessSpec, Spawner, describe_exit};
+
+/// Program, arguments, and a folder that has to live as long as they do.
+pub(super) type Start = (PathBuf, Vec<OsString>, Option<TempDir>);
+
+/// What a plugin is run or built with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Toolbox<'a> {
+    pub(super) environment: &'a HostEnvironment,
+    pub(super) spawner: &'a Spawner,
+    pub(super) work: &'a Path,
+}
+
+impl Toolbox<'_> {
+    /// How a plugin is started whose checked files are in `folder`. `origin` is the folder they came from: what the user
+    /// knows, and where a virtual environment outside of the folder is found from.
+    pub(super) async fn start(
+        &self,
+        name: &PluginName,
+        manifest: &PluginManifest,
+        folder: &Path,
+        origin: &Path,
+    ) -> Result<Start, SourceError> {
+        match &manifest.runtime {
+            PluginRuntime::Python { virtualenv } => self.python(virtualenv.as_deref(), folder, origin),
+            PluginRuntime::Nodejs => self.nodejs(folder, origin),
+            PluginRuntime::Go { binary } => self.go(name, binary.as_deref(), folder).await,
+        }
+    }
+
+    /// `python -u FOLDER`: as `python -u .` would in the folder, but in whatever working directory the plugin gets.
+    fn python(&self, virtualenv: Option<&str>, folder: &Path, origin: &Path) -> Result<Start, SourceError> {
+        let interpreter = match virtualenv {
+            Some(virtualenv) => {
+                let candidates = [folder.join(virtualenv), origin.join(virtualenv)].map(|venv| venv.join("bin/python"));
+                candidates.into_iter().find(|python| python.exists()).ok_or_else(|| {
+                    let venv = origin.join(virtualenv);
+                    let (venv, requirements) = (venv.display(), origin.join("requirements.txt"));
+                    let requirements = requirements.display();
+                    SourceError::Missing {
+                        what: format!("the virtual environment {venv}"),
+                        command: format!("python3 -m venv {venv} && {venv}/bin/pip install -r {requirements}"),
+                    }
+                })?
+            }
+            None => self.interpreter(&["python3", "python"], "install Python and put it on PATH")?,
+        };
+        if !folder.join("__main__.py").is_file() {
+            let main = origin.join("__main__.py");
+            let command = "give the plugin a __main__.py that serves the provider".to_owned();
+            return Err(SourceError::Missing { what: main.display().to_string(), command });
+        }
+        Ok((interpreter, vec!["-u".into(), folder.into()], None))
+    }
+
+    /// `node MAIN`, the main file of the package.
+    fn nodejs(&self, folder: &Path, origin: &Path) -> Result<Start, SourceError> {
+        let node = self.interpreter(&["node"], "install Node.js and put it on PATH")?;
+        let package = read_if_there(&folder.join("package.json"))?.unwrap_or_else(|| b"{}".to_vec());
+        // A package.json that cannot be read is Node's to complain about.
+        let package: serde_json::Value = serde_json::from_slice(&package).unwrap_or_default();
+        let has_dependencies = package["dependencies"].as_object().is_some_and(|dependencies| !dependencies.is_empty());
+        if has_dependencies && !folder.join("node_modules").is_dir() {
+            return Err(SourceError::Missing {
+                what: origin.join("node_modules").display().to_string(),
+                command: format!("npm install --prefix {}", origin.display()),
+            });
+        }
+        let main = package["main"].as_str().unwrap_or("index.js");
+        let file = [folder.join(main), folder.join(format!("{main}.js")), folder.join(main).join("index.js")];
+        let Some(file) = file.into_iter().find(|file| file.is_file()) else {
+            return Err(SourceError::Missing {
+                what: origin.join(main).display().to_string(),
+                command: format!("npm run build --prefix {}", origin.display()),
+            });
+        };
+        Ok((node, vec![file.into()], None))
+    }
+
+    /// A program that is there, or one built now.
+    async fn go(&self, name: &PluginName, binary: Option<&str>, folder: &Path) -> Result<Start, SourceError> {
+        let there = [binary.map(|binary| folder.join(binary)), Some(folder.join(name.executable()))];
+        if let Some(program) = there.into_iter().flatten().find(|program| program.is_file()) {
+            return Ok((program, Vec::new(), None));
+        }
+        let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
+        create_folders(self.work)?;
+        let built = tempfile::Builder::new().prefix("built-").tempdir_in(self.work);
+        let built = built.map_err(PathError::of("create a folder in", self.work))?;
+        let program =
+            fs::canonicalize(built.path()).map_err(PathError::of("find", built.path()))?.join(name.executable());
+        let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];
+        self.run(ProcessSpec {
+            program: go,
+            arguments: arguments.into(),
+            directory: folder.to_owned(),
+            environment: self
+                .environment
+                .select(["PATH", "HOME", "TMPDIR", "LANG", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"])
+                .chain(self.environment.starting_with("GO"))
+                .chain(self.environment.starting_with("CGO_"))
+                .collect(),
+        })
+        .await?;
+        Ok((program, Vec::new(), Some(built)))
+    }
+
+    async fn run(&self, spec: ProcessSpec) -> Result<(), SourceError> {
+        let process = self.spawner.spawn(&spec, Arc::new(()))?;
+        let status = process.exited().await;
+        if status.success() {
+            return Ok(());
+        }
+        process.drained().await;
+        let words = spec.arguments.iter().map(|argument| argument.to_string_lossy());
+        let command = [spec.program.to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+        let output = process.last_lines(OutputStream::Stderr).join("\n");
+        Err(SourceError::Build { command, status: describe_exit(status), output })
+    }
+
+    fn interpreter(&self, names: &[&str], advice: &str) -> Result<PathBuf, SourceError> {
+        let found = names.iter().find_map(|name| self.environment.find_program(name));
+        let missing = || SourceError::Missing { what: names[0].to_owned(), command: advice.to_owned() };
+        found.ok_or_else(missing)
+    }
+}

@@ -1,0 +1,233 @@
+//! Checks bytes while it copies them: what was checked is what runs.
+//!
+//! ```text
+//! executable   sha256 of its bytes
+//! folder       sha256 of the lines "<sha256>  <path>\n", sorted as text, one for each file but those in `.git`;
+//!              paths are relative, with `/`; a symbolic link counts as a file that holds its target's path
+//! ```
+//! Without a declared checksum nothing is copied: the files run where they are.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use super::SourceError;
+use crate::fs::{PathError, create_folders};
+use crate::plugin::{Checksum, Platform, Sha256Digest};
+
+/// What a checksum never covers and what is never copied.
+const GIT: &str = ".git";
+
+/// Files that were checked, or that nobody wanted checked. Made nowhere but here.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// The executable or the folder: that which may run.
+    path: PathBuf,
+    folder: PathBuf,
+    digest: Option<Sha256Digest>,
+    _copy: Option<TempDir>,
+}
+
+impl Checked {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn digest(&self) -> Option<Sha256Digest> {
+        self.digest
+    }
+}
+
+/// What to check against, and where copies go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check<'a> {
+    pub(super) checksum: Option<&'a Checksum>,
+    pub(super) platform: Option<Platform>,
+    /// A folder for private copies.
+    pub(super) work: &'a Path,
+}
+
+impl Check<'_> {
+    fn expected(&self) -> Result<Option<Sha256Digest>, SourceError> {
+        let Some(checksum) = self.checksum else { return Ok(None) };
+        let platform = self.platform;
+        checksum.for_platform(platform).map(Some).ok_or(SourceError::NoChecksum { platform })
+    }
+
+    /// Checks an executable. If it came as a member of a folder, its copy finds links to the other members beside
+    /// itself, as it would at home; the checksum does not cover those.
+    pub(super) fn executable(&self, path: &Path, home: Option<&Path>) -> Result<Checked, SourceError> {
+        let Some(expected) = self.expected()? else {
+            let folder = path.parent().unwrap_or(path).to_owned();
+            return Ok(Checked { path: path.to_owned(), folder, digest: None, _copy: None });
+        };
+        let copy = self.private_folder()?;
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let target = copy.path().join(name);
+        let found = copy_file(path, &target)?;
+        if found != expected {
+            return Err(SourceError::ChecksumMismatch { expected, found });
+        }
+        if let Some(home) = home {
+            for member in fs::read_dir(home).map_err(PathError::of("list", home))? {
+                let member = member.map_err(PathError::of("list", home))?;
+                if member.file_name() != name {
+                    let link = copy.path().join(member.file_name());
+                    std::os::unix::fs::symlink(member.path(), &link).map_err(PathError::of("create link", &link))?;
+                }
+            }
+        }
+        Ok(Checked { path: target, folder: copy.path().to_owned(), digest: Some(found), _copy: Some(copy) })
+    }
+
+    /// Checks a whole folder.
+    pub(super) fn folder(&self, folder: &Path) -> Result<Checked, SourceError> {
+        let Some(expected) = self.expected()? else {
+            return Ok(Checked { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
+        };
+        let copy = self.private_folder()?;
+        // As deep as the original was named, so that programs that show their folder's name show the right one.
+        let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
+        let mut tree = Tree { root: folder, lines: Vec::new() };
+        tree.copy(folder, &target)?;
+        let found = tree.digest();
+        if found != expected {
+            return Err(SourceError::ChecksumMismatch { expected, found });
+        }
+        Ok(Checked { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
+    }
+
+    /// A folder that nobody else can look into or change.
+    fn private_folder(&self) -> Result<TempDir, SourceError> {
+        create_folders(self.work)?;
+        let mut options = tempfile::Builder::new();
+        let folder = options.prefix("plugin-").permissions(Permissions::from_mode(0o700)).tempdir_in(self.work);
+        Ok(folder.map_err(PathError::of("create a folder in", self.work))?)
+    }
+}
+
+/// A folder on its way into a copy.
+struct Tree<'a> {
+    root: &'a Path,
+    lines: Vec<String>,
+}
+
+impl Tree<'_> {
+    fn copy(&mut self, from: &Path, to: &Path) -> Result<(), SourceError> {
+        fs::create_dir(to).map_err(PathError::of("create folder", to))?;
+        for member in fs::read_dir(from).map_err(PathError::of("list", from))? {
+            let member = member.map_err(PathError::of("list", from))?;
+            let (source, target) = (member.path(), to.join(member.file_name()));
+            if member.file_name() == GIT {
+                continue;
+            }
+            let kind = member.file_type().map_err(PathError::of("read", &source))?;
+            if kind.is_dir() {
+                self.copy(&source, &target)?;
+            } else if kind.is_symlink() {
+                let digest = self.copy_link(&source, &target)?;
+                self.note(&source, digest)?;
+            } else if kind.is_file() {
+                let digest = copy_file(&source, &target)?;
+                self.note(&source, digest)?;
+            } else {
+                return Err(SourceError::Uncoverable { path: source, reason: "it is neither file, folder nor link" });
+            }
+        }
+        Ok(())
+    }
+
+    /// A link that stays within the folder leads to what is checked. One that leads out by an absolute path is trusted
+    /// as the system's own programs are. Anything else would change its meaning with the copy, or escape the check.
+    fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, SourceError> {
+        let target = fs::read_link(from).map_err(PathError::of("read link", from))?;
+        let escapes = if target.is_absolute() {
+            target.starts_with(self.root) || fs::canonicalize(&target).is_ok_and(|real| real.starts_with(self.root))
+        } else {
+            let depth = from.strip_prefix(self.root).map_or(0, |path| path.components().count().saturating_sub(1));
+            leaves(&target, depth)
+        };
+        if escapes {
+            let reason = "the link leads out of the folder, or back into it by an absolute path";
+            return Err(SourceError::Uncoverable { path: from.to_owned(), reason });
+        }
+        std::os::unix::fs::symlink(&target, to).map_err(PathError::of("create link", to))?;
+        Ok(Sha256Digest::from_bytes(Sha256::digest(target.as_os_str().as_bytes()).into()))
+    }
+
+    fn note(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), SourceError> {
+        let relative = path.strip_prefix(self.root).ok().and_then(Path::to_str);
+        let uncoverable = |reason| SourceError::Uncoverable { path: path.to_owned(), reason };
+        let relative = relative.ok_or_else(|| uncoverable("its name is not UTF-8"))?;
+        if relative.contains('\n') {
+            return Err(uncoverable("its name holds a line end"));
+        }
+        self.lines.push(format!("{}  {relative}\n", digest.to_hex()));
+        Ok(())
+    }
+
+    fn digest(mut self) -> Sha256Digest {
+        self.lines.sort_unstable();
+        Sha256Digest::from_bytes(Sha256::digest(self.lines.concat()).into())
+    }
+}
+
+/// Whether a relative path leads above where it starts from, that deep below the root.
+fn leaves(path: &Path, mut depth: usize) -> bool {
+    for component in path.components() {
+        match component {
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return true,
+        }
+    }
+    false
+}
+
+/// Copies a file and says the digest of the bytes that were written. The copy is read-only, and executable if the file is.
+fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, SourceError> {
+    let mut source = File::open(from).map_err(PathError::of("read", from))?;
+    let metadata = source.metadata().map_err(PathError::of("read", from))?;
+    let executable = metadata.permissions().mode() & 0o111 != 0;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(if executable { 0o500 } else { 0o400 });
+    let target = options.open(to).map_err(PathError::of("create", to))?;
+    let mut target = Hashing { file: target, hash: Sha256::new() };
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        let read = source.read(&mut buffer).map_err(PathError::of("read", from))?;
+        if read == 0 {
+            break;
+        }
+        target.write_all(&buffer[..read]).map_err(PathError::of("write", to))?;
+    }
+    Ok(Sha256Digest::from_bytes(target.hash.finalize().into()))
+}
+
+struct Hashing {
+    file: File,
+    hash: Sha256,
+}
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,268 @@
+//! Packages on this machine: which bytes run, and which never do.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
+use bridge::process::Spawner;
+use bridge::source::{HostEnvironment, LocalPackages, PackageSource, SourceError, VerifiedPackage};
+
+/// A repository with one plugin, and a folder for what the host makes of it.
+struct Repository {
+    folder: tempfile::TempDir,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("repo")).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join("repo").join(path)
+    }
+
+    fn write(&self, path: &str, content: &str) -> PathBuf {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::remove_file(&path).ok();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn script(&self, path: &str, content: &str) -> PathBuf {
+        let path = self.write(path, &format!("#!/bin/sh\n{content}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn packages(&self, path: &str) -> LocalPackages {
+        LocalPackages {
+            root: self.folder.path().join("repo"),
+            work: self.folder.path().join("work"),
+            environment: HostEnvironment::new([("PATH".into(), path.into())]),
+            spawner: Spawner::unsupervised(),
+        }
+    }
+
+    async fn resolve(&self, path: &str, checksum: Option<&str>) -> Result<VerifiedPackage, SourceError> {
+        self.packages("/usr/bin:/bin").resolve(&plugin(path, checksum)).await
+    }
+
+    /// What is left of private copies.
+    fn copies(&self) -> usize {
+        fs::read_dir(self.folder.path().join("work")).map_or(0, Iterator::count)
+    }
+}
+
+fn plugin(path: &str, checksum: Option<&str>) -> PluginConfig {
+    let checksum = checksum.map(|digest| Checksum::One(digest.parse().unwrap()));
+    let source = PluginSource::Local(LocalSource { path: path.into(), checksum });
+    PluginConfig::new("files".parse().unwrap(), source)
+}
+
+/// The digest that `sha256sum` gives.
+fn sha256sum(path: &Path) -> String {
+    let output = Command::new("sha256sum").arg(path).output().unwrap().stdout;
+    String::from_utf8(output).unwrap()[..64].to_owned()
+}
+
+/// Runs a package as the launcher would, and says what it wrote.
+fn run(package: &VerifiedPackage) -> String {
+    let output = Command::new(package.program()).args(package.arguments()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn without_a_checksum_a_plugin_runs_where_it_is() {
+    let repository = Repository::new();
+    let script = repository.script("plugins/files/pulumi-resource-files", "echo $0");
+    for path in ["plugins/files", "plugins/files/pulumi-resource-files"] {
+        let package = repository.resolve(path, None).await.unwrap();
+        assert_eq!(run(&package), fs::canonicalize(&script).unwrap().to_str().unwrap());
+        assert_eq!((package.digest(), package.version()), (None, None));
+    }
+    assert_eq!(repository.copies(), 0);
+}
+
+#[tokio::test]
+async fn a_wrong_checksum_executes_nothing_and_leaves_nothing() {
+    let repository = Repository::new();
+    let mark = repository.path("mark");
+    let script = repository.script("x/pulumi-resource-files", &format!("touch '{}'", mark.display()));
+    let wrong = "0".repeat(64);
+    for path in ["x", "x/pulumi-resource-files"] {
+        let error = repository.resolve(path, Some(&wrong)).await.unwrap_err();
+        let found = sha256sum(&script);
+        assert_eq!(error.to_string(), format!("checksum mismatch: expected sha256:{wrong}, got sha256:{found}"));
+    }
+    assert!(!mark.exists());
+    assert_eq!(repository.copies(), 0);
+}
+
+#[tokio::test]
+async fn a_file_that_is_swapped_after_the_check_does_not_run() {
+    let repository = Repository::new();
+    let script = repository.script("x/pulumi-resource-files", "echo checked");
+    let package = repository.resolve("x", Some(&sha256sum(&script))).await.unwrap();
+    assert_eq!(package.digest().map(Sha256Digest::to_hex), Some(sha256sum(&script)));
+    repository.script("x/pulumi-resource-files", "echo swapped");
+    assert_eq!(run(&package), "checked");
+
+    let private = package.program().parent().unwrap().to_owned();
+    assert_eq!(fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(package.program()).unwrap().permissions().mode() & 0o222, 0);
+    drop(package);
+    assert!(!private.exists());
+}
+
+#[tokio::test]
+async fn a_checked_executable_of_a_folder_finds_its_neighbours_beside_itself() {
+    let repository = Repository::new();
+    repository.write("x/data.txt", "neighbour");
+    let script = repository.script("x/pulumi-resource-files", r#"cat "$(dirname "$0")/data.txt""#);
+    let package = repository.resolve("x", Some(&sha256sum(&script))).await.unwrap();
+    assert_eq!(run(&package), "neighbour");
+}
+
+#[tokio::test]
+async fn a_digest_for_other_platforms_only_is_refused() {
+    let repository = Repository::new();
+    repository.script("x", "");
+    let mut plugin = plugin("x", None);
+    let PluginSource::Local(source) = &mut plugin.source else { unreachable!() };
+    source.checksum = Some(Checksum::ByPlatform(Default::default()));
+    let error = repository.packages("/bin").resolve(&plugin).await.unwrap_err();
+    assert!(matches!(error, SourceError::NoChecksum { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_named() {
+    let repository = Repository::new();
+    let error = repository.resolve("nowhere", None).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot find plugin {}", repository.path("nowhere").display()));
+    repository.write("x/README", "");
+    let error = repository.resolve("x", None).await.unwrap_err().to_string();
+    assert!(error.ends_with("x holds neither pulumi-resource-files nor PulumiPlugin.yaml"), "{error}");
+}
+
+/// A Python plugin that says who it is.
+fn python(repository: &Repository) {
+    repository.write("py/PulumiPlugin.yaml", "runtime: python\n");
+    repository.write("py/__main__.py", "import helper\nprint(helper.word)\n");
+    repository.write("py/helper.py", "word = 'checked'\n");
+}
+
+/// The digest of a folder, as a shell computes it.
+fn folder_digest(folder: &Path) -> String {
+    let script = "find . -type f -not -path './.git/*' | sed 's|^./||' | xargs sha256sum | LC_ALL=C sort | sha256sum";
+    let output = Command::new("sh").args(["-c", script]).current_dir(folder).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()[..64].to_owned()
+}
+
+#[tokio::test]
+async fn a_folder_is_checked_as_a_whole_and_what_was_checked_runs() {
+    let repository = Repository::new();
+    python(&repository);
+    repository.write("py/.git/HEAD", "not covered");
+    let digest = folder_digest(&repository.path("py"));
+    let package = repository.resolve("py", Some(&digest)).await.unwrap();
+    assert_eq!(package.digest().map(Sha256Digest::to_hex), Some(digest.clone()));
+    repository.write("py/helper.py", "word = 'swapped'\n");
+    assert_eq!(run(&package), "checked");
+    assert!(!package.folder().join(".git").exists());
+
+    let error = repository.resolve("py", Some(&digest)).await.unwrap_err();
+    assert!(matches!(error, SourceError::ChecksumMismatch { .. }), "{error}");
+    let package = repository.resolve("py", None).await.unwrap();
+    assert_eq!(run(&package), "swapped");
+    assert_eq!(package.folder(), fs::canonicalize(repository.path("py")).unwrap());
+}
+
+#[tokio::test]
+async fn links_are_covered_and_may_not_lead_around_the_check() {
+    let repository = Repository::new();
+    python(&repository);
+    symlink("helper.py", repository.path("py/alias.py")).unwrap();
+    let wrong = "0".repeat(64);
+    let found = |error: SourceError| match error {
+        SourceError::ChecksumMismatch { found, .. } => found.to_hex(),
+        other => panic!("{other}"),
+    };
+    let first = found(repository.resolve("py", Some(&wrong)).await.unwrap_err());
+    fs::remove_file(repository.path("py/alias.py")).unwrap();
+    symlink("__main__.py", repository.path("py/alias.py")).unwrap();
+    assert_ne!(first, found(repository.resolve("py", Some(&wrong)).await.unwrap_err()));
+
+    let inside = fs::canonicalize(repository.path("py/helper.py")).unwrap();
+    for target in ["../elsewhere.py".as_ref(), inside.as_path()] {
+        fs::remove_file(repository.path("py/alias.py")).unwrap();
+        symlink(target, repository.path("py/alias.py")).unwrap();
+        let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
+        assert!(matches!(error, SourceError::Uncoverable { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_runtime_needs_is_named_with_the_command_to_run() {
+    let repository = Repository::new();
+    repository.write("py/PulumiPlugin.yaml", "runtime: {name: python, options: {virtualenv: venv}}");
+    repository.write("node/PulumiPlugin.yaml", "runtime: nodejs");
+    repository.write("node/package.json", r#"{"dependencies": {"@pulumi/pulumi": "3"}, "main": "bin"}"#);
+    repository.write("go/PulumiPlugin.yaml", "runtime: go");
+    repository.script("bin/node", "");
+    let path = repository.path("bin");
+    let packages = repository.packages(path.to_str().unwrap());
+    let root = fs::canonicalize(repository.path("")).unwrap().display().to_string();
+    let table = [
+        (
+            "py",
+            format!(
+                "the virtual environment {root}/py/venv is missing. To get it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
+            ),
+        ),
+        ("node", format!("{root}/node/node_modules is missing. To get it: npm install --prefix {root}/node")),
+        ("go", "go is missing. To get it: install Go and put it on PATH, or build the plugin beforehand".to_owned()),
+    ];
+    for (path, expected) in table {
+        assert_eq!(packages.resolve(&plugin(path, None)).await.unwrap_err().to_string(), expected);
+    }
+    fs::create_dir(repository.path("node/node_modules")).unwrap();
+    let error = packages.resolve(&plugin("node", None)).await.unwrap_err().to_string();
+    assert_eq!(error, format!("{root}/node/bin is missing. To get it: npm run build --prefix {root}/node"));
+    repository.write("node/bin/index.js", "");
+    let package = packages.resolve(&plugin("node", None)).await.unwrap();
+    assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
+}
+
+#[tokio::test]
+async fn a_go_plugin_is_run_if_built_and_else_built() {
+    let repository = Repository::new();
+    repository.write("go/PulumiPlugin.yaml", "runtime: go");
+    // A stand-in for the toolchain: `go build -o FILE .`
+    repository.script(
+        "bin/go",
+        r#"[ "$1 $2 $4" = "build -o ." ] && printf '#!/bin/sh\necho built\n' >"$3" && /bin/chmod +x "$3""#,
+    );
+    let packages = repository.packages(repository.path("bin").to_str().unwrap());
+    let package = packages.resolve(&plugin("go", None)).await.unwrap();
+    assert_eq!(run(&package), "built");
+    repository.script("bin/go", "echo no such module >&2; exit 3");
+    let error = packages.resolve(&plugin("go", None)).await.unwrap_err().to_string();
+    assert!(error.contains("go build -o ") && error.ends_with("(exit status 3): no such module"), "{error}");
+    repository.script("go/pulumi-resource-files", "echo there");
+    assert_eq!(run(&packages.resolve(&plugin("go", None)).await.unwrap()), "there");
+}
+
+#[tokio::test]
+async fn other_runtimes_are_refused() {
+    let repository = Repository::new();
+    repository.write("x/PulumiPlugin.yaml", "runtime: dotnet");
+    let error = repository.resolve("x", None).await.unwrap_err();
+    assert!(matches!(error, SourceError::Manifest { .. }), "{error}");
+}
