@@ -1,14 +1,21 @@
 //! What is recorded of a stack, and how it is kept.
 
+mod checkpoint;
 mod error;
+pub mod format;
 pub mod integrity;
 mod ledger;
 mod recorder;
 mod resource;
+pub mod secrets;
+mod settings;
 mod snapshot;
+pub mod store;
 
+pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::StateError;
 pub use ledger::{Effect, EntryId, Ledger, OperationId, Record};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use resource::{CustomTimeouts, ResourceState};
+pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};

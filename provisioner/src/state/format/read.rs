@@ -1,0 +1,185 @@
+//! The text of a checkpoint to a snapshot.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::read_value::{Opening, ValueReader};
+use super::resource::{ResourceReader, StoredResource};
+use super::{Checkpoint, FormatError, features, magic};
+use crate::state::resource::ResourceState;
+use crate::state::snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
+
+/// What all versions have in common.
+#[derive(Deserialize)]
+struct Envelope {
+    version: Option<u32>,
+    features: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct StoredCheckpointFile<'a> {
+    #[serde(borrow)]
+    checkpoint: Option<StoredCheckpoint<'a>>,
+}
+
+/// Old imports left these members with capital letters.
+#[derive(Deserialize)]
+struct StoredCheckpoint<'a> {
+    #[serde(alias = "Stack")]
+    stack: Option<String>,
+    #[serde(alias = "Latest", borrow)]
+    latest: Option<StoredDeployment<'a>>,
+}
+
+/// A checkpoint from before there were versions.
+#[derive(Deserialize)]
+struct BareCheckpoint<'a> {
+    #[serde(alias = "Latest", borrow)]
+    latest: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct StoredDeployment<'a> {
+    manifest: Option<StoredManifest>,
+    secrets_providers: Option<StoredSecrets>,
+    #[serde(borrow)]
+    resources: Option<Vec<StoredResource<'a>>>,
+    #[serde(borrow)]
+    pending_operations: Option<Vec<StoredOperation<'a>>>,
+    metadata: Option<serde_json::Map<String, serde_json::Value>>,
+    snippets: Option<Vec<serde_json::Value>>,
+    extensions: Option<BTreeMap<String, serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+struct StoredManifest {
+    time: Option<String>,
+    magic: Option<String>,
+    version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct StoredSecrets {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    state: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct StoredOperation<'a> {
+    #[serde(borrow)]
+    resource: StoredResource<'a>,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// Reads a checkpoint.
+///
+/// # Errors
+/// [`FormatError`]; see there for [`FormatError::needs_key`].
+pub(in crate::state) fn read_checkpoint(text: &str, opening: Opening<'_>) -> Result<Checkpoint, FormatError> {
+    let envelope: Envelope = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    match envelope.version.unwrap_or_default() {
+        0 => {
+            // What stands in its `checkpoint` does not count.
+            let bare: BareCheckpoint<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+            return if bare.latest.is_some() { Err(FormatError::TooOld(0)) } else { Ok(Checkpoint::default()) };
+        }
+        version @ 1..=2 => return Err(FormatError::TooOld(version)),
+        3 => {}
+        4 => features::check(&envelope.features.unwrap_or_default())?,
+        version => return Err(FormatError::TooNew(version)),
+    }
+    let file: StoredCheckpointFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    let Some(checkpoint) = file.checkpoint else { return Ok(Checkpoint::default()) };
+    let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose()?;
+    Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
+}
+
+/// Finds out which secrets manager a checkpoint names, without reading the rest.
+///
+/// # Errors
+/// [`FormatError::Malformed`].
+pub(in crate::state) fn read_secrets(text: &str) -> Result<Option<SecretsDescription>, FormatError> {
+    let file: SecretsFile = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    let secrets = file.checkpoint.and_then(|checkpoint| checkpoint.latest?.secrets_providers);
+    Ok(secrets.map(SecretsDescription::from))
+}
+
+#[derive(Deserialize)]
+struct SecretsFile {
+    checkpoint: Option<SecretsCheckpoint>,
+}
+
+#[derive(Deserialize)]
+struct SecretsCheckpoint {
+    #[serde(alias = "Latest")]
+    latest: Option<SecretsDeployment>,
+}
+
+#[derive(Deserialize)]
+struct SecretsDeployment {
+    secrets_providers: Option<StoredSecrets>,
+}
+
+impl From<StoredSecrets> for SecretsDescription {
+    fn from(stored: StoredSecrets) -> Self {
+        Self { kind: stored.kind.unwrap_or_default(), state: stored.state.unwrap_or_default() }
+    }
+}
+
+/// Reads one resource.
+///
+/// # Errors
+/// [`FormatError`], as for a whole checkpoint.
+pub(in crate::state) fn read_resource(text: &str, opening: Opening<'_>) -> Result<ResourceState, FormatError> {
+    let stored = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    ResourceReader::new(ValueReader::new(opening)).entry(0, stored)
+}
+
+fn snapshot(stored: StoredDeployment<'_>, opening: Opening<'_>) -> Result<Snapshot, FormatError> {
+    let manifest = manifest(stored.manifest)?;
+    let mut reader = ResourceReader::new(ValueReader::new(opening));
+    let mut resources = Vec::new();
+    for (index, resource) in stored.resources.unwrap_or_default().into_iter().enumerate() {
+        resources.push(Arc::new(reader.entry(index, resource)?));
+    }
+    let mut pending_operations = Vec::new();
+    for (index, operation) in stored.pending_operations.unwrap_or_default().into_iter().enumerate() {
+        let resource = reader.entry(index, operation.resource)?;
+        let Some(kind) = operation_kind(&operation.kind) else {
+            return Err(FormatError::OperationKind { resource: resource.urn.to_string(), kind: operation.kind });
+        };
+        pending_operations.push(PendingOperation { resource: Arc::new(resource), kind });
+    }
+    Ok(Snapshot {
+        manifest,
+        secrets: stored.secrets_providers.map(SecretsDescription::from),
+        resources,
+        pending_operations,
+        rest: SnapshotRest {
+            metadata: stored.metadata.unwrap_or_default(),
+            snippets: stored.snippets.unwrap_or_default(),
+            extensions: stored.extensions.unwrap_or_default(),
+        },
+    })
+}
+
+fn manifest(stored: Option<StoredManifest>) -> Result<Manifest, FormatError> {
+    let stored = stored.unwrap_or(StoredManifest { time: None, magic: None, version: None });
+    let version = stored.version.unwrap_or_default();
+    let (expected, found) = (magic(&version), stored.magic.unwrap_or_default());
+    if expected != found {
+        return Err(FormatError::Magic { expected, found });
+    }
+    Ok(Manifest { time: stored.time.unwrap_or_default(), version })
+}
+
+/// The operation that a word stands for.
+pub(in crate::state) fn operation_kind(word: &str) -> Option<OperationKind> {
+    use OperationKind::{Creating, Deleting, Importing, Reading, Updating};
+    [Creating, Updating, Deleting, Reading, Importing].into_iter().find(|kind| kind.as_str() == word)
+}

@@ -1,0 +1,214 @@
+//! `Pulumi.<stack>.yaml`: the settings that Pulumi's command line keeps beside a project (spec of the state, section 6.2).
+//!
+//! Read if it is there, never written.
+
+use std::collections::BTreeMap;
+
+use super::format::ConfigValue;
+use super::secrets::{Crypter, SecretsError};
+use super::snapshot::SecretsDescription;
+
+/// The settings of a stack.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StackSettings {
+    /// The secrets manager that the stack is to use, if the file names one.
+    pub secrets: Option<SecretsDescription>,
+    /// The configuration by key, `namespace:name`.
+    pub config: BTreeMap<String, ConfigValue>,
+}
+
+/// Why the settings of a stack make no sense.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file is no YAML, or not of the right shape.
+    #[error("it is not a stack file")]
+    Malformed(#[source] serde_yaml::Error),
+    /// A key has too many parts, or an empty one.
+    #[error("{0:?} is not a configuration key (expected NAMESPACE:NAME)")]
+    Key(String),
+    /// A value has no counterpart in JSON.
+    #[error("the value of {0:?} cannot be used")]
+    Value(String),
+}
+
+#[derive(serde::Deserialize)]
+struct StoredSettings {
+    secretsprovider: Option<String>,
+    encryptedkey: Option<String>,
+    encryptionsalt: Option<String>,
+    config: Option<BTreeMap<String, serde_yaml::Value>>,
+}
+
+impl StackSettings {
+    /// Reads the text of the file. Keys without a namespace belong to the project.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn parse(text: &str, project: &str) -> Result<Self, SettingsError> {
+        let text = text.trim_start_matches('\u{feff}');
+        let stored: Option<StoredSettings> = serde_yaml::from_str(text).map_err(SettingsError::Malformed)?;
+        let Some(mut stored) = stored else { return Ok(Self::default()) };
+        let mut config = BTreeMap::new();
+        for (key, value) in stored.config.take().unwrap_or_default() {
+            let value = json(value).ok_or_else(|| SettingsError::Value(key.clone()))?;
+            config.insert(full_key(&key, project)?, ConfigValue(value));
+        }
+        Ok(Self { secrets: stored.secrets(), config })
+    }
+}
+
+impl StoredSettings {
+    fn secrets(self) -> Option<SecretsDescription> {
+        let provider = self.secretsprovider.unwrap_or_default();
+        if !["", "passphrase", "default"].contains(&provider.as_str()) {
+            let key = self.encryptedkey.unwrap_or_default();
+            let state = serde_json::json!({ "url": provider, "encryptedkey": key });
+            return Some(SecretsDescription { kind: "cloud".to_owned(), state });
+        }
+        let salt = self.encryptionsalt?;
+        Some(SecretsDescription { kind: "passphrase".to_owned(), state: serde_json::json!({ "salt": salt }) })
+    }
+}
+
+impl ConfigValue {
+    /// Whether the value is secret or holds a secret anywhere.
+    pub fn is_secret(&self) -> bool {
+        fn holds_secret(value: &serde_json::Value) -> bool {
+            match value {
+                serde_json::Value::Object(members) => secure(value).is_some() || members.values().any(holds_secret),
+                serde_json::Value::Array(items) => items.iter().any(holds_secret),
+                _ => false,
+            }
+        }
+        holds_secret(&self.0)
+    }
+
+    /// The value as a program sees it: a text verbatim, everything else in compact JSON, secrets opened.
+    ///
+    /// # Errors
+    /// [`SecretsError`] if a secret cannot be opened, [`SecretsError::KeyNeeded`] without a key.
+    pub fn program_text(&self, crypter: Option<&dyn Crypter>) -> Result<String, SecretsError> {
+        Ok(match opened(&self.0, crypter)? {
+            serde_json::Value::String(text) => text,
+            value => super::format::compact_json(&value),
+        })
+    }
+}
+
+/// The sealed text of a value that is secret as a whole.
+fn secure(value: &serde_json::Value) -> Option<&str> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    members.get("secure")?.as_str()
+}
+
+/// The value with its secrets opened and its members sorted.
+fn opened(value: &serde_json::Value, crypter: Option<&dyn Crypter>) -> Result<serde_json::Value, SecretsError> {
+    if let Some(sealed) = secure(value) {
+        return Ok(crypter.ok_or(SecretsError::KeyNeeded)?.decrypt(sealed)?.into());
+    }
+    Ok(match value {
+        serde_json::Value::Array(items) => {
+            items.iter().map(|item| opened(item, crypter)).collect::<Result<Vec<_>, _>>()?.into()
+        }
+        serde_json::Value::Object(members) => {
+            let sorted: BTreeMap<_, _> = members.iter().collect();
+            let opened = sorted.into_iter().map(|(name, value)| Ok((name.clone(), opened(value, crypter)?)));
+            serde_json::Value::Object(opened.collect::<Result<_, SecretsError>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+fn full_key(key: &str, project: &str) -> Result<String, SettingsError> {
+    let parts: Vec<&str> = key.split(':').collect();
+    let (namespace, name) = match parts[..] {
+        [name] => (project, name),
+        [namespace, name] | [namespace, "config", name] => (namespace, name),
+        _ => return Err(SettingsError::Key(key.to_owned())),
+    };
+    if namespace.is_empty() || name.is_empty() {
+        return Err(SettingsError::Key(key.to_owned()));
+    }
+    Ok(format!("{namespace}:{name}"))
+}
+
+/// A value in JSON; nothing where it has no counterpart. At the top, null is the empty text.
+fn json(value: serde_yaml::Value) -> Option<serde_json::Value> {
+    if value.is_null() {
+        return Some(String::new().into());
+    }
+    nested_json(value)
+}
+
+fn nested_json(value: serde_yaml::Value) -> Option<serde_json::Value> {
+    Some(match value {
+        serde_yaml::Value::Null => serde_json::Value::Null,
+        serde_yaml::Value::Bool(value) => value.into(),
+        serde_yaml::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => number.into(),
+            (None, Some(number)) => number.into(),
+            (None, None) => serde_json::Number::from_f64(number.as_f64()?)?.into(),
+        },
+        serde_yaml::Value::String(text) => text.into(),
+        serde_yaml::Value::Sequence(items) => items.into_iter().map(nested_json).collect::<Option<Vec<_>>>()?.into(),
+        serde_yaml::Value::Mapping(members) => {
+            let members = members.into_iter().map(|(name, value)| match name {
+                serde_yaml::Value::String(name) => Some((name, nested_json(value)?)),
+                _ => None,
+            });
+            serde_json::Value::Object(members.collect::<Option<_>>()?)
+        }
+        serde_yaml::Value::Tagged(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> BTreeMap<String, ConfigValue> {
+        StackSettings::parse(&format!("config:\n  {text}\n"), "reef").unwrap().config
+    }
+
+    #[test]
+    fn keys_without_a_namespace_belong_to_the_project() {
+        for key in ["size", "reef:size", "reef:config:size"] {
+            let found: Vec<_> = config(&format!("{key}: 1")).into_keys().collect();
+            assert_eq!(found, ["reef:size"]);
+        }
+        for key in ["a:b:c", "\":b\"", "\"a:\""] {
+            assert!(StackSettings::parse(&format!("config: {{{key}: 1}}"), "reef").is_err(), "{key}");
+        }
+    }
+
+    #[test]
+    fn programs_see_texts_verbatim_and_everything_else_as_json() {
+        let cases = [
+            ("a <b>", "a <b>"),
+            ("\"5\"", "5"),
+            ("2.50", "2.5"),
+            ("true", "true"),
+            ("", ""),
+            ("[1, null, \"<\"]", "[1,null,\"\\u003c\"]"),
+            ("{b: 1, a: x}", "{\"a\":\"x\",\"b\":1}"),
+        ];
+        for (yaml, expected) in cases {
+            assert_eq!(config(&format!("k: {yaml}"))["reef:k"].program_text(None).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_secret_anywhere_makes_the_value_secret() {
+        let config = config("k: {deep: [{secure: v1:x}]}");
+        assert!(config["reef:k"].is_secret());
+        assert_eq!(config["reef:k"].program_text(None), Err(SecretsError::KeyNeeded));
+    }
+
+    #[test]
+    fn the_file_names_the_secrets_manager() {
+        let parse = |text| StackSettings::parse(text, "reef").unwrap().secrets;
+        assert_eq!(parse("\u{feff}encryptionsalt: v1:x:y").unwrap().kind, "passphrase");
+        assert_eq!(parse("secretsprovider: awskms://k\nencryptedkey: abc").unwrap().kind, "cloud");
+        assert_eq!(parse(""), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! The exam that every store sits.
+
+use std::path::Path;
+
+use super::*;
+
+const EMPTY: &str = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#;
+const SECOND: &str = r#"{"version":3,"checkpoint":{"stack":"second"}}"#;
+
+fn stack(name: &str) -> StackReference {
+    StackReference::new("reef", name).unwrap()
+}
+
+fn holder(pid: u32) -> LockHolder {
+    LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
+}
+
+async fn exam(store: &dyn StateStore) {
+    an_absent_stack_is_none(store).await;
+    what_was_saved_is_loaded(store).await;
+    a_lock_excludes_and_names_its_holder(store).await;
+    a_lock_can_be_broken(store).await;
+    locks_of_different_stacks_are_apart(store).await;
+}
+
+async fn an_absent_stack_is_none(store: &dyn StateStore) {
+    assert_eq!(store.load(&stack("absent")).await.unwrap(), None);
+    assert!(store.locks(&stack("absent")).await.unwrap().is_empty());
+    assert!(store.list().await.unwrap().is_empty());
+}
+
+async fn what_was_saved_is_loaded(store: &dyn StateStore) {
+    for text in [EMPTY, SECOND] {
+        store.save(&stack("dev"), text).await.unwrap();
+        assert_eq!(store.load(&stack("dev")).await.unwrap().as_deref(), Some(text));
+    }
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    store.save(&stack("a.b"), EMPTY).await.unwrap();
+    assert_eq!(store.list().await.unwrap(), [stack("a.b"), stack("dev")]);
+}
+
+async fn a_lock_excludes_and_names_its_holder(store: &dyn StateStore) {
+    let lock = store.lock(&stack("dev"), &holder(4711)).await.unwrap();
+    let error = store.lock(&stack("dev"), &holder(1)).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1));
+    let message = error.to_string();
+    assert!(message.contains("the stack is currently locked by 1 lock(s)"), "{message}");
+    assert!(message.contains("created by ada@reefbox (pid 4711) at 2"), "{message}");
+    store.unlock(lock).await.unwrap();
+    let again = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.unlock(again).await.unwrap();
+    assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
+}
+
+async fn a_lock_can_be_broken(store: &dyn StateStore) {
+    let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    assert_eq!(store.break_locks(&stack("dev")).await.unwrap().len(), 1);
+    let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
+    store.unlock(lost).await.unwrap();
+    assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
+    store.unlock(lock).await.unwrap();
+}
+
+async fn locks_of_different_stacks_are_apart(store: &dyn StateStore) {
+    let first = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    let second = store.lock(&stack("prod"), &holder(1)).await.unwrap();
+    for lock in [first, second] {
+        store.unlock(lock).await.unwrap();
+    }
+}
+
+async fn file_store(folder: &Path) -> Result<FileStore, StoreError> {
+    FileStore::open(&FileUrl { folder: folder.to_owned(), create: false, folder_mode: 0o777, sidecars: true }).await
+}
+
+#[tokio::test]
+async fn the_store_in_memory_passes() {
+    exam(&MemoryStore::default()).await;
+}
+
+#[tokio::test]
+async fn the_store_in_files_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    exam(&file_store(folder.path()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_store_in_memory_refuses_a_state_that_breaks_the_laws() {
+    let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
+        {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
+    let error = MemoryStore::default().save(&stack("dev"), misordered).await.unwrap_err();
+    assert!(error.to_string().contains("is missing from the state"), "{error}");
+}
+
+#[tokio::test]
+async fn of_many_who_lock_at_once_at_most_one_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let dev = stack("dev");
+    for _ in 0..10 {
+        let holders: Vec<_> = (1..=8).map(holder).collect();
+        let tries = futures_util::future::join_all(holders.iter().map(|holder| store.lock(&dev, holder))).await;
+        let mut held: Vec<_> = tries.into_iter().filter_map(Result::ok).collect();
+        assert!(held.len() <= 1);
+        assert_eq!(store.locks(&dev).await.unwrap().len(), held.len());
+        if let Some(lock) = held.pop() {
+            store.unlock(lock).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn anything_in_the_folder_of_the_locks_counts_but_sidecars_and_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let locks = folder.path().join(".pulumi/locks/organization/reef/dev");
+    std::fs::create_dir_all(locks.join("sub")).unwrap();
+    std::fs::write(locks.join("x.json.attrs"), "").unwrap();
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    std::fs::write(locks.join("about-to-lock.tmp"), "").unwrap();
+    let error = store.lock(&stack("dev"), &holder(1)).await.unwrap_err();
+    assert!(error.to_string().contains("about-to-lock.tmp: created by somebody unknown"), "{error}");
+}
+
+#[tokio::test]
+async fn the_files_are_those_that_the_command_line_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let dev = stack("dev");
+    let lock = store.lock(&dev, &holder(1)).await.unwrap();
+    store.save(&dev, EMPTY).await.unwrap();
+    store.save(&dev, SECOND).await.unwrap();
+    store.archive(&dev, "{}").await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let found = files(folder.path(), folder.path());
+    let expected = [
+        ".pulumi/backups/reef/dev/dev.NS.json",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json",
+        ".pulumi/history/reef/dev/dev-NS.history.json",
+        ".pulumi/meta.yaml",
+        ".pulumi/stacks/reef/dev.json",
+        ".pulumi/stacks/reef/dev.json.bak",
+    ];
+    let expected: Vec<_> = expected.iter().flat_map(|file| [(*file).to_owned(), format!("{file}.attrs")]).collect();
+    assert_eq!(found, expected);
+    let text = |key: &str| std::fs::read_to_string(folder.path().join(key)).unwrap();
+    assert_eq!(text(".pulumi/stacks/reef/dev.json.bak"), EMPTY);
+    assert_eq!(text(".pulumi/meta.yaml"), "version: 1\n");
+    assert!(text(".pulumi/meta.yaml.attrs").ends_with("\"md5\":\"EaRWdV65+nlqCnYlI4a4Wg==\"}\n"));
+}
+
+/// The files below a folder, sorted, with `NS` for a time in nanoseconds.
+fn files(root: &Path, folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(root, &path));
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let number = name.split(['-', '.']).find(|part| part.len() == 19 && part.parse::<u64>().is_ok());
+            found.push(number.map_or(name.clone(), |number| name.replace(number, "NS")));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn layouts_that_are_not_ours_are_refused() {
+    let cases = [
+        ("meta.yaml", "version: 0\n", "old layout"),
+        ("meta.yaml", "version: 2\n", "newer than this program knows"),
+        ("meta.yaml", "", "names no version"),
+        ("meta.yaml", "[", "is not YAML"),
+        ("stacks/dev.json", "{}", "old layout"),
+        ("stacks/dev.json.gz", "", "old layout"),
+    ];
+    for (file, text, message) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".pulumi").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let error = file_store(folder.path()).await.unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    let error = file_store(Path::new("/nowhere/at/all")).await.unwrap_err();
+    assert!(error.to_string().contains("there is no folder"), "{error}");
+}
+
+#[tokio::test]
+async fn a_compressed_checkpoint_is_refused_by_name_and_by_content() {
+    for (name, content) in [("dev.json.gz", &b"x"[..]), ("dev.json", &[0x28, 0xb5, 0x2f, 0xfd, 0][..])] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = file_store(folder.path()).await.unwrap();
+        let stacks = folder.path().join(".pulumi/stacks/reef");
+        std::fs::create_dir_all(&stacks).unwrap();
+        std::fs::write(stacks.join(name), content).unwrap();
+        assert!(matches!(store.load(&stack("dev")).await, Err(StoreError::Compressed(_))));
+    }
+}

@@ -1,0 +1,106 @@
+//! A store in memory, for tests: it holds every checkpoint to the laws of a snapshot.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::lock::{self, LockHolder, LockInfo, StackLock};
+use super::reference::StackReference;
+use super::{StateStore, StoreError};
+use crate::state::format::{self, Opening};
+use crate::state::integrity;
+
+/// Keeps states in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    stacks: Mutex<BTreeMap<StackReference, Stack>>,
+}
+
+#[derive(Debug, Default)]
+struct Stack {
+    checkpoints: Vec<String>,
+    history: Vec<String>,
+    locks: BTreeMap<String, String>,
+}
+
+impl MemoryStore {
+    /// Every checkpoint that was ever saved for a stack, oldest first.
+    pub fn checkpoints(&self, stack: &StackReference) -> Vec<String> {
+        self.stacks().get(stack).map(|stack| stack.checkpoints.clone()).unwrap_or_default()
+    }
+
+    /// The entries of the history of a stack, oldest first.
+    pub fn history(&self, stack: &StackReference) -> Vec<String> {
+        self.stacks().get(stack).map(|stack| stack.history.clone()).unwrap_or_default()
+    }
+
+    fn stacks(&self) -> MutexGuard<'_, BTreeMap<StackReference, Stack>> {
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl StateStore for MemoryStore {
+    fn location(&self) -> String {
+        "memory".to_owned()
+    }
+
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        let stacks = self.stacks();
+        Ok(stacks.iter().filter(|(_, stack)| !stack.checkpoints.is_empty()).map(|(name, _)| name.clone()).collect())
+    }
+
+    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        Ok(self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned()))
+    }
+
+    async fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        let refuse = |problem: String| StoreError::Refused { stack: stack.clone(), problem };
+        let read = format::read_checkpoint(checkpoint, Opening::Sealed).map_err(|error| refuse(error.to_string()))?;
+        if let Some(snapshot) = &read.snapshot {
+            integrity::verify(snapshot).map_err(|error| refuse(error.to_string()))?;
+        }
+        self.stacks().entry(stack.clone()).or_default().checkpoints.push(checkpoint.to_owned());
+        Ok(())
+    }
+
+    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+        self.stacks().entry(stack.clone()).or_default().history.push(update.to_owned());
+        Ok(())
+    }
+
+    async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
+        let holders = self.locks(stack).await?;
+        let mut stacks = self.stacks();
+        let locks = &mut stacks.entry(stack.clone()).or_default().locks;
+        if !locks.is_empty() {
+            return Err(StoreError::Locked { stack: stack.clone(), holders });
+        }
+        let name = format!("{}.json", uuid::Uuid::new_v4());
+        locks.insert(name.clone(), lock::write(holder, Timestamp::now()));
+        Ok(StackLock { stack: stack.clone(), name })
+    }
+
+    async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
+        if let Some(stack) = self.stacks().get_mut(&lock.stack) {
+            stack.locks.remove(&lock.name);
+        }
+        Ok(())
+    }
+
+    async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        let stacks = self.stacks();
+        let locks = stacks.get(stack).map(|stack| stack.locks.iter()).into_iter().flatten();
+        Ok(locks.map(|(name, text)| lock::read(name, text)).collect())
+    }
+
+    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        let broken = self.locks(stack).await?;
+        if let Some(stack) = self.stacks().get_mut(stack) {
+            stack.locks.clear();
+        }
+        Ok(broken)
+    }
+}

@@ -1,0 +1,111 @@
+//! Where the states of stacks are kept.
+//!
+//! Enters: the text of a checkpoint, of a history entry. Leaves: the same. What a store must do is save, load and lock; what
+//! a text means is not its business. Never here: keys, the environment, the home directory.
+
+#[cfg(test)]
+mod compliance;
+mod files;
+mod layout;
+mod lock;
+mod memory;
+mod reference;
+mod url;
+
+use async_trait::async_trait;
+use bridge::fs::PathError;
+
+pub use files::FileStore;
+pub use lock::{LockHolder, LockInfo, StackLock};
+pub use memory::MemoryStore;
+pub use reference::{ReferenceError, StackReference};
+pub use url::{FileUrl, UrlError};
+
+/// Keeps the states of stacks. Everything but [`StateStore::save`] and [`StateStore::archive`] may be called without
+/// holding the lock.
+#[async_trait]
+pub trait StateStore: Send + Sync {
+    /// Where the store is, for messages.
+    fn location(&self) -> String;
+
+    /// The stacks there are, sorted.
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError>;
+
+    /// The text of the checkpoint of a stack, if the stack exists.
+    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError>;
+
+    /// Replaces the checkpoint as a whole, durably, and keeps the previous one beside it.
+    async fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError>;
+
+    /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups.
+    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError>;
+
+    /// Takes the lock of a stack.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if somebody else holds it, or tries to at this moment: of two who try at once both may fail,
+    /// and never do both succeed.
+    async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError>;
+
+    /// Gives a lock back.
+    async fn unlock(&self, lock: StackLock) -> Result<(), StoreError>;
+
+    /// Who holds the lock of a stack.
+    async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
+
+    /// Takes the lock of a stack from whoever holds it, and says who that was.
+    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
+}
+
+/// Why a store could not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Something in the store cannot be read or written.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Somebody holds the lock.
+    #[error("{stack}: the stack is currently locked by {} lock(s){}", holders.len(), list(holders))]
+    Locked {
+        /// The stack.
+        stack: StackReference,
+        /// Who holds it.
+        holders: Vec<LockInfo>,
+    },
+    /// The folder of the store is not there.
+    #[error("there is no folder {0} (add `?create_dir=true` to the URL to have it made)")]
+    NoFolder(String),
+    /// The store says of itself what makes no sense.
+    #[error("{path} is damaged: {problem}")]
+    Damaged {
+        /// What is damaged.
+        path: String,
+        /// How.
+        problem: String,
+    },
+    /// The store has the layout of long ago.
+    #[error("{0} has the old layout without projects (run `pulumi state upgrade` once)")]
+    Legacy(String),
+    /// The store has a layout that came after us.
+    #[error("{path} says layout version {version}, which is newer than this program knows")]
+    TooNew {
+        /// Where it says so.
+        path: String,
+        /// The version.
+        version: u64,
+    },
+    /// A checkpoint is compressed.
+    #[error("{0} is compressed, which is not supported (save it once without PULUMI_DIY_BACKEND_GZIP or …_ZSTD)")]
+    Compressed(String),
+    /// The store refuses a checkpoint that it could not give back (only stores for tests do).
+    #[error("{stack}: refusing to save: {problem}")]
+    Refused {
+        /// The stack.
+        stack: StackReference,
+        /// Why.
+        problem: String,
+    },
+}
+
+fn list(holders: &[LockInfo]) -> String {
+    holders.iter().map(|holder| format!("\n  {holder}")).collect()
+}
