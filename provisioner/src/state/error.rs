@@ -1,7 +1,10 @@
 //! What can go wrong with recorded state.
 
+use std::path::PathBuf;
+
 use super::format::FormatError;
 use super::integrity::IntegrityError;
+use super::journal::JournalError;
 use super::secrets::SecretsError;
 use super::store::{StackReference, StoreError};
 
@@ -22,7 +25,50 @@ pub enum StateError {
         /// Why not.
         source: Box<FormatError>,
     },
+    /// The journal could not be written or replayed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A run died, and somebody changed the checkpoint before its journal was replayed.
+    #[error(transparent)]
+    Conflict(#[from] Box<JournalConflict>),
+    /// The state breaks its laws. It was saved all the same, for there is no better record of what was done.
+    #[error("the state was saved, but must be repaired (for instance by `pulumi state repair`)")]
+    SavedBroken(#[source] IntegrityError),
+    /// The new checkpoint could not be saved. The journal holds everything, and the lock is kept for it.
+    #[error("the state of {stack} could not be saved; what was done is kept in {}", journal.display())]
+    Unsaved {
+        /// The stack.
+        stack: StackReference,
+        /// The journal.
+        journal: PathBuf,
+        /// Why not.
+        source: Box<StateError>,
+    },
     /// A secret could not be sealed or opened.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
+}
+
+/// The journal of a run that died belongs to another checkpoint than the one that is there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an interrupted run of {stack} left the journal {}, but the checkpoint has changed since: the journal starts from \
+     {} and the checkpoint is {}",
+    journal.display(),
+    digest(base),
+    digest(found)
+)]
+pub struct JournalConflict {
+    /// The stack.
+    pub stack: StackReference,
+    /// The journal.
+    pub journal: PathBuf,
+    /// SHA-256 of the checkpoint that the journal starts from, if there was one.
+    pub base: Option<String>,
+    /// SHA-256 of the checkpoint that is there, if there is one.
+    pub found: Option<String>,
+}
+
+fn digest(digest: &Option<String>) -> &str {
+    digest.as_deref().unwrap_or("nothing")
 }

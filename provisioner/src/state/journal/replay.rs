@@ -1,0 +1,117 @@
+//! Reading the journal of a run that did not end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bridge::fs::PathError;
+use serde::Deserialize;
+
+use super::line::{self, Line};
+use super::{JournalError, VERSION};
+use crate::state::format::FormatError;
+use crate::state::ledger::Record;
+use crate::state::secrets::{Crypter, Keyring, SecretsError};
+use crate::state::snapshot::SecretsDescription;
+
+/// What a journal holds.
+#[derive(Debug)]
+pub(in crate::state) struct Replay {
+    /// Where it is.
+    pub(in crate::state) path: PathBuf,
+    /// The checkpoint it starts from, by digest.
+    pub(in crate::state) base: Option<String>,
+    /// When the run began.
+    pub(in crate::state) started: String,
+    /// What happened.
+    pub(in crate::state) records: Vec<Record>,
+    /// The checkpoint that the run was about to save when it ended.
+    pub(in crate::state) closed: Option<String>,
+    /// Whether the last line is torn.
+    pub(in crate::state) torn: bool,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    journal: u32,
+    base: Option<String>,
+    started: Option<String>,
+    secrets: Option<StoredSecrets>,
+}
+
+#[derive(Deserialize)]
+struct StoredSecrets {
+    #[serde(rename = "type")]
+    kind: String,
+    state: serde_json::Value,
+}
+
+/// Reads a journal; nothing if not even its first line is whole (nothing can have begun then). Waits for the key only if
+/// there are secrets in it.
+///
+/// # Errors
+/// [`JournalError`] if a line other than the last makes no sense.
+pub(in crate::state) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
+    let bytes = fs::read(path).map_err(PathError::of("read", path))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let Some((first, rest)) = text.split_once('\n') else { return Ok(None) };
+    let header: Header = serde_json::from_str(first).map_err(|error| JournalError::Damaged {
+        path: path.to_owned(),
+        line: 1,
+        source: Box::new(FormatError::Malformed(error)),
+    })?;
+    if header.journal != VERSION {
+        return Err(JournalError::TooNew { path: path.to_owned(), version: header.journal });
+    }
+    let read = match read_lines(path, rest, None) {
+        Err(JournalError::Damaged { source, .. }) if source.needs_key() => {
+            let crypter = crypter(header.secrets, keyring).await;
+            let crypter = crypter.map_err(|error| JournalError::Damaged {
+                path: path.to_owned(),
+                line: 1,
+                source: Box::new(FormatError::Secret(error)),
+            })?;
+            read_lines(path, rest, Some(&*crypter))?
+        }
+        read => read?,
+    };
+    let (started, base) = (header.started.unwrap_or_default(), header.base);
+    let Lines { records, closed, torn } = read;
+    Ok(Some(Replay { path: path.to_owned(), base, started, records, closed, torn }))
+}
+
+async fn crypter(
+    secrets: Option<StoredSecrets>,
+    keyring: &Keyring,
+) -> Result<std::sync::Arc<dyn Crypter>, SecretsError> {
+    let StoredSecrets { kind, state } = secrets.ok_or(SecretsError::KeyNeeded)?;
+    keyring.manager(&SecretsDescription { kind, state })?.crypter().await
+}
+
+#[derive(Default)]
+struct Lines {
+    records: Vec<Record>,
+    closed: Option<String>,
+    torn: bool,
+}
+
+fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<Lines, JournalError> {
+    let mut lines = Lines::default();
+    let mut rest = text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    while let Some((index, text)) = rest.next() {
+        match line::read(text, crypter) {
+            Ok(Line::Record(record)) => lines.records.push(record),
+            Ok(Line::Close(digest)) => lines.closed = Some(digest),
+            Err(FormatError::Malformed(_)) if rest.peek().is_none() || settles(rest.peek()) => lines.torn = true,
+            Err(error) => {
+                let (path, source) = (path.to_owned(), Box::new(error));
+                return Err(JournalError::Damaged { path, line: index + 2, source });
+            }
+        }
+    }
+    Ok(lines)
+}
+
+/// A line that recovery wrote after a torn one.
+fn settles(line: Option<&(usize, &str)>) -> bool {
+    line.is_some_and(|(_, text)| text.starts_with("{\"close\":"))
+}

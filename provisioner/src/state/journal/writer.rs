@@ -1,0 +1,238 @@
+//! Writing a journal while a run goes on.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bridge::fs::{PathError, sync_folder};
+use jiff::Timestamp;
+
+use super::{JournalError, VERSION, line};
+use crate::state::error::StateError;
+use crate::state::ledger::Record;
+use crate::state::secrets::Crypter;
+use crate::state::snapshot::SecretsDescription;
+use crate::state::store::StackReference;
+
+/// How long records are gathered before the disk is told to keep them; a flush takes its time on top.
+const GATHERING: Duration = Duration::from_millis(50);
+
+/// What the first line of a journal says.
+#[derive(Clone, Debug)]
+pub(in crate::state) struct JournalStart {
+    /// The stack.
+    pub(in crate::state) stack: StackReference,
+    /// Digest of the checkpoint the run starts from, if there is one.
+    pub(in crate::state) base: Option<String>,
+    /// The manager that seals the secrets in it.
+    pub(in crate::state) secrets: Option<SecretsDescription>,
+}
+
+/// The journal of one run. Its file is made by the first record that has to survive.
+#[derive(Debug)]
+pub(in crate::state) struct Journal {
+    path: PathBuf,
+    start: JournalStart,
+    file: Option<OpenJournal>,
+    deferred: Vec<Record>,
+    line: String,
+    broken: bool,
+}
+
+#[derive(Debug)]
+struct OpenJournal {
+    file: Arc<File>,
+    length: u64,
+    flusher: Flusher,
+}
+
+impl Journal {
+    /// Prepares a journal in the folder of its stack. Nothing is written yet.
+    pub(in crate::state) fn new(folder: &Path, start: JournalStart) -> Self {
+        Self {
+            path: folder.join(uuid::Uuid::new_v4().to_string()),
+            start,
+            file: None,
+            deferred: Vec::new(),
+            line: String::new(),
+            broken: false,
+        }
+    }
+
+    /// Where the journal is, once something was written.
+    pub(in crate::state) fn path(&self) -> Option<&Path> {
+        self.file.is_some().then_some(&*self.path)
+    }
+
+    /// Remembers a record until the next appended one.
+    pub(in crate::state) fn defer(&mut self, record: Record) {
+        self.deferred.push(record);
+    }
+
+    /// Writes what was deferred and a record.
+    ///
+    /// # Errors
+    /// [`StateError`]; what was deferred is kept then.
+    pub(in crate::state) fn append(
+        &mut self,
+        record: &Record,
+        crypter: Option<&dyn Crypter>,
+    ) -> Result<(), StateError> {
+        self.line.clear();
+        if self.file.is_none() {
+            self.write_header();
+        }
+        for record in self.deferred.iter().chain([record]) {
+            line::write(&mut self.line, record, crypter)?;
+        }
+        self.write_line()?;
+        self.deferred.clear();
+        Ok(())
+    }
+
+    /// Says which checkpoint is about to be saved, and makes that certain. Without a file there is nothing to settle.
+    pub(in crate::state) fn close(&mut self, digest: &str) -> Result<(), JournalError> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        self.line.clear();
+        push_close(&mut self.line, digest);
+        self.write_line()?;
+        match &self.file {
+            Some(journal) => Ok(journal.file.sync_data().map_err(PathError::of("flush", &self.path))?),
+            None => Ok(()),
+        }
+    }
+
+    fn write_header(&mut self) {
+        let secrets = self.start.secrets.as_ref();
+        let header = serde_json::json!({
+            "journal": VERSION,
+            "stack": self.start.stack.to_string(),
+            "base": self.start.base,
+            "started": Timestamp::now().to_string(),
+            "secrets": secrets.map(|secrets| serde_json::json!({ "type": secrets.kind, "state": secrets.state })),
+        });
+        self.line.push_str(&header.to_string());
+        self.line.push('\n');
+    }
+
+    /// Writes the prepared text at once. What was written of it by a write that failed is taken back.
+    fn write_line(&mut self) -> Result<(), JournalError> {
+        if self.broken {
+            return Err(JournalError::Broken { path: self.path.clone() });
+        }
+        let journal = match &mut self.file {
+            Some(journal) => journal,
+            None => self.file.insert(OpenJournal::create(&self.path)?),
+        };
+        if journal.flusher.failed() {
+            self.broken = true;
+            return Err(JournalError::Broken { path: self.path.clone() });
+        }
+        if let Err(error) = (&*journal.file).write_all(self.line.as_bytes()) {
+            self.broken = journal.file.set_len(journal.length).is_err();
+            return Err(PathError::of("write", &self.path)(error).into());
+        }
+        journal.length += self.line.len() as u64;
+        journal.flusher.wake();
+        Ok(())
+    }
+}
+
+impl OpenJournal {
+    fn create(path: &Path) -> Result<Self, JournalError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(PathError::of("create folder", folder))?;
+        let file = OpenOptions::new().append(true).create_new(true).open(path);
+        let file = Arc::new(file.map_err(PathError::of("create", path))?);
+        let flusher = Flusher::start(Arc::clone(&file), folder.to_owned());
+        Ok(Self { file, length: 0, flusher })
+    }
+}
+
+/// Settles a journal that another run left behind: says which checkpoint is about to be saved in its place.
+pub(in crate::state) fn settle(path: &Path, torn: bool, digest: &str) -> Result<(), JournalError> {
+    let failed = || PathError::of("write", path);
+    let mut file = OpenOptions::new().append(true).open(path).map_err(failed())?;
+    let mut text = String::new();
+    if torn {
+        text.push('\n');
+    }
+    push_close(&mut text, digest);
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(failed())?;
+    Ok(())
+}
+
+fn push_close(line: &mut String, digest: &str) {
+    line.push_str("{\"close\":\"");
+    line.push_str(digest);
+    line.push_str("\"}\n");
+}
+
+/// Tells the disk to keep what was written, soon and never in anybody's way.
+#[derive(Debug)]
+struct Flusher {
+    wake: Option<Sender<()>>,
+    shared: Arc<FlusherState>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct FlusherState {
+    /// Something was written that no flush has begun for.
+    dirty: AtomicBool,
+    failed: AtomicBool,
+}
+
+impl Flusher {
+    fn start(file: Arc<File>, folder: PathBuf) -> Self {
+        let (wake, woken) = channel();
+        let shared = Arc::new(FlusherState::default());
+        let state = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            if flush(&file, &folder, &woken, &state).is_err() {
+                state.failed.store(true, Ordering::Release);
+            }
+        });
+        // Without a thread the records still outlive the process, which is what is promised at once.
+        Self { wake: Some(wake), shared, thread: thread.ok() }
+    }
+
+    fn wake(&self) {
+        if !self.shared.dirty.swap(true, Ordering::AcqRel) {
+            // Nobody listens only after a failure, which is told at the next write.
+            _ = self.wake.as_ref().map(|wake| wake.send(()));
+        }
+    }
+
+    fn failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Acquire)
+    }
+}
+
+fn flush(file: &File, folder: &Path, woken: &Receiver<()>, state: &FlusherState) -> Result<(), std::io::Error> {
+    sync_folder(folder).map_err(|error| error.source)?;
+    while woken.recv().is_ok() {
+        // Gathers until the time is up, or the journal is closed.
+        _ = woken.recv_timeout(GATHERING);
+        state.dirty.store(false, Ordering::Release);
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            // It can only have panicked, and has nothing to tell.
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The state of one stack as an operation uses it: locked, loaded, recovered, recorded, saved.
+
+mod recovery;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
+use super::error::{JournalConflict, StateError};
+use super::format::UpdateInfo;
+use super::integrity::{self, IntegrityError, ParentMismatch};
+use super::journal::{self, Journal, JournalStart};
+use super::ledger::Record;
+use super::recorder::StateRecorder;
+use super::secrets::{CiphertextReuse, Crypter, Keyring, SecretsError, SecretsManager};
+use super::snapshot::{SecretsDescription, Snapshot};
+use super::store::{LockHolder, StackLock, StackReference, StateStore};
+
+pub use recovery::Recovered;
+
+/// Everything that is needed to get at the state of a stack.
+#[derive(Clone)]
+pub struct StackAccess {
+    /// Where states are kept.
+    pub store: Arc<dyn StateStore>,
+    /// Which stack.
+    pub stack: StackReference,
+    /// The keys that the user gave.
+    pub keyring: Arc<Keyring>,
+    /// The secrets manager that the stack file names; without, that of the state is used, or a new one.
+    pub configured_secrets: Option<SecretsDescription>,
+    /// The folder beside whose `.pulumi` journals are kept: the store's own, or a local one.
+    pub journals: PathBuf,
+    /// The version that manifests are to name, with a leading `v`.
+    pub engine_version: String,
+}
+
+/// The state of a stack that is locked for a change.
+pub struct StackState {
+    access: StackAccess,
+    lock: StackLock,
+    snapshot: Snapshot,
+    oddities: Vec<ParentMismatch>,
+    recovered: Option<Recovered>,
+    sealer: Sealer,
+    journal: Arc<Mutex<Journal>>,
+}
+
+/// The state of a stack as it is, for looking only.
+#[derive(Debug)]
+pub struct StackView {
+    /// The state; what a dead run left in its journal is in it. `None`: there is no such stack.
+    pub snapshot: Option<Snapshot>,
+    /// What came from a journal.
+    pub recovered: Option<Recovered>,
+    /// A journal that does not belong to the state, and is not in it. A change will be refused.
+    pub conflict: Option<JournalConflict>,
+    /// Which laws the state breaks. It may be shown all the same, but not previewed on.
+    pub breach: Option<IntegrityError>,
+}
+
+/// How the secrets of a stack are sealed from now on.
+#[derive(Clone)]
+struct Sealer {
+    /// Why there may be none matters only once there is a secret.
+    manager: Result<Arc<dyn SecretsManager>, SecretsError>,
+    reuse: CiphertextReuse,
+}
+
+impl StackState {
+    /// Locks a stack, loads its state, and takes in what a run that died left in its journal. A stack that does not exist is
+    /// an empty one.
+    ///
+    /// # Errors
+    /// [`StateError`]. The lock is given back.
+    pub async fn open(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
+        // A key takes its time: its derivation begins before anything is waited for.
+        let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
+        let lock = access.store.lock(&access.stack, holder).await?;
+        match Self::open_locked(&access, configured).await {
+            Ok((snapshot, oddities, recovered, sealer, journal)) => {
+                let journal = Arc::new(Mutex::new(journal));
+                Ok(Self { access, lock, snapshot, oddities, recovered, sealer, journal })
+            }
+            Err(error) => {
+                // That comes first; a lock that stays is told by whoever meets it.
+                access.store.unlock(lock).await.ok();
+                Err(error)
+            }
+        }
+    }
+
+    async fn open_locked(
+        access: &StackAccess,
+        configured: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
+    ) -> Result<(Snapshot, Vec<ParentMismatch>, Option<Recovered>, Sealer, Journal), StateError> {
+        let loaded = load(access).await?;
+        let sealer = Sealer::choose(access, configured, loaded.as_ref()).await?;
+        let mut base = loaded.as_ref().map(|loaded| journal::digest(&loaded.text));
+        let mut snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot).unwrap_or_default();
+        let found = recovery::find(access, base.as_deref(), &snapshot).await?;
+        for journal in &found.settled {
+            journal::remove(journal)?;
+        }
+        let mut recovered = None;
+        if let Some(recovery) = found.recovery {
+            base = Some(recovery.save(access, &sealer).await?);
+            (snapshot, recovered) = (recovery.snapshot, Some(recovery.told));
+        }
+        let oddities = integrity::verify(&snapshot)?;
+        let start = JournalStart { stack: access.stack.clone(), base, secrets: sealer.description() };
+        let journal = Journal::new(&journal::folder(&access.journals, &access.stack), start);
+        Ok((snapshot, oddities, recovered, sealer, journal))
+    }
+
+    /// The stack.
+    pub fn stack(&self) -> &StackReference {
+        &self.access.stack
+    }
+
+    /// The state that was loaded.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What is odd about the loaded state, and does no harm.
+    pub fn oddities(&self) -> &[ParentMismatch] {
+        &self.oddities
+    }
+
+    /// What a run that died had done, and what it had begun; it is in the loaded state.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.recovered.as_ref()
+    }
+
+    /// What the engine writes to while it runs. There is one journal: do not ask twice.
+    pub fn recorder(&self) -> JournalRecorder {
+        let manager = self.sealer.manager.clone();
+        JournalRecorder { journal: Arc::clone(&self.journal), manager, crypter: None }
+    }
+
+    /// Saves the state that a run led to, adds an entry to the history if there is one, and unlocks the stack.
+    ///
+    /// # Errors
+    /// [`StateError::SavedBroken`] if the state breaks its laws; [`StateError::Unsaved`] if it could not be saved, in which
+    /// case the journal and the lock stay. An error after that (history, lock) does not take the saving back.
+    pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
+        let stack = self.access.stack.clone();
+        let (text, breach) = match write(&self.access, &self.sealer, snapshot).await {
+            Ok(written) => written,
+            Err(error) => return Err(self.unsaved(error).await),
+        };
+        let closed = self.journal().close(&journal::digest(&text)).map_err(StateError::from);
+        let saved = match closed {
+            Ok(()) => self.access.store.save(&stack, &text).await.map_err(StateError::from),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            return Err(self.unsaved(error).await);
+        }
+        let journal = self.journal().path().map(ToOwned::to_owned);
+        let settled = journal.map_or(Ok(()), |path| journal::remove(&path));
+        let archived = match update {
+            Some(update) => self.access.store.archive(&stack, &update.to_json()).await,
+            None => Ok(()),
+        };
+        self.access.store.unlock(self.lock).await?;
+        settled?;
+        archived?;
+        breach.map_or(Ok(()), |breach| Err(StateError::SavedBroken(breach)))
+    }
+
+    /// Unlocks the stack without saving anything. Only for a run that recorded nothing.
+    ///
+    /// # Errors
+    /// [`StateError`] if the lock cannot be given back.
+    pub async fn release(self) -> Result<(), StateError> {
+        Ok(self.access.store.unlock(self.lock).await?)
+    }
+
+    /// Keeps the lock if there is a journal: whoever went on from the old checkpoint would forget what it holds.
+    async fn unsaved(self, source: StateError) -> StateError {
+        let journal = self.journal().path().map(ToOwned::to_owned);
+        match journal {
+            Some(journal) => StateError::Unsaved { stack: self.access.stack, journal, source: Box::new(source) },
+            None => {
+                self.access.store.unlock(self.lock).await.ok();
+                source
+            }
+        }
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StackView {
+    /// Loads the state of a stack without locking it, and without writing anything.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    pub async fn open(access: &StackAccess) -> Result<Self, StateError> {
+        let loaded = load(access).await?;
+        let base = loaded.as_ref().map(|loaded| journal::digest(&loaded.text));
+        let exists = loaded.is_some();
+        let snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot);
+        let found = snapshot.clone().unwrap_or_default();
+        let (snapshot, recovered, conflict) = match recovery::find(access, base.as_deref(), &found).await {
+            Ok(recovery::Found { recovery: Some(recovery), .. }) => {
+                (Some(recovery.snapshot), Some(recovery.told), None)
+            }
+            Ok(_) => (snapshot.or_else(|| exists.then(Snapshot::default)), None, None),
+            Err(StateError::Conflict(conflict)) => (snapshot, None, Some(*conflict)),
+            Err(error) => return Err(error),
+        };
+        let breach = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
+        Ok(Self { snapshot, recovered, conflict, breach })
+    }
+}
+
+impl Sealer {
+    async fn choose(
+        access: &StackAccess,
+        configured: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
+        loaded: Option<&Loaded>,
+    ) -> Result<Self, StateError> {
+        let in_state = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
+        let manager = match (configured, in_state.clone()) {
+            (Some(configured), _) => configured,
+            (None, Some(in_state)) => in_state,
+            (None, None) => access.keyring.new_manager().await,
+        };
+        // What was sealed with another key has to be sealed again.
+        let same = match (&manager, &in_state) {
+            (Ok(manager), Some(Ok(in_state))) => manager.describe() == in_state.describe(),
+            (Err(_), Some(Err(_))) => true,
+            _ => false,
+        };
+        let reuse = loaded.filter(|_| same).map(|loaded| loaded.checkpoint.reuse.clone()).unwrap_or_default();
+        Ok(Self { manager, reuse })
+    }
+
+    fn description(&self) -> Option<SecretsDescription> {
+        self.manager.as_ref().ok().map(|manager| manager.describe())
+    }
+}
+
+/// A checkpoint and its text.
+struct Loaded {
+    text: String,
+    checkpoint: LoadedCheckpoint,
+}
+
+async fn load(access: &StackAccess) -> Result<Option<Loaded>, StateError> {
+    let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
+    let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
+    let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
+    Ok(Some(Loaded { text, checkpoint }))
+}
+
+/// The text of the checkpoint to save, and which laws it breaks. What breaks them is marked so that others can tell.
+async fn write(
+    access: &StackAccess,
+    sealer: &Sealer,
+    mut snapshot: Snapshot,
+) -> Result<(String, Option<IntegrityError>), StateError> {
+    snapshot.manifest.time = Timestamp::now().to_string();
+    snapshot.manifest.version.clone_from(&access.engine_version);
+    if let Some(description) = sealer.description() {
+        snapshot.secrets = Some(description);
+    }
+    let breach = integrity::verify(&snapshot).err();
+    snapshot.rest.metadata.shift_remove("integrity_error");
+    if let Some(breach) = &breach {
+        let mark =
+            serde_json::json!({ "version": access.engine_version, "command": "sc", "error": breach.to_string() });
+        snapshot.rest.metadata.insert("integrity_error".to_owned(), mark);
+    }
+    let manager = sealer.manager.as_deref();
+    let text = encode_checkpoint(&access.stack.to_string(), Some(&snapshot), manager.ok(), &sealer.reuse).await;
+    match (text, &sealer.manager) {
+        (Ok(text), _) => Ok((text, breach)),
+        // Why there is no key says more than that there is none.
+        (Err(SecretsError::KeyNeeded), Err(reason)) => Err(reason.clone().into()),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Writes the records of a run to its journal.
+pub struct JournalRecorder {
+    journal: Arc<Mutex<Journal>>,
+    manager: Result<Arc<dyn SecretsManager>, SecretsError>,
+    crypter: Option<Arc<dyn Crypter>>,
+}
+
+#[async_trait]
+impl StateRecorder for JournalRecorder {
+    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.append(record, self.crypter.as_deref())
+    }
+
+    fn defer(&mut self, record: Record) {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).defer(record);
+    }
+
+    async fn secrets_ready(&mut self) -> Result<(), StateError> {
+        if self.crypter.is_none() {
+            self.crypter = Some(self.manager.clone()?.crypter().await?);
+        }
+        Ok(())
+    }
+}

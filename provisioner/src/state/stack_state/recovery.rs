@@ -1,0 +1,104 @@
+//! Taking in what a run that died left in its journal.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pulumi_proto::urn::Urn;
+
+use super::{Sealer, StackAccess, write};
+use crate::state::error::{JournalConflict, StateError};
+use crate::state::journal::{self, Replay};
+use crate::state::ledger::{Ledger, Record};
+use crate::state::snapshot::{OperationKind, Snapshot};
+
+/// What came from the journal of a run that died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// When that run began.
+    pub started: String,
+    /// How many records it left.
+    pub records: usize,
+    /// What it had begun, and is not known to have ended.
+    pub pending: Vec<(OperationKind, Urn)>,
+    /// Whether its last record was torn and is lost. What it announced did not happen.
+    pub torn: bool,
+}
+
+/// A state that was put together from a checkpoint and a journal.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    pub(super) snapshot: Snapshot,
+    pub(super) told: Recovered,
+    journal: Replay,
+}
+
+/// What the journals of a stack came to.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The run that died, if one did.
+    pub(super) recovery: Option<Recovery>,
+    /// Journals whose runs had begun nothing, or saved everything.
+    pub(super) settled: Vec<PathBuf>,
+}
+
+/// Looks for the journal of a run that died. Writes nothing.
+///
+/// # Errors
+/// [`StateError::Conflict`] if there is one that belongs to another checkpoint.
+pub(super) async fn find(
+    access: &StackAccess,
+    checkpoint: Option<&str>,
+    snapshot: &Snapshot,
+) -> Result<Found, StateError> {
+    let mut found = Found::default();
+    for path in journal::left_behind(&access.journals, &access.stack)? {
+        let Some(replay) = journal::replay(&path, &access.keyring).await? else {
+            found.settled.push(path);
+            continue;
+        };
+        if replay.closed.is_some() && replay.closed.as_deref() == checkpoint {
+            found.settled.push(path);
+        } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
+            found.recovery = Some(Recovery::of(replay, snapshot.clone()));
+        } else {
+            let (stack, base) = (access.stack.clone(), replay.base);
+            let found = checkpoint.map(ToOwned::to_owned);
+            return Err(Box::new(JournalConflict { stack, journal: path, base, found }).into());
+        }
+    }
+    Ok(found)
+}
+
+impl Recovery {
+    fn of(journal: Replay, base: Snapshot) -> Self {
+        let mut ledger = Ledger::new(base);
+        let mut pending = BTreeMap::new();
+        for record in &journal.records {
+            ledger.apply(record);
+            match record {
+                Record::Begin { operation, kind, resource } => {
+                    pending.insert(*operation, (*kind, resource.urn.clone()));
+                }
+                Record::End { operation, .. } => pending.retain(|begun, _| begun != operation),
+                Record::Change(_) => {}
+            }
+        }
+        let snapshot = ledger.snapshot();
+        let pending = pending.into_values().collect();
+        let (started, records, torn) = (journal.started.clone(), journal.records.len(), journal.torn);
+        Self { snapshot, told: Recovered { started, records, pending, torn }, journal }
+    }
+
+    /// Makes the recovered state the checkpoint, and returns its digest.
+    ///
+    /// # Errors
+    /// [`StateError::SavedBroken`] if the state breaks its laws, as at the end of a run.
+    pub(super) async fn save(&self, access: &StackAccess, sealer: &Sealer) -> Result<String, StateError> {
+        let (text, breach) = write(access, sealer, self.snapshot.clone()).await?;
+        let digest = journal::digest(&text);
+        journal::settle(&self.journal.path, self.journal.torn, &digest)?;
+        access.store.save(&access.stack, &text).await?;
+        journal::remove(&self.journal.path)?;
+        breach.map_or(Ok(digest), |breach| Err(StateError::SavedBroken(breach)))
+    }
+}
