@@ -1,1 +1,34 @@
 //! Files to a typed, positioned, inherited and resolved stack, with every mistake collected.
+//!
+//! Enters: a repository's files and the [`Surroundings`] that the binary hands in. Leaves: [`Stack`]s and
+//! [`diagnostics`]. Never here: anything of the engine, the environment of the process, the network, a write.
+
+pub mod diagnostics;
+mod duration;
+mod files;
+pub mod graph;
+mod inherit;
+mod load;
+mod options;
+pub mod placeholder;
+mod plugins;
+mod profile;
+mod provisioner;
+mod reader;
+mod resources;
+mod routing;
+mod secrets;
+mod stack;
+mod surroundings;
+pub mod values;
+pub mod yaml;
+
+pub use load::{Loaded, Workspace};
+pub use plugins::PluginDeclaration;
+pub use profile::Profile;
+pub use secrets::{Auth, AuthKind, SecretText, Secrets};
+pub use stack::{
+    AliasOption, Environment, Options, Output, PluginSecrets, Provisioner, Resource, SecretsProvider, Stack,
+    StateStorage, Target, Timeouts,
+};
+pub use surroundings::{Account, Git, Head, Repository, Surroundings};

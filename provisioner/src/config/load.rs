@@ -1,0 +1,331 @@
+//! The staircase: files, inheritance, placeholders, the checks of the whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, Span, has_errors};
+use super::files;
+use super::graph;
+use super::inherit;
+use super::placeholder::{Namespaces, References, Resolver};
+use super::plugins;
+use super::profile::Profile;
+use super::provisioner;
+use super::reader::{Reader, Section};
+use super::resources::{self, Against};
+use super::secrets::SecretsFile;
+use super::stack::{Output, Stack};
+use super::surroundings::{Repository, Surroundings};
+use super::values;
+use super::yaml::{self, Document, Node};
+use crate::registry::types::TypeTable;
+
+/// Keys of server.yaml that mean something.
+const KEYS: [&str; 9] =
+    ["schemaVersion", "provisioner", "secrets", "cicd", "templates", "resources", "variables", "plugins", "outputs"];
+const FILE: Code = Code("file");
+
+/// What stacks are read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Workspace<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// The profile.
+    pub profile: &'a Profile,
+    /// The folder of the stacks, if the command line names one.
+    pub stacks_dir: Option<&'a Path>,
+    /// The process around us.
+    pub surroundings: &'a Surroundings,
+    /// The core types.
+    pub types: &'a TypeTable,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The stacks, those that others inherit from first; none at all after a mistake in any of them, so that nothing is
+    /// touched.
+    pub stacks: Vec<Stack>,
+    /// What is wrong, and what the user should know, in the order of the files.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The files of one stack as written.
+pub(super) struct RawStack {
+    pub(super) server: Option<Document>,
+    pub(super) server_file: Option<FileId>,
+    pub(super) secrets: SecretsFile,
+}
+
+impl RawStack {
+    /// The top of server.yaml.
+    pub(super) fn root(&self) -> Option<Section<'_>> {
+        let node = self.server.as_ref()?.root.as_ref()?;
+        Some(Section { mapping: node.as_mapping()?, span: node.span })
+    }
+
+    /// A place for what is missing: the start of the file.
+    pub(super) fn top(&self) -> Option<Span> {
+        self.server_file.map(|file| Span { file, start: 0, end: 0 })
+    }
+}
+
+impl Workspace<'_> {
+    /// `--dir`, else `stacksDir` of the profile, else `.sc/stacks`; relative to the root.
+    pub fn stacks_folder(&self) -> PathBuf {
+        let configured = self.stacks_dir.or(self.profile.stacks_dir.as_deref().map(Path::new));
+        self.repository.root.join(configured.unwrap_or(Path::new(".sc/stacks")))
+    }
+
+    /// The names of all stacks: folders, and links to anything, hidden ones too.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn stack_names(&self) -> Result<Vec<String>, Box<Diagnostic>> {
+        let folder = self.stacks_folder();
+        let entries = files::entries(&folder).map_err(|error| -> Box<Diagnostic> {
+            let shown = self.repository.shorten(&folder);
+            Diagnostic::error(FILE, None, format!("failed to read stacks dir: open {shown}: {error}"))
+                .help("a stack is a folder with a server.yaml below `.sc/stacks`")
+                .into()
+        })?;
+        let names = entries.into_iter().filter(|entry| entry.folder_or_link);
+        Ok(names.filter_map(|entry| Some(entry.path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
+    /// Reads stacks, and what they inherit from. Every mistake is collected.
+    pub fn load(&self, names: &[String], sources: &mut SourceFiles) -> Loaded {
+        let mut loader = Loader { workspace: *self, raw: BTreeMap::new(), diagnostics: Vec::new() };
+        let project = match self.profile.project() {
+            Ok(project) => project.to_owned(),
+            Err(diagnostic) => {
+                loader.diagnostics.push(*diagnostic);
+                String::new()
+            }
+        };
+        for name in names {
+            loader.read_with_targets(name, sources);
+        }
+        let order = inherit::order(names, &loader.raw);
+        let mut stacks = Vec::new();
+        for name in &order {
+            stacks.extend(loader.stack(name, &project, sources));
+        }
+        let mut diagnostics = loader.diagnostics;
+        if has_errors(&diagnostics) {
+            stacks.clear();
+        }
+        super::diagnostics::sort(&mut diagnostics);
+        Loaded { stacks, diagnostics }
+    }
+}
+
+struct Loader<'a> {
+    workspace: Workspace<'a>,
+    raw: BTreeMap<String, RawStack>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Loader<'_> {
+    /// Reads a stack that must exist, then whatever it and its targets inherit from, as far as that exists.
+    fn read_with_targets(&mut self, name: &str, sources: &mut SourceFiles) {
+        let mut waiting = vec![(name.to_owned(), Presence::Required)];
+        while let Some((name, presence)) = waiting.pop() {
+            if self.raw.contains_key(&name) {
+                continue;
+            }
+            let Some(raw) = self.read(&name, presence, sources) else { continue };
+            waiting.extend(inherit::targets(&raw).into_iter().map(|target| (target, Presence::Optional)));
+            self.raw.insert(name, raw);
+        }
+    }
+
+    fn read(&mut self, name: &str, presence: Presence, sources: &mut SourceFiles) -> Option<RawStack> {
+        if let Err(text) = check_stack_name(name) {
+            if presence == Presence::Required {
+                self.diagnostics.push(Diagnostic::error(
+                    Code("stack-name"),
+                    None,
+                    format!("the stack name {name:?} {text}"),
+                ));
+            }
+            return None;
+        }
+        let folder = self.workspace.stacks_folder().join(name);
+        let server = self.read_file(&folder.join("server.yaml"), presence, Sensitivity::Public, sources);
+        if server.is_none() && presence == Presence::Optional && !files::is_folder(&folder) {
+            return None;
+        }
+        let secrets = self.read_file(&folder.join("secrets.yaml"), Presence::Optional, Sensitivity::Secret, sources);
+        let secrets = match secrets {
+            Some((_, Some(document))) => SecretsFile::read(&document, &mut Reader::new(&mut self.diagnostics)),
+            _ => SecretsFile::default(),
+        };
+        let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
+        if let Some(document) = &server {
+            let read: Vec<&str> = KEYS.into_iter().filter(|key| *key != "cicd").collect();
+            Reader::new(&mut self.diagnostics).root(document, &KEYS, &read);
+        }
+        Some(RawStack { server, server_file, secrets })
+    }
+
+    /// The outer `None`: no such file; the inner one: it is no YAML, which has been told.
+    fn read_file(
+        &mut self,
+        path: &Path,
+        presence: Presence,
+        sensitivity: Sensitivity,
+        sources: &mut SourceFiles,
+    ) -> Option<(FileId, Option<Document>)> {
+        let shown = self.workspace.repository.shorten(path);
+        let text = match files::read(path) {
+            Ok(text) => text,
+            Err(error) if error.is_missing() && presence == Presence::Optional => return None,
+            Err(error) => {
+                self.diagnostics.push(Diagnostic::error(FILE, None, format!("failed to read {shown}: open: {error}")));
+                return None;
+            }
+        };
+        let file = sources.add(&shown, &text, sensitivity);
+        match yaml::parse(file, sources) {
+            Ok(document) => Some((file, Some(document))),
+            Err(diagnostic) => {
+                self.diagnostics.push(*diagnostic);
+                Some((file, None))
+            }
+        }
+    }
+
+    fn stack(&mut self, name: &str, project: &str, sources: &SourceFiles) -> Option<Stack> {
+        let raw = self.raw.get(name)?;
+        raw.server.as_ref()?;
+        let mut found = Vec::new();
+        let root = raw.root();
+        let secrets = inherit::secrets(name, &self.raw, &mut found);
+        let variables = root.map(|root| variables(root, &mut found)).unwrap_or_default();
+        let namespaces = Namespaces {
+            stack: name,
+            variables: &variables,
+            secrets: &secrets,
+            surroundings: self.workspace.surroundings,
+            repository: self.workspace.repository,
+        };
+        let mut resolver = Resolver::new(namespaces, sources);
+        let provisioner = inherit::block(name, "provisioner", &self.raw, &mut found)
+            .ok()
+            .and_then(|node| provisioner::read(node, raw.top(), &mut resolver));
+        if let Some(root) = root {
+            unsupported_sections(root, &mut found);
+        }
+        let plugins_node = root.and_then(|root| root.get("plugins"));
+        let plugins = plugins::read(plugins_node, &mut resolver);
+        let broken = broken_plugins(plugins_node, &plugins);
+        let against = Against { plugins: &plugins, broken_plugins: &broken, types: self.workspace.types };
+        let environments = root.map(|root| resources::read(root, against, &mut resolver)).unwrap_or_default();
+        let outputs = root.map(|root| outputs(root, &mut resolver)).unwrap_or_default();
+        let before = resolver.diagnostics;
+        found.extend(before);
+        // A resource that could not be read has been told of: what refers to it has not to be told as well.
+        let unread =
+            |environment: &str, key: &str| root.is_some_and(|root| resources::is_written(root, environment, key));
+        graph::check(&environments, &outputs, self.workspace.types, &unread, &mut found);
+        self.diagnostics.extend(found);
+        Some(Stack {
+            name: name.to_owned(),
+            project: project.to_owned(),
+            provisioner: provisioner?,
+            plugins,
+            environments,
+            outputs,
+            variables,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Required,
+    Optional,
+}
+
+/// What a state can carry as the name of a stack.
+fn check_stack_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() || name.len() > 100 {
+        return Err("must have 1 to 100 characters");
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) || [".", ".."].contains(&name) {
+        return Err("may only contain letters, digits, hyphens, underscores and periods");
+    }
+    Ok(())
+}
+
+fn variables(root: Section<'_>, found: &mut Vec<Diagnostic>) -> BTreeMap<String, String> {
+    let mut reader = Reader::new(found);
+    let mut variables = BTreeMap::new();
+    let Some(section) = reader.section(root, "variables", "variables") else { return variables };
+    for entry in section.mapping {
+        let value = match reader.mapping(&entry.value, "a variable") {
+            Some(variable) => {
+                reader.near_misses(variable, &["type", "value"]);
+                reader.text_at(variable, "value").map(|(text, _)| text)
+            }
+            None => None,
+        };
+        variables.insert(entry.key.clone(), value.unwrap_or_default());
+    }
+    variables
+}
+
+/// Sections that ask for something we would otherwise silently not do.
+fn unsupported_sections(root: Section<'_>, found: &mut Vec<Diagnostic>) {
+    let mut reader = Reader::new(found);
+    if let Some(templates) = reader.section(root, "templates", "templates")
+        && let Some(first) = templates.mapping.into_iter().next()
+    {
+        let summary = "templates are not exported yet";
+        reader.push(
+            Diagnostic::warning(Code("not-supported"), first.key_span, summary)
+                .detail("after this run client stacks no longer find the stack's templates among its outputs")
+                .help("keep provisioning this stack with the Go program as long as client stacks use its templates"),
+        );
+    }
+    let Some(resources) = root.get("resources").and_then(Node::as_mapping) else { return };
+    let Some(node) = resources.get_some("registrar") else { return };
+    let Some(registrar) = reader.mapping(node, "`resources.registrar`") else { return };
+    for key in ["type", "inherit"] {
+        let Some((text, span)) = reader.text_at(registrar, key).filter(|(text, _)| !text.is_empty()) else { continue };
+        let diagnostic = match (key, text.as_str()) {
+            ("type", "cloudflare") | ("inherit", _) => {
+                Diagnostic::error(Code("not-supported"), span, "DNS records through a registrar are not supported yet")
+                    .help("remove `registrar`, or keep managing this stack's records with the Go program")
+            }
+            _ => Diagnostic::error(Code("unknown-type"), span, format!("unknown registrar type {text:?}"))
+                .did_you_mean(&text, ["cloudflare"]),
+        };
+        reader.push(diagnostic);
+        return;
+    }
+}
+
+/// Names of the plugins that were left out because of their mistakes.
+fn broken_plugins(node: Option<&Node>, read: &[plugins::PluginDeclaration]) -> Vec<String> {
+    let items = node.and_then(Node::as_sequence).unwrap_or_default();
+    let text = |item: &Node, key: &str| Some(item.as_mapping()?.get_some(key)?.as_scalar()?.text.clone());
+    let packages = items.iter().flat_map(|item| [text(item, "package"), text(item, "name")]).flatten();
+    packages.filter(|name| !read.iter().any(|plugin| plugin.name() == *name || plugin.package() == *name)).collect()
+}
+
+fn outputs(root: Section<'_>, resolver: &mut Resolver<'_>) -> Vec<Output> {
+    let mut found = Vec::new();
+    let section = Reader::new(&mut found).section(root, "outputs", "outputs");
+    let outputs = section.map(|section| {
+        let read = |entry: &yaml::Entry| {
+            values::check(&entry.value, &mut found);
+            let value = resolver.tree(&entry.value, References::AnyEnvironment);
+            Output { name: entry.key.clone(), span: entry.key_span, value }
+        };
+        section.mapping.into_iter().map(read).collect()
+    });
+    resolver.diagnostics.extend(found);
+    outputs.unwrap_or_default()
+}

@@ -1,0 +1,127 @@
+//! `inherit` (simple-container §2.3).
+
+use crate::repository::{Files, PROVISIONER};
+
+fn stacks(stacks: &[(&str, &str, &str)]) -> Files {
+    stacks.iter().fold(Files::empty(), |files, (name, server, secrets)| {
+        files
+            .with(&format!(".sc/stacks/{name}/server.yaml"), server)
+            .with(&format!(".sc/stacks/{name}/secrets.yaml"), secrets)
+    })
+}
+
+#[test]
+fn blocks_are_inherited_through_chains_and_resolved_with_the_heirs_names() {
+    let base = "
+provisioner:
+  type: pulumi
+  config:
+    state-storage: { type: fs, config: { path: 'file:///${stack:name}/${secret:own}' } }
+    secrets-provider: { type: passphrase }
+";
+    let files = stacks(&[
+        ("base", base, "values: { own: base }"),
+        ("middle", "provisioner: { inherit: base }", "values: { own: middle }"),
+        ("app", "provisioner: { inherit: middle }", "values: { own: app }"),
+    ]);
+    // Targets are read on demand and come first where they are selected.
+    let read = files.read(&["app", "base"]);
+    assert_eq!(read.words(), "");
+    let urls: Vec<_> =
+        read.loaded.stacks.iter().map(|stack| format!("{:?}", stack.provisioner.state_storage)).collect();
+    assert!(urls[0].contains("file:///base/base") && urls[1].contains("file:///app/app"), "{urls:?}");
+}
+
+#[test]
+fn secrets_replace_the_heirs_own_and_auth_entries_are_looked_up() {
+    let server = format!(
+        "{PROVISIONER}secrets: {{ inherit: base }}
+plugins: [{{ name: p, source: {{ type: local, path: p }}, initSecrets: all }}]\n"
+    );
+    let files = stacks(&[
+        ("base", "secrets: {}", "auth: { a: { inherit: far } }\nvalues: { own: base }"),
+        ("far", "", "auth: { a: { type: pulumi-token, config: { credentials: c } } }"),
+        ("app", &server, "values: { own: app, more: x }"),
+    ]);
+    let read = files.read(&["app"]);
+    assert_eq!(read.words(), "");
+    let secrets = &read.loaded.stacks[0].plugins[0].secrets;
+    assert_eq!(secrets.secrets.iter().map(|(k, v)| (&**k, v.expose())).collect::<Vec<_>>(), [("own", "base")]);
+    assert_eq!(secrets.auth["a"].credentials().expose(), "c");
+}
+
+#[test]
+fn missing_targets_and_circles_are_told() {
+    let files = stacks(&[
+        ("a", "provisioner: { inherit: b }\nsecrets: { inherit: ghost }\n", ""),
+        ("b", "provisioner: { inherit: a }\n", "auth: { x: { inherit: a } }"),
+    ]);
+    insta::assert_snapshot!(files.read(&["a", "b"]).words(), @r#"
+    error[inherit-cycle]: `provisioner` is inherited in a circle: a -> b -> a
+     --> .sc/stacks/a/server.yaml:1:25
+      |
+    1 | provisioner: { inherit: b }
+      |                         ^
+
+    error[inherit]: the stack "ghost" to inherit `secrets` from does not exist
+     --> .sc/stacks/a/server.yaml:2:21
+      |
+    2 | secrets: { inherit: ghost }
+      |                     ^^^^^
+
+    error[inherit-cycle]: `provisioner` is inherited in a circle: b -> a -> b
+     --> .sc/stacks/b/server.yaml:1:25
+      |
+    1 | provisioner: { inherit: a }
+      |                         ^
+
+    error[inherit]: the stack "a" has no auth entry "x" to inherit
+    --> .sc/stacks/b/secrets.yaml:1:23
+    "#);
+}
+
+#[test]
+fn environments_and_resources_cannot_be_inherited() {
+    let words = Files::sections(
+        "
+resources:
+  resources:
+    e: { inherit: x }
+    f: { inherit: x, resources: { a: { inherit: y }, b: { inherit: y, type: s3-bucket } } }
+",
+    )
+    .words();
+    insta::assert_snapshot!(words, @r#"
+    error[inherit]: an environment cannot be inherited
+     --> .sc/stacks/s/server.yaml:9:19
+      |
+    9 |     e: { inherit: x }
+      |                   ^
+      |
+      = hint: `provisioner`, `secrets`, `templates` and `resources.registrar` can be
+
+    error[inherit-and-resources]: resources are inherited, but resources are defined for stack "f"
+      --> .sc/stacks/s/server.yaml:10:19
+       |
+    10 |     f: { inherit: x, resources: { a: { inherit: y }, b: { inherit: y, type: s3-bucket } } }
+       |                   ^
+       |
+       = hint: remove `inherit`
+
+    error[inherit]: a resource cannot be inherited
+      --> .sc/stacks/s/server.yaml:10:49
+       |
+    10 |     f: { inherit: x, resources: { a: { inherit: y }, b: { inherit: y, type: s3-bucket } } }
+       |                                                 ^
+       |
+       = hint: `provisioner`, `secrets`, `templates` and `resources.registrar` can be
+
+    error[inherit-and-type]: resource "b" is inherited, but type is defined for stack "f"
+      --> .sc/stacks/s/server.yaml:10:68
+       |
+    10 |     f: { inherit: x, resources: { a: { inherit: y }, b: { inherit: y, type: s3-bucket } } }
+       |                                                                    ^
+       |
+       = hint: remove `inherit`
+    "#);
+}

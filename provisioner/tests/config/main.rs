@@ -1,0 +1,12 @@
+//! Repositories as users write them: what is read from them, and what is said about their mistakes.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod repository;
+
+mod core_types;
+mod inheritance;
+mod mistakes;
+mod placeholders;
+mod plugins;
+mod stacks;
