@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod alterations;
+mod leniency;
+mod process;
 mod programs;
 
 use std::path::Path;
