@@ -3,6 +3,8 @@
 use std::io;
 
 use provisioner::events::{Outcome, StepOp, Summary};
+use provisioner::state::StateError;
+use provisioner::state::store::StoreError;
 
 use super::display::{Line, Palette};
 
@@ -69,6 +71,13 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<tokio::task::JoinError>() {
             return Some(if error.is_panic() { Self::Bug } else { Self::Canceled });
         }
+        if let Some(StoreError::Locked { .. }) = cause.downcast_ref::<StoreError>() {
+            return Some(Self::Locked);
+        }
+        // An error that shows another one in its own words keeps it from the chain.
+        if let Some(StateError::Store(StoreError::Locked { .. })) = cause.downcast_ref::<StateError>() {
+            return Some(Self::Locked);
+        }
         let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         cause.downcast_ref::<io::Error>().filter(|error| broken(error)).map(|_| Self::BrokenPipe)
     }
@@ -131,6 +140,7 @@ mod tests {
 
     use anyhow::Context as _;
     use provisioner::events::{Operation, Phase};
+    use provisioner::state::store::StackReference;
 
     use super::*;
 
@@ -179,6 +189,14 @@ mod tests {
         assert_eq!(exit(CliError::usage("no stack", "").into()), Exit::Usage);
         assert_eq!(exit(io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::BrokenPipe);
         assert_eq!(exit(io::Error::from(io::ErrorKind::NotFound).into()), Exit::Failed);
+    }
+
+    #[test]
+    fn a_stack_that_somebody_else_works_on_has_a_code_of_its_own() {
+        let stack = StackReference::new("reef", "aquarium").unwrap();
+        let locked = || StoreError::Locked { stack: stack.clone(), holders: vec![] };
+        assert_eq!(Exit::of_error(&locked().into()), Exit::Locked);
+        assert_eq!(Exit::of_error(&anyhow::Error::new(StateError::from(locked())).context("no")), Exit::Locked);
     }
 
     #[test]

@@ -9,9 +9,12 @@ mod commands;
 mod display;
 mod exit;
 mod panic;
+mod process;
 mod prompt;
 mod session;
 mod signals;
+mod stacks;
+mod table;
 mod ui;
 
 use std::ffi::OsString;

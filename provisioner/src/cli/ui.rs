@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
+use provisioner::config::diagnostics::{Diagnostic, SourceFiles, Style, render};
+
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
     DiffOptions, Display, DisplayOptions, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer, Secrets, print_lines,
@@ -67,6 +69,11 @@ impl Ui {
         self.facts.stdin_is_terminal && self.facts.stderr_is_terminal && !self.json
     }
 
+    /// Whether `--json` was given.
+    pub(crate) fn results_are_json(&self) -> bool {
+        self.json
+    }
+
     /// Whether results are meant for a program: `--json`, or a pipe where a terminal could be.
     pub(crate) fn results_are_for_programs(&self) -> bool {
         self.json || !self.facts.stdout_is_terminal
@@ -102,6 +109,14 @@ impl Ui {
     /// Prints lines on standard output.
     pub(crate) fn print(&self, lines: &[Line]) -> io::Result<()> {
         print_lines(&mut AutoStream::always(io::stdout()), lines, self.stdout_color)
+    }
+
+    /// Prints what is to be said of the user's files.
+    pub(crate) fn print_diagnostics(&self, found: &[Diagnostic], sources: &SourceFiles) {
+        let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
+        let text: String = found.iter().map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
+        // Nobody is left to be told that standard error is gone.
+        drop(AutoStream::always(io::stderr()).write_all(text.as_bytes()));
     }
 
     /// Prints an error and says how the program ends because of it.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod repository;
+
 use std::process::{Command, Output, Stdio};
 
 fn sc(arguments: &[&str]) -> Command {
@@ -12,7 +14,11 @@ fn sc(arguments: &[&str]) -> Command {
 
 /// Exit code, standard output and standard error, as one text.
 fn check(arguments: &[&str]) -> String {
-    let Output { status, stdout, stderr } = sc(arguments).output().unwrap();
+    told(sc(arguments))
+}
+
+fn told(mut command: Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     format!("exit {}\n--- out\n{}--- err\n{}", status.code().unwrap(), text(stdout), text(stderr))
 }

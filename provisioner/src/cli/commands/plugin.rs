@@ -1,9 +1,13 @@
 //! `sc plugin`: the provider plugins that stacks declare.
 
+use bridge::plugin::{PluginConfig, PluginSource};
 use clap::{Args, Subcommand};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::display::Line;
 use crate::cli::exit::Exit;
+use crate::cli::stacks::{Stacks, read_stacks};
+use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
 /// List the provider plugins
@@ -16,7 +20,7 @@ pub(crate) struct PluginCommand {
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginVerb {
-    /// List the plugins that the stacks declare: version, where from, whether installed and verified
+    /// List the plugins that the stacks declare: version, whether pinned by a digest, where from
     Ls(LsArgs),
 }
 
@@ -28,6 +32,92 @@ pub(crate) struct LsArgs {
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &PluginCommand) -> anyhow::Result<Exit> {
-    Err(super::unfinished("plugin"))
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -> anyhow::Result<Exit> {
+    match &command.verb {
+        PluginVerb::Ls(args) => list(ui, global, args),
+    }
+}
+
+fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
+    let Stacks { stacks, .. } = read_stacks(ui, global, &args.stacks)?;
+    let plugins: Vec<(&str, &PluginConfig)> = stacks
+        .iter()
+        .flat_map(|stack| stack.plugins.iter().map(|declared| (stack.name.as_str(), &declared.plugin)))
+        .collect();
+    if ui.results_are_json() {
+        let lines: Vec<Line> = plugins.iter().map(|(stack, plugin)| Line::plain(as_json(stack, plugin))).collect();
+        ui.print(&lines)?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<Vec<String>> = plugins.iter().map(|(stack, plugin)| as_row(stack, plugin)).collect();
+    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SOURCE"], &rows))?;
+    Ok(Exit::Done)
+}
+
+/// Where a plugin comes from, in short, and the version that was asked for.
+fn origin(source: &PluginSource) -> (String, &str) {
+    match source {
+        PluginSource::Local(local) => (local.path.display().to_string(), ""),
+        PluginSource::GithubRelease(release) => (release.repository.clone(), &release.version),
+        PluginSource::Git(git) => (without_credentials(&git.url), &git.revision),
+    }
+}
+
+/// A URL may carry a password: what stands before the host is left out.
+fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((credentials, _)) => format!("{scheme}://{}", &rest[credentials.len() + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+fn as_row(stack: &str, plugin: &PluginConfig) -> Vec<String> {
+    let (place, version) = origin(&plugin.source);
+    let pinned = if plugin.source.checksum().is_some() { "yes" } else { "no" };
+    let disabled = if plugin.enabled { "" } else { " (disabled)" };
+    let source = format!("{} {place}{disabled}", plugin.source.kind());
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    vec![
+        stack.to_owned(),
+        plugin.name.to_string(),
+        plugin.package.to_string(),
+        or_dash(version),
+        pinned.to_owned(),
+        source,
+    ]
+}
+
+fn as_json(stack: &str, plugin: &PluginConfig) -> String {
+    let (place, version) = origin(&plugin.source);
+    serde_json::json!({
+        "stack": stack,
+        "name": plugin.name.to_string(),
+        "package": plugin.package.to_string(),
+        "enabled": plugin.enabled,
+        "source": plugin.source.kind(),
+        "location": place,
+        "version": version,
+        "pinned": plugin.source.checksum().is_some(),
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_in_a_url_are_not_shown() {
+        let cases = [
+            ("https://me:word@git.example/a@b.git", "https://git.example/a@b.git"),
+            ("https://git.example/a.git", "https://git.example/a.git"),
+            ("git@git.example:a.git", "git@git.example:a.git"),
+            ("../plugins", "../plugins"),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(without_credentials(url), shown);
+        }
+    }
 }

@@ -1,0 +1,87 @@
+//! What the process finds around it, for the rooms that may not look themselves.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use jiff::Zoned;
+use provisioner::config::{Account, Surroundings};
+
+use super::exit::CliError;
+
+/// The environment, the time and the account of this process.
+pub(crate) fn surroundings() -> Surroundings {
+    // Variables that are not text name nothing that a stack could use.
+    let environment: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let account = user_id().and_then(|id| account(&accounts, &id, &environment));
+    Surroundings { environment, now: Zoned::now(), account }
+}
+
+/// The folder to work in.
+///
+/// # Errors
+/// Wrong usage, if `--cwd` names no folder.
+pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let here = std::env::current_dir().context("the current folder cannot be found")?;
+    let Some(cwd) = cwd else { return Ok(here) };
+    let folder = here.join(cwd);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let message = format!("there is no folder {}", folder.display());
+    Err(CliError::usage(message, "--cwd takes the folder to work in").into())
+}
+
+#[cfg(unix)]
+fn user_id() -> Option<String> {
+    Some(rustix::process::getuid().as_raw().to_string())
+}
+
+#[cfg(not(unix))]
+fn user_id() -> Option<String> {
+    None
+}
+
+/// The account of an id: as the account database says, else as the environment does. That is how Go programs without C
+/// find it.
+fn account(accounts: &str, id: &str, environment: &BTreeMap<String, String>) -> Option<Account> {
+    let listed = accounts.lines().find_map(|line| {
+        let [username, _, found, _, name, home, ..] = line.split(':').collect::<Vec<_>>()[..] else { return None };
+        (found == id).then(|| Account {
+            home: home.into(),
+            username: username.to_owned(),
+            id: id.to_owned(),
+            // The field may go on with an address and telephone numbers.
+            name: name.split(',').next().unwrap_or_default().to_owned(),
+        })
+    });
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    listed.or_else(|| {
+        Some(Account {
+            home: variable("HOME")?.into(),
+            username: variable("USER")?.clone(),
+            id: id.to_owned(),
+            name: String::new(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_comes_from_the_database_and_else_from_the_environment() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\nme:x:1000:1000:My Self,Room 1,,:/home/me:/bin/sh\n";
+        let environment =
+            BTreeMap::from([("HOME".to_owned(), "/tmp/h".to_owned()), ("USER".to_owned(), "guest".to_owned())]);
+        let found =
+            |id| account(accounts, id, &environment).map(|account| (account.username, account.name, account.home));
+        assert_eq!(found("1000"), Some(("me".to_owned(), "My Self".to_owned(), "/home/me".into())));
+        assert_eq!(found("7"), Some(("guest".to_owned(), String::new(), "/tmp/h".into())));
+        assert!(account(accounts, "7", &BTreeMap::new()).is_none());
+    }
+}

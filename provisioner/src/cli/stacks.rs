@@ -1,0 +1,179 @@
+//! The stacks that a command is about, read from the repository; what is wrong with them is printed.
+
+use std::sync::Arc;
+
+use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, has_errors};
+use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use provisioner::registry::types::TypeTable;
+
+use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
+use super::exit::CliError;
+use super::process;
+use super::ui::Ui;
+
+/// The profile of a repository where none is named.
+const DEFAULT_PROFILE: &str = "default";
+
+/// What a command works with.
+#[derive(Debug)]
+pub(crate) struct Stacks {
+    pub(crate) repository: Repository,
+    pub(crate) profile: Profile,
+    pub(crate) surroundings: Surroundings,
+    /// The text of all files that were read, for messages that point into them.
+    pub(crate) sources: Arc<SourceFiles>,
+    /// The stacks, those that others inherit from first.
+    pub(crate) stacks: Vec<Stack>,
+}
+
+/// Reads the stacks that are named, or all.
+///
+/// # Errors
+/// Wrong usage; mistakes in the files, which have been printed then.
+pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
+    read(ui, global, &args.dir, |names| choose_stacks(names, &args.stacks))
+}
+
+/// Reads the stack that is named, or the only one.
+///
+/// # Errors
+/// Wrong usage; mistakes in the files, which have been printed then.
+pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyhow::Result<Stacks> {
+    read(ui, global, &args.dir, |names| Ok(vec![choose_stack(names, args.stack.as_deref())?]))
+}
+
+/// Reads all stacks of a folder.
+///
+/// # Errors
+/// Mistakes in the files, which have been printed then.
+pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Stacks> {
+    read(ui, global, dir, |names| Ok(names.to_vec()))
+}
+
+fn read(
+    ui: &Ui,
+    global: &GlobalArgs,
+    dir: &DirArgs,
+    choose: impl FnOnce(&[String]) -> Result<Vec<String>, CliError>,
+) -> anyhow::Result<Stacks> {
+    let surroundings = process::surroundings();
+    let repository = Repository::discover(&process::working_folder(global.cwd.as_deref())?);
+    let mut sources = SourceFiles::default();
+    let name = global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE);
+    let profile = Profile::read(name, &repository, &surroundings, &mut sources);
+    let profile = profile.map_err(|found| mistakes(ui, &found, &sources))?;
+    let types = TypeTable::product();
+    let workspace = Workspace {
+        repository: &repository,
+        profile: &profile,
+        stacks_dir: dir.dir.as_deref(),
+        surroundings: &surroundings,
+        types: &types,
+    };
+    let names = workspace.stack_names().map_err(|found| mistakes(ui, &[*found], &sources))?;
+    let Loaded { stacks, diagnostics } = workspace.load(&choose(&names)?, &mut sources);
+    if has_errors(&diagnostics) {
+        return Err(mistakes(ui, &diagnostics, &sources));
+    }
+    ui.print_diagnostics(&diagnostics, &sources);
+    Ok(Stacks { repository, profile, surroundings, sources: Arc::new(sources), stacks })
+}
+
+/// Prints mistakes; what is left to say is how many there are.
+fn mistakes(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
+    ui.print_diagnostics(found, sources);
+    match found.iter().filter(|diagnostic| has_errors(std::slice::from_ref(diagnostic))).count() {
+        1 => anyhow::anyhow!("there is a mistake in the configuration; nothing was touched"),
+        count => anyhow::anyhow!("there are {count} mistakes in the configuration; nothing was touched"),
+    }
+}
+
+/// The stacks that are named, each once; all where none is.
+fn choose_stacks(there: &[String], named: &[String]) -> Result<Vec<String>, CliError> {
+    let mut chosen: Vec<String> = Vec::new();
+    for name in named.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+        check_exists(there, name)?;
+        if !chosen.iter().any(|known| known == name) {
+            chosen.push(name.to_owned());
+        }
+    }
+    if chosen.is_empty() && there.is_empty() {
+        return Err(no_stacks());
+    }
+    Ok(if chosen.is_empty() { there.to_vec() } else { chosen })
+}
+
+/// The stack that is named, or the only one.
+fn choose_stack(there: &[String], named: Option<&str>) -> Result<String, CliError> {
+    match (named.map(str::trim).filter(|name| !name.is_empty()), there) {
+        (Some(name), _) => check_exists(there, name).map(|()| name.to_owned()),
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(no_stacks()),
+        (None, several) => {
+            let message = format!("there are {} stacks: {}", several.len(), several.join(", "));
+            Err(CliError::usage(message, "choose one with --stack"))
+        }
+    }
+}
+
+fn check_exists(there: &[String], name: &str) -> Result<(), CliError> {
+    if there.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    if there.is_empty() {
+        return Err(no_stacks());
+    }
+    let hint = match closest(name, there.iter().map(String::as_str)) {
+        Some(close) => format!("did you mean {close}?"),
+        None => format!("the stacks are: {}", there.join(", ")),
+    };
+    Err(CliError::usage(format!("there is no stack {name}"), hint))
+}
+
+fn no_stacks() -> CliError {
+    CliError::usage("there are no stacks", "a stack is a folder with a server.yaml below `.sc/stacks`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+        names.map(str::to_owned).to_vec()
+    }
+
+    fn refused<T: std::fmt::Debug>(result: Result<T, CliError>) -> String {
+        let lines = super::super::exit::error_lines(&result.unwrap_err().into());
+        lines.iter().map(|line| line.render(false) + "\n").collect()
+    }
+
+    #[test]
+    fn several_stacks_are_all_there_are_or_those_that_are_named_once_each() {
+        let there = names(["network", "reef", "shore"]);
+        assert_eq!(choose_stacks(&there, &[]).unwrap(), there);
+        assert_eq!(choose_stacks(&there, &names(["shore", "", "reef", "shore"])).unwrap(), ["shore", "reef"]);
+        insta::assert_snapshot!(refused(choose_stacks(&there, &names(["ref"]))), @"
+        error: there is no stack ref
+          hint: did you mean reef?
+        ");
+        insta::assert_snapshot!(refused(choose_stacks(&[], &[])), @"
+        error: there are no stacks
+          hint: a stack is a folder with a server.yaml below `.sc/stacks`
+        ");
+    }
+
+    #[test]
+    fn one_stack_is_the_only_one_or_the_one_that_is_named() {
+        let there = names(["reef", "shore"]);
+        assert_eq!(choose_stack(&there[..1], None).unwrap(), "reef");
+        assert_eq!(choose_stack(&there, Some("shore")).unwrap(), "shore");
+        insta::assert_snapshot!(refused(choose_stack(&there, None)), @"
+        error: there are 2 stacks: reef, shore
+          hint: choose one with --stack
+        ");
+        insta::assert_snapshot!(refused(choose_stack(&there, Some("mountains"))), @"
+        error: there is no stack mountains
+          hint: the stacks are: reef, shore
+        ");
+    }
+}

@@ -1,0 +1,109 @@
+//! Commands that read a repository.
+
+use std::fs;
+
+use crate::{sc, told};
+
+/// A repository with one stack, `reef`, that declares these plugins.
+fn repository(plugins: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = folder.path().join(".sc/stacks/reef");
+    fs::create_dir_all(&stack).unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: tidepool\n").unwrap();
+    let server = format!(
+        "schemaVersion: 1.0
+provisioner:
+  type: pulumi
+  config:
+    state-storage: {{ type: fs, config: {{ path: file:///state }} }}
+    secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
+plugins:
+{plugins}"
+    );
+    fs::write(stack.join("server.yaml"), server).unwrap();
+    folder
+}
+
+fn check(plugins: &str, arguments: &[&str]) -> String {
+    let folder = repository(plugins);
+    let mut command = sc(arguments);
+    command.current_dir(folder.path());
+    told(command)
+}
+
+const PLUGINS: &str = "  - name: files
+    source: { type: local, path: ./plugins/files }
+  - name: tls
+    enabled: false
+    source:
+      type: github-release
+      repository: pulumi/pulumi-tls
+      version: v5.2.2
+      checksum: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+";
+
+#[test]
+fn plugins_are_listed_with_what_was_declared_of_them() {
+    insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls"]), @r#"
+    exit 0
+    --- out
+    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SOURCE
+    reef   files   files    -        no      local ./plugins/files
+    reef   tls     tls      v5.2.2   yes     github-release pulumi/pulumi-tls (disabled)
+    --- err
+    "#);
+    insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"
+    exit 0
+    --- out
+    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false}
+    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true}
+    --- err
+    "#);
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are_and_counted() {
+    insta::assert_snapshot!(check("  - name: Files\n    sauce: {}\n", &["plugin", "ls"]), @r#"
+    exit 1
+    --- out
+    --- err
+    error[plugin]: plugin "Files": source.type is required
+     --> .sc/stacks/reef/server.yaml:8:5
+      |
+    8 |   - name: Files
+      |     ^^^^^^^^^^^
+      |
+      = hint: the types are local, github-release, git
+
+    error[plugin]: plugin "Files": invalid name
+     --> .sc/stacks/reef/server.yaml:8:11
+      |
+    8 |   - name: Files
+      |           ^^^^^
+      |
+      = hint: a name begins with a lower-case letter; lower-case letters, digits and `-` follow
+
+    error[unknown-key]: a plugin has no key `sauce`
+     --> .sc/stacks/reef/server.yaml:9:5
+      |
+    9 |     sauce: {}
+      |     ^^^^^
+      |
+      = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, package
+
+    error: there are 3 mistakes in the configuration; nothing was touched
+    "#);
+}
+
+#[test]
+fn a_stack_or_a_folder_that_does_not_exist_is_wrong_usage() {
+    insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "-s", "reed"]), @r#"
+    exit 2
+    --- out
+    --- err
+    error: there is no stack reed
+      hint: did you mean reef?
+    "#);
+    assert!(check(PLUGINS, &["plugin", "ls", "-C", "nowhere"]).starts_with("exit 2\n"));
+}
