@@ -10,6 +10,11 @@ use super::PluginValueError;
 pub struct PluginVersion(semver::Version);
 
 impl PluginVersion {
+    /// The version of Pulumi's engine whose behaviour ours claims.
+    pub fn of_pulumi() -> Self {
+        Self(semver::Version::new(3, 260, 0))
+    }
+
     /// The version as a value that can be compared and matched.
     pub fn as_semver(&self) -> &semver::Version {
         &self.0

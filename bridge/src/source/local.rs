@@ -9,7 +9,9 @@ use super::runtime::Toolbox;
 use super::verify::{Check, Checked};
 use super::{HostEnvironment, PackageSource, SourceError, VerifiedPackage};
 use crate::fs::{PathError, read_if_there};
-use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginName, PluginSource};
+use crate::plugin::{
+    Checksum, Platform, PluginConfig, PluginManifest, PluginName, PluginSource, PluginVersion, VersionRange,
+};
 use crate::process::Spawner;
 
 /// Packages on this machine.
@@ -98,5 +100,13 @@ fn find(
 fn read_manifest(folder: &Path) -> Result<PluginManifest, SourceError> {
     let path = folder.join(PluginManifest::FILE_NAME);
     let text = read_if_there(&path)?.unwrap_or_default();
-    PluginManifest::parse(&String::from_utf8_lossy(&text)).map_err(|source| SourceError::Manifest { path, source })
+    let manifest = PluginManifest::parse(&String::from_utf8_lossy(&text));
+    let manifest = manifest.map_err(|source| SourceError::Manifest { path, source })?;
+    if let Some(range) = &manifest.required_pulumi_version {
+        let wanted: VersionRange = range.parse().map_err(SourceError::RequiredVersion)?;
+        if !wanted.matches(&PluginVersion::of_pulumi()) {
+            return Err(SourceError::RequiresPulumi { range: range.clone() });
+        }
+    }
+    Ok(manifest)
 }

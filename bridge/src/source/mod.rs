@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use crate::fs::PathError;
-use crate::plugin::{ManifestError, Platform, PluginConfig, PluginName, PluginVersion, Sha256Digest};
+use crate::plugin::{ManifestError, Platform, PluginConfig, PluginName, PluginValueError, PluginVersion, Sha256Digest};
 
 pub use local::LocalPackages;
 
@@ -175,6 +175,15 @@ pub enum SourceError {
         #[source]
         source: ManifestError,
     },
+    /// The manifest wants another engine.
+    #[error("it needs Pulumi {range}, and this is like Pulumi {}", PluginVersion::of_pulumi())]
+    RequiresPulumi {
+        /// The versions it works with.
+        range: String,
+    },
+    /// The versions of Pulumi that the manifest wants cannot be read.
+    #[error("cannot use requiredPulumiVersion")]
+    RequiredVersion(#[source] PluginValueError),
     /// Something the plugin needs is not there.
     #[error("{what} is missing. To get it: {command}")]
     Missing {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
+use bridge::launch::endpoint;
 use bridge::provider::Capabilities;
-use bridge::provider::grpc::{GrpcProvider, endpoint};
+use bridge::provider::grpc::GrpcProvider;
 use prost::Message;
 use pulumi_proto::plugin_v1::plugin_server::{Plugin, PluginServer};
 use pulumi_proto::plugin_v1::{self as v1};

@@ -266,3 +266,11 @@ async fn other_runtimes_are_refused() {
     let error = repository.resolve("x", None).await.unwrap_err();
     assert!(matches!(error, SourceError::Manifest { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn a_plugin_that_wants_another_engine_is_refused() {
+    let repository = Repository::new();
+    repository.write("x/PulumiPlugin.yaml", "runtime: nodejs\nrequiredPulumiVersion: '>=4.0.0'");
+    let error = repository.resolve("x", None).await.unwrap_err();
+    assert_eq!(error.to_string(), "it needs Pulumi >=4.0.0, and this is like Pulumi 3.260.0");
+}

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use pulumi_proto::rpc;
 use tonic::Code;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use super::{GrpcProvider, Limits, client, errors, too_slow};
 use crate::plugin::PluginVersion;
 use crate::process::Process;
 use crate::provider::{Capabilities, ProviderError};
 
-/// How long connecting and Handshake may take together.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// How long is waited between attempts while the plugin is not there yet.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -25,19 +23,6 @@ pub struct Announcement<'a> {
     pub engine_address: &'a str,
     /// Folder of the plugin's program.
     pub program_folder: &'a Path,
-}
-
-/// The settings of a connection to a plugin, whatever it runs over.
-///
-/// The windows hold several ordinary messages: a call never waits for the far side to allow more. Error details, with
-/// the whole state of a resource, come as one header: hyper's own limit of 16 KiB would lose them.
-pub fn endpoint(uri: &'static str) -> Endpoint {
-    const MIB: u32 = 1024 * 1024;
-    Endpoint::from_static(uri)
-        .tcp_nodelay(true)
-        .initial_stream_window_size(4 * MIB)
-        .initial_connection_window_size(64 * MIB)
-        .http2_max_header_list_size(64 * MIB)
 }
 
 /// Shakes hands with a plugin that is starting to listen, and asks who it is.
@@ -52,8 +37,8 @@ pub async fn connect(
     limits: Limits,
 ) -> Result<GrpcProvider, ProviderError> {
     let provider = GrpcProvider::new(channel.clone(), name, None, "", process.clone()).with_limits(limits);
-    let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, provider.handshake(announcement)).await;
-    let capabilities = handshake.unwrap_or_else(|_| Err(too_slow("Handshake", HANDSHAKE_LIMIT)))?;
+    let handshake = tokio::time::timeout(limits.handshake, provider.handshake(announcement)).await;
+    let capabilities = handshake.unwrap_or_else(|_| Err(too_slow("Handshake", limits.handshake)))?;
     let info = provider
         .call_within(limits.plugin_info, "GetPluginInfo", |mut client| async move { client.get_plugin_info(()).await })
         .await?;

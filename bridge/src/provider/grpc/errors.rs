@@ -48,14 +48,14 @@ pub(super) fn from_status(method: &'static str, status: &Status, partial: Option
     }
 }
 
-/// Whether a status was made on this side because the connection broke: a status that was sent has no source.
+/// Whether a status was made on this side because the call or the whole connection broke off: a status that was sent has no source.
 pub(super) fn is_lost_connection(status: &Status) -> bool {
     std::error::Error::source(status).is_some()
 }
 
-/// The error of a call whose connection broke although the plugin's process lives. What was sent may have arrived.
+/// The error of a call that broke off although the plugin's process lives. What was sent may have arrived.
 pub(super) fn lost_connection(method: &'static str, status: &Status) -> ProviderError {
-    let message = format!("the connection to the plugin was lost: {}", status.message());
+    let message = format!("the plugin broke off the call: {}", status.message());
     ProviderError::Failed { method, message, indeterminate: true }
 }
 

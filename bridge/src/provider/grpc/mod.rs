@@ -37,7 +37,7 @@ use super::{
 };
 use crate::process::{OutputStream, Process, describe_exit};
 
-pub use connect::{Announcement, connect, endpoint};
+pub use connect::{Announcement, connect};
 pub use initialize::{AuthEntry, PluginInit};
 
 /// The largest message, in either direction: what Pulumi's own SDKs allow.
@@ -49,6 +49,8 @@ const AFTERLIFE: Duration = Duration::from_secs(1);
 /// How long calls may take that ought to be quick. Calls that change or read resources have no limit: clouds are slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// For connecting and Handshake together.
+    pub handshake: Duration,
     /// For GetPluginInfo.
     pub plugin_info: Duration,
     /// For CheckConfig and DiffConfig.
@@ -64,6 +66,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            handshake: Duration::from_secs(10),
             plugin_info: Duration::from_secs(10),
             check_config: Duration::from_secs(120),
             configure: Duration::from_secs(300),
