@@ -4,8 +4,11 @@
 //! configured, and what the plugins say ([`HostEvents`]). Never here: when an instance is configured and with what, what
 //! the deletion of a resource needs, stacks and states.
 
+mod engine_service;
 mod events;
+mod plugin_host;
 mod provider_host;
 
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
+pub use plugin_host::{DeclaredPlugin, HostSettings, PluginHost, Sources};
 pub use provider_host::{BootRequest, HostError, ProviderHost};

@@ -1,0 +1,319 @@
+//! The host of plugins that are processes.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::future::{join_all, try_join_all};
+
+use super::engine_service::{EngineEndpoint, RootResource};
+use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
+use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
+use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
+use crate::process::{OutputSink, OutputStream, Spawner};
+use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, connect};
+use crate::provider::{Provider, ProviderError};
+use crate::source::{HostEnvironment, PackageSource, SourceError, VerifiedPackage};
+
+/// A plugin as a stack declares it.
+#[derive(Clone, Debug)]
+pub struct DeclaredPlugin {
+    /// Its entry in `plugins`.
+    pub config: PluginConfig,
+    /// What it is told right after Configure, if it serves `simplecontainer.plugin.v1`.
+    pub init: PluginInit,
+}
+
+/// Where packages come from, by kind of source. What is absent is not supported.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// For `local`.
+    pub local: Option<Arc<dyn PackageSource>>,
+    /// For `github-release`.
+    pub github_release: Option<Arc<dyn PackageSource>>,
+    /// For `git`.
+    pub git: Option<Arc<dyn PackageSource>>,
+}
+
+impl Sources {
+    async fn resolve(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, SourceError> {
+        let source = match &plugin.source {
+            PluginSource::Local(_) => &self.local,
+            PluginSource::GithubRelease(_) => &self.github_release,
+            PluginSource::Git(_) => &self.git,
+        };
+        match source {
+            Some(source) => source.resolve(plugin).await,
+            None => Err(SourceError::Unsupported { kind: plugin.source.kind() }),
+        }
+    }
+}
+
+/// What a host works with.
+#[derive(Clone)]
+pub struct HostSettings {
+    /// Name of the project, which plugins find in their environment.
+    pub project: String,
+    /// Working directory of the plugins: the root of the repository.
+    pub directory: PathBuf,
+    /// The environment that they get a part of.
+    pub environment: HostEnvironment,
+    /// What starts them.
+    pub spawner: Spawner,
+    /// Where they come from.
+    pub sources: Sources,
+    /// How long they may take.
+    pub limits: Limits,
+    /// Who listens to them.
+    pub events: Arc<dyn HostEvents>,
+}
+
+/// Runs plugins as processes.
+///
+/// # Invariants
+/// Every instance is on the list from its start to the end of the host, and dropping the host kills what it lists.
+pub struct PluginHost {
+    settings: HostSettings,
+    root_resource: RootResource,
+    plugins: Vec<Plugin>,
+    live: Mutex<Vec<Arc<GrpcProvider>>>,
+    ending: AtomicBool,
+}
+
+struct Plugin {
+    declared: DeclaredPlugin,
+    package: Arc<VerifiedPackage>,
+    /// The instance that was started when the plugin was loaded, until somebody boots one.
+    waiting: Mutex<Option<Arc<GrpcProvider>>>,
+}
+
+impl PluginHost {
+    /// Resolves and verifies every enabled plugin, all at once; and when all are what was declared, starts each and asks
+    /// who it is. These instances serve first.
+    ///
+    /// # Errors
+    /// [`HostError`] of the first plugin that fails. Nothing of any plugin was executed if that was one of resolving;
+    /// no process is left in any case.
+    ///
+    /// # Cancellation
+    /// What was started is killed.
+    pub async fn load(settings: HostSettings, plugins: Vec<DeclaredPlugin>) -> Result<Self, HostError> {
+        let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
+        let resolve = |declared: DeclaredPlugin| async {
+            let package = settings.sources.resolve(&declared.config).await;
+            let package = package.map_err(|error| failed_to_load(&declared.config, LoadError::Resolve(error)))?;
+            Ok(Plugin { declared, package: Arc::new(package), waiting: Mutex::new(None) })
+        };
+        let plugins = try_join_all(enabled.map(resolve)).await?;
+        let host = Self {
+            settings,
+            root_resource: RootResource::default(),
+            plugins,
+            live: Mutex::default(),
+            ending: AtomicBool::new(false),
+        };
+        try_join_all(host.plugins.iter().map(|plugin| host.start_first(plugin))).await?;
+        Ok(host)
+    }
+
+    /// Asks every instance to end what it is doing (Cancel), all at once; calls in flight still answer. Nothing is booted
+    /// from now on.
+    pub async fn abort(&self) {
+        self.ending.store(true, Ordering::Release);
+        let live = lock(&self.live).clone();
+        // Who cannot cancel goes on until it is closed.
+        drop(join_all(live.iter().map(|provider| provider.cancel())).await);
+    }
+
+    /// Ends every instance, all at once: Cleanup, Cancel, SIGINT, SIGKILL. Returns once no process is left. Nothing is
+    /// booted from now on.
+    pub async fn close(&self) {
+        self.ending.store(true, Ordering::Release);
+        for plugin in &self.plugins {
+            lock(&plugin.waiting).take();
+        }
+        let live = std::mem::take(&mut *lock(&self.live));
+        join_all(live.iter().map(|provider| provider.close())).await;
+    }
+
+    async fn start_first(&self, plugin: &Plugin) -> Result<(), HostError> {
+        let environment =
+            plugin_environment(&plugin.declared.config, &self.settings.project, &self.settings.environment);
+        for name in environment.missing {
+            self.warn(plugin, format!("passEnv names {name}, which is not set"));
+        }
+        let provider = self.start(plugin).await?;
+        let (found, declared) = (provider.version().parse::<PluginVersion>().ok(), plugin.package.version());
+        if let (Some(found), Some(declared)) = (&found, declared)
+            && found < declared
+        {
+            self.warn(plugin, format!("version {declared} is declared, but the plugin says that it is {found}"));
+        }
+        let version = found.map(|version| version.to_string()).unwrap_or_default();
+        self.settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version });
+        *lock(&plugin.waiting) = Some(provider);
+        Ok(())
+    }
+
+    async fn start(&self, plugin: &Plugin) -> Result<Arc<GrpcProvider>, HostError> {
+        let started = self.try_start(plugin).await;
+        let provider = Arc::new(started.map_err(|error| failed_to_load(&plugin.declared.config, error))?);
+        lock(&self.live).push(provider.clone());
+        // Who started while the end began is not on the list that is being ended.
+        if self.ending.load(Ordering::Acquire) {
+            provider.close().await;
+            return Err(ending(plugin));
+        }
+        Ok(provider)
+    }
+
+    async fn try_start(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
+        let (settings, config) = (&self.settings, &plugin.declared.config);
+        let events = settings.events.clone();
+        let engine = EngineEndpoint::start(plugin.name(), self.root_resource.clone(), events.clone()).await;
+        let engine = engine.map_err(LoadError::Listen)?;
+        let address = engine.address();
+        let spec = LaunchSpec {
+            package: &plugin.package,
+            directory: settings.directory.clone(),
+            environment: plugin_environment(config, &settings.project, &settings.environment).variables,
+            start_timeout: config.start_timeout,
+            sink: Arc::new(Relay { plugin: plugin.name().to_owned(), events }),
+            spawner: &settings.spawner,
+        };
+        let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
+        let announcement = Announcement { engine_address: &address, program_folder: plugin.package.folder() };
+        let provider =
+            connect(launched.channel, plugin.name(), Some(launched.process), announcement, settings.limits).await;
+        let provider = provider.map_err(LoadError::Handshake)?;
+        Ok(provider.with_init(plugin.declared.init.clone()).keeping((engine, plugin.package.clone())))
+    }
+
+    /// The plugin that a request means: by the name of its provider resource among those of the package, else the only
+    /// one of the package.
+    fn find(&self, request: &BootRequest) -> Result<&Plugin, HostError> {
+        let of_package =
+            || self.plugins.iter().filter(|plugin| plugin.declared.config.package.as_str() == request.package);
+        let by_name = of_package().find(|plugin| plugin.name() == request.name);
+        let found = match (by_name, of_package().count()) {
+            (Some(plugin), _) => plugin,
+            (None, 1) => of_package().next().ok_or_else(|| undeclared(request))?,
+            (None, 0) => return Err(undeclared(request)),
+            (None, _) => {
+                let names: Vec<_> = of_package().map(Plugin::name).collect();
+                let message = format!("several plugins serve the package {:?}: {}", request.package, names.join(", "));
+                return Err(HostError { message, hint: "say which one with options.provider".to_owned() });
+            }
+        };
+        let wanted = request.version.as_ref().and_then(|version| version.parse::<PluginVersion>().ok());
+        match (wanted, found.package.version()) {
+            (Some(wanted), Some(declared)) if wanted != *declared => Err(HostError {
+                message: format!("plugin {} is declared in version {declared}, but {wanted} is wanted", found.name()),
+                hint: format!("declare version {wanted} of the plugin"),
+            }),
+            _ => Ok(found),
+        }
+    }
+
+    fn warn(&self, plugin: &Plugin, message: String) {
+        self.settings.events.emit(HostEvent::Warning { plugin: plugin.name().to_owned(), message });
+    }
+}
+
+#[async_trait]
+impl ProviderHost for PluginHost {
+    async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
+        let plugin = self.find(request)?;
+        if self.ending.load(Ordering::Acquire) {
+            return Err(ending(plugin));
+        }
+        let waiting = lock(&plugin.waiting).take();
+        Ok(match waiting {
+            Some(provider) => provider,
+            None => self.start(plugin).await?,
+        })
+    }
+}
+
+impl fmt::Debug for PluginHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plugins: Vec<_> = self.plugins.iter().map(Plugin::name).collect();
+        f.debug_struct("PluginHost").field("plugins", &plugins).finish_non_exhaustive()
+    }
+}
+
+impl Plugin {
+    fn name(&self) -> &str {
+        self.declared.config.name.as_str()
+    }
+}
+
+/// Passes on what a plugin writes.
+struct Relay {
+    plugin: String,
+    events: Arc<dyn HostEvents>,
+}
+
+impl OutputSink for Relay {
+    fn line(&self, stream: OutputStream, line: &str) {
+        self.events.emit(HostEvent::Output { plugin: self.plugin.clone(), stream, line: line.to_owned() });
+    }
+}
+
+/// Why a plugin is not loaded.
+#[derive(Debug, thiserror::Error)]
+enum LoadError {
+    #[error("failed to resolve plugin binary")]
+    Resolve(#[source] SourceError),
+    #[error("failed to connect to plugin: cannot listen for its calls")]
+    Listen(#[source] io::Error),
+    #[error("failed to connect to plugin")]
+    Launch(#[source] LaunchError),
+    #[error("failed to connect to plugin")]
+    Handshake(#[source] ProviderError),
+}
+
+fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
+    let mut message = format!("failed to load plugin {}: {error}", plugin.name);
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    HostError { message, hint: hint(&error) }
+}
+
+/// What to do next, where the message does not say it.
+fn hint(error: &LoadError) -> String {
+    match error {
+        LoadError::Resolve(SourceError::ChecksumMismatch { .. }) => {
+            "if the plugin was changed on purpose, declare the new checksum".to_owned()
+        }
+        LoadError::Resolve(SourceError::NoChecksum { .. }) => "add the digest of this platform to checksum".to_owned(),
+        LoadError::Launch(LaunchError::TooSlow { .. }) => "a larger startTimeout gives it more time".to_owned(),
+        LoadError::Launch(LaunchError::NoPort { .. }) => {
+            "a Pulumi provider says its port, and nothing else, on the first line".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn ending(plugin: &Plugin) -> HostError {
+    let message = format!("plugin {} is not started: the run is ending", plugin.name());
+    HostError { message, hint: String::new() }
+}
+
+fn undeclared(request: &BootRequest) -> HostError {
+    HostError {
+        message: format!("no enabled plugin serves the package {:?}", request.package),
+        hint: "declare it in plugins, or enable it".to_owned(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

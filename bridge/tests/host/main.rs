@@ -1,0 +1,122 @@
+//! The host of plugins, with real processes: well-behaved ones, and ones that are not.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod instances;
+mod rude;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::process::{Spawner, Supervisor};
+use bridge::provider::grpc::{Limits, PluginInit};
+use bridge::source::{HostEnvironment, LocalPackages};
+
+/// A repository with plugins, and what its host said.
+pub(crate) struct Bench {
+    folder: tempfile::TempDir,
+    plugins: Vec<DeclaredPlugin>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) limits: Limits,
+    spawner: Spawner,
+}
+
+#[derive(Default)]
+pub(crate) struct Events(Mutex<Vec<HostEvent>>);
+
+impl HostEvents for Events {
+    fn emit(&self, event: HostEvent) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+impl Events {
+    pub(crate) fn all(&self) -> Vec<HostEvent> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            plugins: Vec::new(),
+            events: Arc::default(),
+            limits: Limits::default(),
+            spawner: Spawner::unsupervised(),
+        }
+    }
+
+    /// Under a supervisor, as in a real run.
+    pub(crate) fn supervised() -> Self {
+        let supervisor = Supervisor::start(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
+        Self { spawner: Spawner::supervised(Arc::new(supervisor)), ..Self::new() }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Declares a plugin that is a file of this content.
+    pub(crate) fn file(&mut self, name: &str, content: &[u8], mode: u32) -> &mut PluginConfig {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let source = PluginSource::Local(LocalSource { path, checksum: None });
+        let config = PluginConfig::new(name.parse().unwrap(), source);
+        let init = PluginInit { secrets: BTreeMap::from([("token".into(), "s3cr3t".into())]), ..PluginInit::default() };
+        self.plugins.push(DeclaredPlugin { config, init });
+        &mut self.plugins.last_mut().unwrap().config
+    }
+
+    /// Declares a plugin that is a shell script.
+    pub(crate) fn script(&mut self, name: &str, script: &str) -> &mut PluginConfig {
+        self.file(name, format!("#!/bin/sh\n{script}\n").as_bytes(), 0o755)
+    }
+
+    /// Declares the plugin that writes its calls to `NAME.calls`, after a preparation in shell and with sins.
+    pub(crate) fn plugin(&mut self, name: &str, prepare: &str, sins: &[&str]) -> &mut PluginConfig {
+        let program = env!("CARGO_BIN_EXE_bridge-plugin");
+        let sins: String = sins.iter().map(|sin| format!("--sin '{sin}' ")).collect();
+        let record = self.path(&format!("{name}.calls"));
+        self.script(name, &format!("{prepare}\nexec '{program}' {sins} '{}' \"$@\"", record.display()))
+    }
+
+    pub(crate) fn calls(&self, name: &str) -> Vec<String> {
+        let calls = fs::read_to_string(self.path(&format!("{name}.calls"))).unwrap_or_default();
+        calls.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) async fn load(&self) -> Result<PluginHost, HostError> {
+        let environment = [("PATH", "/usr/bin:/bin"), ("SHELL_SECRET", "s3cr3t"), ("PASSED", "yes")];
+        let environment = HostEnvironment::new(environment.map(|(name, value)| (name.into(), value.into())));
+        let local = LocalPackages {
+            root: self.folder.path().to_owned(),
+            work: self.path("work"),
+            environment: environment.clone(),
+            spawner: self.spawner.clone(),
+        };
+        let settings = HostSettings {
+            project: "t".into(),
+            directory: self.folder.path().to_owned(),
+            environment,
+            spawner: self.spawner.clone(),
+            sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
+            limits: Limits { exit: Duration::from_millis(200), ..self.limits },
+            events: self.events.clone(),
+        };
+        PluginHost::load(settings, self.plugins.clone()).await
+    }
+
+    /// The message and the hint of a load that fails.
+    pub(crate) async fn failure(&self) -> (String, String) {
+        let error = self.load().await.unwrap_err();
+        (error.message, error.hint)
+    }
+}

@@ -1,0 +1,131 @@
+//! A plugin for tests of the host: writes down each call in a file, and has a sin where it is asked for one.
+//!
+//! `plugin [--sin SIN]... RECORD ENGINE_ADDRESS`
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a program for tests")]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Arc;
+
+use pulumi_proto::plugin_v1::health_check_response::Status as Health;
+use pulumi_proto::plugin_v1::plugin_server::{Plugin, PluginServer};
+use pulumi_proto::plugin_v1::{self as v1};
+use pulumi_proto::rpc;
+use pulumi_proto::rpc::engine_client::EngineClient;
+use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, async_trait};
+
+#[derive(Clone)]
+struct Provider {
+    sins: Vec<String>,
+    record: String,
+    engine: String,
+    cancelled: Arc<Notify>,
+}
+
+impl Provider {
+    fn has(&self, sin: &str) -> bool {
+        self.sins.iter().any(|known| known == sin)
+    }
+
+    fn note(&self, call: &str) {
+        let mut file = OpenOptions::new().append(true).create(true).open(&self.record).unwrap();
+        file.write_all(format!("{call}\n").as_bytes()).unwrap();
+    }
+}
+
+type Reply<T> = Result<Response<T>, Status>;
+
+#[async_trait]
+impl ResourceProvider for Provider {
+    async fn handshake(&self, _: Request<rpc::ProviderHandshakeRequest>) -> Reply<rpc::ProviderHandshakeResponse> {
+        if self.has("die in handshake") {
+            eprintln!("no licence");
+            std::process::exit(4);
+        }
+        if self.has("hang in handshake") {
+            std::future::pending::<()>().await;
+        }
+        Ok(Response::new(rpc::ProviderHandshakeResponse { accept_secrets: true, ..Default::default() }))
+    }
+
+    async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
+        Ok(Response::new(rpc::PluginInfo { version: "v1.2.3".into() }))
+    }
+
+    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
+        self.note("Configure");
+        let mut engine = EngineClient::connect(format!("http://{}", self.engine)).await.unwrap();
+        let message =
+            rpc::LogRequest { severity: 2, message: "hello".into(), urn: "u".into(), stream_id: 7, ephemeral: true };
+        engine.log(message).await?;
+        engine.log(rpc::LogRequest { severity: 9, ..Default::default() }).await.unwrap_err();
+        engine.set_root_resource(rpc::SetRootResourceRequest { urn: "root".into() }).await?;
+        let urn = engine.get_root_resource(rpc::GetRootResourceRequest {}).await?.into_inner().urn;
+        assert_eq!(urn, "root");
+        let range = |range: &str| rpc::RequirePulumiVersionRequest { pulumi_version_range: range.into() };
+        engine.require_pulumi_version(range("")).await?;
+        engine.require_pulumi_version(range(">=3.260.0")).await?;
+        engine.require_pulumi_version(range("<3.260.0")).await.unwrap_err();
+        engine.start_debugging(rpc::StartDebuggingRequest::default()).await.unwrap_err();
+        Ok(Response::new(rpc::ConfigureResponse::default()))
+    }
+
+    /// Answers once it is cancelled, or dies.
+    async fn create(&self, _: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
+        self.note("Create");
+        if self.has("die in create") {
+            eprintln!("panic: out of ideas");
+            std::process::exit(3);
+        }
+        self.cancelled.notified().await;
+        Ok(Response::new(rpc::CreateResponse { id: "cancelled".into(), ..Default::default() }))
+    }
+
+    async fn cancel(&self, _: Request<()>) -> Reply<()> {
+        self.note("Cancel");
+        self.cancelled.notify_waiters();
+        Ok(Response::new(()))
+    }
+}
+
+#[async_trait]
+impl Plugin for Provider {
+    async fn initialize(&self, request: Request<v1::InitializeRequest>) -> Reply<v1::InitializeResponse> {
+        self.note(&format!("Initialize {:?}", request.into_inner().secrets.keys().collect::<Vec<_>>()));
+        Ok(Response::new(v1::InitializeResponse::default()))
+    }
+
+    async fn health_check(&self, _: Request<v1::HealthCheckRequest>) -> Reply<v1::HealthCheckResponse> {
+        let status = Health::Serving.into();
+        Ok(Response::new(v1::HealthCheckResponse { status, message: String::new() }))
+    }
+
+    async fn cleanup(&self, _: Request<v1::CleanupRequest>) -> Reply<v1::CleanupResponse> {
+        self.note("Cleanup");
+        Ok(Response::new(v1::CleanupResponse {}))
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let engine = arguments.pop().unwrap();
+    let record = arguments.pop().unwrap();
+    let sins = arguments.into_iter().filter(|argument| argument != "--sin").collect();
+    let provider = Provider { sins, record, engine, cancelled: Arc::new(Notify::new()) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap().port());
+    println!("ready");
+    Server::builder()
+        .add_service(ResourceProviderServer::new(provider.clone()))
+        .add_service(PluginServer::new(provider))
+        .serve_with_incoming(TcpIncoming::from(listener))
+        .await
+        .unwrap();
+}
