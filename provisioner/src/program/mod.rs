@@ -1,1 +1,74 @@
-//! What to register, in which order, with which references.
+//! A stack as a program: what to register, in which order, with which references.
+//!
+//! Enters: a [`Stack`] whose names are checked and whose graph has no cycle. Leaves: registrations through
+//! [`Registrar`], each as soon as all it refers to is known; and for every registration the place in the files that it
+//! came from. Never here: what is in scope, what a failure means for the run (both are the deployment's), the reading of
+//! files.
+
+mod goals;
+mod known;
+mod positions;
+mod run;
+
+use std::sync::Arc;
+
+use crate::config::Stack;
+use crate::config::diagnostics::{Diagnostic, Span};
+use crate::deployment::Registrar;
+use crate::events::SourceRef;
+use crate::registry::provision::ProvisionTable;
+use pulumi_proto::property::path::PropertyPath;
+
+use positions::Positions;
+
+/// A stack, ready to drive a deployment. Several runs of one stack (preview, then update) use one program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    stack: Arc<Stack>,
+    core: ProvisionTable,
+    positions: Positions,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Whether everything was registered.
+    pub end: End,
+    /// Mistakes that showed only while it ran; they have not been told yet.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Whether everything was registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was: what is in the state and was not registered may go.
+    Complete,
+    /// Something failed or was refused: what was not registered says nothing about what the user wants.
+    Incomplete,
+}
+
+impl Program {
+    /// Takes a stack, and what its core types register.
+    pub fn new(stack: Arc<Stack>, core: ProvisionTable) -> Self {
+        Self { positions: Positions::of(&stack), stack, core }
+    }
+
+    /// The stack.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Registers everything.
+    ///
+    /// # Cancellation
+    /// To stop, the deployment refuses registrations; this then waits for those under way and returns.
+    pub async fn run(&self, registrar: &dyn Registrar) -> Ended {
+        run::run(&self.stack, &self.core, registrar).await
+    }
+
+    /// Where a registration was written: the deepest part of the path that the file has. `None` for what the user did
+    /// not write (the root).
+    pub fn source_of(&self, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
+        self.positions.find(source, property)
+    }
+}

@@ -79,12 +79,39 @@ fn the_rooms_of_the_provisioner_import_downwards_only() {
     let rooms = BTreeMap::from([
         (
             "operation",
-            &["config", "program", "registry::types", "registry::provision", "deployment", "state", "events"][..],
+            &[
+                "config",
+                "config::diagnostics",
+                "config::yaml",
+                "program",
+                "registry::types",
+                "registry::provision",
+                "deployment",
+                "state",
+                "events",
+            ][..],
         ),
-        ("program", &["config", "registry::types", "registry::provision", "deployment"]),
-        ("registry::provision", &["registry::types", "deployment"]),
-        ("registry::types", &[]),
+        (
+            "program",
+            &[
+                "config",
+                "config::diagnostics",
+                "config::yaml",
+                "registry::types",
+                "registry::provision",
+                "deployment",
+                "events",
+            ],
+        ),
+        (
+            "registry::provision",
+            &["registry::types", "config", "config::diagnostics", "config::yaml", "deployment", "events", "state"],
+        ),
+        // What a file says is below the types that read it, and those are below the whole of the configuration.
+        ("registry::types", &["config::diagnostics", "config::yaml"]),
         ("config", &["registry::types"]),
+        ("config::yaml", &["config::diagnostics"]),
+        ("config::diagnostics", &[]),
         ("deployment", &["state", "events"]),
         ("events", &["state"]),
         ("state", &[]),

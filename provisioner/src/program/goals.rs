@@ -1,0 +1,118 @@
+//! The goals of what a stack declares itself: its root, its plugins' providers, its plugin resources.
+
+use bridge::plugin::PluginSource;
+use bridge::provider::{Alias, AliasParent};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
+
+use super::known::Known;
+use super::positions;
+use crate::config::diagnostics::Diagnostic;
+use crate::config::{AliasOption, PluginDeclaration, Resource, Stack};
+use crate::deployment::Goal;
+use crate::registry::provision::{Inputs, Resolved, timeouts};
+
+/// The root stack resource, parent of all.
+pub(super) fn root(stack: &Stack) -> Goal {
+    let name = format!("{}-{}", stack.project, stack.name);
+    let mut goal = Goal::component(TypeToken::new(ROOT_STACK_TYPE), name, PropertyMap::new());
+    goal.source = Some(positions::ROOT);
+    goal
+}
+
+/// The provider resource of a plugin.
+pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn) -> Goal {
+    let plugin = &declaration.plugin;
+    let mut inputs = Inputs::default();
+    for (name, value) in &plugin.config {
+        inputs = inputs.set(name, Resolved::known(value.clone()));
+    }
+    if let Some(version) = plugin.source.version() {
+        let mut internal = PropertyMap::new();
+        if let Some(url) = download_url(&plugin.source, declaration.package()) {
+            internal.insert("pluginDownloadURL".into(), url.into());
+        }
+        inputs = inputs.engine("version", version.to_string()).engine("__internal", internal);
+    }
+    let mut goal = inputs.into_goal(TypeToken::provider(declaration.package()), declaration.name(), &[]);
+    goal.parent = Some(root.clone());
+    goal.source = Some(positions::of_plugin(index));
+    goal
+}
+
+/// Where Pulumi's own tools find the package; `None` where they look anyway.
+fn download_url(source: &PluginSource, package: &str) -> Option<String> {
+    let PluginSource::GithubRelease(release) = source else { return None };
+    let without_scheme = release.repository.strip_prefix("https://");
+    let (host, path) = match without_scheme.and_then(|rest| rest.split_once('/')) {
+        Some((host, path)) => (Some(host), path),
+        None => (None, release.repository.as_str()),
+    };
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    let api = release.api_url.as_deref().and_then(|url| url.split("://").nth(1)?.split('/').next());
+    let api = api.or(host.filter(|host| *host != "github.com")).unwrap_or("api.github.com");
+    let usual = api == "api.github.com" && path == format!("pulumi/pulumi-{package}");
+    (!usual).then(|| format!("github://{api}/{path}"))
+}
+
+/// A plugin resource.
+pub(super) struct PluginResource<'r> {
+    pub(super) resource: &'r Resource,
+    pub(super) token: &'r str,
+    pub(super) environment: &'r str,
+    pub(super) root: &'r Urn,
+    pub(super) provider: ProviderReference,
+    pub(super) depends_on: &'r [Urn],
+}
+
+impl PluginResource<'_> {
+    /// Its goal, with all it refers to filled in.
+    pub(super) fn goal(self, known: &Known) -> Result<Goal, Box<Diagnostic>> {
+        let mut inputs = Inputs::default();
+        for entry in self.resource.config.as_mapping().into_iter().flatten() {
+            inputs = inputs.set(&entry.key, known.tree(&entry.value, Some(self.environment))?);
+        }
+        let options = &self.resource.options;
+        let name = format!("{}--{}", self.resource.key, self.environment);
+        let mut goal = inputs.into_goal(TypeToken::new(self.token), &name, self.depends_on);
+        goal.parent = Some(self.root.clone());
+        goal.provider = Some(self.provider);
+        goal.protect = options.protect;
+        goal.delete_before_replace = options.delete_before_replace;
+        goal.retain_on_delete = options.retain_on_delete;
+        goal.ignore_changes = options.ignore_changes.clone();
+        goal.replace_on_changes = options.replace_on_changes.clone();
+        goal.additional_secret_outputs = options.additional_secret_outputs.clone();
+        goal.aliases = options.aliases.iter().map(alias).collect();
+        goal.import_id = options.import.clone().unwrap_or_default();
+        goal.custom_timeouts = timeouts(options);
+        Ok(goal)
+    }
+}
+
+fn alias(option: &AliasOption) -> Alias {
+    // URNs were checked when the options were read.
+    let urn = |text: &str| text.parse::<Urn>().expect("the URN of an alias was checked when it was read");
+    match option {
+        AliasOption::Urn(text) => Alias::Urn(urn(text)),
+        AliasOption::Spec { name, type_token, stack, project, parent, no_parent } => Alias::Spec {
+            name: name.clone(),
+            type_token: type_token.clone(),
+            stack: stack.clone(),
+            project: project.clone(),
+            parent: match (parent, no_parent) {
+                (Some(parent), _) => AliasParent::Urn(urn(parent)),
+                (None, true) => AliasParent::None,
+                (None, false) => AliasParent::Same,
+            },
+        },
+    }
+}
+
+/// A stack output: null is nothing.
+pub(super) fn output(outputs: &mut PropertyMap, name: &str, value: PropertyValue) {
+    if value != PropertyValue::Null {
+        outputs.insert(name.to_owned(), value);
+    }
+}

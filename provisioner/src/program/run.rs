@@ -1,0 +1,324 @@
+//! The order of registrations: the root, then everything as soon as all it refers to is known, in the order of the file
+//! where several could start.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ProviderReference, Urn};
+
+use super::goals::{self, PluginResource};
+use super::known::{Done, Known, Mode};
+use super::{End, Ended, positions};
+use crate::config::diagnostics::{Code, Diagnostic};
+use crate::config::graph::{needs, references};
+use crate::config::placeholder::Reference;
+use crate::config::{Resource, Stack, Target};
+use crate::deployment::{Refused, Registrar, RegistrationResult};
+use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable};
+
+/// Registers everything.
+pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
+    let Ok(root) = registrar.register(goals::root(stack)).await else {
+        return Ended { end: End::Incomplete, diagnostics: Vec::new() };
+    };
+    let root = root.urn;
+    let mut run = Run::new(stack, core, registrar, &root);
+    run.drive().await;
+    run.register_outputs().await;
+    Ended { end: run.end, diagnostics: run.diagnostics }
+}
+
+/// What one registration has become.
+enum Outcome {
+    /// A provider is there.
+    Provider(ProviderReference),
+    /// A resource is there.
+    Resource(Done),
+    /// It failed, and the run goes on with what does not hang on it.
+    Failed,
+    /// The deployment has stopped.
+    Refused,
+    /// The user made a mistake that shows only now.
+    Mistake(Box<Diagnostic>),
+}
+
+/// One resource in the order of the file, over all environments.
+#[derive(Clone, Copy)]
+struct Slot<'r> {
+    environment: &'r str,
+    resource: &'r Resource,
+}
+
+struct Run<'r> {
+    stack: &'r Stack,
+    core: &'r ProvisionTable,
+    registrar: &'r dyn Registrar,
+    root: &'r Urn,
+    mode: Mode,
+    slots: Vec<Slot<'r>>,
+    /// Nodes are the plugins, then the slots. How many each still waits for, and who waits for it.
+    waiting: Vec<usize>,
+    waiters: Vec<Vec<usize>>,
+    ready: BTreeSet<usize>,
+    providers: BTreeMap<usize, ProviderReference>,
+    done: BTreeMap<usize, Arc<Done>>,
+    by_key: BTreeMap<(&'r str, &'r str), usize>,
+    end: End,
+    stopped: bool,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'r> Run<'r> {
+    fn new(stack: &'r Stack, core: &'r ProvisionTable, registrar: &'r dyn Registrar, root: &'r Urn) -> Self {
+        let plugins = stack.plugins.len();
+        let slots: Vec<Slot<'r>> = stack
+            .environments
+            .iter()
+            .flat_map(|environment| {
+                environment.resources.iter().map(|resource| Slot { environment: &environment.name, resource })
+            })
+            .collect();
+        let by_key: BTreeMap<_, _> = slots
+            .iter()
+            .enumerate()
+            .map(|(index, slot)| ((slot.environment, slot.resource.key.as_str()), plugins + index))
+            .collect();
+        let nodes = plugins + slots.len();
+        let (mut waiting, mut waiters) = (vec![0; nodes], vec![Vec::new(); nodes]);
+        for (index, slot) in slots.iter().enumerate() {
+            let provider = match slot.resource.target {
+                Target::Plugin { plugin, .. } => Some(plugin),
+                Target::Core { .. } => None,
+            };
+            let named = needs(slot.resource).filter_map(|(key, _)| by_key.get(&(slot.environment, key)).copied());
+            let needed: BTreeSet<usize> = named.chain(provider).collect();
+            waiting[plugins + index] = needed.len();
+            for node in needed {
+                waiters[node].push(plugins + index);
+            }
+        }
+        let enabled = |node: &usize| stack.plugins.get(*node).is_none_or(|declaration| declaration.plugin.enabled);
+        let ready = (0..nodes).filter(|node| waiting[*node] == 0).filter(enabled).collect();
+        let mode = if registrar.is_preview() { Mode::Preview } else { Mode::Real };
+        Self {
+            stack,
+            core,
+            registrar,
+            root,
+            mode,
+            slots,
+            waiting,
+            waiters,
+            ready,
+            providers: BTreeMap::new(),
+            done: BTreeMap::new(),
+            by_key,
+            end: End::Complete,
+            stopped: false,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    async fn drive(&mut self) {
+        let mut running: FuturesUnordered<BoxFuture<'r, (usize, Outcome)>> = FuturesUnordered::new();
+        loop {
+            while !self.stopped
+                && let Some(node) = self.ready.pop_first()
+            {
+                let registration = self.start(node);
+                running.push(Box::pin(async move { (node, registration.await) }));
+            }
+            let Some((node, outcome)) = running.next().await else { return };
+            self.settle(node, outcome);
+        }
+    }
+
+    fn settle(&mut self, node: usize, outcome: Outcome) {
+        match outcome {
+            Outcome::Provider(reference) => {
+                self.providers.insert(node, reference);
+            }
+            Outcome::Resource(done) => {
+                self.done.insert(node, Arc::new(done));
+            }
+            // Who waits for it waits for ever.
+            Outcome::Failed => {
+                self.end = End::Incomplete;
+                return;
+            }
+            Outcome::Refused => {
+                (self.end, self.stopped) = (End::Incomplete, true);
+                return;
+            }
+            Outcome::Mistake(diagnostic) => {
+                (self.end, self.stopped) = (End::Incomplete, true);
+                self.diagnostics.push(*diagnostic);
+                return;
+            }
+        }
+        for waiter in std::mem::take(&mut self.waiters[node]) {
+            self.waiting[waiter] -= 1;
+            if self.waiting[waiter] == 0 {
+                self.ready.insert(waiter);
+            }
+        }
+    }
+
+    fn start(&self, node: usize) -> BoxFuture<'r, Outcome> {
+        let plugins = self.stack.plugins.len();
+        match node.checked_sub(plugins) {
+            None => self.start_provider(node),
+            Some(slot) => {
+                let Slot { environment, resource } = self.slots[slot];
+                let mut known = Known::new(self.mode);
+                for (key, _) in needs(resource) {
+                    if let Some(done) = self.by_key.get(&(environment, key)).and_then(|node| self.done.get(node)) {
+                        known.insert(environment, key, done.clone());
+                    }
+                }
+                match &resource.target {
+                    Target::Plugin { token, plugin } => self.start_plugin_resource(slot, token, *plugin, known),
+                    Target::Core { type_name } => self.start_core_resource(slot, type_name, known),
+                }
+            }
+        }
+    }
+
+    fn start_provider(&self, index: usize) -> BoxFuture<'r, Outcome> {
+        let (registrar, goal) = (self.registrar, goals::provider(&self.stack.plugins[index], index, self.root));
+        Box::pin(async move {
+            match registrar.register(goal).await {
+                Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
+                Ok(registered) => Outcome::Provider(registered.as_provider_reference()),
+                Err(Refused) => Outcome::Refused,
+            }
+        })
+    }
+
+    fn start_plugin_resource(
+        &self,
+        slot: usize,
+        token: &'r str,
+        plugin: usize,
+        known: Known,
+    ) -> BoxFuture<'r, Outcome> {
+        let Slot { environment, resource } = self.slots[slot];
+        let Some(provider) = self.providers.get(&plugin).cloned() else { return Box::pin(async { Outcome::Failed }) };
+        let depends_on = depends_on(resource, environment, &known);
+        let plugin_resource =
+            PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
+        let source = positions::of_resource(self.stack.plugins.len(), slot);
+        let goal = plugin_resource.goal(&known).map(|mut goal| {
+            goal.source = Some(source);
+            goal
+        });
+        let registrar = self.registrar;
+        Box::pin(async move {
+            let goal = match goal {
+                Ok(goal) => goal,
+                Err(diagnostic) => return Outcome::Mistake(diagnostic),
+            };
+            match registrar.register(goal).await {
+                Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
+                Ok(registered) => Outcome::Resource(Done::Plugin(registered)),
+                Err(Refused) => Outcome::Refused,
+            }
+        })
+    }
+
+    fn start_core_resource(&self, slot: usize, type_name: &'r str, known: Known) -> BoxFuture<'r, Outcome> {
+        let Slot { environment, resource } = self.slots[slot];
+        let (stack, root, registrar) = (self.stack, self.root, self.registrar);
+        let source = positions::of_resource(self.stack.plugins.len(), slot);
+        let provision = self.core.get(type_name).cloned();
+        Box::pin(async move {
+            let Some(provision) = provision else {
+                let summary = format!("the core type {type_name:?} is not supported yet");
+                let unknown = Diagnostic::error(Code("unknown-resource-type"), resource.type_span, summary);
+                return Outcome::Mistake(unknown.into());
+            };
+            let depends_on = depends_on(resource, environment, &known);
+            let core = CoreResource {
+                stack: &stack.name,
+                project: &stack.project,
+                environment,
+                name: &resource.name,
+                root,
+                config: &resource.config,
+                options: &resource.options,
+                depends_on: &depends_on,
+                source,
+                registrar,
+                texts: &|template| known.text(template, environment),
+            };
+            match provision.provision(core).await {
+                Ok(provisioned) => Outcome::Resource(Done::Core(provisioned)),
+                Err(ProvisionError::Refused(Refused)) => Outcome::Refused,
+                Err(ProvisionError::Failed) => Outcome::Failed,
+                Err(ProvisionError::Mistake(diagnostic)) => Outcome::Mistake(diagnostic),
+            }
+        })
+    }
+
+    /// All at once, unless something that they name is not there.
+    async fn register_outputs(&mut self) {
+        if self.stopped {
+            return;
+        }
+        match self.outputs() {
+            Ok(Some(outputs)) => {
+                if self.registrar.register_outputs(self.root, outputs).await.is_err() {
+                    self.end = End::Incomplete;
+                }
+            }
+            Ok(None) => {}
+            Err(diagnostic) => {
+                self.end = End::Incomplete;
+                self.diagnostics.push(*diagnostic);
+            }
+        }
+    }
+
+    fn outputs(&self) -> Result<Option<PropertyMap>, Box<Diagnostic>> {
+        let mut outputs = PropertyMap::new();
+        for done in self.done.values() {
+            if let Done::Core(provisioned) = &**done {
+                for (name, value) in &provisioned.exports {
+                    goals::output(&mut outputs, name, value.clone());
+                }
+            }
+        }
+        for output in &self.stack.outputs {
+            let mut known = Known::new(self.mode);
+            for reference in references(&output.value) {
+                let Some((node, done)) = self.target(reference) else { return Ok(None) };
+                known.insert(self.slots[node].environment, &reference.resource, done.clone());
+            }
+            if outputs.contains_key(&output.name) {
+                let summary = format!("the output {:?} is already exported by a core type", output.name);
+                return Err(Diagnostic::error(Code("duplicate-output"), output.span, summary).into());
+            }
+            goals::output(&mut outputs, &output.name, known.tree(&output.value, None)?.value);
+        }
+        Ok(Some(outputs))
+    }
+
+    /// What a reference of an output names: its slot, and what has become of it.
+    fn target(&self, reference: &Reference) -> Option<(usize, &Arc<Done>)> {
+        let node = match &reference.environment {
+            Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,
+            None => *self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1,
+        };
+        Some((node - self.stack.plugins.len(), self.done.get(&node)?))
+    }
+}
+
+/// The URNs that `dependsOn` names.
+fn depends_on(resource: &Resource, environment: &str, known: &Known) -> Vec<Urn> {
+    let named = resource.options.depends_on.iter();
+    named.filter_map(|(key, _)| known.get(environment, key)).flat_map(|done| done.urns()).collect()
+}

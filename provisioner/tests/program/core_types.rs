@@ -1,0 +1,95 @@
+//! The mechanism of core types, with a type that no product has: a pond with a fence around it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provisioner::config::yaml::de::TextHandle;
+use provisioner::deployment::RegistrationResult;
+use provisioner::registry::provision::{
+    CoreResource, Inputs, Provision, ProvisionError, ProvisionTable, Provisioned, output,
+};
+use provisioner::registry::types::{CoreConfig, CoreType, TypeTable};
+use pulumi_proto::property::PropertyMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::fake::{FakeDeployment, Subject, urn};
+
+#[derive(Deserialize, JsonSchema)]
+struct PondConfig {
+    owner: TextHandle,
+}
+
+impl CoreConfig for PondConfig {
+    const TYPE: &'static str = "pond";
+    const OUTPUTS: &'static [&'static str] = &["water", "owner"];
+}
+
+struct Pond;
+
+#[async_trait]
+impl Provision for Pond {
+    async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError> {
+        let config = resource.decode::<PondConfig>()?;
+        let owner = resource.text(&config, config.config.owner)?;
+        let provider_name = format!("{}--pond--{}", resource.stack, resource.qualified(resource.name));
+        let goal = resource.provider_goal("water", &provider_name, Inputs::default().plain("region", "sea"));
+        let provider = resource.register(goal).await?.as_provider_reference();
+        let name = resource.qualified(resource.name);
+        let inputs = Inputs::default().set("owner", owner.clone()).plain("deep", true);
+        let pond = resource.register(resource.goal("water:pond:Pond", &name, inputs, Some(provider.clone()))).await?;
+        let inputs = Inputs::default().set("pond", output(&pond, "water"));
+        let fence = resource
+            .register(resource.goal("water:pond:Fence", &format!("{name}-fence"), inputs, Some(provider)))
+            .await?;
+        Ok(Provisioned {
+            values: [("water", output(&pond, "water")), ("owner", owner)].into(),
+            exports: PropertyMap::from([(format!("{name}-water"), output(&pond, "water").value)]),
+            registered: vec![pond.urn, fence.urn],
+        })
+    }
+}
+
+fn ponds(resources: &str, rest: &str) -> Subject {
+    Subject::with_types(
+        &format!(
+            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n{rest}"
+        ),
+        TypeTable::new([CoreType::of::<PondConfig>()]),
+        ProvisionTable::new([("pond", Arc::new(Pond) as Arc<dyn Provision>)]),
+    )
+}
+
+#[tokio::test]
+async fn core_and_plugin_resources_refer_to_each_other() {
+    let subject = ponds(
+        "who: { type: 'p:m:Who', config: { name: carl } },
+         big: { type: pond, name: lake, config: { owner: 'by ${resource:who.name}' }, options: { protect: true } },
+         boat: { type: 'p:m:Boat', config: { on: '${resource:big.water}' } },
+         post: { type: 'p:m:Post', options: { dependsOn: [big] } }",
+        "outputs: { o: '${resource:big.owner}' }",
+    );
+    let deployment = FakeDeployment::default().with("lake--e", "water", "wet");
+    subject.run(&deployment).await;
+    let pond = deployment.goal("lake--e");
+    assert_eq!(pond.inputs["owner"], "by carl".into());
+    assert_eq!(pond.dependencies, [urn(&deployment.goal("who--e"))]);
+    assert_eq!((pond.protect, deployment.goal("s--pond--lake--e").protect), (Some(true), None));
+    let (boat, post) = (deployment.goal("boat--e"), deployment.goal("post--e"));
+    assert_eq!((boat.inputs["on"].clone(), boat.dependencies), ("wet".into(), vec![urn(&pond)]));
+    assert_eq!(post.dependencies, [urn(&pond), urn(&deployment.goal("lake--e-fence"))]);
+    assert_eq!(deployment.output("lake--e-water"), "wet".into());
+    assert_eq!(deployment.output("o"), "by carl".into());
+}
+
+#[tokio::test]
+async fn a_failed_part_of_a_core_type_holds_back_what_hangs_on_it() {
+    let subject = ponds(
+        "big: { type: pond, config: { owner: x } }, boat: { type: 'p:m:Boat', config: { on: '${resource:big.water}' } }",
+        "",
+    );
+    let deployment =
+        FakeDeployment { results: [("big--e", RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
+    assert_eq!(subject.words(&deployment).await, "");
+    assert_eq!(deployment.names(), ["reef-s", "p", "s--pond--big--e", "big--e"]);
+}

@@ -1,0 +1,182 @@
+//! A deployment that only writes down what it is asked, and stacks read from text.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use provisioner::config::diagnostics::{SourceFiles, Style, render};
+use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
+use provisioner::program::{End, Program};
+use provisioner::registry::provision::ProvisionTable;
+use provisioner::registry::types::TypeTable;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
+
+/// What happens to registrations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// They are done.
+    #[default]
+    Real,
+    /// They would be done.
+    Preview,
+}
+
+/// Answers registrations: outputs are the inputs, and what `outputs` adds for a name.
+#[derive(Default)]
+pub(crate) struct FakeDeployment {
+    pub(crate) run: Run,
+    /// Outputs by resource name, beside the inputs.
+    pub(crate) outputs: BTreeMap<&'static str, PropertyMap>,
+    /// How registrations of a name end.
+    pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
+    /// Names at which the deployment stops.
+    pub(crate) refuse: Vec<&'static str>,
+    /// What was asked, in order.
+    pub(crate) goals: Mutex<Vec<Goal>>,
+    /// What the stack's outputs are.
+    pub(crate) stack_outputs: Mutex<Option<PropertyMap>>,
+}
+
+impl FakeDeployment {
+    pub(crate) fn preview() -> Self {
+        Self { run: Run::Preview, ..Self::default() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, property: &str, value: impl Into<PropertyValue>) -> Self {
+        self.outputs.entry(name).or_default().insert(property.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn goal(&self, name: &str) -> Goal {
+        self.goals.lock().unwrap().iter().find(|goal| goal.name == name).unwrap_or_else(|| panic!("no {name}")).clone()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.goals.lock().unwrap().iter().map(|goal| goal.name.clone()).collect()
+    }
+
+    pub(crate) fn output(&self, name: &str) -> PropertyValue {
+        self.stack_outputs.lock().unwrap().as_ref().unwrap()[name].clone()
+    }
+}
+
+pub(crate) fn urn(goal: &Goal) -> Urn {
+    Urn::new("s", "reef", goal.parent.as_ref(), goal.type_token.as_str(), &goal.name)
+}
+
+#[async_trait]
+impl Registrar for FakeDeployment {
+    fn is_preview(&self) -> bool {
+        self.run == Run::Preview
+    }
+
+    async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
+        let urn = urn(&goal);
+        {
+            let mut goals = self.goals.lock().unwrap();
+            let known: Vec<Urn> = goals.iter().map(self::urn).collect();
+            for needed in goal.dependencies.iter().chain(&goal.parent).chain(goal.provider.iter().map(|p| &p.urn)) {
+                assert!(known.contains(needed), "{urn} needs {needed}");
+            }
+            goals.push(goal.clone());
+        }
+        if self.refuse.contains(&goal.name.as_str()) {
+            return Err(Refused);
+        }
+        // Answers come in another order than questions.
+        for _ in 0..goal.name.len() % 3 {
+            tokio::task::yield_now().await;
+        }
+        let result = self.results.get(goal.name.as_str()).copied().unwrap_or(RegistrationResult::Succeeded);
+        let mut outputs = PropertyMap::new();
+        if result == RegistrationResult::Succeeded {
+            outputs.extend(goal.inputs);
+            outputs.extend(self.outputs.get(goal.name.as_str()).cloned().unwrap_or_default());
+        }
+        let known = self.run == Run::Real && goal.custom && result == RegistrationResult::Succeeded;
+        Ok(Registered { urn, id: known.then(|| format!("{}-1", goal.name)), outputs: Arc::new(outputs), result })
+    }
+
+    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+        assert_eq!(urn.type_token(), "pulumi:pulumi:Stack");
+        *self.stack_outputs.lock().unwrap() = Some(outputs);
+        Ok(())
+    }
+
+    async fn read(&self, _: ReadGoal) -> Result<Registered, Refused> {
+        Err(Refused)
+    }
+
+    async fn invoke(&self, _: InvokeGoal) -> Result<PropertyMap, Refused> {
+        Err(Refused)
+    }
+}
+
+/// A stack read from files, with what is needed to name its places.
+pub(crate) struct Subject {
+    pub(crate) program: Program,
+    pub(crate) sources: SourceFiles,
+}
+
+impl Subject {
+    /// Environment `e` with these resources, and a plugin `p`; then whatever else.
+    pub(crate) fn resources(resources: &str, rest: &str) -> Self {
+        let indented: String = resources.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
+        Self::server(&format!(
+            "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]
+resources:
+  resources:
+    e:
+      resources:
+{indented}{rest}"
+        ))
+    }
+
+    pub(crate) fn server(sections: &str) -> Self {
+        Self::with_types(sections, TypeTable::product(), ProvisionTable::product())
+    }
+
+    pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let provisioner = "provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: file:///x } }, secrets-provider: { type: passphrase } } }";
+        let stack = folder.path().join(".sc/stacks/s");
+        fs::create_dir_all(&stack).unwrap();
+        fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
+        fs::write(stack.join("server.yaml"), format!("{provisioner}\n{sections}")).unwrap();
+        fs::write(stack.join("secrets.yaml"), "values: { s: hush }").unwrap();
+        let (stack, sources) = read(folder.path(), "s", &types);
+        Self { program: Program::new(Arc::new(stack), core), sources }
+    }
+
+    /// Runs it to its end, without a word.
+    pub(crate) async fn run(&self, deployment: &FakeDeployment) {
+        let ended = self.program.run(deployment).await;
+        assert_eq!((ended.end, ended.diagnostics), (End::Complete, vec![]));
+    }
+
+    /// Runs it to an end before its end, and says why.
+    pub(crate) async fn words(&self, deployment: &FakeDeployment) -> String {
+        let ended = self.program.run(deployment).await;
+        assert_eq!(ended.end, End::Incomplete);
+        let words: Vec<_> = ended.diagnostics.iter().map(|d| render(d, &self.sources, Style::Plain)).collect();
+        words.join("\n\n")
+    }
+}
+
+pub(crate) fn read(root: &Path, name: &str, types: &TypeTable) -> (Stack, SourceFiles) {
+    let surroundings =
+        Surroundings { environment: BTreeMap::new(), now: "2024-01-02T03:04:05[UTC]".parse().unwrap(), account: None };
+    let repository = Repository { root: root.to_owned(), git: None };
+    let mut sources = SourceFiles::default();
+    let profile = Profile::read("default", &repository, &surroundings, &mut sources).unwrap();
+    let workspace =
+        Workspace { repository: &repository, profile: &profile, stacks_dir: None, surroundings: &surroundings, types };
+    let Loaded { mut stacks, diagnostics } = workspace.load(&[name.to_owned()], &mut sources);
+    let words: Vec<_> = diagnostics.iter().map(|d| render(d, &sources, Style::Plain)).collect();
+    assert_eq!(words.join("\n\n"), "");
+    (stacks.remove(0), sources)
+}

@@ -1,0 +1,9 @@
+//! Stacks as programs: what is registered, in which order, with which references.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod fake;
+
+mod core_types;
+mod example;
+mod failures;
+mod references;

@@ -1,0 +1,168 @@
+//! Values, dependencies and options of the goals of plugin resources.
+
+use pulumi_proto::property::path::PropertyPath;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+
+use crate::fake::{FakeDeployment, Subject, urn};
+
+#[tokio::test]
+async fn a_resource_is_registered_after_all_it_refers_to() {
+    let subject = Subject::resources(
+        "
+c: { type: 'p:m:C', config: { x: '${resource:b.out}', y: 1, none: null }, options: { dependsOn: [d] } }
+b: { type: 'p:m:B', config: { x: '${resource:a.id}', y: [{ z: 'z${resource:a.n}' }] } }
+a: { type: 'p:m:A', config: { n: 24 } }
+d: { type: 'p:m:D' }
+",
+        "",
+    );
+    let deployment = FakeDeployment::default().with("b--e", "out", "o");
+    subject.run(&deployment).await;
+    assert_eq!(deployment.names(), ["reef-s", "p", "a--e", "d--e", "b--e", "c--e"]);
+    let (b, c) = (deployment.goal("b--e"), deployment.goal("c--e"));
+    let a = urn(&deployment.goal("a--e"));
+    assert_eq!(b.inputs["x"], PropertyValue::from("a--e-1"));
+    assert_eq!(b.inputs["y"], vec![PropertyMap::from([("z".into(), "z24".into())]).into()].into());
+    assert_eq!(b.dependencies, std::slice::from_ref(&a));
+    assert_eq!(b.property_dependencies, [("x".into(), vec![a.clone()]), ("y".into(), vec![a])].into());
+    assert_eq!(c.dependencies, [urn(&b), urn(&deployment.goal("d--e"))]);
+    assert_eq!(
+        c.property_dependencies,
+        [("none".into(), vec![]), ("x".into(), vec![urn(&b)]), ("y".into(), vec![])].into()
+    );
+    assert_eq!(c.inputs.keys().collect::<Vec<_>>(), ["x", "y"], "a null is left out");
+    assert_eq!(c.parent, Some(urn(&deployment.goal("reef-s"))));
+    assert_eq!(c.provider.unwrap().to_string(), "urn:pulumi:s::reef::pulumi:providers:p::p::p-1");
+}
+
+#[tokio::test]
+async fn a_reference_alone_keeps_its_type_and_joined_ones_become_text() {
+    let subject = Subject::resources(
+        "
+a: { type: 'p:m:A' }
+b:
+  type: p:m:B
+  config:
+    whole: ${resource:a.list}
+    item: ${resource:a.map.deep.1}
+    joined: ${resource:a.n}/${resource:a.t}/${resource:a.id}
+    secret: ${resource:a.s}
+    inside: ${resource:a.sm.k}
+    around: <${resource:a.s}>
+    own: <${secret:s} ${resource:a.n}>
+    urn: ${resource:a.urn}
+",
+        "",
+    );
+    let list = PropertyValue::List(vec![1.0.into(), "x".into()]);
+    let map = |key: &str, value: PropertyValue| PropertyValue::Map([(key.to_owned(), value)].into());
+    let deployment = FakeDeployment::default()
+        .with("a--e", "list", list.clone())
+        .with("a--e", "map", map("deep", list.clone()))
+        .with("a--e", "n", 1.5)
+        .with("a--e", "t", true)
+        .with("a--e", "s", PropertyValue::secret("h".into()))
+        .with("a--e", "sm", PropertyValue::secret(map("k", 1.0.into())));
+    subject.run(&deployment).await;
+    let inputs = deployment.goal("b--e").inputs;
+    assert_eq!(inputs["whole"], list);
+    assert_eq!(inputs["item"], "x".into());
+    assert_eq!(inputs["joined"], "1.5/true/a--e-1".into());
+    assert_eq!(inputs["secret"], PropertyValue::secret("h".into()));
+    assert_eq!(inputs["inside"], PropertyValue::secret(1.0.into()));
+    assert_eq!(inputs["around"], PropertyValue::secret("<h>".into()));
+    assert_eq!(inputs["own"], PropertyValue::secret("<hush 1.5>".into()));
+    assert_eq!(inputs["urn"], "urn:pulumi:s::reef::p:m:A::a--e".into());
+}
+
+#[tokio::test]
+async fn in_a_preview_what_is_missing_is_unknown_and_swallows_what_it_is_joined_with() {
+    let subject = Subject::resources(
+        "
+a: { type: 'p:m:A', config: { n: 1 } }
+b: { type: 'p:m:B', config: { id: '${resource:a.id}', x: 'x${resource:a.out}${secret:s}', n: '${resource:a.n}', in: '${resource:a.s.k}' } }
+",
+        "outputs: { x: '${resource:b.none}', y: 'y${resource:a.n}' }\n",
+    );
+    let unknown_secret = PropertyValue::secret(PropertyValue::UNKNOWN);
+    let deployment = FakeDeployment::preview().with("a--e", "s", unknown_secret);
+    subject.run(&deployment).await;
+    let inputs = deployment.goal("b--e").inputs;
+    for name in ["id", "x", "in"] {
+        assert_eq!(inputs[name], PropertyValue::UNKNOWN, "{name}");
+    }
+    assert_eq!(inputs["n"], 1.0.into());
+    assert_eq!(deployment.output("x"), PropertyValue::UNKNOWN);
+    assert_eq!(deployment.output("y"), "y1".into());
+}
+
+#[tokio::test]
+async fn options_reach_the_goal() {
+    let subject = Subject::resources(
+        "
+a:
+  type: p:m:A
+  options:
+    protect: true
+    deleteBeforeReplace: false
+    retainOnDelete: true
+    ignoreChanges: [x.y]
+    replaceOnChanges: [z]
+    additionalSecretOutputs: [out]
+    aliases: [{ name: old }]
+    import: id-1
+    customTimeouts: { create: 5m, delete: 90s }
+",
+        "",
+    );
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let goal = deployment.goal("a--e");
+    assert_eq!(
+        (goal.protect, goal.delete_before_replace, goal.retain_on_delete),
+        (Some(true), Some(false), Some(true))
+    );
+    assert_eq!((goal.ignore_changes, goal.replace_on_changes), (vec!["x.y".to_owned()], vec!["z".to_owned()]));
+    assert_eq!((goal.additional_secret_outputs, goal.import_id), (vec!["out".to_owned()], "id-1".to_owned()));
+    assert_eq!((goal.custom_timeouts.create, goal.custom_timeouts.delete), (300.0, 90.0));
+    insta::assert_debug_snapshot!(goal.aliases, @r#"
+    [
+        Spec {
+            name: Some(
+                "old",
+            ),
+            type_token: None,
+            stack: None,
+            project: None,
+            parent: Same,
+        },
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn a_goal_leads_back_to_its_line() {
+    let subject = Subject::resources(
+        "
+a:
+  type: p:m:A
+  config:
+    list:
+      - name: x
+",
+        "",
+    );
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let place = |name: &str, path: Option<&str>| {
+        let path = path.map(|path| path.parse::<PropertyPath>().unwrap());
+        let span = subject.program.source_of(deployment.goal(name).source.unwrap(), path.as_ref())?;
+        Some((subject.sources.position(span).line, subject.sources.slice(span)))
+    };
+    assert_eq!(place("reef-s", None), None);
+    assert_eq!(place("p", None), Some((2, "p")));
+    assert_eq!(place("a--e", None), Some((7, "a")));
+    assert_eq!(place("a--e", Some("list[0].name")), Some((11, "name")));
+    assert_eq!(place("a--e", Some("list[0].nothing")), Some((11, "name: x")));
+    assert_eq!(place("a--e", Some("nothing.here")), Some((7, "a")));
+}
