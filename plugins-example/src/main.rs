@@ -1,0 +1,82 @@
+//! The process: `pulumi-resource-files [HOST:PORT]`. Listens on a port of loopback and prints its number, alone on the
+//! first line; that is how an engine finds it (provider protocol, section 1.5).
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use plugins_example::{Plugin, serve};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+const USAGE: &str = "usage: pulumi-resource-files [ENGINE]\n\n\
+    A Pulumi resource provider, to be started by an engine, which passes its address, HOST:PORT. Without one it waits for \
+    an engine to attach to the port that it prints.";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            writeln!(std::io::stderr(), "{error}").ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let engine = engine_address(std::env::args().skip(1))?;
+    let plugin = Plugin::new(engine.as_deref()).map_err(|error| format!("{engine:?} is no address: {error}"))?;
+
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let shutdown = async move {
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+        }
+    };
+
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let port = listener.local_addr()?.port();
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{port}")?;
+    stdout.flush()?;
+    drop(stdout);
+
+    serve(plugin, listener, shutdown).await?;
+    Ok(())
+}
+
+/// The one argument that is no flag. Engines pass flags for logging and tracing, which we have no use for.
+fn engine_address(arguments: impl Iterator<Item = String>) -> Result<Option<String>, &'static str> {
+    let mut arguments = arguments;
+    let mut positional = Vec::new();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--help" | "-h" => return Err(USAGE),
+            "--tracing" | "-tracing" => drop(arguments.next()),
+            flag if flag.starts_with('-') => (),
+            _ => positional.push(argument),
+        }
+    }
+    match positional.len() {
+        0 | 1 => Ok(positional.pop()),
+        _ => Err(USAGE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &str) -> Result<Option<String>, &'static str> {
+        engine_address(arguments.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn the_engine_is_the_only_positional_argument() {
+        assert_eq!(parsed("127.0.0.1:1"), Ok(Some("127.0.0.1:1".into())));
+        assert_eq!(parsed("--logtostderr -v=9 --tracing http://t 127.0.0.1:1"), Ok(Some("127.0.0.1:1".into())));
+        assert_eq!(parsed(""), Ok(None));
+        assert_eq!(parsed("127.0.0.1:1 127.0.0.1:2"), Err(USAGE));
+    }
+}

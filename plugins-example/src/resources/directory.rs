@@ -1,0 +1,190 @@
+//! `files:fs:Directory`: a folder. Its id is its path.
+
+use std::io;
+
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use tonic::Status;
+
+use super::{
+    Context, Created, Live, Resource, State, Updated, as_secret_as, check_mode, check_path, id_to_path, mode_of,
+    occupied, path_of, same_place,
+};
+use crate::disk::{self, Removal, refused};
+use crate::property::{Default, Kind, Property};
+use crate::value::exposed;
+
+pub(super) struct Directory;
+
+const INPUTS: [Property; 2] = [
+    Property::required("path", Kind::String, "Path from the root of the plugin. Another path is another folder.")
+        .replaces(),
+    Property::optional("mode", Kind::String, "Permissions as octal digits. The owner must have all of them.")
+        .default(Default::String("0755")),
+];
+
+impl Resource for Directory {
+    fn token(&self) -> &'static str {
+        "files:fs:Directory"
+    }
+
+    fn description(&self) -> &'static str {
+        "A folder. The folder around it must exist. It is deleted only when it is empty."
+    }
+
+    fn inputs(&self) -> &'static [Property] {
+        &INPUTS
+    }
+
+    fn outputs(&self) -> &'static [Property] {
+        &[]
+    }
+
+    fn place(&self) -> Option<&'static str> {
+        Some("path")
+    }
+
+    fn variables(&self) -> &'static [(&'static str, &'static str)] {
+        &[("PATH", "path")]
+    }
+
+    fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
+        match name {
+            "path" => check_path(value),
+            "mode" => check_mode(exposed(value), 0o700, "the owner must be able to read, write and enter"),
+            _ => Ok(exposed(value).clone()),
+        }
+    }
+
+    fn preview(&self, news: &PropertyMap, _old: Option<&State>) -> PropertyMap {
+        news.clone()
+    }
+
+    fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
+        let (path, mode) = (path_of(inputs)?, mode_of(inputs)?);
+        let create = || {
+            ctx.root.create()?;
+            disk::create_folder(&ctx.root.open_folder_of(&path)?, path.name(), mode)
+        };
+        match create() {
+            Ok(()) => Ok(Created { id: path.as_str().to_owned(), outputs: inputs.clone() }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(occupied(&path)),
+            Err(error) => Err(refused("create the folder", &path, &error)),
+        }
+    }
+
+    fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
+        let path = id_to_path(id)?;
+        let mode = match ctx.root.open_folder_of(&path).and_then(|folder| disk::folder_mode(&folder, path.name())) {
+            Ok(Some(mode)) => mode,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(refused("look at the folder", &path, &error)),
+        };
+        let properties = PropertyMap::from([
+            ("path".to_owned(), path.as_str().into()),
+            ("mode".to_owned(), as_secret_as(&known.inputs, "mode", disk::show_mode(mode).into())),
+        ]);
+        Ok(Some(Live { id: path.as_str().to_owned(), inputs: properties.clone(), outputs: properties }))
+    }
+
+    fn update(&self, ctx: &Context, id: &str, _old: &State, news: &PropertyMap) -> Result<Updated, Status> {
+        let (path, mode) = (same_place(id, news)?, mode_of(news)?);
+        let update = || {
+            let folder = ctx.root.open_folder_of(&path)?;
+            match disk::folder_mode(&folder, path.name())? {
+                Some(found) if found == mode => Ok(()),
+                Some(_) => disk::set_folder_mode(&folder, path.name(), mode),
+                None => Err(io::Error::new(io::ErrorKind::NotFound, "it is gone; a refresh will notice")),
+            }
+        };
+        update().map_err(|error| refused("change the folder", &path, &error))?;
+        Ok(Updated { outputs: news.clone(), notice: None })
+    }
+
+    fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
+        let path = id_to_path(id)?;
+        match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_folder(&folder, path.name())) {
+            Ok(Removal::Gone) => Ok(()),
+            Ok(Removal::Holds(name)) => Err(Status::failed_precondition(format!(
+                "cannot delete the folder {path}: it holds {name}, which this resource did not create. Move that away, or \
+                 set retainOnDelete to leave the folder where it is",
+                path = path.as_str()
+            ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(refused("delete the folder", &path, &error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use tonic::Code;
+
+    use super::super::tests::{bag, context, nothing};
+    use super::*;
+
+    fn inputs(path: &str, mode: &str) -> PropertyMap {
+        bag([("path", path.into()), ("mode", mode.into())])
+    }
+
+    #[test]
+    fn a_folder_lives_and_dies() {
+        let (_keep, ctx) = context();
+        let created = Directory.create(&ctx, &inputs("a", "0750")).unwrap();
+        assert_eq!((created.id.as_str(), &created.outputs), ("a", &inputs("a", "0750")));
+        let live = Directory.read(&ctx, "a", &nothing()).unwrap().unwrap();
+        assert_eq!((live.inputs, live.outputs), (inputs("a", "0750"), inputs("a", "0750")));
+
+        let old = State { inputs: created.outputs.clone(), outputs: created.outputs };
+        let updated = Directory.update(&ctx, "a", &old, &inputs("a", "0700")).unwrap();
+        assert_eq!(updated.outputs, inputs("a", "0700"));
+        assert_eq!(fs::metadata(ctx.root.join("a")).unwrap().permissions().mode() & 0o7777, 0o700);
+
+        Directory.delete(&ctx, "a").unwrap();
+        assert!(Directory.read(&ctx, "a", &nothing()).unwrap().is_none());
+        Directory.delete(&ctx, "a").unwrap();
+    }
+
+    #[test]
+    fn what_exists_already_is_not_taken_over() {
+        let (_keep, ctx) = context();
+        fs::create_dir_all(ctx.root.join("a")).unwrap();
+        let status = Directory.create(&ctx, &inputs("a", "0755")).unwrap_err();
+        assert_eq!(status.code(), Code::AlreadyExists);
+        assert!(status.message().contains("Import it (its id is a)"), "{status}");
+    }
+
+    #[test]
+    fn a_folder_with_something_of_somebody_else_stays_and_the_error_names_it() {
+        let (_keep, ctx) = context();
+        Directory.create(&ctx, &inputs("a", "0755")).unwrap();
+        fs::write(ctx.root.join("a/theirs.txt"), "").unwrap();
+        let status = Directory.delete(&ctx, "a").unwrap_err();
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert!(status.message().contains("it holds theirs.txt"), "{status}");
+        assert!(ctx.root.join("a/theirs.txt").exists());
+    }
+
+    #[test]
+    fn a_folder_that_became_a_file_is_gone() {
+        let (_keep, ctx) = context();
+        Directory.create(&ctx, &inputs("a", "0755")).unwrap();
+        fs::remove_dir(ctx.root.join("a")).unwrap();
+        fs::write(ctx.root.join("a"), "").unwrap();
+        assert!(Directory.read(&ctx, "a", &nothing()).unwrap().is_none());
+        let old = State { inputs: inputs("a", "0755"), outputs: inputs("a", "0755") };
+        assert_eq!(Directory.update(&ctx, "a", &old, &inputs("a", "0700")).unwrap_err().code(), Code::NotFound);
+        Directory.delete(&ctx, "a").unwrap();
+        assert!(ctx.root.join("a").exists());
+    }
+
+    #[test]
+    fn the_folder_around_it_must_exist() {
+        let (_keep, ctx) = context();
+        let status = Directory.create(&ctx, &inputs("a/b", "0755")).unwrap_err();
+        assert_eq!(status.code(), Code::NotFound);
+    }
+}

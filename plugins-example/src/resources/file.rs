@@ -1,0 +1,190 @@
+//! `files:fs:File`: a file with a content. Its id is its path.
+
+use std::fmt::Write as _;
+use std::io;
+
+use pulumi_proto::property::{PropertyMap, PropertyValue, UnknownKind};
+use sha2::{Digest as _, Sha256};
+use tonic::Status;
+
+use super::{
+    Context, Created, Live, Resource, State, Updated, as_secret_as, check_mode, check_path, id_to_path, mode_of,
+    occupied, path_of, same_place,
+};
+use crate::disk::{self, Existing, refused};
+use crate::property::{Default, Kind, Property};
+use crate::root::RelativePath;
+use crate::value::{checked, exposed, get, is_secret, secret_if, text};
+
+pub(super) struct File;
+
+const INPUTS: [Property; 3] = [
+    Property::required("path", Kind::String, "Path from the root of the plugin. Another path is another file.")
+        .replaces(),
+    Property::required("content", Kind::String, "What is in the file."),
+    Property::optional("mode", Kind::String, "Permissions as octal digits. The owner must be able to read.")
+        .default(Default::String("0644")),
+];
+
+const OUTPUTS: [Property; 2] = [
+    Property::required("sha256", Kind::String, "SHA-256 of the content, hexadecimal. Secret if the content is."),
+    Property::required("size", Kind::Integer, "Length of the content in bytes. Secret if the content is."),
+];
+
+impl Resource for File {
+    fn token(&self) -> &'static str {
+        "files:fs:File"
+    }
+
+    fn description(&self) -> &'static str {
+        "A file. The folder around it must exist. It is written whole or not at all."
+    }
+
+    fn inputs(&self) -> &'static [Property] {
+        &INPUTS
+    }
+
+    fn outputs(&self) -> &'static [Property] {
+        &OUTPUTS
+    }
+
+    fn place(&self) -> Option<&'static str> {
+        Some("path")
+    }
+
+    fn variables(&self) -> &'static [(&'static str, &'static str)] {
+        &[("PATH", "path"), ("SHA256", "sha256")]
+    }
+
+    fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
+        match name {
+            "path" => check_path(value),
+            "mode" => check_mode(exposed(value), 0o400, "the owner must be able to read"),
+            _ => match exposed(value) {
+                PropertyValue::String(content) if content.len() as u64 > disk::MAX_CONTENT => {
+                    Err(format!("a content has at most {} bytes", disk::MAX_CONTENT))
+                }
+                value => Ok(value.clone()),
+            },
+        }
+    }
+
+    fn preview(&self, news: &PropertyMap, _old: Option<&State>) -> PropertyMap {
+        outputs(news)
+    }
+
+    fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
+        let (path, mode) = (path_of(inputs)?, mode_of(inputs)?);
+        let content = checked(text(inputs, "content"), "content")?;
+        ctx.root.create().map_err(|error| refused("create the root for", &path, &error))?;
+        let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
+        match disk::write(&folder, path.name(), content.as_bytes(), mode, Existing::Keep, &ctx.cancelled) {
+            Ok(()) => Ok(Created { id: path.as_str().to_owned(), outputs: outputs(inputs) }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(occupied(&path)),
+            Err(error) => Err(refused("write the file", &path, &error)),
+        }
+    }
+
+    fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
+        let path = id_to_path(id)?;
+        let found = match ctx.root.open_folder_of(&path).and_then(|folder| disk::read(&folder, path.name())) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(refused("read the file", &path, &error)),
+        };
+        let importing = known.outputs.is_empty();
+        let content = match String::from_utf8(found.content) {
+            Ok(content) => content,
+            // Shown as good as it can be: it is drift, which the next update repairs.
+            Err(error) if !importing => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            Err(_) => {
+                let message = format!("cannot import the file {}: its content is not UTF-8", path.as_str());
+                return Err(Status::failed_precondition(message));
+            }
+        };
+        // A secret stays one, whatever has been written over it.
+        let secret = is_secret(&known.inputs, "content") || is_secret(&known.outputs, "content");
+        let inputs = PropertyMap::from([
+            ("path".to_owned(), path.as_str().into()),
+            ("content".to_owned(), secret_if(secret, content.into())),
+            ("mode".to_owned(), as_secret_as(&known.inputs, "mode", disk::show_mode(found.mode).into())),
+        ]);
+        Ok(Some(Live { id: path.as_str().to_owned(), outputs: outputs(&inputs), inputs }))
+    }
+
+    fn update(&self, ctx: &Context, id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
+        let (path, mode) = (same_place(id, news)?, mode_of(news)?);
+        let content = checked(text(news, "content"), "content")?.as_bytes();
+        let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
+        let found = disk::read(&folder, path.name()).map_err(|error| refused("read the file", &path, &error))?;
+        let notice = match &found {
+            Some(found) if found.content == content && found.mode == mode => None,
+            found => {
+                // Without a file of ours there may be something else, which is not to be written over.
+                let existing = if found.is_some() { Existing::Replace } else { Existing::Keep };
+                let written = disk::write(&folder, path.name(), content, mode, existing, &ctx.cancelled);
+                written.map_err(|error| refused("write the file", &path, &error))?;
+                notice(found.as_ref().map(|found| &*found.content), content, text(&old.outputs, "sha256"))
+            }
+        };
+        Ok(Updated { outputs: outputs(news), notice })
+    }
+
+    fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
+        let path = id_to_path(id)?;
+        match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_file(&folder, path.name())) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(refused("delete the file", &path, &error)),
+        }
+    }
+}
+
+/// The inputs and what follows from the content: unknown while it is, secret if it is.
+fn outputs(inputs: &PropertyMap) -> PropertyMap {
+    let (sha256, size) = match get(inputs, "content") {
+        Some(PropertyValue::String(content)) => (digest(content.as_bytes()).into(), (content.len() as f64).into()),
+        _ => (PropertyValue::UNKNOWN, PropertyValue::Unknown(UnknownKind::Number)),
+    };
+    let secret = is_secret(inputs, "content");
+    let mut outputs = inputs.clone();
+    outputs.insert("sha256".to_owned(), secret_if(secret, sha256));
+    outputs.insert("size".to_owned(), secret_if(secret, size));
+    outputs
+}
+
+fn digest(content: &[u8]) -> String {
+    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+        text
+    })
+}
+
+/// What the user may want to hear of a write.
+fn notice(found: Option<&[u8]>, content: &[u8], recorded: Option<&str>) -> Option<&'static str> {
+    match (found, recorded) {
+        (None, _) => Some("the file was gone, and has been written again"),
+        (Some(found), _) if found == content => None,
+        (Some(found), Some(recorded)) if digest(found) != recorded => {
+            Some("the content has been replaced; somebody else had changed it since it was last written or read")
+        }
+        (Some(_), _) => Some("the content has been replaced"),
+    }
+}
+
+/// The answer where the folder of a file cannot be opened.
+fn no_folder(path: &RelativePath, error: &io::Error) -> Status {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Status::not_found(format!(
+            "cannot write the file {}: the folder {} does not exist. Declare it as files:fs:Directory and take the path \
+             from there",
+            path.as_str(),
+            path.folder()
+        ));
+    }
+    refused("open the folder of", path, error)
+}
+
+#[cfg(test)]
+mod tests;
