@@ -43,6 +43,23 @@ pub fn python_venv(name: &str, packages: &[&str]) -> io::Result<PythonVenv> {
     Ok(PythonVenv { folder })
 }
 
+/// Returns the program built from a folder with a `go.mod` and a `go.sum`.
+///
+/// # Errors
+/// A `go` that is not there or fails, and modules that cannot be fetched, each with what was said about it.
+pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
+    let mut content = run(Command::new("go").arg("version"))?;
+    let mut files = fs::read_dir(sources)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    for file in files {
+        content.extend(fs::read(file)?);
+    }
+    let folder = installed_once(name, content, |folder| {
+        run(Command::new("go").arg("build").arg("-o").arg(folder.join(name)).arg(".").current_dir(sources)).map(drop)
+    })?;
+    Ok(folder.join(name))
+}
+
 /// Runs a command to its end and returns its standard output.
 ///
 /// # Errors
