@@ -54,3 +54,22 @@ pub async fn encode_checkpoint(
         written => written,
     }
 }
+
+/// Writes a snapshot as `pulumi stack export` does: with its secrets sealed as a checkpoint would have them, or (without a
+/// way to seal them) for all to see.
+///
+/// # Errors
+/// [`SecretsError`] as for a checkpoint.
+pub(super) async fn export_checkpoint(
+    snapshot: Option<&Snapshot>,
+    sealed: Option<(Option<&dyn SecretsManager>, &CiphertextReuse)>,
+) -> Result<String, SecretsError> {
+    let Some((manager, reuse)) = sealed else { return format::write_export(snapshot, Sealing::Shown) };
+    match format::write_export(snapshot, Sealing::Reusing(reuse.pass(), None)) {
+        Err(SecretsError::KeyNeeded) => {
+            let crypter = manager.ok_or(SecretsError::KeyNeeded)?.crypter().await?;
+            format::write_export(snapshot, Sealing::Reusing(reuse.pass(), Some(&*crypter)))
+        }
+        written => written,
+    }
+}

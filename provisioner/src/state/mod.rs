@@ -22,4 +22,4 @@ pub use recorder::{MemoryRecorder, StateRecorder};
 pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
-pub use stack_state::{JournalRecorder, Recovered, StackAccess, StackState, StackView};
+pub use stack_state::{ExportedSecrets, JournalRecorder, Recovered, StackAccess, StackState, StackView};

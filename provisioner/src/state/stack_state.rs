@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
+use super::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint, export_checkpoint};
 use super::error::{JournalConflict, StateError};
 use super::format::UpdateInfo;
 use super::integrity::{self, IntegrityError, ParentMismatch};
@@ -50,7 +50,6 @@ pub struct StackState {
 }
 
 /// The state of a stack as it is, for looking only.
-#[derive(Debug)]
 pub struct StackView {
     /// The state; what a dead run left in its journal is in it. `None`: there is no such stack.
     pub snapshot: Option<Snapshot>,
@@ -60,6 +59,16 @@ pub struct StackView {
     pub conflict: Option<JournalConflict>,
     /// Which laws the state breaks. It may be shown all the same, but not previewed on.
     pub breach: Option<IntegrityError>,
+    sealer: Sealer,
+}
+
+/// What becomes of secrets in an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportedSecrets {
+    /// They stay sealed.
+    Sealed,
+    /// They are shown.
+    Shown,
 }
 
 /// How the secrets of a stack are sealed from now on.
@@ -207,6 +216,7 @@ impl StackView {
         let loaded = load(access).await?;
         let base = loaded.as_ref().map(|loaded| journal::digest(&loaded.text));
         let exists = loaded.is_some();
+        let sealer = Sealer::of_state(loaded.as_ref());
         let snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot);
         let found = snapshot.clone().unwrap_or_default();
         let (snapshot, recovered, conflict) = match recovery::find(access, base.as_deref(), &found).await {
@@ -218,7 +228,21 @@ impl StackView {
             Err(error) => return Err(error),
         };
         let breach = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        Ok(Self { snapshot, recovered, conflict, breach })
+        Ok(Self { snapshot, recovered, conflict, breach, sealer })
+    }
+
+    /// The state as `pulumi stack export` shows it and `pulumi stack import` takes it.
+    ///
+    /// # Errors
+    /// [`StateError::Secrets`] if a secret that came from a journal cannot be sealed.
+    pub async fn export(&self, secrets: ExportedSecrets) -> Result<String, StateError> {
+        Ok(match secrets {
+            ExportedSecrets::Shown => export_checkpoint(self.snapshot.as_ref(), None).await?,
+            ExportedSecrets::Sealed => {
+                let manager = self.sealer.manager.as_deref().ok();
+                export_checkpoint(self.snapshot.as_ref(), Some((manager, &self.sealer.reuse))).await?
+            }
+        })
     }
 }
 
@@ -242,6 +266,13 @@ impl Sealer {
         };
         let reuse = loaded.filter(|_| same).map(|loaded| loaded.checkpoint.reuse.clone()).unwrap_or_default();
         Ok(Self { manager, reuse })
+    }
+
+    /// As the state itself has it.
+    fn of_state(loaded: Option<&Loaded>) -> Self {
+        let manager = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
+        let reuse = loaded.map(|loaded| loaded.checkpoint.reuse.clone()).unwrap_or_default();
+        Self { manager: manager.unwrap_or(Err(SecretsError::KeyNeeded)), reuse }
     }
 
     fn description(&self) -> Option<SecretsDescription> {

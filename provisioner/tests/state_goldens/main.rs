@@ -5,6 +5,7 @@
 
 mod case;
 mod config;
+mod export;
 mod history;
 mod refusals;
 

@@ -209,6 +209,54 @@ pub(super) fn write_texts<T: AsRef<str>>(out: &mut String, texts: &[T]) {
     write_list(out, texts, |out, text| write_string(out, text.as_ref(), Escaping::Plain));
 }
 
+/// A compact text with four blanks for each level and a newline at the end.
+pub(super) fn indented(compact: &str) -> String {
+    let mut out = String::with_capacity(compact.len() * 2);
+    let mut depth = 0;
+    let (mut in_string, mut escaped) = (false, false);
+    let mut characters = compact.chars().peekable();
+    let break_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        (0..depth).for_each(|_| out.push_str("    "));
+    };
+    while let Some(character) = characters.next() {
+        if in_string {
+            out.push(character);
+            in_string = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+            continue;
+        }
+        match character {
+            '{' | '[' => {
+                out.push(character);
+                match characters.next_if(|next| matches!(next, '}' | ']')) {
+                    Some(closing) => out.push(closing),
+                    None => {
+                        depth += 1;
+                        break_line(&mut out, depth);
+                    }
+                }
+            }
+            '}' | ']' => {
+                depth -= 1;
+                break_line(&mut out, depth);
+                out.push(character);
+            }
+            ',' => {
+                out.push(character);
+                break_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            other => {
+                in_string = other == '"';
+                out.push(other);
+            }
+        }
+    }
+    out.push('\n');
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

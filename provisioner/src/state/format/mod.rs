@@ -31,7 +31,7 @@ pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
 pub(super) use read::{operation_kind, read_checkpoint, read_resource, read_secrets};
 pub(super) use read_value::Opening;
 pub use read_value::ValueError;
-pub(super) use write::{ResourceWriter, write_checkpoint};
+pub(super) use write::{ResourceWriter, write_checkpoint, write_export};
 pub(super) use write_value::Sealing;
 
 /// What a checkpoint holds.

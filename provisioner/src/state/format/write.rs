@@ -6,7 +6,9 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
 use super::features::{self, Feature};
-use super::json::{Escaping, Members, write_json, write_list, write_map, write_named, write_string, write_texts};
+use super::json::{
+    Escaping, Members, indented, write_json, write_list, write_map, write_named, write_string, write_texts,
+};
 use super::magic;
 use super::write_value::{Sealing, ValueWriter};
 use crate::state::resource::ResourceState;
@@ -26,28 +28,43 @@ pub(in crate::state) fn write_checkpoint(
     sealing: Sealing<'_>,
 ) -> Result<String, SecretsError> {
     let mut writer = ResourceWriter::new(sealing);
-    // The features stand before what shows which are used.
     let mut body = String::new();
     let mut members = Members::open(&mut body);
     members.text("stack", stack);
     if let Some(snapshot) = snapshot {
-        let out = members.name("latest");
-        out.reserve(snapshot.resources.len() * BYTES_PER_RESOURCE);
-        writer.deployment(out, snapshot)?;
+        writer.deployment(members.name("latest"), snapshot)?;
     }
     members.close();
+    Ok(versioned(writer, "checkpoint", &body))
+}
 
-    let features = writer.features();
-    let mut text = String::with_capacity(body.len() + 256);
-    text.push_str(if features.is_empty() { "{\"version\":3" } else { "{\"version\":4,\"features\":" });
-    if !features.is_empty() {
-        let names: Vec<_> = features.iter().map(|feature| feature.name()).collect();
-        write_texts(&mut text, &names);
+/// Writes what `pulumi stack export` shows and `pulumi stack import` takes.
+///
+/// # Errors
+/// [`SecretsError`] if a secret cannot be sealed.
+pub(in crate::state) fn write_export(
+    snapshot: Option<&Snapshot>,
+    sealing: Sealing<'_>,
+) -> Result<String, SecretsError> {
+    let mut writer = ResourceWriter::new(sealing);
+    let mut body = String::new();
+    match snapshot {
+        Some(snapshot) => writer.deployment(&mut body, snapshot)?,
+        None => body.push_str("null"),
     }
-    text.push_str(",\"checkpoint\":");
-    text.push_str(&body);
-    text.push('}');
-    Ok(text)
+    Ok(indented(&versioned(writer, "deployment", &body)))
+}
+
+/// Puts the version before what shows which it has to be.
+fn versioned(writer: ResourceWriter<'_>, name: &'static str, body: &str) -> String {
+    let features: Vec<_> = writer.features().iter().map(|feature| feature.name()).collect();
+    let mut text = String::with_capacity(body.len() + 256);
+    let mut members = Members::open(&mut text);
+    members.name("version").push(if features.is_empty() { '3' } else { '4' });
+    members.filled_texts("features", &features);
+    members.name(name).push_str(body);
+    members.close();
+    text
 }
 
 /// Writes resources one by one, and notices which features they use.
@@ -69,6 +86,7 @@ impl<'a> ResourceWriter<'a> {
     }
 
     fn deployment(&mut self, out: &mut String, snapshot: &Snapshot) -> Result<(), SecretsError> {
+        out.reserve(snapshot.resources.len() * BYTES_PER_RESOURCE);
         let mut members = Members::open(out);
         write_manifest(members.name("manifest"), &snapshot.manifest);
         if let Some(secrets) = &snapshot.secrets {

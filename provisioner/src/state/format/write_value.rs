@@ -19,6 +19,8 @@ pub(in crate::state) enum Sealing<'a> {
     Impossible,
     /// Not at all, for the whole text is going to be.
     Clear,
+    /// Not at all, for somebody is to see them.
+    Shown,
     /// Each afresh.
     Fresh(&'a dyn Crypter),
     /// As loaded where nothing changed, else afresh (where there is a key).
@@ -26,16 +28,27 @@ pub(in crate::state) enum Sealing<'a> {
 }
 
 impl Sealing<'_> {
-    fn seal(&mut self, plaintext: &str) -> Result<String, SecretsError> {
-        match self {
-            Self::Impossible => Err(SecretsError::KeyNeeded),
-            Self::Clear => Ok(plaintext.to_owned()),
-            Self::Fresh(crypter) => crypter.encrypt(plaintext),
-            Self::Reusing(pass, crypter) => match (pass.take(plaintext), crypter) {
-                (Some(ciphertext), _) => Ok((*ciphertext).to_owned()),
-                (None, Some(crypter)) => crypter.encrypt(plaintext),
-                (None, None) => Err(SecretsError::KeyNeeded),
+    /// The name and the text of the member that holds a secret.
+    fn seal(&mut self, plaintext: String) -> Result<(&'static str, String), SecretsError> {
+        let ciphertext = match self {
+            Self::Impossible => return Err(SecretsError::KeyNeeded),
+            Self::Shown => return Ok(("plaintext", plaintext)),
+            Self::Clear => plaintext,
+            Self::Fresh(crypter) => crypter.encrypt(&plaintext)?,
+            Self::Reusing(pass, crypter) => match (pass.take(&plaintext), crypter) {
+                (Some(ciphertext), _) => (*ciphertext).to_owned(),
+                (None, Some(crypter)) => crypter.encrypt(&plaintext)?,
+                (None, None) => return Err(SecretsError::KeyNeeded),
             },
+        };
+        Ok(("ciphertext", ciphertext))
+    }
+
+    /// How the secrets in a secret are sealed.
+    fn inside(&self) -> Sealing<'static> {
+        match self {
+            Self::Shown => Sealing::Shown,
+            Self::Impossible | Self::Clear | Self::Fresh(_) | Self::Reusing(..) => Sealing::Clear,
         }
     }
 }
@@ -158,12 +171,12 @@ impl<'a> ValueWriter<'a> {
 
     /// The text that is sealed is the value in JSON with every escape Go knows; secrets in it are in clear there.
     fn secret(&mut self, out: &mut String, value: &PropertyValue) -> Result<(), SecretsError> {
-        let mut inner = ValueWriter { sealing: Sealing::Clear, escaping: Escaping::Html, wrote_bytes: false };
+        let mut inner = ValueWriter { sealing: self.sealing.inside(), escaping: Escaping::Html, wrote_bytes: false };
         let mut plaintext = String::new();
         inner.value(&mut plaintext, value)?;
         self.wrote_bytes |= inner.wrote_bytes;
-        let ciphertext = self.sealing.seal(&plaintext)?;
-        self.tagged(out, SECRET_SIGNATURE, &[("ciphertext", &ciphertext)]);
+        let (name, text) = self.sealing.seal(plaintext)?;
+        self.tagged(out, SECRET_SIGNATURE, &[(name, &text)]);
         Ok(())
     }
 
