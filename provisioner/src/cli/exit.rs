@@ -4,7 +4,9 @@ use std::io;
 
 use provisioner::events::{Outcome, StepOp, Summary};
 use provisioner::state::StateError;
-use provisioner::state::store::StoreError;
+use provisioner::state::format::FormatError;
+use provisioner::state::secrets::SecretsError;
+use provisioner::state::store::{StackReference, StoreError};
 
 use super::display::{Line, Palette};
 
@@ -71,11 +73,7 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<tokio::task::JoinError>() {
             return Some(if error.is_panic() { Self::Bug } else { Self::Canceled });
         }
-        if let Some(StoreError::Locked { .. }) = cause.downcast_ref::<StoreError>() {
-            return Some(Self::Locked);
-        }
-        // An error that shows another one in its own words keeps it from the chain.
-        if let Some(StateError::Store(StoreError::Locked { .. })) = cause.downcast_ref::<StateError>() {
+        if locked_stack(cause).is_some() {
             return Some(Self::Locked);
         }
         let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
@@ -110,6 +108,56 @@ impl CliError {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into(), hint: hint.into() }
     }
+
+    /// Something that cannot be done as things are.
+    pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, message: message.into(), hint: hint.into() }
+    }
+}
+
+/// An error as a type of its own, also where its cause is kept in a box.
+fn known<'e, E: std::error::Error + 'static>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e E> {
+    cause.downcast_ref::<E>().or_else(|| cause.downcast_ref::<Box<E>>().map(AsRef::as_ref))
+}
+
+/// The stack that somebody else works on, if that is the cause.
+fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StackReference> {
+    let store_error = match known::<StateError>(cause) {
+        // An error that shows another one in its own words keeps it from the chain.
+        Some(StateError::Store(error)) => Some(error),
+        _ => known::<StoreError>(cause),
+    };
+    match store_error {
+        Some(StoreError::Locked { stack, .. }) => Some(stack),
+        _ => None,
+    }
+}
+
+/// What to do about an error, where that can be said.
+fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = cause.downcast_ref::<CliError>() {
+        return Some(error.hint.clone()).filter(|hint| !hint.is_empty());
+    }
+    if let Some(stack) = locked_stack(cause) {
+        return Some(format!(
+            "wait for that run to end; if it is gone, `sc cancel -s {}` gives up its lock",
+            stack.stack()
+        ));
+    }
+    let secrets_error = match known::<StateError>(cause) {
+        Some(StateError::Secrets(error)) => Some(error),
+        _ => match known::<FormatError>(cause) {
+            Some(FormatError::Secret(error)) => Some(error),
+            _ => known::<SecretsError>(cause),
+        },
+    };
+    match secrets_error {
+        Some(SecretsError::WrongPassphrase | SecretsError::NoPassphrase) => Some(
+            "the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE"
+                .to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 /// What an error prints: itself, its causes, what to do.
@@ -120,10 +168,9 @@ pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
         let head = Line::plain("  ").styled(Palette::ERROR, "caused by").styled(Palette::BOLD, ":").text(" ");
         lines.extend(paragraph(head, "    ", &cause.to_string()));
     }
-    let hints = error.chain().filter_map(|cause| cause.downcast_ref::<CliError>()).map(|error| &error.hint);
-    for hint in hints.filter(|hint| !hint.is_empty()) {
+    for hint in error.chain().filter_map(hint) {
         let head = Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ");
-        lines.extend(paragraph(head, "    ", hint));
+        lines.extend(paragraph(head, "    ", &hint));
     }
     lines
 }
@@ -140,7 +187,6 @@ mod tests {
 
     use anyhow::Context as _;
     use provisioner::events::{Operation, Phase};
-    use provisioner::state::store::StackReference;
 
     use super::*;
 

@@ -4,6 +4,7 @@
 
 #![expect(dead_code, reason = "the operations that use all of this come with the engine")]
 
+mod access;
 mod args;
 mod commands;
 mod display;

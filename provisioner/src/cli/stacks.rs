@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, has_errors};
 use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::registry::types::TypeTable;
@@ -24,6 +25,21 @@ pub(crate) struct Stacks {
     pub(crate) sources: Arc<SourceFiles>,
     /// The stacks, those that others inherit from first.
     pub(crate) stacks: Vec<Stack>,
+    /// The name of the one that was asked for, if it was one.
+    asked: Option<String>,
+}
+
+impl Stacks {
+    /// The stack, where one was asked for.
+    ///
+    /// # Errors
+    /// It was not read. That would be a fault of ours.
+    pub(crate) fn only(&self) -> anyhow::Result<&Stack> {
+        self.asked
+            .as_ref()
+            .and_then(|name| self.stacks.iter().find(|stack| stack.name == *name))
+            .context("no stack was read")
+    }
 }
 
 /// Reads the stacks that are named, or all.
@@ -71,12 +87,14 @@ fn read(
         types: &types,
     };
     let names = workspace.stack_names().map_err(|found| mistakes(ui, &[*found], &sources))?;
-    let Loaded { stacks, diagnostics } = workspace.load(&choose(&names)?, &mut sources);
+    let chosen = choose(&names)?;
+    let Loaded { stacks, diagnostics } = workspace.load(&chosen, &mut sources);
     if has_errors(&diagnostics) {
         return Err(mistakes(ui, &diagnostics, &sources));
     }
     ui.print_diagnostics(&diagnostics, &sources);
-    Ok(Stacks { repository, profile, surroundings, sources: Arc::new(sources), stacks })
+    let asked = if let [only] = &chosen[..] { Some(only.clone()) } else { None };
+    Ok(Stacks { repository, profile, surroundings, sources: Arc::new(sources), stacks, asked })
 }
 
 /// Prints mistakes; what is left to say is how many there are.

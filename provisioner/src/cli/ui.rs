@@ -128,7 +128,8 @@ impl Ui {
         exit
     }
 
-    fn say(&self, lines: &[Line]) {
+    /// Prints lines on standard error.
+    pub(crate) fn say(&self, lines: &[Line]) {
         // Nobody is left to be told that standard error is gone.
         drop(print_lines(&mut AutoStream::always(io::stderr()), lines, self.stderr_color));
     }

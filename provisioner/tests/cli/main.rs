@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod repository;
+mod state;
 
 use std::process::{Command, Output, Stdio};
 

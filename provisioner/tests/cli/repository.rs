@@ -4,29 +4,29 @@ use std::fs;
 
 use crate::{sc, told};
 
-/// A repository with one stack, `reef`, that declares these plugins.
-fn repository(plugins: &str) -> tempfile::TempDir {
+/// A repository with one stack whose state is in the folder `backend`, and these further sections.
+pub(crate) fn repository(stack: &str, passphrase: &str, sections: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let stack = folder.path().join(".sc/stacks/reef");
+    let stack = folder.path().join(".sc/stacks").join(stack);
     fs::create_dir_all(&stack).unwrap();
     fs::create_dir(folder.path().join(".git")).unwrap();
-    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: tidepool\n").unwrap();
+    fs::create_dir(folder.path().join("backend")).unwrap();
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef\n").unwrap();
     let server = format!(
         "schemaVersion: 1.0
 provisioner:
   type: pulumi
   config:
-    state-storage: {{ type: fs, config: {{ path: file:///state }} }}
-    secrets-provider: {{ type: passphrase, config: {{ passPhrase: hush }} }}
-plugins:
-{plugins}"
+    state-storage: {{ type: fs, config: {{ path: file://backend }} }}
+    secrets-provider: {{ type: passphrase, config: {{ passPhrase: {passphrase:?} }} }}
+{sections}"
     );
     fs::write(stack.join("server.yaml"), server).unwrap();
     folder
 }
 
 fn check(plugins: &str, arguments: &[&str]) -> String {
-    let folder = repository(plugins);
+    let folder = repository("reef", "hush", &format!("plugins:\n{plugins}"));
     let mut command = sc(arguments);
     command.current_dir(folder.path());
     told(command)

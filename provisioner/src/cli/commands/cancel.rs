@@ -1,9 +1,15 @@
 //! `sc cancel`: breaks the lock that a run left behind.
 
 use clap::Args;
+use provisioner::state::StackAccess;
+use tokio_util::sync::CancellationToken;
 
+use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::display::Line;
 use crate::cli::exit::Exit;
+use crate::cli::prompt::{Answer, confirm};
+use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
 /// Give up the lock of a run that is gone
@@ -25,6 +31,27 @@ pub(crate) struct CancelArgs {
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &CancelArgs) -> anyhow::Result<Exit> {
-    Err(super::unfinished("cancel"))
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let StackAccess { store, stack, .. } = access(&stacks, stacks.only()?).await?;
+    let held = store.locks(&stack).await?;
+    if held.is_empty() {
+        ui.say(&[Line::plain(format!("{} is not locked", stack.stack()))]);
+        return Ok(Exit::Done);
+    }
+    ui.say(&[Line::plain(format!("{} is locked:", stack.stack()))]);
+    ui.say(&held.iter().map(|holder| Line::plain(format!("  {holder}"))).collect::<Vec<_>>());
+    let question = "Is that run gone, and shall its lock be given up?";
+    match confirm(ui, &CancellationToken::new(), question, args.confirm.yes).await? {
+        Answer::No => {
+            ui.say(&[Line::plain("the lock stays")]);
+            Ok(Exit::Canceled)
+        }
+        Answer::Yes => {
+            let broken = store.break_locks(&stack).await?;
+            let count = if broken.len() == 1 { "the lock".to_owned() } else { format!("{} locks", broken.len()) };
+            ui.say(&[Line::plain(format!("gave up {count} of {}", stack.stack()))]);
+            Ok(Exit::Done)
+        }
+    }
 }

@@ -1,14 +1,24 @@
 //! `sc stack`: what is known of stacks.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use provisioner::state::store::StackReference;
+use provisioner::state::{Snapshot, StackView};
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::ROOT_STACK_TYPE;
+use serde::Serialize as _;
 
+use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{Line, Secrets, Shown, map_to_json, values};
-use crate::cli::exit::Exit;
-use crate::cli::ui::Ui;
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::process::working_folder;
+use crate::cli::stacks::{read_all, read_stack};
+use crate::cli::table::table;
+use crate::cli::ui::{Ui, print_result};
 
 /// List stacks, show their outputs, export their state
 #[derive(Debug, Args)]
@@ -20,7 +30,7 @@ pub(crate) struct StackCommand {
 /// What is done with stacks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StackVerb {
-    /// List the stacks: how many resources each has, when it was last changed, whether it is locked
+    /// List the stacks: how many resources each has, when it was last changed, whether it is locked or was interrupted
     Ls(LsArgs),
     Outputs(OutputsArgs),
     Export(ExportArgs),
@@ -50,7 +60,7 @@ pub(crate) struct OutputsArgs {
 
 /// Write the state of a stack as `pulumi stack import` takes it
 ///
-/// Secrets stay encrypted unless --show-secrets is given.
+/// The state is written as it is stored; secrets stay encrypted.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -62,13 +72,131 @@ pub(crate) struct ExportArgs {
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) show: ShowArgs,
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &StackCommand) -> anyhow::Result<Exit> {
-    Err(super::unfinished("stack"))
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) -> anyhow::Result<Exit> {
+    match &command.verb {
+        StackVerb::Ls(args) => list(ui, global, args).await,
+        StackVerb::Outputs(args) => outputs(ui, global, args).await,
+        StackVerb::Export(args) => export(ui, global, args).await,
+    }
+}
+
+/// What is told of a stack in a list.
+struct Entry {
+    stack: String,
+    project: String,
+    /// `None`: it has not been provisioned yet.
+    state: Option<Snapshot>,
+    locked: usize,
+    interrupted: bool,
+}
+
+async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
+    let stacks = read_all(ui, global, &args.dir)?;
+    let mut entries = Vec::new();
+    for stack in &stacks.stacks {
+        let access = access(&stacks, stack).await?;
+        let view = StackView::open(&access).await?;
+        entries.push(Entry {
+            stack: stack.name.clone(),
+            project: stack.project.clone(),
+            locked: access.store.locks(&access.stack).await?.len(),
+            interrupted: view.recovered.is_some() || view.conflict.is_some(),
+            state: view.snapshot,
+        });
+    }
+    let lines = if ui.results_are_json() {
+        entries.iter().map(|entry| Line::plain(entry.as_json())).collect()
+    } else {
+        let rows: Vec<Vec<String>> = entries.iter().map(Entry::as_row).collect();
+        table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
+    };
+    ui.print(&lines)?;
+    Ok(Exit::Done)
+}
+
+impl Entry {
+    fn as_row(&self) -> Vec<String> {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let status = match (self.locked > 0, self.interrupted) {
+            (true, true) => "locked, interrupted",
+            (true, false) => "locked",
+            (false, true) => "interrupted",
+            (false, false) => "-",
+        };
+        vec![
+            self.stack.clone(),
+            self.project.clone(),
+            or_dash(self.state.as_ref().map(|state| state.resources.len().to_string())),
+            or_dash(self.updated()),
+            status.to_owned(),
+        ]
+    }
+
+    fn as_json(&self) -> String {
+        serde_json::json!({
+            "stack": self.stack,
+            "project": self.project,
+            "resources": self.state.as_ref().map(|state| state.resources.len()),
+            "updated": self.updated(),
+            "locked": self.locked > 0,
+            "interrupted": self.interrupted,
+        })
+        .to_string()
+    }
+
+    fn updated(&self) -> Option<String> {
+        self.state.as_ref().map(|state| state.manifest.time.clone()).filter(|time| !time.is_empty())
+    }
+}
+
+async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(&stacks, stacks.only()?).await?;
+    let view = StackView::open(&access).await?;
+    let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
+    let root = snapshot.resources.iter().find(|state| state.type_token.as_str() == ROOT_STACK_TYPE && !state.delete);
+    let outputs = root.map(|state| Arc::clone(&state.outputs)).unwrap_or_default();
+    ui.print(&outputs_text(ui, &access.stack.to_string(), &outputs, args.show.secrets()))?;
+    Ok(Exit::Done)
+}
+
+async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(&stacks, stacks.only()?).await?;
+    // As it is stored: the key of the secrets is not needed, and nothing of the state is lost that we do not know.
+    let Some(text) = access.store.load(&access.stack).await? else { return Err(not_provisioned(&access.stack).into()) };
+    let deployment =
+        deployment_text(&text).with_context(|| format!("the checkpoint of {} cannot be read", access.stack))?;
+    match &args.file {
+        Some(file) => {
+            let file = working_folder(global.cwd.as_deref())?.join(file);
+            bridge::fs::write_atomically(&file, deployment.as_bytes(), bridge::fs::Access::Private)?;
+        }
+        None => print_result(&deployment)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn not_provisioned(stack: &StackReference) -> CliError {
+    let hint = format!("`sc provision -s {}` does that", stack.stack());
+    CliError::failed(format!("{} has not been provisioned yet", stack.stack()), hint)
+}
+
+/// The text of a checkpoint as an untyped deployment, the form that `pulumi stack import` takes.
+fn deployment_text(checkpoint: &str) -> anyhow::Result<String> {
+    let mut stored: serde_json::Map<String, serde_json::Value> = serde_json::from_str(checkpoint)?;
+    let latest = stored.remove("checkpoint").and_then(|mut inner| inner.get_mut("latest").map(serde_json::Value::take));
+    let nothing = || serde_json::json!({ "manifest": { "time": "0001-01-01T00:00:00Z", "magic": "", "version": "" } });
+    stored.insert("deployment".to_owned(), latest.filter(|latest| !latest.is_null()).unwrap_or_else(nothing));
+    let mut text = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    stored.serialize(&mut serde_json::Serializer::with_formatter(&mut text, formatter))?;
+    text.push(b'\n');
+    // Go's encoder escapes these two, which some JavaScript takes for line ends; they can stand in texts only.
+    Ok(String::from_utf8(text)?.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
 }
 
 /// What `sc stack outputs` prints.
