@@ -45,8 +45,10 @@ fn is_emulated(machine: u8) -> bool {
 }
 
 /// What to add to the message of a program that did not run: a reason with advice in parentheses, or nothing.
-pub(super) fn hint(program: &Path, error: &io::Error) -> String {
-    let reason = if error.kind() == io::ErrorKind::PermissionDenied {
+pub(super) fn hint(program: &Path, directory: &Path, error: &io::Error) -> String {
+    let reason = if !directory.is_dir() {
+        Some(format!("its working directory {} is missing", directory.display()))
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
         not_permitted(program)
     } else if error.raw_os_error() == Some(NO_EXEC) {
         Some(not_executable(program))

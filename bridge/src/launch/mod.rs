@@ -68,7 +68,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// It said something else.
-    #[error("expected a port on the first line of its output, got {line:?}{last_words}")]
+    #[error("expected a port on the first line of its output, got {:?}{last_words}", beginning(line))]
     NoPort {
         /// What it said.
         line: String,
@@ -110,4 +110,9 @@ impl fmt::Display for LastWords {
         }
         Ok(())
     }
+}
+
+/// Enough of a line to recognize it.
+fn beginning(line: &str) -> &str {
+    &line[..line.floor_char_boundary(200)]
 }

@@ -27,7 +27,7 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         environment: spec.environment,
     };
     let not_run = |source| LaunchError::NotRun {
-        hint: hint(&process_spec.program, &source),
+        hint: hint(&process_spec.program, &process_spec.directory, &source),
         program: if package.arguments().is_empty() {
             package.origin().to_owned()
         } else {

@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -12,6 +14,9 @@ use super::{HostEnvironment, SourceError};
 use crate::fs::{PathError, create_folders, read_if_there};
 use crate::plugin::{PluginManifest, PluginName, PluginRuntime};
 use crate::process::{OutputStream, ProcessSpec, Spawner, describe_exit};
+
+/// How long a build may take; the first one of a plugin fetches its dependencies.
+const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Program, arguments, and a folder that has to live as long as they do.
 pub(super) type Start = (PathBuf, Vec<OsString>, Option<TempDir>);
@@ -120,15 +125,19 @@ impl Toolbox<'_> {
 
     async fn run(&self, spec: ProcessSpec) -> Result<(), SourceError> {
         let process = self.spawner.spawn(&spec, Arc::new(()))?;
-        let status = process.exited().await;
-        if status.success() {
+        let exited = tokio::time::timeout(BUILD_LIMIT, process.exited()).await;
+        if exited.as_ref().is_ok_and(ExitStatus::success) {
             return Ok(());
         }
         process.drained().await;
+        let status = match exited {
+            Ok(status) => describe_exit(status),
+            Err(_) => format!("not done within {} minutes", BUILD_LIMIT.as_secs() / 60),
+        };
         let words = spec.arguments.iter().map(|argument| argument.to_string_lossy());
         let command = [spec.program.to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
         let output = process.last_lines(OutputStream::Stderr).join("\n");
-        Err(SourceError::Build { command, status: describe_exit(status), output })
+        Err(SourceError::Build { command, status, output })
     }
 
     fn interpreter(&self, names: &[&str], advice: &str) -> Result<PathBuf, SourceError> {

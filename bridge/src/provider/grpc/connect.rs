@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pulumi_proto::rpc;
-use tonic::Code;
 use tonic::transport::Channel;
+use tonic::{Code, Status};
 
 use super::{GrpcProvider, Limits, client, errors, too_slow};
 use crate::plugin::PluginVersion;
@@ -37,8 +37,9 @@ pub async fn connect(
     limits: Limits,
 ) -> Result<GrpcProvider, ProviderError> {
     let provider = GrpcProvider::new(channel.clone(), name, None, "", process.clone()).with_limits(limits);
-    let handshake = tokio::time::timeout(limits.handshake, provider.handshake(announcement)).await;
-    let capabilities = handshake.unwrap_or_else(|_| Err(too_slow("Handshake", limits.handshake)))?;
+    let mut last_attempt = None;
+    let handshake = tokio::time::timeout(limits.handshake, provider.handshake(announcement, &mut last_attempt)).await;
+    let capabilities = handshake.unwrap_or_else(|_| Err(not_in_time(limits.handshake, last_attempt)))?;
     let info = provider
         .call_within(limits.plugin_info, "GetPluginInfo", |mut client| async move { client.get_plugin_info(()).await })
         .await?;
@@ -51,7 +52,12 @@ pub async fn connect(
 
 impl GrpcProvider {
     /// Says hello until somebody answers. `None` is a provider without handshake: its capabilities come from Configure.
-    async fn handshake(&self, announcement: Announcement<'_>) -> Result<Option<Capabilities>, ProviderError> {
+    /// What came of the last attempt is left behind for the report of one who gives up.
+    async fn handshake(
+        &self,
+        announcement: Announcement<'_>,
+        last_attempt: &mut Option<Status>,
+    ) -> Result<Option<Capabilities>, ProviderError> {
         let folder = announcement.program_folder.to_string_lossy().into_owned();
         let request = rpc::ProviderHandshakeRequest {
             engine_address: announcement.engine_address.to_owned(),
@@ -74,11 +80,24 @@ impl GrpcProvider {
             };
             match status.code() {
                 Code::Unimplemented => return Ok(None),
-                Code::Unavailable => tokio::time::sleep(RETRY_PAUSE).await,
-                _ if errors::is_lost_connection(&status) => tokio::time::sleep(RETRY_PAUSE).await,
-                _ => return Err(errors::from_status("Handshake", &status, None)),
+                code if code != Code::Unavailable && !errors::is_lost_connection(&status) => {
+                    return Err(errors::from_status("Handshake", &status, None));
+                }
+                _ => {}
             }
+            *last_attempt = Some(status);
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
+    }
+}
+
+fn not_in_time(limit: Duration, last_attempt: Option<Status>) -> ProviderError {
+    match (too_slow("Handshake", limit), last_attempt) {
+        (ProviderError::Failed { method, message, .. }, Some(status)) => {
+            let message = format!("{message}: {}", errors::in_words(&status));
+            ProviderError::Failed { method, message, indeterminate: false }
+        }
+        (error, _) => error,
     }
 }
 

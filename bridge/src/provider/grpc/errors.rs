@@ -55,8 +55,24 @@ pub(super) fn is_lost_connection(status: &Status) -> bool {
 
 /// The error of a call that broke off although the plugin's process lives. What was sent may have arrived.
 pub(super) fn lost_connection(method: &'static str, status: &Status) -> ProviderError {
-    let message = format!("the plugin broke off the call: {}", status.message());
+    let message = format!("the plugin broke off the call: {}", in_words(status));
     ProviderError::Failed { method, message, indeterminate: true }
+}
+
+/// What happened to a call that broke off: the causes say more than the status does.
+pub(super) fn in_words(status: &Status) -> String {
+    let mut words = vec![status.message().to_owned()];
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // tonic's own name for anything of the kind.
+        if text != "transport error" && !words.iter().any(|known| known.contains(&text)) {
+            words.push(text);
+        }
+        cause = error.source();
+    }
+    words.retain(|words| !words.is_empty());
+    words.join(": ")
 }
 
 fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, message: String) -> ProviderError {
