@@ -145,8 +145,11 @@ impl StackState {
         self.recovered.as_ref()
     }
 
-    /// What the engine writes to while it runs. There is one journal: do not ask twice.
+    /// What a deployment writes to while it runs. Ask once for each deployment of a run that changes the state, in their
+    /// order: the entries of the first are numbered from [`StackState::snapshot`], those of the next from the snapshot that
+    /// the one before ended with, which must be passed on as it is.
     pub fn recorder(&self) -> JournalRecorder {
+        self.journal().begin_phase();
         let manager = self.sealer.manager.clone();
         JournalRecorder { journal: Arc::clone(&self.journal), manager, crypter: None }
     }

@@ -65,6 +65,29 @@ async fn a_run_that_dies_is_recovered_by_the_next_one_without_being_asked() {
 }
 
 #[tokio::test]
+async fn each_deployment_of_a_run_numbers_entries_from_what_the_one_before_left() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a"), resource("b"), resource("c")]).await;
+    let state = fixture.open().await.unwrap();
+    let mut refresh = state.recorder();
+    refresh.defer(Record::Change(vec![Effect::Remove(EntryId(0))]));
+    drop(refresh);
+    let mut update = state.recorder();
+    update.defer(Record::Change(vec![Effect::Keep(EntryId(1))]));
+    for record in creation(0, 2, resource("d")) {
+        update.append(&record).unwrap();
+    }
+    let mut destroy = state.recorder();
+    destroy.append(&Record::Change(vec![Effect::Remove(EntryId(0))])).unwrap();
+    drop((state, update, destroy));
+
+    let view = StackView::open(&fixture.access).await.unwrap();
+    let names: Vec<_> = view.snapshot.unwrap().resources.iter().map(|state| state.urn.name().to_owned()).collect();
+    assert_eq!(names, ["d", "b"], "first a went, then c came to the front, then it went");
+    assert_eq!(view.recovered.unwrap().records, 5);
+}
+
+#[tokio::test]
 async fn looking_takes_no_lock_and_writes_nothing() {
     let fixture = Fixture::new().await;
     assert!(StackView::open(&fixture.access).await.unwrap().snapshot.is_none());

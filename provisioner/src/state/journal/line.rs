@@ -42,6 +42,11 @@ pub(super) fn write(out: &mut String, record: &Record, crypter: Option<&dyn Cryp
     Ok(())
 }
 
+/// Appends the line that begins a phase.
+pub(super) fn write_phase(out: &mut String) {
+    out.push_str("{\"phase\":{}}\n");
+}
+
 struct Writer<'o, 'a> {
     out: &'o mut String,
     resources: ResourceWriter<'a>,
@@ -90,6 +95,8 @@ impl Writer<'_, '_> {
 pub(super) enum Line {
     /// Something happened.
     Record(Record),
+    /// From here on entries and operations are numbered anew.
+    Phase,
     /// The run ended, and is about to save the checkpoint with this digest.
     Close(String),
 }
@@ -103,6 +110,7 @@ enum StoredLine<'a> {
     End(StoredEnd<'a>),
     #[serde(borrow)]
     Change(Vec<StoredEffect<'a>>),
+    Phase {},
     Close(String),
 }
 
@@ -163,6 +171,7 @@ pub(super) fn read(text: &str, crypter: Option<&dyn Crypter>) -> Result<Line, Fo
             Line::Record(Record::End { operation: OperationId(end.operation), effects: reader.effects(end.effects)? })
         }
         StoredLine::Change(effects) => Line::Record(Record::Change(reader.effects(effects)?)),
+        StoredLine::Phase {} => Line::Phase,
         StoredLine::Close(digest) => Line::Close(digest),
     })
 }

@@ -10,11 +10,13 @@
 //! {"begin":{"operation":0,"kind":"creating","resource":{…}}}
 //! {"end":{"operation":0,"effects":[{"add":{"entry":4,"resource":{…}}}]}}
 //! {"change":[{"keep":{"entry":2}},{"remove":{"entry":3}},{"rewrite":{"entry":1,"resource":{…}}},{"dropInheritedPending":{}}]}
+//! {"phase":{}}
 //! {"close":"<sha-256 of the checkpoint that is about to be saved>"}
 //! ```
 //! Resources are written as in a checkpoint, their secrets sealed with the manager that the first line names. A line is
 //! written by one write(2) and outlives the process from then on; disks follow within 100 milliseconds. A last line that is
-//! torn was never answered for, and does not count. The last line of a run that ended well says what it is about to save:
+//! torn was never answered for, and does not count. After a `phase` line (a refresh before an update, say) entries and
+//! operations are numbered anew, from the state that the phase before left. The last line of a run that ended well says what it is about to save:
 //! a journal left behind by a death between that and its removal is recognized as settled.
 
 mod line;

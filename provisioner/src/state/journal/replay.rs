@@ -22,8 +22,8 @@ pub(in crate::state) struct Replay {
     pub(in crate::state) base: Option<String>,
     /// When the run began.
     pub(in crate::state) started: String,
-    /// What happened.
-    pub(in crate::state) records: Vec<Record>,
+    /// What happened, phase by phase.
+    pub(in crate::state) phases: Vec<Vec<Record>>,
     /// The checkpoint that the run was about to save when it ended.
     pub(in crate::state) closed: Option<String>,
     /// Whether the last line is torn.
@@ -75,8 +75,8 @@ pub(in crate::state) async fn replay(path: &Path, keyring: &Keyring) -> Result<O
         read => read?,
     };
     let (started, base) = (header.started.unwrap_or_default(), header.base);
-    let Lines { records, closed, torn } = read;
-    Ok(Some(Replay { path: path.to_owned(), base, started, records, closed, torn }))
+    let Lines { phases, closed, torn } = read;
+    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, torn }))
 }
 
 async fn crypter(
@@ -87,19 +87,20 @@ async fn crypter(
     keyring.manager(&SecretsDescription { kind, state })?.crypter().await
 }
 
-#[derive(Default)]
 struct Lines {
-    records: Vec<Record>,
+    phases: Vec<Vec<Record>>,
     closed: Option<String>,
     torn: bool,
 }
 
 fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<Lines, JournalError> {
-    let mut lines = Lines::default();
+    let mut lines = Lines { phases: Vec::new(), closed: None, torn: false };
+    let mut phase = Vec::new();
     let mut rest = text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     while let Some((index, text)) = rest.next() {
         match line::read(text, crypter) {
-            Ok(Line::Record(record)) => lines.records.push(record),
+            Ok(Line::Record(record)) => phase.push(record),
+            Ok(Line::Phase) => lines.phases.push(std::mem::take(&mut phase)),
             Ok(Line::Close(digest)) => lines.closed = Some(digest),
             Err(FormatError::Malformed(_)) if rest.peek().is_none() || settles(rest.peek()) => lines.torn = true,
             Err(error) => {
@@ -108,6 +109,7 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
             }
         }
     }
+    lines.phases.push(phase);
     Ok(lines)
 }
 

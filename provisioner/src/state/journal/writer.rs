@@ -39,9 +39,16 @@ pub(in crate::state) struct Journal {
     path: PathBuf,
     start: JournalStart,
     file: Option<OpenJournal>,
-    deferred: Vec<Record>,
+    deferred: Vec<Deferred>,
     line: String,
     broken: bool,
+}
+
+/// What goes with the next record that has to survive.
+#[derive(Debug)]
+enum Deferred {
+    Record(Record),
+    Phase,
 }
 
 #[derive(Debug)]
@@ -71,7 +78,14 @@ impl Journal {
 
     /// Remembers a record until the next appended one.
     pub(in crate::state) fn defer(&mut self, record: Record) {
-        self.deferred.push(record);
+        self.deferred.push(Deferred::Record(record));
+    }
+
+    /// Begins another phase of the run: its entries are numbered from 0 in the order of the state that the phase before left.
+    pub(in crate::state) fn begin_phase(&mut self) {
+        if self.file.is_some() || !self.deferred.is_empty() {
+            self.deferred.push(Deferred::Phase);
+        }
     }
 
     /// Writes what was deferred and a record.
@@ -87,9 +101,13 @@ impl Journal {
         if self.file.is_none() {
             self.write_header();
         }
-        for record in self.deferred.iter().chain([record]) {
-            line::write(&mut self.line, record, crypter)?;
+        for deferred in &self.deferred {
+            match deferred {
+                Deferred::Record(record) => line::write(&mut self.line, record, crypter)?,
+                Deferred::Phase => line::write_phase(&mut self.line),
+            }
         }
+        line::write(&mut self.line, record, crypter)?;
         self.write_line()?;
         self.deferred.clear();
         Ok(())

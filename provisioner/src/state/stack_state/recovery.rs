@@ -71,22 +71,27 @@ pub(super) async fn find(
 
 impl Recovery {
     fn of(journal: Replay, base: Snapshot) -> Self {
-        let mut ledger = Ledger::new(base);
-        let mut pending = BTreeMap::new();
-        for record in &journal.records {
-            ledger.apply(record);
-            match record {
-                Record::Begin { operation, kind, resource } => {
-                    pending.insert(*operation, (*kind, resource.urn.clone()));
+        let mut snapshot = base;
+        let mut pending = Vec::new();
+        for records in &journal.phases {
+            let mut ledger = Ledger::new(snapshot);
+            let mut begun = BTreeMap::new();
+            for record in records {
+                ledger.apply(record);
+                match record {
+                    Record::Begin { operation, kind, resource } => {
+                        begun.insert(*operation, (*kind, resource.urn.clone()));
+                    }
+                    Record::End { operation, .. } => begun.retain(|begun, _| begun != operation),
+                    Record::Change(_) => {}
                 }
-                Record::End { operation, .. } => pending.retain(|begun, _| begun != operation),
-                Record::Change(_) => {}
             }
+            snapshot = ledger.snapshot();
+            pending.extend(begun.into_values());
         }
-        let snapshot = ledger.snapshot();
-        let pending = pending.into_values().collect();
-        let (started, records, torn) = (journal.started.clone(), journal.records.len(), journal.torn);
-        Self { snapshot, told: Recovered { started, records, pending, torn }, journal }
+        let records = journal.phases.iter().map(Vec::len).sum();
+        let told = Recovered { started: journal.started.clone(), records, pending, torn: journal.torn };
+        Self { snapshot, told, journal }
     }
 
     /// Makes the recovered state the checkpoint, and returns its digest.
