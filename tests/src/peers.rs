@@ -1,9 +1,10 @@
 //! Real peers for the interop suites, installed from public registries: once per list of packages, into
 //! `target/interop`, by whichever test comes first.
 //!
-//! Enters: names of packages. Leaves: paths of interpreters. Never here: what is then run. Deleting `target/interop`
-//! makes the next run install the newest versions.
+//! Enters: names of packages, sources of programs. Leaves: paths of interpreters and programs. Never here: what is then
+//! run. Deleting `target/interop` makes the next run install the newest versions.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write as _};
@@ -41,6 +42,56 @@ pub fn python_venv(name: &str, packages: &[&str]) -> io::Result<PythonVenv> {
         run(Command::new(python).args(pip).args(packages)).map(drop)
     })?;
     Ok(PythonVenv { folder })
+}
+
+/// A Node with packages, for programs to run in.
+#[derive(Clone, Debug)]
+pub struct NodeModules {
+    folder: PathBuf,
+}
+
+impl NodeModules {
+    /// The folder that holds the program `node`, and nothing else: to be the first on PATH.
+    pub fn bin(&self) -> PathBuf {
+        self.folder.join("node_modules/node/bin")
+    }
+
+    /// The folder `node_modules`.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.join("node_modules")
+    }
+}
+
+/// Returns a Node of the major version that has the packages, written as npm takes them (`@pulumi/pulumi@^3.270.0`).
+///
+/// # Errors
+/// An `npm` that is not there or fails, and packages that cannot be installed, each with what was said about it.
+pub fn node_modules(name: &str, major_version: u32, packages: &[&str]) -> io::Result<NodeModules> {
+    let folder = installed_once(name, (packages, major_version), |folder| {
+        fs::create_dir_all(folder)?;
+        // Without it npm looks for a package in the folders above.
+        fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
+        let node = NodeModules { folder: folder.to_owned() };
+        let npm = || {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-audit", "--no-fund", "--loglevel", "error"]).current_dir(folder);
+            npm
+        };
+        run(npm().arg(format!("node@{major_version}")))?;
+        // npm takes the newest packages that run with the Node it is run by.
+        run(npm().args(packages).env("PATH", first_on_path(&node.bin())?)).map(drop)
+    })?;
+    Ok(NodeModules { folder })
+}
+
+/// PATH with one more folder, the first to be looked in.
+///
+/// # Errors
+/// A folder whose name cannot be in PATH.
+pub fn first_on_path(folder: &Path) -> io::Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).map_err(io::Error::other)
 }
 
 /// Returns the program built from a folder with a `go.mod` and a `go.sum`.

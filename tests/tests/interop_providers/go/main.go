@@ -1,0 +1,39 @@
+// Command pulumi-resource-peergo keeps things as files: a provider on the generated server code of Pulumi's SDK for Go.
+//
+// It shakes hands, takes secrets as they are on the wire and shows previews. What it keeps and what it writes down is
+// said in ../peer.rs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "one argument is needed: the address of the engine")
+		os.Exit(1)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(400 << 20))
+	rpc.RegisterResourceProviderServer(server, &things{home: os.Getenv("PEER_HOME")})
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	go func() { <-ctx.Done(); server.GracefulStop() }()
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	if err := server.Serve(listener); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// kept lists the properties that a thing has in the world.
+var kept = []string{"v", "k", "secret"}
+
+const schema = `{
+  "name": "peergo", "version": "1.0.0",
+  "resources": {"peergo:index:Thing": {
+    "inputProperties": {
+      "v": {"type": "string"}, "k": {"type": "string", "willReplaceOnChanges": true},
+      "secret": {"type": "string", "secret": true}, "delay": {"type": "number"}
+    },
+    "properties": {
+      "v": {"type": "string"}, "k": {"type": "string"}, "secret": {"type": "string", "secret": true},
+      "delay": {"type": "number"}, "out": {"type": "string"}
+    }
+  }}
+}`
+
+type things struct {
+	rpc.UnimplementedResourceProviderServer
+	home string
+}
+
+func (t *things) Handshake(context.Context, *rpc.ProviderHandshakeRequest) (*rpc.ProviderHandshakeResponse, error) {
+	defer t.note(call{Call: "Handshake"})()
+	return &rpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
+}
+
+func (t *things) GetPluginInfo(context.Context, *emptypb.Empty) (*rpc.PluginInfo, error) {
+	return &rpc.PluginInfo{Version: "1.0.0"}, nil
+}
+
+func (t *things) GetSchema(context.Context, *rpc.GetSchemaRequest) (*rpc.GetSchemaResponse, error) {
+	return &rpc.GetSchemaResponse{Schema: schema}, nil
+}
+
+func (t *things) CheckConfig(_ context.Context, in *rpc.CheckRequest) (*rpc.CheckResponse, error) {
+	return &rpc.CheckResponse{Inputs: in.News}, nil
+}
+
+func (t *things) DiffConfig(context.Context, *rpc.DiffRequest) (*rpc.DiffResponse, error) {
+	return &rpc.DiffResponse{Changes: rpc.DiffResponse_DIFF_NONE}, nil
+}
+
+func (t *things) Configure(context.Context, *rpc.ConfigureRequest) (*rpc.ConfigureResponse, error) {
+	defer t.note(call{Call: "Configure"})()
+	return &rpc.ConfigureResponse{
+		AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true, SupportsPreview: true,
+	}, nil
+}
+
+func (t *things) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
+
+func (t *things) Check(_ context.Context, in *rpc.CheckRequest) (*rpc.CheckResponse, error) {
+	defer t.note(call{Call: "Check", Name: in.Name, Secret: how(in.News)})()
+	answer := &rpc.CheckResponse{Inputs: in.News}
+	if _, given := in.News.GetFields()["v"]; !given {
+		answer.Failures = []*rpc.CheckFailure{{Property: "v", Reason: "a thing needs a v"}}
+	}
+	return answer, nil
+}
+
+func (t *things) Diff(_ context.Context, in *rpc.DiffRequest) (*rpc.DiffResponse, error) {
+	defer t.note(call{Call: "Diff", Name: in.Name, ID: in.Id, Secret: how(in.News)})()
+	answer := &rpc.DiffResponse{
+		Changes: rpc.DiffResponse_DIFF_NONE, HasDetailedDiff: true, DetailedDiff: map[string]*rpc.PropertyDiff{},
+	}
+	for _, key := range kept {
+		if text(in.Olds, key) == text(in.News, key) || slices.Contains(in.IgnoreChanges, key) {
+			continue
+		}
+		kind := rpc.PropertyDiff_UPDATE
+		if key == "k" {
+			kind = rpc.PropertyDiff_UPDATE_REPLACE
+			answer.Replaces = append(answer.Replaces, key)
+		}
+		answer.Changes = rpc.DiffResponse_DIFF_SOME
+		answer.Diffs = append(answer.Diffs, key)
+		answer.DetailedDiff[key] = &rpc.PropertyDiff{Kind: kind}
+	}
+	return answer, nil
+}
+
+func (t *things) Create(_ context.Context, in *rpc.CreateRequest) (*rpc.CreateResponse, error) {
+	id := ""
+	if !in.Preview {
+		id = in.Name + "-" + randomID()
+	}
+	defer t.note(call{Call: "Create", Name: in.Name, ID: id, Preview: in.Preview, Secret: how(in.Properties)})()
+	if !in.Preview {
+		time.Sleep(time.Duration(in.Properties.GetFields()["delay"].GetNumberValue()) * time.Millisecond)
+		if err := t.keep(id, in.Properties); err != nil {
+			return nil, err
+		}
+	}
+	return &rpc.CreateResponse{Id: id, Properties: outputs(in.Properties)}, nil
+}
+
+func (t *things) Read(_ context.Context, in *rpc.ReadRequest) (*rpc.ReadResponse, error) {
+	defer t.note(call{Call: "Read", Name: in.Name, ID: in.Id, Secret: how(in.Properties)})()
+	live, err := t.load(in.Id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &rpc.ReadResponse{}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	inputs := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for key, value := range in.Inputs.GetFields() {
+		inputs.Fields[key] = value
+	}
+	for key, value := range live {
+		inputs.Fields[key] = structpb.NewStringValue(value)
+		if key == "secret" {
+			inputs.Fields[key] = secret(value)
+		}
+	}
+	return &rpc.ReadResponse{Id: in.Id, Properties: outputs(inputs), Inputs: inputs}, nil
+}
+
+func (t *things) Update(_ context.Context, in *rpc.UpdateRequest) (*rpc.UpdateResponse, error) {
+	defer t.note(call{Call: "Update", Name: in.Name, ID: in.Id, Preview: in.Preview, Secret: how(in.News)})()
+	if !in.Preview {
+		if err := t.keep(in.Id, in.News); err != nil {
+			return nil, err
+		}
+	}
+	return &rpc.UpdateResponse{Properties: outputs(in.News)}, nil
+}
+
+func (t *things) Delete(_ context.Context, in *rpc.DeleteRequest) (*emptypb.Empty, error) {
+	defer t.note(call{Call: "Delete", Name: in.Name, ID: in.Id, Secret: how(in.Properties)})()
+	return &emptypb.Empty{}, os.Remove(t.path(in.Id))
+}
+
+// outputs are the inputs and "out", which is unknown as long as "v" is.
+func outputs(inputs *structpb.Struct) *structpb.Struct {
+	result := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for key, value := range inputs.GetFields() {
+		result.Fields[key] = value
+	}
+	out := unknown
+	if v := text(inputs, "v"); v != unknown {
+		out = "made of " + v
+	}
+	result.Fields["out"] = structpb.NewStringValue(out)
+	return result
+}
+
+func (t *things) path(id string) string { return t.home + "/things/" + id + ".json" }
+
+func (t *things) keep(id string, bag *structpb.Struct) error {
+	live := map[string]string{}
+	for _, key := range kept {
+		if _, given := bag.GetFields()[key]; given {
+			live[key] = text(bag, key)
+		}
+	}
+	content, err := json.Marshal(live)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(t.path(id), content, 0o644)
+}
+
+func (t *things) load(id string) (map[string]string, error) {
+	content, err := os.ReadFile(t.path(id))
+	if err != nil {
+		return nil, err
+	}
+	live := map[string]string{}
+	return live, json.Unmarshal(content, &live)
+}
+
+func randomID() string {
+	bytes := make([]byte, 4)
+	rand.Read(bytes)
+	return strings.ToLower(hex.EncodeToString(bytes))
+}

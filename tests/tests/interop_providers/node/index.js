@@ -1,0 +1,102 @@
+// Things as files, from a provider written with Pulumi's SDK for Node.
+//
+// The SDK takes secrets as they are on the wire, and shows no previews. What this one keeps and what it writes down is
+// said in `../peer.rs`.
+"use strict";
+
+const crypto = require("node:crypto");
+const fs = require("node:fs");
+const path = require("node:path");
+const sdk = require("@pulumi/pulumi/provider");
+
+const HOME = process.env.PEER_HOME;
+const KEPT = ["v", "k", "secret"];
+const SIGNATURE = "4dabf18193072939515e22adb298388d";
+const SECRET = "1b47061264138c4ac30d75fd1eb44270";
+
+const text = { type: "string" };
+const inputs = { v: text, k: { ...text, willReplaceOnChanges: true }, secret: { ...text, secret: true } };
+const SCHEMA = {
+    name: "peernode",
+    version: "1.0.0",
+    resources: {
+        "peernode:index:Thing": {
+            inputProperties: { ...inputs, delay: { type: "number" } },
+            properties: { v: text, k: text, secret: { ...text, secret: true }, delay: { type: "number" }, out: text },
+        },
+    },
+};
+
+const isSecret = (value) => value instanceof Object && value[SIGNATURE] === SECRET;
+const plain = (value) => (isSecret(value) ? value.value : value);
+const asSecret = (value) => ({ [SIGNATURE]: SECRET, value });
+const nameOf = (urn) => urn.slice(urn.lastIndexOf("::") + 2);
+const file = (id) => path.join(HOME, "things", `${id}.json`);
+const outputs = (bag) => ({ ...bag, out: `made of ${plain(bag.v)}` });
+
+// Does a call and writes it down when it has ended. Of the secret only how it came.
+async function noted(call, urn, id, bag, work) {
+    const note = { call, name: nameOf(urn), id, preview: false, secret: how(bag), pid: process.pid, begin: Date.now() };
+    const result = await work();
+    const line = JSON.stringify({ ...note, id: result?.id ?? id, end: Date.now() });
+    fs.appendFileSync(path.join(HOME, "calls.jsonl"), line + "\n");
+    return result;
+}
+
+function how(bag) {
+    return bag.secret === undefined ? "absent" : isSecret(bag.secret) ? "wrapped" : "plain";
+}
+
+function keep(id, bag) {
+    const kept = KEPT.filter((key) => key in bag).map((key) => [key, plain(bag[key])]);
+    fs.writeFileSync(file(id), JSON.stringify(Object.fromEntries(kept)));
+}
+
+const things = {
+    version: "1.0.0",
+    schema: JSON.stringify(SCHEMA),
+
+    check: (urn, olds, news) =>
+        noted("Check", urn, "", news, async () => {
+            const failures = "v" in news ? [] : [{ property: "v", reason: "a thing needs a v" }];
+            return { inputs: news, failures };
+        }),
+
+    diff: (id, urn, olds, news) =>
+        noted("Diff", urn, id, news, async () => {
+            const changed = KEPT.filter((key) => plain(olds[key]) !== plain(news[key]));
+            return { changes: changed.length > 0, replaces: changed.filter((key) => key === "k") };
+        }),
+
+    create: (urn, bag) =>
+        noted("Create", urn, "", bag, async () => {
+            await new Promise((resolve) => setTimeout(resolve, bag.delay ?? 0));
+            const id = `${nameOf(urn)}-${crypto.randomBytes(4).toString("hex")}`;
+            keep(id, bag);
+            return { id, outs: outputs(bag) };
+        }),
+
+    read: (id, urn, props) =>
+        noted("Read", urn, id, props, async () => {
+            if (!fs.existsSync(file(id))) {
+                return { id: "", props: {} };
+            }
+            const { out, ...known } = props;
+            const live = JSON.parse(fs.readFileSync(file(id), "utf8"));
+            if ("secret" in live) {
+                live.secret = asSecret(live.secret);
+            }
+            const bag = { ...known, ...live };
+            return { id, props: outputs(bag), inputs: bag };
+        }),
+
+    update: (id, urn, olds, news) =>
+        noted("Update", urn, id, news, async () => {
+            keep(id, news);
+            return { outs: outputs(news) };
+        }),
+
+    delete: (id, urn, props) => noted("Delete", urn, id, props, async () => fs.unlinkSync(file(id))),
+};
+
+sdk.main(things, process.argv.slice(2));

@@ -1,0 +1,169 @@
+//! The providers under test, and what each keeps and writes down.
+//!
+//! All three serve the type `<package>:index:Thing` with the inputs `v` (a change updates), `k` (a change replaces),
+//! `secret` (a change updates) and `delay` (how many milliseconds Create takes; a change is none), and the outputs of the
+//! same names and `out` (`made of <v>`). In the folder `PEER_HOME` each has
+//!
+//! ```text
+//! things/<id>.json   {"v": …, "k": …, "secret": …}: the world, as Read sees it
+//! calls.jsonl        a line for each call that has ended
+//! ```
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+use tests::peers;
+
+/// A provider under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// On `pulumi.provider.experimental`: takes no secrets, shows previews, has no handshake.
+    Python,
+    /// On `@pulumi/pulumi/provider`: takes secrets, shows no previews, has no handshake.
+    Node,
+    /// On the generated server code of `pulumi/sdk/v3`: takes secrets, shows previews, shakes hands.
+    Go,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Go];
+
+    /// Name of the module that holds its cells of the table.
+    pub(crate) fn module(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+            Self::Go => "go",
+        }
+    }
+
+    /// Name of the plugin and of its package.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Self::Python => "peerpy",
+            Self::Node => "peernode",
+            Self::Go => "peergo",
+        }
+    }
+
+    /// Whether its Create and Update are called in previews.
+    pub(crate) fn shows_previews(self) -> bool {
+        match self {
+            Self::Python | Self::Go => true,
+            Self::Node => false,
+        }
+    }
+
+    /// How secrets reach it.
+    pub(crate) fn secrets(self) -> Secrecy {
+        match self {
+            Self::Python => Secrecy::Plain,
+            Self::Node | Self::Go => Secrecy::Wrapped,
+        }
+    }
+
+    /// Makes the plugin in a folder of that name, its SDK installed, and returns what has to come first on PATH for it.
+    pub(crate) fn install(self, folder: &Path) -> Option<PathBuf> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_providers").join(self.module());
+        fs::create_dir_all(folder).unwrap();
+        match self {
+            Self::Python => {
+                let venv = peers::python_venv("python-pulumi", &["pulumi>=3.272.0"]).unwrap();
+                copy_files(&source, folder);
+                symlink(venv.folder(), folder.join("venv")).unwrap();
+                None
+            }
+            Self::Node => {
+                let node = peers::node_modules("node-pulumi", 22, &["@pulumi/pulumi@^3.270.0"]).unwrap();
+                copy_files(&source, folder);
+                symlink(node.folder(), folder.join("node_modules")).unwrap();
+                Some(node.bin())
+            }
+            Self::Go => {
+                let program = peers::go_program("pulumi-resource-peergo", &source).unwrap();
+                fs::copy(program, folder.join("pulumi-resource-peergo")).unwrap();
+                None
+            }
+        }
+    }
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// How a secret reached a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Secrecy {
+    /// There was none.
+    Absent,
+    /// As any other text.
+    Plain,
+    /// Marked as a secret.
+    Wrapped,
+}
+
+/// A call, as the provider wrote it down when it had ended. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) call: String,
+    /// Name of the resource.
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) preview: bool,
+    pub(crate) secret: Secrecy,
+    pub(crate) pid: i32,
+    pub(crate) begin: f64,
+    pub(crate) end: f64,
+}
+
+/// The folder `PEER_HOME` of a provider.
+#[derive(Clone, Debug)]
+pub(crate) struct Home(PathBuf);
+
+impl Home {
+    pub(crate) fn create(folder: PathBuf) -> Self {
+        fs::create_dir_all(folder.join("things")).unwrap();
+        Self(folder)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// All calls so far, in the order in which they ended.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        let log = fs::read_to_string(self.0.join("calls.jsonl")).unwrap_or_default();
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What is there, by id.
+    pub(crate) fn things(&self) -> Vec<(String, Value)> {
+        let files = fs::read_dir(self.0.join("things")).unwrap().map(|entry| entry.unwrap().path());
+        let thing = |path: PathBuf| {
+            let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (id, serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
+        };
+        let mut things: Vec<_> = files.map(thing).collect();
+        things.sort_by(|(a, _), (b, _)| a.cmp(b));
+        things
+    }
+
+    /// Changes a thing behind everybody's back.
+    pub(crate) fn alter(&self, id: &str, thing: &Value) {
+        fs::write(self.file(id), thing.to_string()).unwrap();
+    }
+
+    fn file(&self, id: &str) -> PathBuf {
+        let file = self.0.join(format!("things/{id}.json"));
+        assert!(file.is_file(), "there is no {id}");
+        file
+    }
+}

@@ -1,0 +1,291 @@
+//! The providers, each as a process, started by our host: every call, and what its SDK makes of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bridge::host::{
+    BootRequest, DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _, Sources,
+};
+use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::process::Spawner;
+use bridge::provider::grpc::{Limits, PluginInit};
+use bridge::provider::{
+    Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest, DiffChanges,
+    DiffConfigRequest, DiffKind, DiffReply, DiffRequest, ListRequest, PropertyDiff, Provider, ProviderError,
+    ReadRequest, SchemaRequest, UpdateRequest,
+};
+use bridge::source::{HostEnvironment, LocalPackages};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
+use rustix::process::{Pid, test_kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::peer::{Call, Home, Peer, Secrecy};
+
+/// A provider with a process of its own.
+struct Running {
+    host: PluginHost,
+    provider: Arc<dyn Provider>,
+    home: Home,
+    _folder: TempDir,
+}
+
+impl Running {
+    async fn start(peer: Peer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin_folder = folder.path().join("plugin");
+        let bin = tokio::task::spawn_blocking({
+            let plugin_folder = plugin_folder.clone();
+            move || peer.install(&plugin_folder)
+        });
+        let path = match bin.await.unwrap() {
+            Some(bin) => tests::peers::first_on_path(&bin).unwrap(),
+            None => std::env::var_os("PATH").unwrap(),
+        };
+        let home = Home::create(folder.path().join("home"));
+        let environment =
+            HostEnvironment::new([("PATH".into(), path), ("PEER_HOME".into(), home.folder().as_os_str().to_owned())]);
+        let local = LocalPackages {
+            root: folder.path().to_owned(),
+            work: folder.path().join("work"),
+            environment: environment.clone(),
+            spawner: Spawner::unsupervised(),
+        };
+        let settings = HostSettings {
+            project: "t".into(),
+            directory: folder.path().to_owned(),
+            environment,
+            spawner: Spawner::unsupervised(),
+            sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
+            limits: Limits::default(),
+            events: Arc::new(Deaf),
+        };
+        let source = PluginSource::Local(LocalSource { path: plugin_folder, checksum: None });
+        let mut config = PluginConfig::new(peer.package().parse().unwrap(), source);
+        config.pass_env = vec!["PEER_HOME".into()];
+        let host = PluginHost::load(settings, vec![DeclaredPlugin { config, init: PluginInit::default() }]).await;
+        let host = host.unwrap();
+        let request = BootRequest { package: peer.package().into(), name: "main".into(), ..BootRequest::default() };
+        let provider = host.boot(&request).await.unwrap();
+        Self { host, provider, home, _folder: folder }
+    }
+}
+
+struct Deaf;
+
+impl HostEvents for Deaf {
+    fn emit(&self, _: HostEvent) {}
+}
+
+fn urn(peer: Peer, of: &str, name: &str) -> Urn {
+    let of = of.replace("PKG", peer.package());
+    format!("urn:pulumi:dev::t::{of}::{name}").parse().unwrap()
+}
+
+fn bag<const N: usize>(members: [(&str, PropertyValue); N]) -> Arc<PropertyMap> {
+    Arc::new(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+fn secret(value: &str) -> PropertyValue {
+    PropertyValue::secret(value.into())
+}
+
+/// What the provider makes of these inputs, the secret marked as it was sent.
+fn with_out(inputs: &PropertyMap, out: PropertyValue) -> PropertyMap {
+    let mut outputs = inputs.clone();
+    outputs.insert("out".to_owned(), out);
+    outputs
+}
+
+/// Drives the provider through its whole protocol.
+pub(crate) async fn speaks_the_protocol(peer: Peer) {
+    let running = Running::start(peer).await;
+    let provider = &*running.provider;
+    before_configure(peer, provider).await;
+
+    let thing = urn(peer, "PKG:index:Thing", "a");
+    let inputs = bag([("v", "1".into()), ("k", "a".into()), ("secret", secret("hush"))]);
+    check(peer, provider, &thing, &inputs).await;
+    if peer.shows_previews() {
+        preview(provider, &thing).await;
+    }
+
+    let request = CreateRequest { urn: thing.clone(), inputs: inputs.clone(), timeout: 0.0, preview: false };
+    let created = provider.create(request).await.unwrap();
+    assert_eq!(running.home.things(), [(created.id.clone(), json!({"v": "1", "k": "a", "secret": "hush"}))]);
+    assert_eq!(created.outputs, with_out(&inputs, "made of 1".into()));
+    let outputs = Arc::new(created.outputs);
+
+    let diff = async |news: &Arc<PropertyMap>| {
+        let request = DiffRequest {
+            urn: thing.clone(),
+            id: created.id.clone(),
+            olds: outputs.clone(),
+            old_inputs: inputs.clone(),
+            news: news.clone(),
+            ignore_changes: vec![],
+            allow_unknowns: false,
+        };
+        provider.diff(request).await.unwrap()
+    };
+    let updated = bag([("v", "2".into()), ("k", "a".into()), ("secret", secret("hush"))]);
+    let replaced = bag([("v", "1".into()), ("k", "b".into()), ("secret", secret("hush"))]);
+    let another_secret = bag([("v", "1".into()), ("k", "a".into()), ("secret", secret("sh"))]);
+    assert_eq!(diff(&inputs).await, expected_diff(peer, None));
+    assert_eq!(diff(&updated).await, expected_diff(peer, Some(("v", DiffKind::Update))));
+    assert_eq!(diff(&replaced).await, expected_diff(peer, Some(("k", DiffKind::UpdateReplace))));
+    assert_eq!(diff(&another_secret).await, expected_diff(peer, Some(("secret", DiffKind::Update))));
+
+    let request = UpdateRequest {
+        urn: thing.clone(),
+        id: created.id.clone(),
+        olds: outputs.clone(),
+        old_inputs: inputs.clone(),
+        news: updated.clone(),
+        timeout: 0.0,
+        ignore_changes: vec![],
+        preview: false,
+    };
+    let update = provider.update(request).await.unwrap();
+    assert_eq!(update.outputs, with_out(&updated, "made of 2".into()));
+
+    let read = async |outputs: Option<PropertyMap>, inputs: Option<&Arc<PropertyMap>>| {
+        let (outputs, inputs) = (outputs.map(Arc::new), inputs.cloned());
+        let request = ReadRequest { urn: thing.clone(), id: created.id.clone(), outputs, inputs, timeout: 0.0 };
+        provider.read(request).await.unwrap()
+    };
+    running.home.alter(&created.id, &json!({"v": "3", "k": "a", "secret": "hush"}));
+    let live = bag([("v", "3".into()), ("k", "a".into()), ("secret", secret("hush"))]);
+    let drifted = read(Some(update.outputs.clone()), Some(&updated)).await;
+    assert_eq!(drifted.id, created.id);
+    assert_eq!(drifted.inputs.as_ref(), Some(&*live));
+    assert_eq!(drifted.outputs, Some(with_out(&live, "made of 3".into())));
+    // An import: nothing is known, so nobody can say what is secret but the provider.
+    let imported = read(None, None).await;
+    assert_eq!(imported.outputs.unwrap()["v"], PropertyValue::from("3"));
+
+    let request = DeleteRequest {
+        urn: thing.clone(),
+        id: created.id.clone(),
+        outputs: Arc::new(update.outputs.clone()),
+        old_inputs: updated.clone(),
+        timeout: 0.0,
+    };
+    provider.delete(request.clone()).await.unwrap();
+    assert_eq!(running.home.things(), []);
+    let gone = read(Some(update.outputs.clone()), Some(&updated)).await;
+    assert!(gone.id.is_empty(), "{gone:?}");
+    let error = provider.delete(request).await.unwrap_err();
+    assert!(matches!(error, ProviderError::Failed { method: "Delete", indeterminate: true, .. }), "{error:?}");
+
+    let error = provider.list(ListRequest { token: thing.type_token().to_owned(), ..ListRequest::default() }).await;
+    assert!(matches!(error, Err(ProviderError::Unimplemented { .. })), "{error:?}");
+    let calls = running.home.calls();
+    let pid = calls[0].pid;
+    assert!(calls.iter().all(|call| call.pid == pid), "{calls:?}");
+    assert!(is_alive(pid));
+    running.host.close().await;
+    assert!(!is_alive(pid));
+    let secrets: Vec<_> = calls.iter().filter(|call| call.secret != Secrecy::Absent).map(|call| call.secret).collect();
+    assert!(secrets.len() >= 9 && secrets.iter().all(|secrecy| *secrecy == peer.secrets()), "{secrets:?}");
+}
+
+fn is_alive(pid: i32) -> bool {
+    test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
+}
+
+/// Everything that may be asked before Configure, and Configure.
+async fn before_configure(peer: Peer, provider: &dyn Provider) {
+    let before = provider.capabilities();
+    let shook_hands = before != Capabilities::default();
+    assert_eq!(shook_hands, peer == Peer::Go);
+    assert_eq!(provider.version(), "1.0.0");
+    let schema = provider.schema(SchemaRequest::default()).await.unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&schema).unwrap()["name"], peer.package());
+    assert_eq!(provider.mappings("terraform").await.unwrap(), None);
+    assert_eq!(provider.mapping("terraform", "").await.unwrap(), None);
+
+    let settings = urn(peer, "pulumi:providers:PKG", "main");
+    let config = bag([("region", "reef".into()), ("token", secret("t0ken"))]);
+    let request = CheckConfigRequest { urn: settings.clone(), olds: Arc::default(), news: config.clone() };
+    assert_eq!(provider.check_config(request).await.unwrap().inputs, *config);
+    let request = DiffConfigRequest {
+        urn: settings.clone(),
+        olds: config.clone(),
+        old_inputs: config.clone(),
+        news: config.clone(),
+        ignore_changes: vec![],
+    };
+    let diff = provider.diff_config(request).await.unwrap();
+    assert_eq!(diff.changes, if peer == Peer::Go { DiffChanges::None } else { DiffChanges::Unknown });
+
+    let request = ConfigureRequest { urn: settings, id: "1".into(), inputs: config };
+    provider.configure(request).await.unwrap();
+    let capabilities = provider.capabilities();
+    assert_eq!(
+        (capabilities.accept_secrets, capabilities.supports_preview),
+        (peer.secrets() == Secrecy::Wrapped, peer.shows_previews())
+    );
+}
+
+async fn check(peer: Peer, provider: &dyn Provider, thing: &Urn, inputs: &Arc<PropertyMap>) {
+    let request = |news: &Arc<PropertyMap>| CheckRequest {
+        urn: thing.clone(),
+        olds: Arc::default(),
+        news: news.clone(),
+        random_seed: [7; 32],
+        autonaming: None,
+        preview: false,
+    };
+    let reply = provider.check(request(inputs)).await.unwrap();
+    assert_eq!((reply.inputs, reply.failures), ((**inputs).clone(), vec![]), "{peer:?}");
+    let failures = provider.check(request(&bag([("k", "a".into())]))).await.unwrap().failures;
+    let failures: Vec<_> = failures.iter().map(|f| (f.property.as_str(), f.reason.as_str())).collect();
+    assert_eq!(failures, [("v", "a thing needs a v")]);
+}
+
+/// In a preview what is not known comes back as not known.
+async fn preview(provider: &dyn Provider, thing: &Urn) {
+    let inputs = bag([("v", PropertyValue::UNKNOWN), ("k", "a".into()), ("secret", secret("hush"))]);
+    let request = CreateRequest { urn: thing.clone(), inputs: inputs.clone(), timeout: 0.0, preview: true };
+    let previewed = provider.create(request).await.unwrap();
+    assert_eq!((previewed.id.as_str(), previewed.outputs), ("", with_out(&inputs, PropertyValue::UNKNOWN)));
+}
+
+fn expected_diff(peer: Peer, change: Option<(&str, DiffKind)>) -> DiffReply {
+    let names: Vec<String> = change.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let replaces = change.filter(|(_, kind)| kind.is_replace()).map(|(name, _)| name.to_owned());
+    let said: BTreeMap<_, _> = change
+        .iter()
+        .map(|(name, kind)| ((*name).to_owned(), PropertyDiff { kind: *kind, input_diff: false }))
+        .collect();
+    // Node's SDK says whether and what replaces, and no more.
+    let details = peer != Peer::Node;
+    DiffReply {
+        changes: if change.is_some() { DiffChanges::Some } else { DiffChanges::None },
+        replaces: replaces.into_iter().collect(),
+        diffs: if details { names } else { vec![] },
+        detailed_diff: details.then_some(said),
+        ..DiffReply::default()
+    }
+}
+
+/// Fifty Creates of 100 ms are in the provider at once.
+pub(crate) async fn works_on_fifty_at_once(peer: Peer) {
+    let running = Running::start(peer).await;
+    let settings = urn(peer, "pulumi:providers:PKG", "main");
+    let request = ConfigureRequest { urn: settings, id: "1".into(), inputs: Arc::default() };
+    running.provider.configure(request).await.unwrap();
+    let create = |number: u32| {
+        let thing = urn(peer, "PKG:index:Thing", &format!("t{number}"));
+        let inputs = bag([("v", "1".into()), ("k", "a".into()), ("delay", 100.0.into())]);
+        running.provider.create(CreateRequest { urn: thing, inputs, timeout: 0.0, preview: false })
+    };
+    for reply in futures_util::future::join_all((0..50).map(create)).await {
+        reply.unwrap();
+    }
+    let creates: Vec<Call> = running.home.calls().into_iter().filter(|call| call.call == "Create").collect();
+    crate::operations::assert_overlap(&creates);
+    running.host.close().await;
+}
