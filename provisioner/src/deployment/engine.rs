@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::FutureExt as _;
 use futures_util::stream::FuturesUnordered;
 use pulumi_proto::urn::Urn;
-use tokio::sync::{OnceCell, RwLock, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot};
 
 use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
 use crate::state::{
@@ -41,6 +41,8 @@ pub(super) struct Engine {
     pub(super) slots: Semaphore,
     /// Held for reading while a registration is undecided, for writing by who must see a decided picture.
     pub(super) deciding: RwLock<()>,
+    /// Rung when a URN is settled.
+    pub(super) progress: Notify,
     /// Default providers by package, version and download URL.
     pub(super) default_providers: Mutex<HashMap<String, Arc<OnceCell<Option<Registered>>>>>,
     /// Something went wrong: the run fails.
@@ -89,12 +91,14 @@ impl Engine {
     pub(super) fn note_failure(&self) {
         self.note_complaint();
         self.stumbled.store(true, Ordering::Relaxed);
+        self.progress.notify_waiters();
     }
 
     /// Notes a failure after which nothing new starts, whatever the user said.
     pub(super) fn note_break(&self) {
         self.note_failure();
         self.broken.store(true, Ordering::Relaxed);
+        self.progress.notify_waiters();
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -125,6 +129,31 @@ impl Engine {
         let closing = async move { provider.close().await };
         // Nobody takes the job only once the deployment has ended, which closes every instance anyway.
         self.jobs.send(closing.boxed()).ok();
+    }
+
+    /// Notes that a URN that was decided is done.
+    pub(super) fn settle(&self, urn: &Urn) {
+        self.tables().settled.insert(urn.clone());
+        self.progress.notify_waiters();
+    }
+
+    /// Waits until everything that an entry refers to, and that this run has decided on, is done.
+    pub(super) async fn wait_for_references(&self, state: &ResourceState) {
+        loop {
+            let rung = self.progress.notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            let waiting = {
+                let tables = self.tables();
+                let provider = state.provider.iter().map(|provider| &provider.urn);
+                let mut needed = provider.chain(super::decide::scope::references(state));
+                needed.any(|urn| tables.begun(urn) && !tables.settled.contains(urn))
+            };
+            if !waiting || self.halted() {
+                return;
+            }
+            rung.await;
+        }
     }
 
     async fn write(&self, record: Record) -> Result<(), StateError> {
@@ -226,6 +255,7 @@ impl Deployment {
             sink: SinkBox(sink),
             slots: Semaphore::new(options.parallel.max(1)),
             deciding: RwLock::new(()),
+            progress: Notify::new(),
             default_providers: Mutex::default(),
             failed: AtomicBool::new(false),
             stumbled: AtomicBool::new(false),

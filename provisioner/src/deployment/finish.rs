@@ -18,8 +18,16 @@ use super::report;
 impl Engine {
     /// Deletes what is doomed, dependents first. Says whether the user stopped it with work left.
     pub(super) async fn delete_the_rest(self: &Arc<Self>) -> bool {
-        self.carry_the_unregistered().await;
-        let Some(doomed) = self.doomed().await else { return false };
+        let candidates = self.unregistered();
+        let Some(Deletable { allowed, forbidden }) = self.deletable(&candidates).await else { return false };
+        if !self.options.scope.is_everything() || self.options.exclude_protected {
+            self.carry_over(&candidates, &allowed).await;
+        }
+        if forbidden && !self.preview() {
+            return false;
+        }
+        let doomed: HashMap<EntryId, StepOp> =
+            candidates.into_iter().filter(|((id, _), _)| allowed.contains(id)).map(|((id, _), op)| (id, op)).collect();
         let (order, entries) = {
             let tables = self.tables();
             let ids: HashSet<EntryId> = doomed.keys().copied().collect();
@@ -28,6 +36,7 @@ impl Engine {
             let order = waves(&list, &ids);
             (order, list.into_iter().collect::<HashMap<_, _>>())
         };
+        self.mark_deleted(&entries, &doomed);
         let mut spared = self.kept_by_protection(&entries, &doomed);
         for wave in order {
             if self.halted() {
@@ -42,43 +51,29 @@ impl Engine {
                         return None;
                     }
                     let step = self.delete_step(&entry, op).await;
-                    if matches!(op, StepOp::Delete | StepOp::DeleteReplaced) {
-                        self.tables().deleted.insert(entry.1.urn.clone());
-                    }
-                    self.execute(step).await.is_err().then_some(entry)
+                    self.execute(step).await.is_err().then_some(entry.0)
                 })
             });
-            let failed: Vec<Entry> = join_all(steps).await.into_iter().flatten().collect();
-            for (_, state) in failed {
-                spare_dependencies(&state, &entries, &mut spared);
+            let failed: Vec<EntryId> = join_all(steps).await.into_iter().flatten().collect();
+            if !failed.is_empty() {
+                let loaded = self.tables().base.clone();
+                let by_urn = by_urn(&loaded);
+                failed.iter().for_each(|id| spare_dependencies(*id, &loaded, &by_urn, &mut spared));
             }
         }
         self.halted() && self.signals.stop.is_cancelled()
     }
 
-    /// Entries out of scope that nobody registered are carried over, one after the other.
-    async fn carry_the_unregistered(self: &Arc<Self>) {
-        if self.options.scope.is_everything() || self.options.operation == Operation::Destroy {
-            return;
-        }
-        let base = self.tables().base.clone();
-        for entry in base {
-            let carried = {
-                let mut tables = self.tables();
-                let open = !entry.1.delete
-                    && !tables.decided.contains(&entry.1.urn)
-                    && !tables.aliased.contains_key(&entry.1.urn)
-                    && !tables.condemned.contains_key(&entry.1.urn);
-                open && !self.options.scope.admits(&entry.1, &mut tables.scoped)
-            };
-            if !carried {
+    /// Carries over, one after the other, the entries that stay and that nobody registered.
+    async fn carry_over(self: &Arc<Self>, candidates: &[(Entry, StepOp)], allowed: &HashSet<EntryId>) {
+        for (entry, op) in candidates {
+            let stays = matches!(op, StepOp::Delete | StepOp::Discard) && !allowed.contains(&entry.0);
+            if !stays || !self.tables().decided.insert(entry.1.urn.clone()) {
                 continue;
             }
-            self.tables().decided.insert(entry.1.urn.clone());
             let mut chain = Vec::new();
-            let urn = entry.1.urn.clone();
             // A provider that was replaced keeps what it served until that is deleted or taken along.
-            self.carry(&entry, &urn, &mut chain);
+            self.carry(entry, &entry.1.urn, &mut chain);
             for step in chain {
                 if self.execute(step).await.is_err() {
                     return;
@@ -87,75 +82,44 @@ impl Engine {
         }
     }
 
-    /// What goes, and how. `None` if targets forbid it.
-    async fn doomed(self: &Arc<Self>) -> Option<HashMap<EntryId, StepOp>> {
-        let destroy = self.options.operation == Operation::Destroy;
-        let candidates: Vec<(Entry, StepOp)> = {
-            let tables = self.tables();
-            let base = tables.base.iter().filter(|(_, state)| state.view_of.is_none());
-            base.filter_map(|(id, loaded)| {
-                let state = tables.ledger.get(*id)?;
-                let registered =
-                    !destroy && (tables.decided.contains(&loaded.urn) || tables.aliased.contains_key(&loaded.urn));
-                let op = match (state.delete, registered, state.pending_replacement, state.external) {
-                    (true, _, _, false) => StepOp::DeleteReplaced,
-                    (true, _, _, true) => StepOp::DiscardReplaced,
-                    (false, true, _, _) => return None,
-                    (false, false, true, _) => StepOp::RemovePendingReplace,
-                    (false, false, false, false) => StepOp::Delete,
-                    (false, false, false, true) => StepOp::Discard,
-                };
-                Some(((*id, Arc::clone(state)), op))
-            })
-            .collect()
-        };
-        let allowed = self.deletable(&candidates).await?;
-        Some(candidates.into_iter().filter(|((id, _), _)| allowed.contains(id)).map(|((id, _), op)| (id, op)).collect())
+    /// Remembers what goes before anything does: what is tied to it goes without a call of its own.
+    fn mark_deleted(&self, entries: &HashMap<EntryId, Arc<ResourceState>>, doomed: &HashMap<EntryId, StepOp>) {
+        let going = doomed.iter().filter(|(_, op)| matches!(op, StepOp::Delete | StepOp::DeleteReplaced));
+        let urns = going.filter_map(|(id, _)| entries.get(id)).map(|state| state.urn.clone());
+        self.tables().deleted.extend(urns);
     }
 
-    /// Which of the candidates targets and excludes let go (section 2.16).
-    async fn deletable(self: &Arc<Self>, candidates: &[(Entry, StepOp)]) -> Option<HashSet<EntryId>> {
+    /// What nobody registered, and how it would go.
+    fn unregistered(&self) -> Vec<(Entry, StepOp)> {
+        let destroy = self.options.operation == Operation::Destroy;
+        let tables = self.tables();
+        let base = tables.base.iter().filter(|(_, state)| state.view_of.is_none());
+        base.filter_map(|(id, loaded)| {
+            let state = tables.ledger.get(*id)?;
+            let registered =
+                !destroy && (tables.decided.contains(&loaded.urn) || tables.aliased.contains_key(&loaded.urn));
+            let op = match (state.delete, registered, state.pending_replacement, state.external) {
+                (true, _, _, false) => StepOp::DeleteReplaced,
+                (true, _, _, true) => StepOp::DiscardReplaced,
+                (false, true, _, _) => return None,
+                (false, false, true, _) => StepOp::RemovePendingReplace,
+                (false, false, false, false) => StepOp::Delete,
+                (false, false, false, true) => StepOp::Discard,
+            };
+            Some(((*id, Arc::clone(state)), op))
+        })
+        .collect()
+    }
+
+    /// Which of the candidates targets and excludes let go (section 2.16). `None` if a provider could not say.
+    async fn deletable(self: &Arc<Self>, candidates: &[(Entry, StepOp)]) -> Option<Deletable> {
         let scope = &self.options.scope;
         let everything = || candidates.iter().map(|((id, _), _)| *id).collect::<HashSet<_>>();
         if scope.has_targets() {
-            let named: HashSet<EntryId> =
-                candidates.iter().filter(|((_, state), _)| scope.targets(&state.urn)).map(|((id, _), _)| *id).collect();
-            let mut allowed = named.clone();
-            let mut urns: HashSet<Urn> = HashSet::new();
-            for ((id, state), _) in candidates {
-                let provider = state.provider.iter().map(|provider| &provider.urn);
-                let hangs = provider.chain(references(state)).any(|urn| urns.contains(urn));
-                if named.contains(id) || hangs {
-                    urns.insert(state.urn.clone());
-                    allowed.insert(*id);
-                }
-            }
-            // The peer also lets go what a replacement of a target would take along, and asks the providers for that.
-            for (entry, _) in candidates.iter().filter(|((id, _), _)| named.contains(id)) {
-                match self.condemned_with(entry).await {
-                    Ok(condemned) => allowed.extend(condemned.into_iter().map(|condemned| condemned.entry.0)),
-                    Err(error) => {
-                        self.break_off(&entry.1.urn, None, Message::new(Severity::Error, report::chain(&error)));
-                        return None;
-                    }
-                }
-            }
-            let mut forbidden = false;
-            for ((id, state), op) in candidates {
-                let counts = matches!(op, StepOp::Delete) && allowed.contains(id) && !named.contains(id);
-                if counts && !scope.target_dependents {
-                    let text = format!("{} would have to go with a target that it depends on", state.urn.name());
-                    let mut message = Message::new(Severity::Error, text);
-                    message.hint = format!("add --target '{}' or --target-dependents", state.urn);
-                    self.complain(&state.urn, None, message);
-                    self.note_complaint();
-                    forbidden = true;
-                }
-            }
-            return (!forbidden || self.preview()).then_some(allowed);
+            return self.deletable_with_targets(candidates).await;
         }
         if scope.is_everything() && !self.options.exclude_protected {
-            return Some(everything());
+            return Some(Deletable { allowed: everything(), forbidden: false });
         }
         let keep_protected = self.options.exclude_protected && self.options.operation == Operation::Destroy;
         let mut kept: HashSet<Urn> = HashSet::new();
@@ -178,7 +142,50 @@ impl Engine {
             }
         }
         let allowed = candidates.iter().filter(|((_, state), _)| !kept.contains(&state.urn) || state.delete);
-        Some(allowed.map(|((id, _), _)| *id).collect())
+        Some(Deletable { allowed: allowed.map(|((id, _), _)| *id).collect(), forbidden: false })
+    }
+
+    /// With targets: what was named, what hangs on it, and what a replacement of it would take along. The peer asks the
+    /// providers for that, so we do.
+    async fn deletable_with_targets(self: &Arc<Self>, candidates: &[(Entry, StepOp)]) -> Option<Deletable> {
+        let scope = &self.options.scope;
+        let base = self.tables().base.clone();
+        let mut allowed = HashSet::new();
+        let mut roots = Vec::new();
+        let mut urns: HashSet<Urn> = HashSet::new();
+        for entry in &base {
+            let provider = entry.1.provider.iter().map(|provider| &provider.urn);
+            let named = scope.targets(&entry.1.urn);
+            if named || provider.chain(references(&entry.1)).any(|urn| urns.contains(urn)) {
+                urns.insert(entry.1.urn.clone());
+                allowed.insert(entry.0);
+                if (named || scope.target_dependents) && !entry.1.delete {
+                    roots.push(entry);
+                }
+            }
+        }
+        for entry in roots {
+            match self.condemned_with(entry).await {
+                Ok(condemned) => allowed.extend(condemned.into_iter().map(|condemned| condemned.entry.0)),
+                Err(error) => {
+                    self.break_off(&entry.1.urn, None, Message::new(Severity::Error, report::chain(&error)));
+                    return None;
+                }
+            }
+        }
+        let mut forbidden = false;
+        for ((id, state), op) in candidates {
+            let unnamed = *op == StepOp::Delete && allowed.contains(id) && !scope.targets(&state.urn);
+            if unnamed && !scope.target_dependents {
+                let text = format!("{} would have to go with a target that it depends on", state.urn.name());
+                let mut message = Message::new(Severity::Error, text);
+                message.hint = format!("add --target '{}' or --target-dependents", state.urn);
+                self.complain(&state.urn, None, message);
+                self.note_complaint();
+                forbidden = true;
+            }
+        }
+        Some(Deletable { allowed, forbidden })
     }
 
     /// Protected entries that would go stay, and so does what they need. Each is told of by its own failed step.
@@ -187,10 +194,12 @@ impl Engine {
         entries: &HashMap<EntryId, Arc<ResourceState>>,
         doomed: &HashMap<EntryId, StepOp>,
     ) -> HashSet<EntryId> {
+        let loaded = self.tables().base.clone();
+        let by_urn = by_urn(&loaded);
         let mut spared = HashSet::new();
         for (id, op) in doomed {
-            if let Some(state) = entries.get(id).filter(|state| state.protect && *op == StepOp::Delete) {
-                spare_dependencies(state, entries, &mut spared);
+            if *op == StepOp::Delete && entries.get(id).is_some_and(|state| state.protect) {
+                spare_dependencies(*id, &loaded, &by_urn, &mut spared);
             }
         }
         spared
@@ -246,19 +255,34 @@ impl Engine {
     }
 }
 
-/// Adds everything that an entry needs, directly or not, to what stays.
-fn spare_dependencies(
-    state: &ResourceState,
-    entries: &HashMap<EntryId, Arc<ResourceState>>,
-    spared: &mut HashSet<EntryId>,
-) {
-    let mut open = vec![Arc::new(state.clone())];
-    while let Some(state) = open.pop() {
+/// What may go.
+struct Deletable {
+    allowed: HashSet<EntryId>,
+    /// Something would have to go that the user did not name: it was told, and nothing goes.
+    forbidden: bool,
+}
+
+/// Entries as they were loaded, by URN.
+type ByUrn<'a> = HashMap<&'a Urn, Vec<&'a Entry>>;
+
+fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
+    let mut by_urn: ByUrn<'_> = HashMap::new();
+    for entry in loaded {
+        by_urn.entry(&entry.1.urn).or_default().push(entry);
+    }
+    by_urn
+}
+
+/// Adds everything that an entry needs, directly or not, to what stays. What was live when it was loaded needs no copies
+/// that were superseded before.
+fn spare_dependencies(id: EntryId, loaded: &[Entry], by_urn: &ByUrn<'_>, spared: &mut HashSet<EntryId>) {
+    let mut open: Vec<&Entry> = loaded.iter().filter(|entry| entry.0 == id).collect();
+    while let Some((_, state)) = open.pop() {
         let provider = state.provider.iter().map(|provider| &provider.urn);
-        for urn in provider.chain(references(&state)) {
-            for (id, needed) in entries.iter().filter(|(_, state)| state.urn == *urn) {
-                if spared.insert(*id) {
-                    open.push(Arc::clone(needed));
+        for urn in provider.chain(references(state)) {
+            for needed in by_urn.get(urn).into_iter().flatten() {
+                if (state.delete || !needed.1.delete) && spared.insert(needed.0) {
+                    open.push(needed);
                 }
             }
         }

@@ -109,8 +109,11 @@ impl Engine {
     /// An entry out of scope is carried over as it is, and before it whatever it refers to that nobody else carries.
     fn plan_untouched(&self, registration: &Registration) -> Result<Vec<Step>, Refused> {
         let Some(old) = &registration.old else { return Ok(Vec::new()) };
+        if self.tables().carried.contains(&old.1.urn) {
+            return Ok(Vec::new());
+        }
         let mut chain = Vec::new();
-        let stranded = self.carry(old, &registration.urn, &mut chain);
+        let stranded = self.carry(old, &old.1.urn, &mut chain);
         if let Some(urn) = stranded {
             let text = format!("{} is out of scope, and the provider it was made with is replaced", urn.name());
             let mut message = Message::new(Severity::Error, text);
@@ -138,10 +141,11 @@ impl Engine {
         for needed in provider.chain(scope::references(state)) {
             let needed_entry = {
                 let mut tables = self.tables();
-                let known = tables.decided.contains(needed) || tables.aliased.contains_key(needed);
+                let known = tables.begun(needed) || tables.aliased.contains_key(needed);
                 let entry = if known { None } else { tables.old(needed) };
                 if entry.is_some() {
                     tables.decided.insert(needed.clone());
+                    tables.carried.insert(needed.clone());
                 }
                 entry
             };
@@ -154,7 +158,8 @@ impl Engine {
         let mut step = Step::new(StepOp::Same, urn.clone());
         step.old = Some(entry.clone());
         step.new = Some(ResourceState { urn: urn.clone(), ..(**state).clone() });
-        step.internal = state.is_provider() && state.urn.name().starts_with("default");
+        step.internal = state.is_default_provider();
+        step.carried = true;
         chain.push(step);
         None
     }

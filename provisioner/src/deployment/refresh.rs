@@ -33,7 +33,8 @@ impl Engine {
             let tables = &mut *self.tables();
             let mut chosen = Vec::new();
             for entry in tables.base.iter().filter(|(_, state)| state.view_of.is_none()) {
-                let in_scope = self.options.scope.admits(&entry.1, &mut tables.scoped);
+                let admitted = self.options.scope.admits(&entry.1, &mut tables.scoped);
+                let in_scope = admitted && (!self.options.scope.has_targets() || tables.scoped.contains(&entry.1.urn));
                 let asked = !entry.1.delete && entry.1.refresh_before_update;
                 if (everything && in_scope) || (!everything && asked) {
                     chosen.push(entry.clone());
@@ -105,10 +106,13 @@ impl Engine {
     async fn look(self: &Arc<Self>, old: &Arc<ResourceState>) -> Result<Found, StepError> {
         let unchanged = || Found { result: StepOp::Same, new: Some(Arc::clone(old)), change: Change::default() };
         let reference = match &old.provider {
-            Some(reference) if old.custom && !old.is_provider() && !old.pending_replacement => reference,
+            Some(reference) if old.custom && !old.is_provider() => reference,
             _ => return Ok(unchanged()),
         };
         let instance = self.load_instance(reference).await.map_err(StepError::Host)?;
+        if old.pending_replacement {
+            return Ok(unchanged());
+        }
         let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
         let reading = read(&instance, &old.urn, &old.id, outputs, inputs, old.custom_timeouts.read).await?;
         let Some(reading) = reading else { return Ok(unchanged()) };

@@ -159,6 +159,7 @@ impl Engine {
         };
         if hangs_on_failure {
             self.tables().failed.insert(registration.urn.clone());
+            self.settle(&registration.urn);
             return Err(Ok(Registered {
                 urn: registration.urn,
                 id: None,
@@ -169,6 +170,11 @@ impl Engine {
         let probe = self.new_state(&registration, Arc::default());
         let mut tables = self.tables();
         registration.in_scope = self.options.scope.admits(&probe, &mut tables.scoped);
+        if let Some((_, old)) = registration.old.as_ref().filter(|_| !registration.in_scope) {
+            // It stays as it is recorded, under its old name.
+            tables.aliased.remove(&old.urn);
+            tables.decided.insert(old.urn.clone());
+        }
         drop(tables);
         Ok(registration)
     }
@@ -190,7 +196,7 @@ impl Engine {
             },
         );
         let candidates = aliases::candidates(urn, goal, |urn| tables.alias_of.get(urn));
-        let found = candidates.into_iter().find_map(|candidate| Some((tables.old(&candidate)?, candidate)));
+        let found = candidates.into_iter().find_map(|candidate| Some((tables.loaded(&candidate)?, candidate)));
         let mut clash = None;
         if let Some((old, candidate)) = found {
             registration.old = Some(old);
@@ -365,11 +371,12 @@ impl Engine {
         }
         for step in chain {
             if self.halted() {
+                self.settle(&urn);
                 return Err(Refused);
             }
             match self.execute(step).await {
-                Ok(Some(entry)) if entry.1.urn == urn => outcome = Some(entry),
-                Ok(_) => {}
+                Ok(Some(entry)) => outcome = Some(entry),
+                Ok(None) => {}
                 Err(_) => return self.failed(urn),
             }
         }
@@ -377,6 +384,7 @@ impl Engine {
             let skipped = RegistrationResult::Skipped;
             return Ok(Registered { urn, id: None, outputs: Arc::default(), result: skipped });
         };
+        self.settle(&urn);
         let state = Arc::clone(&entry.1);
         self.tables().news.insert(urn.clone(), entry);
         let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
@@ -384,6 +392,7 @@ impl Engine {
     }
 
     fn failed(&self, urn: Urn) -> Result<Registered, Refused> {
+        self.settle(&urn);
         if self.options.continue_on_error {
             self.tables().failed.insert(urn.clone());
             Ok(Registered { urn, id: None, outputs: Arc::default(), result: RegistrationResult::Failed })

@@ -63,8 +63,8 @@ impl Engine {
         replace.old.clone_from(&registration.old);
         replace.change = change;
         match order {
-            ReplaceOrder::CreateFirst => chain.extend([create, replace]),
-            ReplaceOrder::DeleteFirst | ReplaceOrder::Deleted => chain.extend([replace, create]),
+            ReplaceOrder::CreateFirst | ReplaceOrder::Resume => chain.extend([create, replace]),
+            ReplaceOrder::DeleteFirst | ReplaceOrder::Recreate => chain.extend([replace, create]),
         }
         Ok(chain)
     }

@@ -13,7 +13,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::watch;
 
 use crate::events::{Event, StepFailure, StepInfo, StepOp};
-use crate::state::{Effect, OperationKind, ResourceState, StateError};
+use crate::state::{Effect, EntryId, OperationKind, ResourceState, StateError};
 
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
@@ -39,6 +39,8 @@ pub(super) struct Step {
     /// Part of a replacement whose old one goes first. Of a delete: the entry stays as a promise of the new one. Of a
     /// create: the promise goes when the new one comes.
     pub(super) delete_first: bool,
+    /// The entry is out of scope and carried over: what it refers to may be at work in another chain.
+    pub(super) carried: bool,
     /// Told once the entry is gone.
     pub(super) gone: Option<watch::Sender<bool>>,
 }
@@ -84,6 +86,7 @@ impl Step {
             internal: false,
             source: None,
             delete_first: false,
+            carried: false,
             gone: None,
         }
     }
@@ -115,6 +118,9 @@ pub(super) struct Done {
 impl Engine {
     /// Does a step, records it and tells of it.
     pub(super) async fn execute(&self, step: Step) -> Result<Option<Entry>, StepError> {
+        if let (true, Some(state)) = (step.carried, &step.new) {
+            self.wait_for_references(state).await;
+        }
         let started = Instant::now();
         self.emit(Event::StepStarted(Arc::new(step.info(step.new.clone().map(Arc::new)))));
         let outcome = match self.perform(&step).await {
@@ -129,6 +135,9 @@ impl Engine {
                 self.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
             }
             Err(error) => self.tell_failure(&step, error),
+        }
+        if !matches!(step.op, StepOp::DeleteReplaced | StepOp::Replace) {
+            self.settle(&step.urn);
         }
         outcome
     }
@@ -206,8 +215,7 @@ impl Engine {
             return Ok(Done { new: Some(entry), partial: None });
         }
         let entry = self.new_entry(new);
-        let mut effects = vec![Effect::Remove(*old_id), Effect::Add(entry.0, Arc::clone(&entry.1))];
-        effects.extend(self.mended_if_renamed(old, &entry));
+        let effects = self.succession(*old_id, old, &entry);
         self.change(effects).await?;
         Ok(Done { new: Some(entry), partial: None })
     }
@@ -315,7 +323,6 @@ impl Engine {
         };
         let mut new = new.clone();
         new.id.clone_from(&old.id);
-        new.outputs = Arc::clone(&old.outputs);
         let operation = match &step.actor {
             Actor::Nobody | Actor::Missing(_) => None,
             Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Updating, &new).await?),
@@ -337,8 +344,7 @@ impl Engine {
         new.modified = Some(self.now());
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
-        let mut effects = vec![Effect::Remove(*old_id), Effect::Add(entry.0, Arc::clone(&entry.1))];
-        effects.extend(self.mended_if_renamed(old, &entry));
+        let effects = self.succession(*old_id, old, &entry);
         self.end(operation, effects).await?;
         Ok(Done { new: Some(entry), partial })
     }
@@ -346,7 +352,10 @@ impl Engine {
     async fn update(&self, step: &Step, old: &ResourceState, new: &mut ResourceState) -> Result<(), StepError> {
         match &step.actor {
             // A component keeps what it said last until it says something else.
-            Actor::Nobody => Ok(()),
+            Actor::Nobody => {
+                new.outputs = Arc::clone(&old.outputs);
+                Ok(())
+            }
             Actor::Missing(error) => Err(StepError::Host(error.clone())),
             Actor::Parked(provider) => {
                 new.outputs = Arc::new(visible(&new.inputs));
@@ -464,9 +473,7 @@ impl Engine {
         let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
         if let Some((old_id, old)) = &step.old {
             let superseded = match step.op {
-                StepOp::ReadReplacement => {
-                    Effect::Rewrite(*old_id, Arc::new(ResourceState { delete: true, ..(**old).clone() }))
-                }
+                StepOp::ReadReplacement => superseded(*old_id, old, &entry.1.urn),
                 _ => Effect::Remove(*old_id),
             };
             effects.insert(0, superseded);
@@ -521,10 +528,18 @@ impl Engine {
         let entry = self.new_entry(new);
         let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
         if let Some((old_id, old)) = &step.old {
-            effects.insert(0, Effect::Rewrite(*old_id, Arc::new(ResourceState { delete: true, ..(**old).clone() })));
+            effects.insert(0, superseded(*old_id, old, &entry.1.urn));
         }
         self.end(Some(operation), effects).await?;
         Ok(Done { new: Some(entry), partial: None })
+    }
+
+    /// A new entry in place of an old one. What was carried over before and hangs on the old one moves behind the new.
+    fn succession(&self, old_id: EntryId, old: &ResourceState, new: &Entry) -> Vec<Effect> {
+        let mut effects = vec![Effect::Remove(old_id), Effect::Add(new.0, Arc::clone(&new.1))];
+        effects.extend(self.tables().carried_dependents(old_id).into_iter().map(Effect::Keep));
+        effects.extend(self.mended_if_renamed(old, new));
+        effects
     }
 
     /// The references to mend once a resource stands under its new URN.
@@ -546,6 +561,11 @@ impl Engine {
     pub(super) fn now(&self) -> Timestamp {
         Timestamp::now()
     }
+}
+
+/// The entry that a replacement leaves behind, to be deleted under the name of its successor.
+fn superseded(id: EntryId, old: &ResourceState, urn: &Urn) -> Effect {
+    Effect::Rewrite(id, Arc::new(ResourceState { delete: true, urn: urn.clone(), ..old.clone() }))
 }
 
 async fn delete(instance: &Instance, old: &ResourceState) -> Result<(), ProviderError> {

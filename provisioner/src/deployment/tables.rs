@@ -34,12 +34,16 @@ pub(super) struct Tables {
     pub(super) alias_of: HashMap<Urn, Urn>,
     /// Whose fate is decided: a registration, a read, an old one carried along.
     pub(super) decided: HashSet<Urn>,
+    /// Decided and done, well or badly.
+    pub(super) settled: HashSet<Urn>,
     /// URNs that are or were replaced in this run.
     pub(super) replaced: HashSet<Urn>,
     /// URNs that are or were deleted in this run, for those that go with them without a call.
     pub(super) deleted: HashSet<Urn>,
     /// URNs that went down with a replaced one and wait to be registered again.
     pub(super) condemned: HashMap<Urn, Condemned>,
+    /// Carried over by the chain of somebody who refers to it.
+    pub(super) carried: HashSet<Urn>,
     /// URNs that targets kept from being created.
     pub(super) skipped: HashSet<Urn>,
     /// URNs that failed, or hang on one that did.
@@ -82,9 +86,11 @@ impl Tables {
             aliased: HashMap::new(),
             alias_of: HashMap::new(),
             decided: HashSet::new(),
+            settled: HashSet::new(),
             replaced: HashSet::new(),
             deleted: HashSet::new(),
             condemned: HashMap::new(),
+            carried: HashSet::new(),
             skipped: HashSet::new(),
             failed: HashSet::new(),
             scoped: HashSet::new(),
@@ -113,9 +119,40 @@ impl Tables {
         Some((id, Arc::clone(self.ledger.get(id)?)))
     }
 
+    /// The live entry that was loaded for a URN, as it is now, or as it was if it is gone.
+    pub(super) fn loaded(&self, urn: &Urn) -> Option<Entry> {
+        let id = *self.olds.get(urn)?;
+        let state = self.ledger.get(id).or_else(|| self.ledger.base().resources.get(usize::try_from(id.0).ok()?))?;
+        Some((id, Arc::clone(state)))
+    }
+
+    /// Whether a registration of a URN has begun, or somebody carries its entry over.
+    pub(super) fn begun(&self, urn: &Urn) -> bool {
+        self.goals.contains_key(urn) || self.decided.contains(urn)
+    }
+
     /// Whether a live entry was loaded for a URN.
     pub(super) fn had(&self, urn: &Urn) -> bool {
         self.olds.contains_key(urn)
+    }
+
+    /// The entries that this run has confirmed already although they hang on one that is about to change: in their order.
+    pub(super) fn carried_dependents(&self, entry: EntryId) -> Vec<EntryId> {
+        if !self.ledger.is_finished(entry) {
+            return Vec::new();
+        }
+        let mut urns: HashSet<&Urn> = HashSet::new();
+        let mut found = Vec::new();
+        for (id, state) in self.ledger.entries().filter(|(id, _)| self.ledger.is_finished(*id)) {
+            let provider = state.provider.iter().map(|provider| &provider.urn);
+            if id == entry {
+                urns.insert(&state.urn);
+            } else if provider.chain(super::decide::scope::references(state)).any(|urn| urns.contains(urn)) {
+                urns.insert(&state.urn);
+                found.push(id);
+            }
+        }
+        found
     }
 
     /// The entries that refer to a URN that this run has given up for a new one, with the reference mended.

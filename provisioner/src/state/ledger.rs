@@ -121,6 +121,11 @@ impl Ledger {
         self.entries.get(&entry)
     }
 
+    /// Whether this run has made or confirmed an entry.
+    pub fn is_finished(&self, entry: EntryId) -> bool {
+        self.positions.contains_key(&entry)
+    }
+
     /// The entries in the order of the list.
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> {
         let leftover = self.old_order.iter().filter(|entry| !self.positions.contains_key(entry));

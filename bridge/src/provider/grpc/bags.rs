@@ -46,14 +46,14 @@ impl Encoder {
         )
     }
 
-    /// What the program wants: `news` of Check and Update, `properties` of Create. An unknown outside a preview would
+    /// What the program wants: `news` of Update, `properties` of Create. An unknown outside a preview would
     /// make something else than what was asked for: it is refused.
     pub(super) fn wanted(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Struct>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Reject };
         self.bag(bag, self.as_accepted(unknowns))
     }
 
-    /// `olds` of Check.
+    /// Both bags of Check: outside a preview, what is unknown is left out.
     pub(super) fn checked(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Struct>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         self.bag(bag, self.as_accepted(unknowns))

@@ -370,7 +370,7 @@ impl Provider for GrpcProvider {
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
             olds: encoder.checked(&request.olds, request.preview)?,
-            news: encoder.wanted(&request.news, request.preview)?,
+            news: encoder.checked(&request.news, request.preview)?,
             random_seed: request.random_seed.to_vec(),
             autonaming: request.autonaming.filter(|_| capabilities.supports_autonaming).map(autonaming),
             old_outputs: None,

@@ -143,8 +143,10 @@ pub(super) enum ReplaceOrder {
     CreateFirst,
     /// The old one and what cannot live without it are deleted, then the new one is made.
     DeleteFirst,
-    /// The old one is gone already: it went down with another one in this run, or in an earlier run that stopped there.
-    Deleted,
+    /// The old one went down with another one in this run.
+    Recreate,
+    /// The old one was deleted by an earlier run that stopped there.
+    Resume,
 }
 
 /// Why a registration cannot be.
@@ -177,7 +179,7 @@ fn converse(situation: &Situation<'_>, answers: &Answers) -> Result<Settlement, 
             Some(old) if !situation.in_scope => Arc::clone(&old.inputs),
             _ => check_fresh(situation, answers)?,
         };
-        return Ok(replacement(inputs, Change::replacing(keys), ReplaceOrder::Deleted));
+        return Ok(replacement(inputs, Change::replacing(keys), ReplaceOrder::Recreate));
     }
     let Some(old) = situation.old else {
         return Ok(Settlement::Create { inputs: check_fresh(situation, answers)? });
@@ -290,7 +292,7 @@ fn settle_replacement(
     let delete_first = situation.delete_before_replace.unwrap_or(change.delete_before_replace);
     let order = match (old.pending_replacement, delete_first) {
         (_, true) => ReplaceOrder::DeleteFirst,
-        (true, false) => ReplaceOrder::Deleted,
+        (true, false) => ReplaceOrder::Resume,
         (false, false) => ReplaceOrder::CreateFirst,
     };
     Ok(Settlement::Replace(Replacement { inputs, change, order, complaint }))

@@ -122,7 +122,8 @@ impl Case {
                 (_, Some(_)) => "replace, complaining",
                 (ReplaceOrder::CreateFirst, None) => "create, then delete",
                 (ReplaceOrder::DeleteFirst, None) => "delete, then create",
-                (ReplaceOrder::Deleted, None) => "create what is gone",
+                (ReplaceOrder::Recreate, None) => "create what went down",
+                (ReplaceOrder::Resume, None) => "create what is gone",
             },
         }
     }
@@ -151,7 +152,7 @@ table! {
         Case::recorded(&[]).goal(|goal| goal.delete_before_replace = Some(true)).checked().diff(SOME, &["v"])
         => "delete, then create";
     row_07_what_went_down_with_another_is_made_again: Case::recorded(&[]).recreating() => "Check°";
-    row_07_without_a_diff: Case::recorded(&[]).recreating().checked() => "create what is gone";
+    row_07_without_a_diff: Case::recorded(&[]).recreating().checked() => "create what went down";
     row_08_a_deletion_that_was_done_is_not_repeated:
         Case::recorded(&[("v", 1.0)]).old(|old| old.pending_replacement = true).checked().diff(NONE, &[])
         => "create what is gone";
@@ -239,7 +240,7 @@ table! {
     an_equal_component_is_the_same:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.kind = Kind::Component) => "same";
     what_a_targeted_replacement_took_down_is_made_again_unchecked:
-        Case::recorded(&[]).recreating().given(|situation| situation.in_scope = false) => "create what is gone";
+        Case::recorded(&[]).recreating().given(|situation| situation.in_scope = false) => "create what went down";
 }
 
 #[test]
