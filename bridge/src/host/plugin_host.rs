@@ -137,7 +137,17 @@ impl PluginHost {
             lock(&plugin.waiting).take();
         }
         let live = std::mem::take(&mut *lock(&self.live));
-        join_all(live.iter().map(|provider| provider.close())).await;
+        let end = |provider: &'_ Arc<GrpcProvider>| {
+            let provider = provider.clone();
+            async move {
+                if let Some(message) = provider.premature_end().await {
+                    let plugin = provider.name().to_owned();
+                    self.settings.events.emit(HostEvent::Warning { plugin, message });
+                }
+                provider.close().await;
+            }
+        };
+        join_all(live.iter().map(end)).await;
     }
 
     async fn start_first(&self, plugin: &Plugin) -> Result<(), HostError> {

@@ -9,9 +9,7 @@ use super::runtime::Toolbox;
 use super::verify::{Check, Checked};
 use super::{HostEnvironment, PackageSource, SourceError, VerifiedPackage};
 use crate::fs::{PathError, read_if_there};
-use crate::plugin::{
-    Checksum, Platform, PluginConfig, PluginManifest, PluginName, PluginSource, PluginVersion, VersionRange,
-};
+use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource, PluginVersion, VersionRange};
 use crate::process::Spawner;
 
 /// Packages on this machine.
@@ -48,9 +46,9 @@ impl LocalPackages {
     ) -> Result<VerifiedPackage, SourceError> {
         let origin = fs::canonicalize(path).map_err(PathError::of("find plugin", path))?;
         let (found, manifest) = {
-            let (name, origin, work) = (plugin.name.clone(), origin.clone(), self.work.clone());
+            let (executables, origin, work) = (executables(plugin), origin.clone(), self.work.clone());
             // Hashing and copying may take seconds.
-            let find = move || find(&name, &origin, checksum.as_ref(), &work);
+            let find = move || find(&executables, &origin, checksum.as_ref(), &work);
             tokio::task::spawn_blocking(find)
                 .await
                 .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?
@@ -58,7 +56,7 @@ impl LocalPackages {
         let toolbox = Toolbox { environment: &self.environment, spawner: &self.spawner, work: &self.work };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
-            Some(manifest) => toolbox.start(&plugin.name, &manifest, found.path(), &origin).await?,
+            Some(manifest) => toolbox.start(&executables(plugin), &manifest, found.path(), &origin).await?,
         };
         Ok(VerifiedPackage {
             name: plugin.name.clone(),
@@ -72,10 +70,16 @@ impl LocalPackages {
     }
 }
 
-/// Finds what is at the path, and checks it. A folder with an executable of the plugin's name is that executable,
-/// unless it has a manifest.
+/// The names a plugin's executable may have: after the plugin, or after the package where the plugin is one of several
+/// configurations of it.
+fn executables(plugin: &PluginConfig) -> [String; 2] {
+    [plugin.name.executable(), plugin.package.executable()]
+}
+
+/// Finds what is at the path, and checks it. A folder with an executable of the right name is that executable, unless it
+/// has a manifest.
 fn find(
-    name: &PluginName,
+    executables: &[String; 2],
     path: &Path,
     checksum: Option<&Checksum>,
     work: &Path,
@@ -90,11 +94,11 @@ fn find(
         let manifest = read_manifest(folder.path())?;
         return Ok((folder, Some(manifest)));
     }
-    let executable = path.join(name.executable());
-    if executable.is_file() {
-        return Ok((check.executable(&executable, Some(path))?, None));
+    let found = executables.iter().map(|name| path.join(name)).find(|executable| executable.is_file());
+    match found {
+        Some(executable) => Ok((check.executable(&executable, Some(path))?, None)),
+        None => Err(SourceError::NoPlugin { folder: path.to_owned(), executable: executables[0].clone() }),
     }
-    Err(SourceError::NoPlugin { folder: path.to_owned(), executable: name.executable() })
 }
 
 fn read_manifest(folder: &Path) -> Result<PluginManifest, SourceError> {

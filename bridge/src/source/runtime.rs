@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{HostEnvironment, SourceError};
 use crate::fs::{PathError, create_folders, read_if_there};
-use crate::plugin::{PluginManifest, PluginName, PluginRuntime};
+use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::process::{OutputStream, ProcessSpec, Spawner, describe_exit};
 
 /// How long a build may take; the first one of a plugin fetches its dependencies.
@@ -30,11 +30,11 @@ pub(super) struct Toolbox<'a> {
 }
 
 impl Toolbox<'_> {
-    /// How a plugin is started whose checked files are in `folder`. `origin` is the folder they came from: what the user
+    /// How a plugin is started whose checked files are in `folder`. `executables` are the names a built one may have. `origin` is the folder they came from: what the user
     /// knows, and where a virtual environment outside of the folder is found from.
     pub(super) async fn start(
         &self,
-        name: &PluginName,
+        executables: &[String; 2],
         manifest: &PluginManifest,
         folder: &Path,
         origin: &Path,
@@ -42,7 +42,7 @@ impl Toolbox<'_> {
         match &manifest.runtime {
             PluginRuntime::Python { virtualenv } => self.python(virtualenv.as_deref(), folder, origin),
             PluginRuntime::Nodejs => self.nodejs(folder, origin),
-            PluginRuntime::Go { binary } => self.go(name, binary.as_deref(), folder).await,
+            PluginRuntime::Go { binary } => self.go(executables, binary.as_deref(), folder).await,
         }
     }
 
@@ -96,9 +96,9 @@ impl Toolbox<'_> {
     }
 
     /// A program that is there, or one built now.
-    async fn go(&self, name: &PluginName, binary: Option<&str>, folder: &Path) -> Result<Start, SourceError> {
-        let there = [binary.map(|binary| folder.join(binary)), Some(folder.join(name.executable()))];
-        if let Some(program) = there.into_iter().flatten().find(|program| program.is_file()) {
+    async fn go(&self, executables: &[String; 2], binary: Option<&str>, folder: &Path) -> Result<Start, SourceError> {
+        let there = binary.into_iter().chain(executables.iter().map(String::as_str));
+        if let Some(program) = there.map(|name| folder.join(name)).find(|program| program.is_file()) {
             return Ok((program, Vec::new(), None));
         }
         let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
@@ -106,7 +106,7 @@ impl Toolbox<'_> {
         let built = tempfile::Builder::new().prefix("built-").tempdir_in(self.work);
         let built = built.map_err(PathError::of("create a folder in", self.work))?;
         let program =
-            fs::canonicalize(built.path()).map_err(PathError::of("find", built.path()))?.join(name.executable());
+            fs::canonicalize(built.path()).map_err(PathError::of("find", built.path()))?.join(&executables[0]);
         let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];
         self.run(ProcessSpec {
             program: go,

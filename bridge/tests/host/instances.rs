@@ -133,7 +133,11 @@ async fn a_plugin_that_dies_fails_its_call_and_leaves_the_others_alone() {
         "the plugin x ended during Create (exit status 3). Its last words:\n  panic: out of ideas"
     );
     y.cancel().await.unwrap();
+    y.close().await;
     host.close().await;
+    let warning = "it ended by itself (exit status 3). Its last words:\n  panic: out of ideas".to_owned();
+    let warnings = bench.events.all().into_iter().filter(|event| matches!(event, HostEvent::Warning { .. }));
+    assert_eq!(warnings.collect::<Vec<_>>(), [HostEvent::Warning { plugin: "x".into(), message: warning }]);
 }
 
 #[tokio::test]

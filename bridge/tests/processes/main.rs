@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use bridge::process::{FirstLine, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit};
 
-/// A loop that never ends by itself, in a child and a grandchild that ignore every polite signal.
+/// A loop that never ends by itself, in a child and a grandchild that ignore every polite signal. Says `first`, then `up`.
 const STUBBORN: &str =
-    "trap '' INT TERM HUP; (trap '' INT TERM HUP; while :; do sleep 1; done) & while :; do sleep 1; done";
+    "trap '' INT TERM HUP; echo first; echo up; (while :; do sleep 1; done) & while :; do sleep 1; done";
 /// How long a test waits for what must come.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -97,8 +97,7 @@ impl Supervised {
 fn killing_us_leaves_no_process_and_no_grandchild() {
     let folder = tempfile::tempdir().unwrap();
     let alive = Alive::new(folder.path());
-    let mut supervised =
-        Supervised::start("run", &Alive::hold(folder.path(), &format!("echo first; echo up; {STUBBORN}")));
+    let mut supervised = Supervised::start("run", &Alive::hold(folder.path(), STUBBORN));
     supervised.wait_for_line("up");
     alive.assert_somebody_lives();
     supervised.kill();
@@ -121,7 +120,7 @@ fn dropping_a_process_kills_its_grandchildren_too() {
     let folder = tempfile::tempdir().unwrap();
     let alive = Alive::new(folder.path());
     let (sink, lines) = collecting();
-    let process = spawn(&Alive::hold(folder.path(), &format!("echo first; echo up; {STUBBORN}")), sink);
+    let process = spawn(&Alive::hold(folder.path(), STUBBORN), sink);
     assert_eq!(lines.recv_timeout(LIMIT).unwrap(), "up");
     alive.assert_somebody_lives();
     drop(process);
@@ -138,7 +137,7 @@ async fn stopping_asks_first_and_kills_afterwards() {
 
     let folder = tempfile::tempdir().unwrap();
     let alive = Alive::new(folder.path());
-    let stubborn = spawn(&Alive::hold(folder.path(), &format!("echo up; {STUBBORN}")), Arc::new(()));
+    let stubborn = spawn(&Alive::hold(folder.path(), STUBBORN), Arc::new(()));
     stubborn.first_line().await;
     stubborn.stop(Duration::from_millis(20)).await;
     assert_eq!(describe_exit(stubborn.exit().unwrap()), "killed by signal 9");

@@ -131,6 +131,15 @@ async fn a_checked_executable_of_a_folder_finds_its_neighbours_beside_itself() {
 }
 
 #[tokio::test]
+async fn one_of_several_configurations_of_a_package_may_have_the_packages_executable() {
+    let repository = Repository::new();
+    repository.script("x/pulumi-resource-disk", "echo disk");
+    let mut plugin = plugin("x", None);
+    plugin.package = "disk".parse().unwrap();
+    assert_eq!(run(&repository.packages("/bin").resolve(&plugin).await.unwrap()), "disk");
+}
+
+#[tokio::test]
 async fn a_digest_for_other_platforms_only_is_refused() {
     let repository = Repository::new();
     repository.script("x", "");

@@ -35,6 +35,7 @@ use super::{
     DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed, ParameterizeReply, ParameterizeRequest,
     Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
+use crate::launch::LastWords;
 use crate::process::{OutputStream, Process, describe_exit};
 
 pub use connect::{Announcement, connect};
@@ -90,6 +91,7 @@ pub struct GrpcProvider {
     configured: AtomicBool,
     init: Option<PluginInit>,
     initialized: AtomicBool,
+    closed: AtomicBool,
     process: Option<Arc<Process>>,
     /// What has to live as long as the plugin.
     _keep: Option<Box<dyn Any + Send + Sync>>,
@@ -116,6 +118,7 @@ impl GrpcProvider {
             configured: AtomicBool::new(false),
             init: None,
             initialized: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             process,
             _keep: None,
         }
@@ -142,6 +145,16 @@ impl GrpcProvider {
     /// Name of the plugin.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How the plugin ended, and its last words, if it ended without having been closed.
+    pub async fn premature_end(&self) -> Option<String> {
+        let process = self.process.as_ref()?;
+        if process.exit().is_none() || self.closed.load(Ordering::Acquire) {
+            return None;
+        }
+        let (status, last_words) = self.last_words(process).await;
+        Some(format!("it ended by itself ({status}){last_words}"))
     }
 
     fn encoder(&self, method: &'static str) -> Encoder {
@@ -226,13 +239,18 @@ impl GrpcProvider {
     }
 
     async fn died(&self, method: &'static str, process: &Process) -> ProviderError {
+        let (status, last_words) = self.last_words(process).await;
+        ProviderError::Died { plugin: self.name.clone(), method, status, stderr: last_words.0 }
+    }
+
+    async fn last_words(&self, process: &Process) -> (String, LastWords) {
         let status = describe_exit(process.exited().await);
         process.drained().await;
         let mut last_words = process.last_lines(OutputStream::Stderr);
         if last_words.is_empty() {
             last_words = process.last_lines(OutputStream::Stdout);
         }
-        ProviderError::Died { plugin: self.name.clone(), method, status, stderr: last_words }
+        (status, LastWords(last_words))
     }
 }
 
@@ -578,6 +596,7 @@ impl Provider for GrpcProvider {
     }
 
     async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         if self.process.as_ref().is_some_and(|process| process.exit().is_some()) {
             return;
         }
