@@ -5,9 +5,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, has_errors};
 use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use provisioner::program::Program;
 use provisioner::registry::types::TypeTable;
+use pulumi_proto::property::path::PropertyPath;
 
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
+use super::display::Locate;
 use super::exit::CliError;
 use super::process;
 use super::ui::Ui;
@@ -40,6 +43,16 @@ impl Stacks {
             .and_then(|name| self.stacks.iter().find(|stack| stack.name == *name))
             .context("no stack was read")
     }
+}
+
+/// Finds places for the messages about what a program registers.
+pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
+    Arc::new(move |source, property| {
+        // Where the path makes no sense, the resource as a whole is as good a place.
+        let path: Option<PropertyPath> = property.parse().ok();
+        let position = sources.position(program.source_of(source, path.as_ref())?);
+        Some(format!("{}:{}:{}", position.path, position.line, position.column))
+    })
 }
 
 /// Reads the stacks that are named, or all.

@@ -23,8 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use provisioner::deployment::SourceRef;
-use provisioner::events::{Event, EventSink};
+use provisioner::events::{Event, EventSink, SourceRef};
 
 pub(crate) use diff::{DiffOptions, values};
 pub(crate) use json::JsonDisplay;
@@ -78,8 +77,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) place: Option<&'a str>,
 }
 
-/// Finds the place in the user's files that a program said with a resource.
-pub(crate) type Locate = Arc<dyn Fn(SourceRef) -> Option<String> + Send + Sync>;
+/// Finds the place in the user's files, as `file:line:column`, of a resource and a property path within it.
+pub(crate) type Locate = Arc<dyn Fn(SourceRef, &str) -> Option<String> + Send + Sync>;
 
 /// One way to show events. Called from the display's own thread only.
 pub(crate) trait Renderer: Send {
@@ -206,8 +205,12 @@ struct StackSink {
 impl EventSink for StackSink {
     fn emit(&self, event: Event) {
         let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
-        let source = if let Event::Message(message) = &event { message.source } else { None };
-        let place = source.zip(self.locate.as_ref()).and_then(|(source, locate)| locate(source));
+        let place = match (&event, &self.locate) {
+            (Event::Message(message), Some(locate)) => {
+                message.source.and_then(|source| locate(source, &message.property))
+            }
+            _ => None,
+        };
         let order = Order::Event { stamp, stack: Arc::clone(&self.stack), place, event: Box::new(event) };
         // A display that has ended shows nothing; the run goes on.
         self.orders.send(order).unwrap_or_default();

@@ -391,6 +391,24 @@ fn events_reach_the_renderer_in_order_and_finishing_waits_for_them() {
 }
 
 #[test]
+fn messages_say_the_place_that_the_program_knows() {
+    let out = Shared::default();
+    let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
+    let locate: Locate = Arc::new(|source, property| Some(format!("server.yaml:{}:{property}", source.0)));
+    let message =
+        Message { source: Some(SourceRef(7)), property: "a.b".to_owned(), ..Message::new(Severity::Error, "no") };
+    display.sink("dev", Some(locate)).emit(Event::Message(message.clone()));
+    display.sink("dev", None).emit(Event::Message(message));
+    display.finish().unwrap();
+    let places: Vec<serde_json::Value> = out
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["place"].clone())
+        .collect();
+    assert_eq!(places, ["server.yaml:7:a.b".into(), serde_json::Value::Null]);
+}
+
+#[test]
 fn a_broken_pipe_is_reported_at_the_end_and_does_not_stop_the_run() {
     struct Closed;
     impl Write for Closed {
