@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint, export_checkpoint};
 use super::error::{JournalConflict, StateError};
-use super::format::UpdateInfo;
+use super::format::{self, UpdateInfo};
 use super::integrity::{self, IntegrityError, ParentMismatch};
 use super::journal::{self, Journal, JournalStart};
 use super::ledger::Record;
@@ -234,18 +234,23 @@ impl StackView {
         Ok(Self { snapshot, recovered, conflict, breach, sealer })
     }
 
-    /// The state as `pulumi stack export` shows it and `pulumi stack import` takes it.
+    /// The state as `pulumi stack export` shows it and `pulumi stack import` takes it, without locking the stack; `None`:
+    /// there is no such stack. What stays sealed is given out as it is stored, and no key is needed, unless the journal of
+    /// a run that died has to be taken in.
     ///
     /// # Errors
-    /// [`StateError::Secrets`] if a secret that came from a journal cannot be sealed.
-    pub async fn export(&self, secrets: ExportedSecrets) -> Result<String, StateError> {
-        Ok(match secrets {
-            ExportedSecrets::Shown => export_checkpoint(self.snapshot.as_ref(), None).await?,
-            ExportedSecrets::Sealed => {
-                let manager = self.sealer.manager.as_deref().ok();
-                export_checkpoint(self.snapshot.as_ref(), Some((manager, &self.sealer.reuse))).await?
-            }
-        })
+    /// [`StateError`].
+    pub async fn export(access: &StackAccess, secrets: ExportedSecrets) -> Result<Option<String>, StateError> {
+        let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
+        let sealed = secrets == ExportedSecrets::Sealed;
+        if sealed && journal::left_behind(&access.journals, &access.stack)?.is_empty() {
+            let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
+            return format::reexport(&text).map(Some).map_err(failed);
+        }
+        let view = Self::open(access).await?;
+        let sealer = view.sealer.manager.as_deref().ok();
+        let sealing = sealed.then_some((sealer, &view.sealer.reuse));
+        Ok(Some(export_checkpoint(view.snapshot.as_ref(), sealing).await?))
     }
 }
 

@@ -11,7 +11,8 @@ mod run;
 use provisioner::state::secrets::SecretsError;
 use provisioner::state::store::{StateStore as _, StoreError};
 use provisioner::state::{
-    Effect, EntryId, OperationId, OperationKind, Record, StackState, StackView, StateError, StateRecorder as _,
+    Effect, EntryId, ExportedSecrets, OperationId, OperationKind, Record, StackState, StackView, StateError,
+    StateRecorder as _,
 };
 
 use fixture::{Fixture, creation, resource, secret_resource};
@@ -85,6 +86,24 @@ async fn each_deployment_of_a_run_numbers_entries_from_what_the_one_before_left(
     let names: Vec<_> = view.snapshot.unwrap().resources.iter().map(|state| state.urn.name().to_owned()).collect();
     assert_eq!(names, ["d", "b"], "first a went, then c came to the front, then it went");
     assert_eq!(view.recovered.unwrap().records, 5);
+}
+
+#[tokio::test]
+async fn an_export_holds_what_a_dead_run_left() {
+    let fixture = Fixture::new().await;
+    assert_eq!(StackView::export(&fixture.access, ExportedSecrets::Sealed).await.unwrap(), None);
+    fixture.save(&[resource("a")]).await;
+    let state = fixture.open().await.unwrap();
+    let mut recorder = state.recorder();
+    recorder.secrets_ready().await.unwrap();
+    for record in creation(0, 1, secret_resource("b")) {
+        recorder.append(&record).unwrap();
+    }
+    drop((state, recorder));
+    let sealed = StackView::export(&fixture.access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+    assert!(sealed.contains("\"ciphertext\": \"marker:"), "{sealed}");
+    let shown = StackView::export(&fixture.access, ExportedSecrets::Shown).await.unwrap().unwrap();
+    assert!(shown.contains(r#""plaintext": "\"otter\\u003c7\\u003e\"""#), "{shown}");
 }
 
 #[tokio::test]

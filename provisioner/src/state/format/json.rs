@@ -209,32 +209,28 @@ pub(super) fn write_texts<T: AsRef<str>>(out: &mut String, texts: &[T]) {
     write_list(out, texts, |out, text| write_string(out, text.as_ref(), Escaping::Plain));
 }
 
-/// A compact text with four blanks for each level and a newline at the end.
-pub(super) fn indented(compact: &str) -> String {
-    let mut out = String::with_capacity(compact.len() * 2);
+/// A text with four blanks for each level and a newline at the end, whatever blanks it had.
+pub(super) fn indented(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0;
-    let (mut in_string, mut escaped) = (false, false);
-    let mut characters = compact.chars().peekable();
-    let break_line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        (0..depth).for_each(|_| out.push_str("    "));
-    };
-    while let Some(character) = characters.next() {
-        if in_string {
-            out.push(character);
-            in_string = escaped || character != '"';
-            escaped = !escaped && character == '\\';
-            continue;
-        }
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let token = match character {
+            '"' => string_end(rest),
+            _ => character.len_utf8(),
+        };
+        let (token, after) = rest.split_at(token);
+        rest = after;
         match character {
             '{' | '[' => {
                 out.push(character);
-                match characters.next_if(|next| matches!(next, '}' | ']')) {
-                    Some(closing) => out.push(closing),
-                    None => {
-                        depth += 1;
-                        break_line(&mut out, depth);
-                    }
+                rest = rest.trim_start();
+                if let Some(after) = rest.strip_prefix(['}', ']']) {
+                    out.push(if character == '{' { '}' } else { ']' });
+                    rest = after;
+                } else {
+                    depth += 1;
+                    break_line(&mut out, depth);
                 }
             }
             '}' | ']' => {
@@ -247,14 +243,28 @@ pub(super) fn indented(compact: &str) -> String {
                 break_line(&mut out, depth);
             }
             ':' => out.push_str(": "),
-            other => {
-                in_string = other == '"';
-                out.push(other);
-            }
+            ' ' | '\n' | '\r' | '\t' => {}
+            _ => out.push_str(token),
         }
     }
     out.push('\n');
     out
+}
+
+fn break_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    (0..depth).for_each(|_| out.push_str("    "));
+}
+
+/// Where the string literal ends that a text begins with.
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    let closing = text.bytes().skip(1).position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    });
+    closing.map_or(text.len(), |closing| closing + 2)
 }
 
 #[cfg(test)]
@@ -279,6 +289,13 @@ mod tests {
         assert_eq!(string("\u{2027}\u{2028}\u{2029}–", Escaping::Plain), "\"\u{2027}\\u2028\\u2029–\"");
         assert_eq!(string("<&>", Escaping::Plain), "\"<&>\"");
         assert_eq!(string("<&>", Escaping::Html), "\"\\u003c\\u0026\\u003e\"");
+    }
+
+    #[test]
+    fn blanks_come_and_go_outside_of_texts_only() {
+        let expected = "{\n    \"a b\": [\n        1,\n        {}\n    ],\n    \"c\": \"x, {\\\" }\"\n}\n";
+        assert_eq!(indented(r#"{"a b":[1,{}],"c":"x, {\" }"}"#), expected);
+        assert_eq!(indented("{ \"a b\" : [ 1 , { } ] ,\r\n\t\"c\":\"x, {\\\" }\" }\n"), expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! ```
 //! Written compact. Version 4 is version 3 with a list of features before `checkpoint`, and written only when one is used.
 
+mod export;
 mod features;
 mod history;
 mod json;
@@ -27,6 +28,7 @@ use sha2::{Digest as _, Sha256};
 use super::secrets::SecretsError;
 use super::snapshot::Snapshot;
 
+pub(super) use export::reexport;
 pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
 pub(super) use read::{operation_kind, read_checkpoint, read_resource, read_secrets};
 pub(super) use read_value::Opening;

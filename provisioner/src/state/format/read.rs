@@ -82,21 +82,29 @@ struct StoredOperation<'a> {
 /// [`FormatError`]; see there for [`FormatError::needs_key`].
 pub(in crate::state) fn read_checkpoint(text: &str, opening: Opening<'_>) -> Result<Checkpoint, FormatError> {
     let envelope: Envelope = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    match envelope.version.unwrap_or_default() {
-        0 => {
-            // What stands in its `checkpoint` does not count.
-            let bare: BareCheckpoint<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-            return if bare.latest.is_some() { Err(FormatError::TooOld(0)) } else { Ok(Checkpoint::default()) };
-        }
-        version @ 1..=2 => return Err(FormatError::TooOld(version)),
-        3 => {}
-        4 => features::check(&envelope.features.unwrap_or_default())?,
-        version => return Err(FormatError::TooNew(version)),
+    let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
+    if !holds_deployment(text, version, &features)? {
+        return Ok(Checkpoint::default());
     }
     let file: StoredCheckpointFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let Some(checkpoint) = file.checkpoint else { return Ok(Checkpoint::default()) };
     let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose()?;
     Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
+}
+
+/// Makes sure that a checkpoint is of a version that we read, and says whether it can hold a deployment.
+pub(super) fn holds_deployment(text: &str, version: u32, features: &[String]) -> Result<bool, FormatError> {
+    match version {
+        0 => {
+            // What stands in its `checkpoint` does not count.
+            let bare: BareCheckpoint<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+            if bare.latest.is_some() { Err(FormatError::TooOld(0)) } else { Ok(false) }
+        }
+        version @ 1..=2 => Err(FormatError::TooOld(version)),
+        3 => Ok(true),
+        4 => features::check(features).map(|()| true),
+        version => Err(FormatError::TooNew(version)),
+    }
 }
 
 /// Finds out which secrets manager a checkpoint names, without reading the rest.

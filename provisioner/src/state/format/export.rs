@@ -1,0 +1,41 @@
+//! A checkpoint as an export, without looking into it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::FormatError;
+use super::json::{Members, indented};
+use super::read::check_version;
+
+#[derive(Deserialize)]
+struct StoredFile<'a> {
+    version: Option<u32>,
+    features: Option<Vec<String>>,
+    #[serde(borrow)]
+    checkpoint: Option<StoredCheckpoint<'a>>,
+}
+
+#[derive(Deserialize)]
+struct StoredCheckpoint<'a> {
+    #[serde(alias = "Latest", borrow)]
+    latest: Option<&'a RawValue>,
+}
+
+/// Writes the deployment of a checkpoint as it is stored, as an export.
+///
+/// # Errors
+/// [`FormatError`] if the text is no checkpoint, or of a version that we do not read.
+pub(in crate::state) fn reexport(text: &str) -> Result<String, FormatError> {
+    let file: StoredFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    let features = file.features.unwrap_or_default();
+    let version = file.version.unwrap_or_default();
+    let deployment =
+        check_version(text, version, &features)?.and_then(|()| file.checkpoint?.latest).map_or("null", RawValue::get);
+    let mut out = String::with_capacity(deployment.len() + 256);
+    let mut members = Members::open(&mut out);
+    members.name("version").push(if version == 4 { '4' } else { '3' });
+    members.filled_texts("features", if version == 4 { &features } else { &[] });
+    members.name("deployment").push_str(deployment);
+    members.close();
+    Ok(indented(&out))
+}
