@@ -14,6 +14,7 @@ use super::provisioner;
 use super::reader::{Reader, Section};
 use super::resources::{self, Against};
 use super::secrets::SecretsFile;
+use super::sections;
 use super::stack::{Output, Stack};
 use super::surroundings::{Repository, Surroundings};
 use super::values;
@@ -202,7 +203,7 @@ impl Loader<'_> {
         let mut found = Vec::new();
         let root = raw.root();
         let secrets = inherit::secrets(name, &self.raw, &mut found);
-        let variables = root.map(|root| variables(root, &mut found)).unwrap_or_default();
+        let variables = root.map(|root| sections::variables(root, &mut found)).unwrap_or_default();
         let namespaces = Namespaces {
             stack: name,
             variables: &variables,
@@ -215,7 +216,7 @@ impl Loader<'_> {
             .ok()
             .and_then(|node| provisioner::read(node, raw.top(), &mut resolver));
         if let Some(root) = root {
-            unsupported_sections(root, &mut found);
+            sections::check(root, &mut found);
         }
         let plugins_node = root.and_then(|root| root.get("plugins"));
         let plugins = plugins::read(plugins_node, &mut resolver);
@@ -257,54 +258,6 @@ fn check_stack_name(name: &str) -> Result<(), &'static str> {
         return Err("may only contain letters, digits, hyphens, underscores and periods");
     }
     Ok(())
-}
-
-fn variables(root: Section<'_>, found: &mut Vec<Diagnostic>) -> BTreeMap<String, String> {
-    let mut reader = Reader::new(found);
-    let mut variables = BTreeMap::new();
-    let Some(section) = reader.section(root, "variables", "variables") else { return variables };
-    for entry in section.mapping {
-        let value = match reader.mapping(&entry.value, "a variable") {
-            Some(variable) => {
-                reader.near_misses(variable, &["type", "value"]);
-                reader.text_at(variable, "value").map(|(text, _)| text)
-            }
-            None => None,
-        };
-        variables.insert(entry.key.clone(), value.unwrap_or_default());
-    }
-    variables
-}
-
-/// Sections that ask for something we would otherwise silently not do.
-fn unsupported_sections(root: Section<'_>, found: &mut Vec<Diagnostic>) {
-    let mut reader = Reader::new(found);
-    if let Some(templates) = reader.section(root, "templates", "templates")
-        && let Some(first) = templates.mapping.into_iter().next()
-    {
-        let summary = "templates are not exported yet";
-        reader.push(
-            Diagnostic::warning(Code("not-supported"), first.key_span, summary)
-                .detail("after this run client stacks no longer find the stack's templates among its outputs")
-                .help("keep provisioning this stack with the Go program as long as client stacks use its templates"),
-        );
-    }
-    let Some(resources) = root.get("resources").and_then(Node::as_mapping) else { return };
-    let Some(node) = resources.get_some("registrar") else { return };
-    let Some(registrar) = reader.mapping(node, "`resources.registrar`") else { return };
-    for key in ["type", "inherit"] {
-        let Some((text, span)) = reader.text_at(registrar, key).filter(|(text, _)| !text.is_empty()) else { continue };
-        let diagnostic = match (key, text.as_str()) {
-            ("type", "cloudflare") | ("inherit", _) => {
-                Diagnostic::error(Code("not-supported"), span, "DNS records through a registrar are not supported yet")
-                    .help("remove `registrar`, or keep managing this stack's records with the Go program")
-            }
-            _ => Diagnostic::error(Code("unknown-type"), span, format!("unknown registrar type {text:?}"))
-                .did_you_mean(&text, ["cloudflare"]),
-        };
-        reader.push(diagnostic);
-        return;
-    }
 }
 
 /// Names of the plugins that were left out because of their mistakes.

@@ -18,6 +18,7 @@ mod reader;
 mod resources;
 mod routing;
 mod secrets;
+mod sections;
 mod stack;
 mod surroundings;
 pub mod values;

@@ -8,7 +8,7 @@ use super::yaml::Node;
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 
 /// Resource types of the Go program (simple-container §7.1): named even where they cannot be provisioned yet.
-const GO_TYPES: [&str; 17] = [
+pub(super) const GO_TYPES: [&str; 18] = [
     "s3-bucket",
     "ecr-repository",
     "aws-rds-postgres",
@@ -26,6 +26,7 @@ const GO_TYPES: [&str; 17] = [
     "kubernetes-helm-mongodb-operator",
     "kubernetes-helm-rabbitmq-operator",
     "kubernetes-helm-redis-operator",
+    "mongodb-atlas",
 ];
 
 /// One question.
@@ -43,6 +44,9 @@ pub(super) struct Route<'a> {
 impl Route<'_> {
     /// What serves the resource; `None` where the plugin that would has mistakes of its own.
     pub(super) fn target(self, against: Against<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
+        if self.text.contains("${") {
+            return Err(self.unknown().help("placeholders in `type` are not resolved").into());
+        }
         if self.text.contains(':') {
             return self.plugin(against);
         }
@@ -52,15 +56,18 @@ impl Route<'_> {
         Err(self.unknown_core(against).into())
     }
 
-    fn unknown_core(self, against: Against<'_>) -> Diagnostic {
+    fn unknown(self) -> Diagnostic {
         let detail =
             format!("unknown type {:?} for resource {:?} of env {:?}", self.text, self.resource, self.environment);
-        let unknown =
-            Diagnostic::error(UNKNOWN_TYPE, self.span, format!("unknown resource type {:?}", self.text)).detail(detail);
+        Diagnostic::error(UNKNOWN_TYPE, self.span, format!("unknown resource type {:?}", self.text)).detail(detail)
+    }
+
+    fn unknown_core(self, against: Against<'_>) -> Diagnostic {
+        let unknown = self.unknown();
         if self.text.is_empty() {
             return unknown.help("add `type`: a core type, or `plugin:module:Type`");
         }
-        if GO_TYPES.contains(&self.text) || self.text == "mongodb-atlas" {
+        if GO_TYPES.contains(&self.text) {
             return Diagnostic::error(
                 UNKNOWN_TYPE,
                 self.span,

@@ -154,6 +154,7 @@ impl SecretsFile {
         let Some(root) = reader.root(document, &["schemaVersion", "auth", "values"], &["auth", "values"]) else {
             return file;
         };
+        reader.text_at(root, "schemaVersion");
         if let Some(values) = reader.section(root, "values", "values") {
             for entry in values.mapping {
                 if let Some(text) = reader.text(&entry.value, "a secret") {

@@ -9,4 +9,6 @@ mod inheritance;
 mod mistakes;
 mod placeholders;
 mod plugins;
+mod recorded;
+mod robustness;
 mod stacks;

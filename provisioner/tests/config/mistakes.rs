@@ -150,6 +150,68 @@ provisioner:
 }
 
 #[test]
+fn sections_that_are_not_acted_on_are_checked_all_the_same() {
+    let words = Files::sections(
+        "
+schemaVersion: [1]
+secrets: { type: vault }
+cicd: { type: jenkins }
+templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: base } }
+resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
+",
+    )
+    .words();
+    insta::assert_snapshot!(words, @r#"
+    error[wrong-kind]: `schemaVersion` must be a text
+     --> .sc/stacks/s/server.yaml:7:16
+      |
+    7 | schemaVersion: [1]
+      |                ^^^ this is a list
+
+    error[unknown-type]: unknown secrets type "vault"
+     --> .sc/stacks/s/server.yaml:8:18
+      |
+    8 | secrets: { type: vault }
+      |                  ^^^^^
+
+    error[unknown-type]: unknown cicd type "jenkins"
+     --> .sc/stacks/s/server.yaml:9:15
+      |
+    9 | cicd: { type: jenkins }
+      |               ^^^^^^^
+
+    error[unknown-type]: unknown template type "ecs-fargat"
+      --> .sc/stacks/s/server.yaml:10:25
+       |
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: base } }
+       |                         ^^^^^^^^^^
+       |
+       = hint: did you mean `ecs-fargate`?
+
+    error[unknown-type]: unknown template type ""
+      --> .sc/stacks/s/server.yaml:10:42
+       |
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: base } }
+       |                                          ^^
+
+    error[unknown-type]: unknown registrar type "godaddy"
+      --> .sc/stacks/s/server.yaml:11:33
+       |
+    11 | resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
+       |                                 ^^^^^^^
+
+    error[unknown-resource-type]: unknown resource type "${env:T:x}"
+      --> .sc/stacks/s/server.yaml:11:86
+       |
+    11 | resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
+       |                                                                                      ^^^^^^^^^^^^
+       |
+       = note: unknown type "${env:T:x}" for resource "a" of env "e"
+       = hint: placeholders in `type` are not resolved
+    "#);
+}
+
+#[test]
 fn unknown_keys_are_ignored_but_slips_are_told() {
     let words = Files::sections(
         "

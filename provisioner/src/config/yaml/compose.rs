@@ -13,7 +13,10 @@ use super::{Entry, Mapping, Node, Scalar, Value};
 /// How deep collections may be nested.
 const MAX_DEPTH: usize = 64;
 /// How many nodes a file may have, aliases written out.
-const MAX_NODES: usize = 250_000;
+const MAX_NODES: usize = 500_000;
+
+/// What `!!` stands for.
+const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 const SYNTAX: Code = Code("yaml-syntax");
 const LIMIT: Code = Code("yaml-limit");
@@ -162,11 +165,15 @@ impl<'t> Composer<'t> {
         let span = self.span(piece);
         // Where nothing is written the parser reports a tilde.
         let text = if plain && span.start == span.end { String::new() } else { text };
-        let scalar = match tag.map(|tag| (tag.core_suffix(), tag)) {
-            None | Some((Some("int" | "float" | "bool" | "null" | "timestamp" | "merge"), _)) => Scalar { text, plain },
-            Some((Some("str"), _)) => Scalar { text, plain: false },
-            Some((Some("binary"), _)) => Scalar { text: self.binary(&text, piece)?, plain: false },
-            Some((_, tag)) => return Err(self.unknown_tag(tag, piece)),
+        let scalar = match tag.map(|tag| (tag.suffix_in_namespace(YAML_TAGS), tag)) {
+            None => Scalar { text, plain },
+            Some((Some(suffix), tag)) => match &*suffix {
+                "int" | "float" | "bool" | "null" | "timestamp" | "merge" => Scalar { text, plain },
+                "str" => Scalar { text, plain: false },
+                "binary" => Scalar { text: self.binary(&text, piece)?, plain: false },
+                _ => return Err(self.unknown_tag(tag, piece)),
+            },
+            Some((None, tag)) => return Err(self.unknown_tag(tag, piece)),
         };
         Ok(Node { value: Value::Scalar(scalar), span })
     }
@@ -182,7 +189,9 @@ impl<'t> Composer<'t> {
 
     fn collection_tag(&self, tag: Option<&Tag>, allowed: &str, piece: Piece) -> Composed<()> {
         match tag {
-            Some(tag) if tag.core_suffix() != Some(allowed) => Err(self.unknown_tag(tag, piece)),
+            Some(tag) if tag.suffix_in_namespace(YAML_TAGS).as_deref() != Some(allowed) => {
+                Err(self.unknown_tag(tag, piece))
+            }
             _ => Ok(()),
         }
     }
@@ -403,6 +412,17 @@ mod tests {
     }
 
     #[test]
+    fn the_tags_of_yaml_itself_are_known() {
+        insta::assert_snapshot!(places("- !!str 5\n- !!binary aGVsbG8=\n- !!int \"5\"\n- !!seq [!!float 1]\n"), @r#"
+        /0 1:9 "5" = "5"
+        /1 2:12 "aGVsbG8=" = "hello"
+        /2 3:9 "\"5\"" = "5"
+        /3/0 4:18 "1" = "1"
+        "#);
+        assert!(read("- !!binary x\n").1.is_err());
+    }
+
+    #[test]
     fn only_the_first_document_is_read() {
         assert!(read("a: 1\n---\n{broken\n").1.is_ok());
         assert!(read("--- \n---\na: 1\n").1.unwrap().root.is_none());
@@ -455,7 +475,7 @@ mod tests {
             let items = vec![format!("*a{}", level - 1); 9].join(",");
             bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
         }
-        assert!(fault(&bomb).contains("more than 250000 values"));
+        assert!(fault(&bomb).contains("more than 500000 values"));
         assert!(read(&"[".repeat(100_000)).1.is_err());
         let deep: String = (0..100).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
         assert!(read(&deep).1.is_err());

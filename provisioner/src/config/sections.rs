@@ -1,0 +1,119 @@
+//! The sections of server.yaml that this engine reads but does not act on: their mistakes are told, and so is what is
+//! not done.
+
+use std::collections::BTreeMap;
+
+use super::diagnostics::{Code, Diagnostic};
+use super::reader::{Reader, Section};
+use super::routing::GO_TYPES;
+use super::yaml::Node;
+
+/// Types other than resources that share one table of names (simple-container §2.2, §7.1): each may be written in any
+/// of these sections.
+const OTHER_TYPES: [&str; 15] = [
+    "pulumi-token",
+    "aws-token",
+    "gcp-service-account",
+    "kubernetes",
+    "aws-secrets-manager",
+    "gcp-secrets-manager",
+    "github-actions",
+    "cloudflare",
+    "ecs-fargate",
+    "aws-lambda",
+    "aws-static-website",
+    "cloudrun",
+    "gcp-static-website",
+    "gcp-gke-autopilot",
+    "kubernetes-cloudrun",
+];
+
+/// `variables`: the texts by name.
+pub(super) fn variables(root: Section<'_>, found: &mut Vec<Diagnostic>) -> BTreeMap<String, String> {
+    let mut reader = Reader::new(found);
+    let mut variables = BTreeMap::new();
+    let Some(section) = reader.section(root, "variables", "variables") else { return variables };
+    for entry in section.mapping {
+        let value = match reader.mapping(&entry.value, "a variable") {
+            Some(variable) => {
+                reader.near_misses(variable, &["type", "value"]);
+                reader.text_at(variable, "value").map(|(text, _)| text)
+            }
+            None => None,
+        };
+        variables.insert(entry.key.clone(), value.unwrap_or_default());
+    }
+    variables
+}
+
+/// Checks the sections that are not read elsewhere.
+pub(super) fn check(root: Section<'_>, found: &mut Vec<Diagnostic>) {
+    let mut reader = Reader::new(found);
+    reader.text_at(root, "schemaVersion");
+    for (key, what) in [("secrets", "secrets"), ("cicd", "cicd")] {
+        if let Some(section) = reader.section(root, key, key) {
+            known_type(section, what, Missing::Allowed, &mut reader);
+        }
+    }
+    templates(root, &mut reader);
+    registrar(root, &mut reader);
+}
+
+/// Whether a section may be without a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Allowed,
+    Refused,
+}
+
+/// The type of a block that is not inherited.
+fn known_type(section: Section<'_>, what: &str, missing: Missing, reader: &mut Reader<'_>) -> bool {
+    if reader.text_at(section, "inherit").is_some_and(|(stack, _)| !stack.is_empty()) {
+        return true;
+    }
+    let written = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
+    let (text, span) = written.unwrap_or((String::new(), section.span));
+    let known = || OTHER_TYPES.into_iter().chain(GO_TYPES);
+    if known().any(|known| known == text) || (text.is_empty() && missing == Missing::Allowed) {
+        return true;
+    }
+    reader.push(
+        Diagnostic::error(Code("unknown-type"), span, format!("unknown {what} type {text:?}"))
+            .did_you_mean(&text, known()),
+    );
+    false
+}
+
+fn templates(root: Section<'_>, reader: &mut Reader<'_>) {
+    let Some(templates) = reader.section(root, "templates", "templates") else { return };
+    let mut all_known = true;
+    for entry in templates.mapping {
+        if let Some(template) = reader.mapping(&entry.value, "a template") {
+            all_known &= known_type(template, "template", Missing::Refused, reader);
+        }
+    }
+    if let Some(first) = templates.mapping.into_iter().next().filter(|_| all_known) {
+        reader.push(
+            Diagnostic::warning(Code("not-supported"), first.key_span, "templates are not exported yet")
+                .detail("after this run client stacks no longer find the stack's templates among its outputs")
+                .help("keep provisioning this stack with the Go program as long as client stacks use its templates"),
+        );
+    }
+}
+
+fn registrar(root: Section<'_>, reader: &mut Reader<'_>) {
+    let Some(resources) = root.get("resources").and_then(Node::as_mapping) else { return };
+    let Some(node) = resources.get_some("registrar") else { return };
+    let Some(registrar) = reader.mapping(node, "`resources.registrar`") else { return };
+    if !known_type(registrar, "registrar", Missing::Allowed, reader) {
+        return;
+    }
+    let named =
+        ["inherit", "type"].into_iter().find_map(|key| reader.text_at(registrar, key).filter(|(t, _)| !t.is_empty()));
+    if let Some((_, span)) = named {
+        reader.push(
+            Diagnostic::error(Code("not-supported"), span, "DNS records through a registrar are not supported yet")
+                .help("remove `registrar`, or keep managing this stack's records with the Go program"),
+        );
+    }
+}
