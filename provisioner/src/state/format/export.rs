@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::FormatError;
 use super::json::{Members, indented};
-use super::read::check_version;
+use super::read::holds_deployment;
 
 #[derive(Deserialize)]
 struct StoredFile<'a> {
@@ -29,8 +29,9 @@ pub(in crate::state) fn reexport(text: &str) -> Result<String, FormatError> {
     let file: StoredFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let features = file.features.unwrap_or_default();
     let version = file.version.unwrap_or_default();
-    let deployment =
-        check_version(text, version, &features)?.and_then(|()| file.checkpoint?.latest).map_or("null", RawValue::get);
+    let holds_deployment = holds_deployment(text, version, &features)?;
+    let latest = file.checkpoint.filter(|_| holds_deployment).and_then(|checkpoint| checkpoint.latest);
+    let deployment = latest.map_or("null", RawValue::get);
     let mut out = String::with_capacity(deployment.len() + 256);
     let mut members = Members::open(&mut out);
     members.name("version").push(if version == 4 { '4' } else { '3' });
