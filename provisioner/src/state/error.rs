@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use pulumi_proto::urn::Urn;
+
 use super::format::FormatError;
 use super::integrity::IntegrityError;
 use super::journal::JournalError;
@@ -53,10 +55,11 @@ pub enum StateError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an interrupted run of {stack} left the journal {}, but the checkpoint has changed since: the journal starts from \
-     {} and the checkpoint is {}",
+     {} and the checkpoint is {}{}",
     journal.display(),
     digest(base),
-    digest(found)
+    digest(found),
+    creations(created)
 )]
 pub struct JournalConflict {
     /// The stack.
@@ -67,8 +70,14 @@ pub struct JournalConflict {
     pub base: Option<String>,
     /// SHA-256 of the checkpoint that is there, if there is one.
     pub found: Option<String>,
+    /// What the journal says was created, with its id: whoever gives the journal up gives these up.
+    pub created: Vec<(Urn, String)>,
 }
 
 fn digest(digest: &Option<String>) -> &str {
     digest.as_deref().unwrap_or("nothing")
+}
+
+fn creations(created: &[(Urn, String)]) -> String {
+    created.iter().map(|(urn, id)| format!("\n  it had created {urn} with id {id:?}")).collect()
 }

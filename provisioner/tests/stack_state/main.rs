@@ -129,13 +129,19 @@ async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
     fixture.save(&[resource("a")]).await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
-    recorder.append(&creation(0, 1, resource("b"))[0]).unwrap();
+    for record in creation(0, 1, resource("b")) {
+        recorder.append(&record).unwrap();
+    }
     drop((state, recorder));
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     fixture.save(&[resource("somebody went on")]).await;
 
     let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!() };
     assert_ne!(conflict.base, conflict.found);
+    assert!(
+        conflict.to_string().ends_with("\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"\""),
+        "{conflict}"
+    );
     assert_eq!([&conflict.base, &conflict.found].map(|digest| digest.as_ref().unwrap().len()), [64, 64]);
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
     let view = StackView::open(&fixture.access).await.unwrap();

@@ -1,6 +1,6 @@
 //! Taking in what a run that died left in its journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pulumi_proto::urn::Urn;
@@ -8,7 +8,7 @@ use pulumi_proto::urn::Urn;
 use super::{Sealer, StackAccess, write};
 use crate::state::error::{JournalConflict, StateError};
 use crate::state::journal::{self, Replay};
-use crate::state::ledger::{Ledger, Record};
+use crate::state::ledger::{Effect, Ledger, Record};
 use crate::state::snapshot::{OperationKind, Snapshot};
 
 /// What came from the journal of a run that died.
@@ -61,12 +61,32 @@ pub(super) async fn find(
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
             found.recovery = Some(Recovery::of(replay, snapshot.clone()));
         } else {
+            let created = replay.phases.iter().flat_map(|records| created(records)).collect();
             let (stack, base) = (access.stack.clone(), replay.base);
             let found = checkpoint.map(ToOwned::to_owned);
-            return Err(Box::new(JournalConflict { stack, journal: path, base, found }).into());
+            return Err(Box::new(JournalConflict { stack, journal: path, base, found, created }).into());
         }
     }
     Ok(found)
+}
+
+/// The resources that creations of one phase brought about.
+fn created(records: &[Record]) -> Vec<(Urn, String)> {
+    let mut creating = BTreeSet::new();
+    let mut created = Vec::new();
+    for record in records {
+        match record {
+            Record::Begin { operation, kind: OperationKind::Creating, .. } => _ = creating.insert(*operation),
+            Record::End { operation, effects } if creating.contains(operation) => {
+                created.extend(effects.iter().filter_map(|effect| match effect {
+                    Effect::Add(_, state) => Some((state.urn.clone(), state.id.clone())),
+                    Effect::Remove(_) | Effect::Rewrite(..) | Effect::Keep(_) | Effect::DropInheritedPending => None,
+                }));
+            }
+            Record::Begin { .. } | Record::End { .. } | Record::Change(_) => {}
+        }
+    }
+    created
 }
 
 impl Recovery {
