@@ -89,12 +89,16 @@ impl Check<'_> {
         Ok(Checked { path: target, folder: copy.path().to_owned(), digest: Some(found), _copy: Some(copy) })
     }
 
-    /// Checks a whole folder.
+    /// Checks a whole folder, given by its canonical path.
     pub(super) fn folder(&self, folder: &Path) -> Result<Checked, SourceError> {
         let Some(expected) = self.expected()? else {
             return Ok(Checked { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
         };
         let copy = self.private_folder()?;
+        if fs::canonicalize(copy.path()).is_ok_and(|copy| copy.starts_with(folder)) {
+            let reason = "private copies would lie within it";
+            return Err(SourceError::Uncoverable { path: folder.to_owned(), reason });
+        }
         // As deep as the original was named, so that programs that show their folder's name show the right one.
         let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
         let mut tree = Tree { root: folder, lines: Vec::new() };

@@ -6,9 +6,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
-use bridge::process::Spawner;
+use bridge::process::{OutputStream, ProcessSpec, Spawner};
 use bridge::source::{HostEnvironment, LocalPackages, PackageSource, SourceError, VerifiedPackage};
 
 /// A repository with one plugin, and a folder for what the host makes of it.
@@ -73,9 +74,17 @@ fn sha256sum(path: &Path) -> String {
 }
 
 /// Runs a package as the launcher would, and says what it wrote.
-fn run(package: &VerifiedPackage) -> String {
-    let output = Command::new(package.program()).args(package.arguments()).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+async fn run(package: &VerifiedPackage) -> String {
+    let spec = ProcessSpec {
+        program: package.program().to_owned(),
+        arguments: package.arguments().to_vec(),
+        directory: "/".into(),
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+    };
+    let process = Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap();
+    process.exited().await;
+    process.drained().await;
+    process.last_lines(OutputStream::Stdout).join("\n")
 }
 
 #[tokio::test]
@@ -84,7 +93,7 @@ async fn without_a_checksum_a_plugin_runs_where_it_is() {
     let script = repository.script("plugins/files/pulumi-resource-files", "echo $0");
     for path in ["plugins/files", "plugins/files/pulumi-resource-files"] {
         let package = repository.resolve(path, None).await.unwrap();
-        assert_eq!(run(&package), fs::canonicalize(&script).unwrap().to_str().unwrap());
+        assert_eq!(run(&package).await, fs::canonicalize(&script).unwrap().to_str().unwrap());
         assert_eq!((package.digest(), package.version()), (None, None));
     }
     assert_eq!(repository.copies(), 0);
@@ -112,7 +121,7 @@ async fn a_file_that_is_swapped_after_the_check_does_not_run() {
     let package = repository.resolve("x", Some(&sha256sum(&script))).await.unwrap();
     assert_eq!(package.digest().map(Sha256Digest::to_hex), Some(sha256sum(&script)));
     repository.script("x/pulumi-resource-files", "echo swapped");
-    assert_eq!(run(&package), "checked");
+    assert_eq!(run(&package).await, "checked");
 
     let private = package.program().parent().unwrap().to_owned();
     assert_eq!(fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
@@ -127,7 +136,7 @@ async fn a_checked_executable_of_a_folder_finds_its_neighbours_beside_itself() {
     repository.write("x/data.txt", "neighbour");
     let script = repository.script("x/pulumi-resource-files", r#"cat "$(dirname "$0")/data.txt""#);
     let package = repository.resolve("x", Some(&sha256sum(&script))).await.unwrap();
-    assert_eq!(run(&package), "neighbour");
+    assert_eq!(run(&package).await, "neighbour");
 }
 
 #[tokio::test]
@@ -136,7 +145,7 @@ async fn one_of_several_configurations_of_a_package_may_have_the_packages_execut
     repository.script("x/pulumi-resource-disk", "echo disk");
     let mut plugin = plugin("x", None);
     plugin.package = "disk".parse().unwrap();
-    assert_eq!(run(&repository.packages("/bin").resolve(&plugin).await.unwrap()), "disk");
+    assert_eq!(run(&repository.packages("/bin").resolve(&plugin).await.unwrap()).await, "disk");
 }
 
 #[tokio::test]
@@ -183,13 +192,13 @@ async fn a_folder_is_checked_as_a_whole_and_what_was_checked_runs() {
     let package = repository.resolve("py", Some(&digest)).await.unwrap();
     assert_eq!(package.digest().map(Sha256Digest::to_hex), Some(digest.clone()));
     repository.write("py/helper.py", "word = 'swapped'\n");
-    assert_eq!(run(&package), "checked");
+    assert_eq!(run(&package).await, "checked");
     assert!(!package.folder().join(".git").exists());
 
     let error = repository.resolve("py", Some(&digest)).await.unwrap_err();
     assert!(matches!(error, SourceError::ChecksumMismatch { .. }), "{error}");
     let package = repository.resolve("py", None).await.unwrap();
-    assert_eq!(run(&package), "swapped");
+    assert_eq!(run(&package).await, "swapped");
     assert_eq!(package.folder(), fs::canonicalize(repository.path("py")).unwrap());
 }
 
@@ -215,6 +224,15 @@ async fn links_are_covered_and_may_not_lead_around_the_check() {
         let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
         assert!(matches!(error, SourceError::Uncoverable { .. }), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_folder_is_not_copied_into_itself() {
+    let repository = Repository::new();
+    repository.write("PulumiPlugin.yaml", "runtime: python");
+    let packages = LocalPackages { work: repository.path("work"), ..repository.packages("/usr/bin") };
+    let error = packages.resolve(&plugin(".", Some(&"0".repeat(64)))).await.unwrap_err();
+    assert!(error.to_string().ends_with("private copies would lie within it"), "{error}");
 }
 
 #[tokio::test]
@@ -260,12 +278,12 @@ async fn a_go_plugin_is_run_if_built_and_else_built() {
     );
     let packages = repository.packages(repository.path("bin").to_str().unwrap());
     let package = packages.resolve(&plugin("go", None)).await.unwrap();
-    assert_eq!(run(&package), "built");
+    assert_eq!(run(&package).await, "built");
     repository.script("bin/go", "echo no such module >&2; exit 3");
     let error = packages.resolve(&plugin("go", None)).await.unwrap_err().to_string();
     assert!(error.contains("go build -o ") && error.ends_with("(exit status 3): no such module"), "{error}");
     repository.script("go/pulumi-resource-files", "echo there");
-    assert_eq!(run(&packages.resolve(&plugin("go", None)).await.unwrap()), "there");
+    assert_eq!(run(&packages.resolve(&plugin("go", None)).await.unwrap()).await, "there");
 }
 
 #[tokio::test]
