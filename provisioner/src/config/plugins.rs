@@ -272,7 +272,8 @@ impl SourceReader<'_, '_, '_> {
         let checksum = self.checksum();
         let (location, location_span) = self.required(location, "repository")?;
         let (revision, revision_span) = self.required(revision, "version")?;
-        let token = self.text("token").and_then(|(token, _)| SourceToken::new(token));
+        let token = self.context.reader().secret_at(self.section, "token");
+        let token = token.and_then(|token| SourceToken::new(token.expose().to_owned()));
         let mut text = |key: &str| self.text(key).map(|(text, _)| text);
         let (asset, api_url, subdir) = (text("asset"), text("apiUrl"), text("subdir"));
         if self.kind == "git" {
@@ -332,12 +333,16 @@ impl SourceReader<'_, '_, '_> {
     }
 
     fn required(&mut self, found: Option<(String, Span)>, key: &str) -> Option<(String, Span)> {
-        let disagree = match key {
-            "repository" => self.section.get("path").is_some() && self.section.get("repository").is_some(),
-            "version" => self.section.get("ref").is_some() && self.section.get("version").is_some(),
-            _ => false,
+        let spellings = match key {
+            "repository" => ["path", "repository"],
+            "version" => ["ref", "version"],
+            other => [other; 2],
         };
-        if found.is_none() && !disagree {
+        // What is written and was refused has been told already.
+        let written = |key: &&str| {
+            self.section.get(key).is_some_and(|node| node.as_scalar().is_none_or(|scalar| !scalar.text.is_empty()))
+        };
+        if found.is_none() && !spellings.iter().any(written) {
             let text = format!("source.{key} is required for source type {:?}", self.kind);
             return self.fault(self.section.span, &text);
         }

@@ -1,8 +1,9 @@
 //! The words in which the file readers of this room speak: sections, texts, lists; every mistake collected.
 
 use super::diagnostics::{Code, Diagnostic, Span};
+use super::secrets::SecretText;
 use super::yaml::scalar::config_bool;
-use super::yaml::{Document, Mapping, Node};
+use super::yaml::{Document, Mapping, Node, Value};
 
 const WRONG_KIND: Code = Code("wrong-kind");
 const UNKNOWN_KEY: Code = Code("unknown-key");
@@ -76,15 +77,28 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// The source text of a scalar; nothing is an empty text.
+    /// The source text of a scalar; nothing is an empty text. A secret is refused: what is read here may be shown.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
-        match node.as_scalar() {
-            Some(scalar) if scalar.is_null() => Some(String::new()),
-            Some(scalar) => Some(scalar.text.clone()),
-            None => {
+        match &node.value {
+            Value::Scalar(scalar) if scalar.is_null() => Some(String::new()),
+            Value::Scalar(scalar) => Some(scalar.text.clone()),
+            Value::Template(_) => {
+                self.push(Diagnostic::error(Code("misplaced-secret"), node.span, format!("{what} cannot be a secret")));
+                None
+            }
+            Value::Sequence(_) | Value::Mapping(_) => {
                 self.push(wrong_kind(node, &format!("{what} must be a text")));
                 None
             }
+        }
+    }
+
+    /// A text below a key that may be a secret.
+    pub(super) fn secret_at(&mut self, section: Section<'_>, key: &str) -> Option<SecretText> {
+        let node = section.get(key)?;
+        match &node.value {
+            Value::Template(template) => template.known().map(SecretText::new),
+            _ => self.text(node, &format!("`{key}`")).map(SecretText::new),
         }
     }
 

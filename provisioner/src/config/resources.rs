@@ -191,7 +191,10 @@ fn resource_entry(
         None => Node { value: Value::Mapping(Mapping::default()), span: entry.key_span },
     };
     let name = match name {
-        Some((name, span)) => resolved_text(&name, span, resolver)?,
+        Some((name, span)) => {
+            let resolved = resolver.tree(&Node::text(name, span), References::Refused);
+            Reader::new(found).text(&resolved, "`name`")?
+        }
         None => entry.key.clone(),
     };
     let raw_options = section.get("options").map(|node| resolver.tree(node, References::Refused));
@@ -209,12 +212,4 @@ fn resource_entry(
         }
     }
     Some(Resource { key: entry.key.clone(), key_span: entry.key_span, name, target, type_span, config, options })
-}
-
-fn resolved_text(text: &str, span: Span, resolver: &mut Resolver<'_>) -> Option<String> {
-    match resolver.tree(&Node::text(text, span), References::Refused).value {
-        Value::Scalar(scalar) => Some(scalar.text),
-        Value::Template(template) => template.known(),
-        Value::Sequence(_) | Value::Mapping(_) => None,
-    }
 }

@@ -22,10 +22,10 @@ use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable};
 
 /// Registers everything.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
-    let Ok(root) = registrar.register(goals::root(stack)).await else {
-        return Ended { end: End::Incomplete, diagnostics: Vec::new() };
+    let root = match registrar.register(goals::root(stack)).await {
+        Ok(root) if root.result != RegistrationResult::Failed => root.urn,
+        Ok(_) | Err(Refused) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
     };
-    let root = root.urn;
     let mut run = Run::new(stack, core, registrar, &root);
     run.drive().await;
     run.register_outputs().await;

@@ -228,6 +228,40 @@ plugins:
 }
 
 #[test]
+fn only_a_token_may_be_a_secret() {
+    let files = |source: &str| {
+        Files::sections(&format!(
+            "plugins: [{{ name: a, source: {{ type: github-release, version: v1, {source} }} }}]\n"
+        ))
+        .secrets("values: { t: hush }")
+    };
+    let stack = files("path: o/n, token: '${secret:t}'").stack();
+    let PluginSource::GithubRelease(release) = &stack.plugins[0].plugin.source else { panic!() };
+    assert_eq!(release.token.as_ref().unwrap().expose(), "hush");
+    let PluginSource::GithubRelease(release) =
+        &files("path: o/n, token: '${env:NONE}'").stack().plugins[0].plugin.source
+    else {
+        panic!()
+    };
+    assert!(release.token.is_none());
+    let words = files("path: 'o/${secret:t}', platform: '${secret:t}'").words();
+    assert!(!words.contains("hush"));
+    insta::assert_snapshot!(words, @r"
+    error[misplaced-secret]: `path` cannot be a secret
+     --> .sc/stacks/s/server.yaml:6:73
+      |
+    6 | plugins: [{ name: a, source: { type: github-release, version: v1, path: 'o/${secret:t}', platform: '${secret:t}' } }]
+      |                                                                         ^^^^^^^^^^^^^^^
+
+    error[misplaced-secret]: `platform` cannot be a secret
+     --> .sc/stacks/s/server.yaml:6:100
+      |
+    6 | plugins: [{ name: a, source: { type: github-release, version: v1, path: 'o/${secret:t}', platform: '${secret:t}' } }]
+      |                                                                                                    ^^^^^^^^^^^^^
+    ");
+}
+
+#[test]
 fn plugins_must_be_a_list() {
     insta::assert_snapshot!(Files::sections("plugins: { name: a }\n").words(), @r"
     error[plugin]: plugins must be a list
