@@ -303,10 +303,21 @@ impl Folder {
         Ok(fs::write(&sidecar, text).map_err(PathError::of("write", &sidecar))?)
     }
 
+    /// Copies a file and its sidecar. Unlike what is written, a copy is not flushed: no promise hangs on it.
     fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let path = self.at(from);
-        let content = fs::read(&path).map_err(PathError::of("read", &path))?;
-        self.write(to, &content)
+        let (from, to) = (self.at(from), self.at(to));
+        let folder = to.parent().unwrap_or(&self.path);
+        self.make_folder(folder)?;
+        match fs::copy(sidecar(&from), sidecar(&to)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => remove(&sidecar(&to))?,
+            copied => drop(copied.map_err(PathError::of("write", &sidecar(&to)))?),
+        }
+        let unfinished = folder.join(format!(".tmp-{}", uuid::Uuid::new_v4()));
+        let copied = fs::copy(&from, &unfinished).and_then(|_| fs::rename(&unfinished, &to));
+        if copied.is_err() {
+            remove(&unfinished)?;
+        }
+        Ok(copied.map_err(PathError::of("write", &to))?)
     }
 
     fn remove(&self, key: &str) -> Result<(), StoreError> {
