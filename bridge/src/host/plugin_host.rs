@@ -305,6 +305,10 @@ fn hint(error: &LoadError) -> String {
         }
         LoadError::Resolve(SourceError::NoChecksum { .. }) => "add the digest of this platform to checksum".to_owned(),
         LoadError::Launch(LaunchError::TooSlow { .. }) => "a larger startTimeout gives it more time".to_owned(),
+        // `1|5|unix|/tmp/…|grpc`
+        LoadError::Launch(LaunchError::NoPort { line, .. }) if line.split('|').count() >= 4 => {
+            "this looks like HashiCorp's go-plugin protocol; only Pulumi's own is spoken here".to_owned()
+        }
         LoadError::Launch(LaunchError::NoPort { .. }) => {
             "a Pulumi provider says its port, and nothing else, on the first line".to_owned()
         }

@@ -38,6 +38,17 @@ async fn one_that_says_something_else_is_quoted() {
 }
 
 #[tokio::test]
+async fn one_that_speaks_another_protocol_is_recognized() {
+    let mut bench = Bench::new();
+    bench.script("x", "echo '1|5|unix|/tmp/plugin1|grpc'; exec sleep 100");
+    let hint = bench.failure().await.1;
+    assert_eq!(hint, "this looks like HashiCorp's go-plugin protocol; only Pulumi's own is spoken here");
+    let mut bench = Bench::new();
+    bench.script("x", "echo hello; exec sleep 100");
+    assert_eq!(bench.failure().await.1, "a Pulumi provider says its port, and nothing else, on the first line");
+}
+
+#[tokio::test]
 async fn one_that_closes_its_output_and_goes_on_is_ended() {
     assert_eq!(
         message("exec >/dev/null; exec sleep 100").await,
