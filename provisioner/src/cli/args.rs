@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use provisioner::operation::RunOptions;
 
 use super::commands::{cancel, completion, destroy, plugin, preview, provision, refresh, stack};
 use super::display::Secrets;
+use super::exit::Changes;
+use super::runs::Runs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -145,6 +148,18 @@ pub(crate) struct ShowArgs {
     /// Show secrets in clear
     #[arg(long)]
     pub(crate) show_secrets: bool,
+}
+
+impl RunArgs {
+    /// How the work is done and shown.
+    pub(crate) fn runs(&self, diff: bool, timeout: Option<Duration>, changes: Changes) -> Runs {
+        let options = RunOptions {
+            parallel: usize::try_from(self.parallel).unwrap_or(usize::MAX),
+            continue_on_error: self.continue_on_error,
+            ..RunOptions::default()
+        };
+        Runs { options, diff, secrets: self.show.secrets(), timeout, changes }
+    }
 }
 
 impl ShowArgs {

@@ -88,6 +88,13 @@ pub(crate) enum Changes {
     Unexpected,
 }
 
+impl Changes {
+    /// What `--expect-no-changes` says.
+    pub(crate) fn expected(expect_no_changes: bool) -> Self {
+        if expect_no_changes { Self::Unexpected } else { Self::Welcome }
+    }
+}
+
 /// Whether a run changed anything, or would (engine semantics, section 9.3).
 fn has_changes(summary: &Summary) -> bool {
     let is_change = |op| !matches!(op, StepOp::Same | StepOp::Read | StepOp::Discard | StepOp::ReadReplacement);

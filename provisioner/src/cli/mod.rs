@@ -2,8 +2,6 @@
 //!
 //! The only room with a terminal, an environment, signals and exit codes. Never here: a rule of the engine.
 
-#![expect(dead_code, reason = "the operations that use all of this come with the engine")]
-
 mod access;
 mod args;
 mod commands;
@@ -12,6 +10,7 @@ mod exit;
 mod panic;
 mod process;
 mod prompt;
+mod runs;
 mod session;
 mod signals;
 mod stacks;
@@ -30,6 +29,9 @@ use ui::Ui;
 
 /// Runs the program with the arguments and the environment of the process.
 pub(crate) fn main() -> ExitCode {
+    if let Some(code) = bridge::process::run_helper(std::env::args_os().skip(1)) {
+        return code;
+    }
     let bugs = panic::report_bugs();
     let exit = run(std::env::args_os().collect());
     // A task that panicked may have been taken for one that merely failed.

@@ -38,6 +38,11 @@ impl Session<'_> {
         self.display.sink(stack, locate)
     }
 
+    /// Returns once all that was told so far is on the screen, and leaves the screen to the caller.
+    pub(crate) fn pause(&self) {
+        self.display.pause();
+    }
+
     /// Asks whether to go on, once all that was told so far is on the screen.
     ///
     /// # Errors

@@ -22,14 +22,13 @@ const DEFAULT_PROFILE: &str = "default";
 #[derive(Debug)]
 pub(crate) struct Stacks {
     pub(crate) repository: Repository,
-    pub(crate) profile: Profile,
     pub(crate) surroundings: Surroundings,
     /// The text of all files that were read, for messages that point into them.
     pub(crate) sources: Arc<SourceFiles>,
     /// The stacks, those that others inherit from first.
     pub(crate) stacks: Vec<Stack>,
-    /// The name of the one that was asked for, if it was one.
-    asked: Option<String>,
+    /// The names of those that were asked for.
+    asked: Vec<String>,
 }
 
 impl Stacks {
@@ -38,10 +37,12 @@ impl Stacks {
     /// # Errors
     /// It was not read. That would be a fault of ours.
     pub(crate) fn only(&self) -> anyhow::Result<&Stack> {
-        self.asked
-            .as_ref()
-            .and_then(|name| self.stacks.iter().find(|stack| stack.name == *name))
-            .context("no stack was read")
+        self.asked().next().context("no stack was read")
+    }
+
+    /// The stacks that were asked for, those that others inherit from first.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &Stack> {
+        self.stacks.iter().filter(|stack| self.asked.contains(&stack.name))
     }
 }
 
@@ -106,8 +107,7 @@ fn read(
         return Err(mistakes(ui, &diagnostics, &sources));
     }
     ui.print_diagnostics(&diagnostics, &sources);
-    let asked = if let [only] = &chosen[..] { Some(only.clone()) } else { None };
-    Ok(Stacks { repository, profile, surroundings, sources: Arc::new(sources), stacks, asked })
+    Ok(Stacks { repository, surroundings, sources: Arc::new(sources), stacks, asked: chosen })
 }
 
 /// Prints mistakes; what is left to say is how many there are.

@@ -156,17 +156,26 @@ impl Engine {
         }
     }
 
+    /// Writes a record down and takes it in. What could not be written is taken in all the same, so that the state at the
+    /// end knows of it; only what was to begin must then not happen.
     async fn write(&self, record: Record) -> Result<(), StateError> {
         let mut recorder = self.recorder.lock().await;
-        if let Some(RecorderBox(recorder)) = &mut *recorder {
-            if self.secrets_ready.get().is_none() {
-                recorder.secrets_ready().await?;
-                self.secrets_ready.set(()).ok();
-            }
-            recorder.append(&record)?;
+        let written = match &mut *recorder {
+            Some(RecorderBox(recorder)) => self.append(recorder.as_mut(), &record).await,
+            None => Ok(()),
+        };
+        if written.is_ok() || !matches!(record, Record::Begin { .. }) {
+            self.tables().ledger.apply(&record);
         }
-        self.tables().ledger.apply(&record);
-        Ok(())
+        written
+    }
+
+    async fn append(&self, recorder: &mut dyn StateRecorder, record: &Record) -> Result<(), StateError> {
+        if self.secrets_ready.get().is_none() {
+            recorder.secrets_ready().await?;
+            self.secrets_ready.set(()).ok();
+        }
+        recorder.append(record)
     }
 
     /// Records that an operation is about to begin.

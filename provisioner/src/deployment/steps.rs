@@ -163,9 +163,9 @@ impl Engine {
         self.tables().failed.insert(step.urn.clone());
         match error {
             StepError::Protected(_) => self.note_complaint(),
-            StepError::Provider(_) | StepError::State(_) | StepError::Host(_) | StepError::Refused(_) => {
-                self.note_failure();
-            }
+            StepError::Provider(_) | StepError::Host(_) | StepError::Refused(_) => self.note_failure(),
+            // What cannot be written down must not be done.
+            StepError::State(_) => self.note_break(),
         }
         let (indeterminate, partial) = match error {
             StepError::Provider(error) => (error.is_indeterminate(), matches!(error, ProviderError::Partial { .. })),

@@ -1,9 +1,14 @@
 //! `sc destroy`: deletes what a stack holds.
 
 use clap::Args;
+use provisioner::events::Outcome;
+use provisioner::operation;
 
 use crate::cli::args::{ConfirmArgs, GlobalArgs, RunArgs, StackArgs};
-use crate::cli::exit::{CliError, Exit};
+use crate::cli::exit::{Changes, CliError, Exit};
+use crate::cli::prompt::Answer;
+use crate::cli::runs::on_stacks;
+use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
 /// Delete all resources of a stack, and the stack
@@ -60,7 +65,26 @@ impl DestroyArgs {
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
     args.check()?;
-    Err(super::unfinished("destroy"))
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let runs = args.run.runs(args.diff, None, Changes::Welcome);
+    let refresh = !args.run.skip_refresh;
+    on_stacks(ui, &stacks, runs, async |run, session| {
+        if args.preview {
+            return Ok(Some(operation::preview_destroy(run, refresh).await?));
+        }
+        if !args.skip_preview && !args.confirm.yes {
+            let preview = operation::preview_destroy(run, refresh).await?;
+            if preview.summary.outcome != Outcome::Succeeded {
+                return Ok(Some(preview));
+            }
+        }
+        let question = format!("Destroy all resources of stack {}?", run.program.stack().name);
+        match session.confirm(&question, args.confirm.yes).await? {
+            Answer::No => Ok(None),
+            Answer::Yes => Ok(Some(operation::destroy(run, refresh).await?)),
+        }
+    })
+    .await
 }

@@ -26,8 +26,3 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Completion(args) => completion::run(args),
     }
 }
-
-/// The answer of a command whose operation is not in this build yet.
-fn unfinished(command: &str) -> anyhow::Error {
-    anyhow::anyhow!("`sc {command}` is not part of this build yet")
-}

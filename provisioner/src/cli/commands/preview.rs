@@ -1,9 +1,12 @@
 //! `sc preview`: shows what `sc provision` would do.
 
 use clap::Args;
+use provisioner::operation;
 
 use crate::cli::args::{DiffArgs, GlobalArgs, RunArgs, StacksArgs};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Changes, Exit};
+use crate::cli::runs::on_stacks;
+use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
 /// Show what provision would change
@@ -33,6 +36,9 @@ pub(crate) struct PreviewArgs {
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &PreviewArgs) -> anyhow::Result<Exit> {
-    Err(super::unfinished("preview"))
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stacks(ui, global, &args.stacks)?;
+    let runs = args.run.runs(args.diff.diff, None, Changes::expected(args.expect_no_changes));
+    let refresh = !args.run.skip_refresh;
+    on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await
 }

@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use clap::Args;
+use provisioner::operation::{self, ProvisionOptions};
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, StacksArgs, duration};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Changes, Exit};
+use crate::cli::runs::on_stacks;
+use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
 /// Create, change and delete what the stacks describe
 ///
-/// For each stack, under one lock: refresh what is recorded, preview the changes, ask, make them. With --preview nothing
-/// is changed, saved or locked.
+/// For each stack, under one lock: refresh what is recorded, preview the changes, make them. Nothing is asked. With
+/// --preview nothing is changed, saved or locked.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,8 +24,8 @@ Examples:
   Show what would change in two stacks:
       sc provision --preview -s network,aquarium
 
-  In a pipeline, where nobody can answer:
-      sc provision -s aquarium --yes --execution-timeout 45m
+  Give it at most 45 minutes:
+      sc provision -s aquarium --execution-timeout 45m
 
   Fail with exit code 7 if anything has drifted:
       sc provision -s aquarium --preview --expect-no-changes")]
@@ -32,7 +35,7 @@ pub(crate) struct ProvisionArgs {
     /// Only show what would change
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
-    /// Make the changes without showing and asking first
+    /// Make the changes without showing them first
     #[arg(short = 'S', long, conflicts_with = "preview")]
     pub(crate) skip_preview: bool,
     #[command(flatten)]
@@ -56,6 +59,17 @@ pub(crate) struct ProvisionArgs {
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &ProvisionArgs) -> anyhow::Result<Exit> {
-    Err(super::unfinished("provision"))
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stacks(ui, global, &args.stacks)?;
+    let changes = Changes::expected(args.expect_no_changes);
+    let runs = args.run.runs(args.diff.diff, args.execution_timeout, changes);
+    let refresh = !args.run.skip_refresh;
+    on_stacks(ui, &stacks, runs, async |run, _| {
+        Ok(Some(if args.preview {
+            operation::preview(run, refresh).await?
+        } else {
+            operation::provision(run, ProvisionOptions { refresh, preview: !args.skip_preview }).await?
+        }))
+    })
+    .await
 }

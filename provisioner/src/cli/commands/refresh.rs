@@ -1,9 +1,12 @@
 //! `sc refresh`: makes the state match the world.
 
 use clap::Args;
+use provisioner::operation;
 
-use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ShowArgs, StacksArgs};
-use crate::cli::exit::Exit;
+use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ShowArgs, StacksArgs};
+use crate::cli::exit::{Changes, Exit};
+use crate::cli::runs::on_stacks;
+use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
 /// Record what the resources look like now
@@ -26,9 +29,6 @@ pub(crate) struct RefreshArgs {
     /// Only show what would be recorded
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
-    /// Record what is found without showing and asking first
-    #[arg(short = 'S', long, conflicts_with = "preview")]
-    pub(crate) skip_preview: bool,
     #[command(flatten)]
     pub(crate) diff: DiffArgs,
     /// Fail with exit code 7 if anything has changed
@@ -44,6 +44,13 @@ pub(crate) struct RefreshArgs {
 }
 
 /// Does it.
-pub(crate) async fn run(_ui: &Ui, _global: &GlobalArgs, _args: &RefreshArgs) -> anyhow::Result<Exit> {
-    Err(super::unfinished("refresh"))
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stacks(ui, global, &args.stacks)?;
+    let changes = Changes::expected(args.expect_no_changes);
+    let run = RunArgs { skip_refresh: false, parallel: args.parallel, continue_on_error: false, show: args.show };
+    let runs = run.runs(args.diff.diff, None, changes);
+    on_stacks(ui, &stacks, runs, async |run, _| {
+        Ok(Some(if args.preview { operation::preview_refresh(run).await? } else { operation::refresh(run).await? }))
+    })
+    .await
 }

@@ -1,0 +1,134 @@
+//! Operations on stacks: what each works with, one stack after the other, and what they come to.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bridge::host::Sources;
+use bridge::process::{Spawner, Supervisor};
+use bridge::provider::grpc::Limits;
+use bridge::source::{HostEnvironment, LocalPackages};
+use provisioner::config::Stack;
+use provisioner::events::{Outcome, Summary};
+use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
+use provisioner::program::Program;
+use provisioner::registry::provision::ProvisionTable;
+use provisioner::state::store::LockHolder;
+
+use super::access::access;
+use super::display::Secrets;
+use super::exit::{Changes, Exit};
+use super::session::{self, Session, SessionOptions};
+use super::stacks::{Stacks, locate};
+use super::ui::Ui;
+
+/// How operations on stacks are run and shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    /// How the work is done.
+    pub(crate) options: RunOptions,
+    /// Show changes property by property.
+    pub(crate) diff: bool,
+    /// Whether secrets are shown.
+    pub(crate) secrets: Secrets,
+    /// After this time it is stopped as by a signal.
+    pub(crate) timeout: Option<Duration>,
+    /// Whether changes are what the user wants.
+    pub(crate) changes: Changes,
+}
+
+/// Runs an operation on one stack after the other, and stops at the first that fails.
+///
+/// # Errors
+/// The first error of an operation.
+pub(crate) async fn on_stacks(
+    ui: &Ui,
+    stacks: &Stacks,
+    runs: Runs,
+    operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
+) -> anyhow::Result<Exit> {
+    let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, timeout: runs.timeout };
+    let plugins = plugin_room(stacks)?;
+    session::run(ui, options, async |session| {
+        let mut summaries: Vec<Summary> = Vec::new();
+        for stack in stacks.asked() {
+            let run = stack_run(stacks, stack, session, &plugins, &runs.options).await?;
+            let Some(report) = operation(&run, session).await? else { return Ok(Exit::Canceled) };
+            session.pause();
+            ui.print_diagnostics(&report.diagnostics, &stacks.sources);
+            let ended = report.summary.outcome;
+            summaries.push(report.summary);
+            if ended != Outcome::Succeeded {
+                break;
+            }
+        }
+        Ok(Exit::of_runs(&summaries, runs.changes))
+    })
+    .await
+}
+
+async fn stack_run(
+    stacks: &Stacks,
+    stack: &Stack,
+    session: &Session<'_>,
+    plugins: &PluginRoom,
+    options: &RunOptions,
+) -> anyhow::Result<StackRun> {
+    let access = access(stacks, stack).await?;
+    let program = Program::new(Arc::new(stack.clone()), ProvisionTable::product());
+    let locate = locate(Arc::clone(&stacks.sources), program.clone());
+    Ok(StackRun {
+        events: session.sink(&stack.name, Some(locate)),
+        signals: session.signals.clone(),
+        holder: holder(stacks),
+        options: options.clone(),
+        plugins: plugins.clone(),
+        program,
+        access,
+    })
+}
+
+fn holder(stacks: &Stacks) -> LockHolder {
+    let account = stacks.surroundings.account.as_ref();
+    LockHolder {
+        pid: std::process::id(),
+        username: account.map(|account| account.username.clone()).unwrap_or_default(),
+        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+    }
+}
+
+/// How the plugins of all stacks are found and started: under a supervisor, so that none outlives us.
+fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
+    let variables = &stacks.surroundings.environment;
+    let environment = HostEnvironment::new(
+        variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
+    );
+    let program = std::env::current_exe().context("our own program cannot be found")?;
+    let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
+    let root = stacks.repository.root.clone();
+    let local = LocalPackages {
+        root: root.clone(),
+        work: work_folder(stacks, &root),
+        environment: environment.clone(),
+        spawner: spawner.clone(),
+    };
+    Ok(PluginRoom {
+        directory: root,
+        environment,
+        spawner,
+        sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
+        limits: Limits::default(),
+    })
+}
+
+/// Where copies of plugins that are about to run are kept: the user's cache, where programs may be executed.
+fn work_folder(stacks: &Stacks, root: &Path) -> PathBuf {
+    let variable = |name: &str| stacks.surroundings.environment.get(name).filter(|value| !value.is_empty());
+    match (variable("XDG_CACHE_HOME"), variable("HOME")) {
+        (Some(cache), _) => Path::new(cache).join("sc"),
+        (None, Some(home)) => Path::new(home).join(".cache/sc"),
+        (None, None) => root.join(".sc/cache"),
+    }
+}

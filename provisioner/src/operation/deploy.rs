@@ -1,0 +1,64 @@
+//! One deployment of an operation, with its program beside it.
+
+use std::sync::Arc;
+
+use bridge::host::ProviderHost;
+
+use crate::deployment::{Deployment, DeploymentOptions, ProgramEnd};
+use crate::events::Operation;
+use crate::program::End;
+use crate::state::{JournalRecorder, Snapshot, StateRecorder};
+
+use super::{Report, StackRun};
+
+/// Whether a deployment changes anything.
+pub(super) enum Effect {
+    /// It asks, and changes nothing.
+    Preview,
+    /// It does what it says, and writes it down.
+    Real(JournalRecorder),
+}
+
+impl StackRun {
+    /// Runs one deployment from a snapshot. An update runs the program, anything else has none.
+    pub(super) async fn deploy(
+        &self,
+        host: &Arc<impl ProviderHost + 'static>,
+        operation: Operation,
+        refresh: bool,
+        snapshot: Snapshot,
+        effect: Effect,
+    ) -> Report {
+        let stack = self.program.stack();
+        let (preview, recorder) = match effect {
+            Effect::Preview => (true, None),
+            Effect::Real(recorder) => (false, Some(Box::new(recorder) as Box<dyn StateRecorder>)),
+        };
+        let options = DeploymentOptions {
+            preview,
+            refresh,
+            parallel: self.options.parallel,
+            scope: self.options.scope.clone(),
+            replace: self.options.replace.clone(),
+            continue_on_error: self.options.continue_on_error,
+            ..DeploymentOptions::new(&stack.name, &stack.project, operation)
+        };
+        let host = Arc::clone(host) as Arc<dyn ProviderHost>;
+        let (deployment, run) =
+            Deployment::new(options, snapshot, host, recorder, Arc::clone(&self.events), self.signals.clone());
+        let program = async {
+            if operation != Operation::Update {
+                return Vec::new();
+            }
+            let ended = self.program.run(&deployment).await;
+            let end = match ended.end {
+                End::Complete => ProgramEnd::Completed,
+                End::Incomplete => ProgramEnd::Failed,
+            };
+            deployment.finish(end).await;
+            ended.diagnostics
+        };
+        let (end, diagnostics) = tokio::join!(run, program);
+        Report { summary: end.summary, snapshot: end.snapshot, diagnostics }
+    }
+}

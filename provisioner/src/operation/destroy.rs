@@ -1,0 +1,17 @@
+//! Destroy: deletes everything that is recorded.
+
+use crate::events::Operation;
+use crate::state::format::UpdateKind;
+
+use super::{OperationError, Report, StackRun};
+
+/// Deletes everything that is recorded, dependents first. With `refresh`, what there is is read first.
+///
+/// # Errors
+/// As [`super::provision()`].
+///
+/// # Cancellation
+/// As [`super::provision()`].
+pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
+    run.without_program(Operation::Destroy, UpdateKind::Destroy, refresh).await
+}

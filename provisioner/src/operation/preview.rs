@@ -1,0 +1,52 @@
+//! Previews: what an operation would do. Nothing is created, saved or locked.
+
+use crate::events::Operation;
+use crate::state::{StackView, StateError};
+
+use super::deploy::Effect;
+use super::{OperationError, Report, StackRun};
+
+/// What [`super::provision()`] would do. With `refresh`, what there is is read first, in memory.
+///
+/// # Errors
+/// [`OperationError`] if plugins do not load, or the state cannot be read or breaks its laws.
+pub async fn preview(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
+    run.look(Operation::Update, refresh).await
+}
+
+/// What [`super::refresh()`] would find.
+///
+/// # Errors
+/// As [`preview`].
+pub async fn preview_refresh(run: &StackRun) -> Result<Report, OperationError> {
+    run.look(Operation::Refresh, false).await
+}
+
+/// What [`super::destroy()`] would delete.
+///
+/// # Errors
+/// As [`preview`].
+pub async fn preview_destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
+    run.look(Operation::Destroy, refresh).await
+}
+
+impl StackRun {
+    async fn look(&self, operation: Operation, refresh: bool) -> Result<Report, OperationError> {
+        let host = self.load_plugins().await?;
+        let outcome = async {
+            let view = StackView::open(&self.access).await?;
+            self.tell_recovery(view.recovered.as_ref());
+            if let Some(conflict) = view.conflict {
+                return Err(StateError::Conflict(Box::new(conflict)).into());
+            }
+            if let Some(breach) = view.breach {
+                return Err(StateError::Integrity(breach).into());
+            }
+            let snapshot = view.snapshot.unwrap_or_default();
+            Ok(self.deploy(&host, operation, refresh, snapshot, Effect::Preview).await)
+        };
+        let outcome = outcome.await;
+        host.close().await;
+        outcome
+    }
+}

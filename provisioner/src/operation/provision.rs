@@ -1,0 +1,91 @@
+//! Provision: refresh, preview, update, under one lock.
+
+use jiff::Timestamp;
+
+use crate::events::{Operation, Outcome};
+use crate::state::StackState;
+use crate::state::format::{UpdateInfo, UpdateKind, UpdateResult};
+
+use super::deploy::Effect;
+use super::{OperationError, Report, StackRun};
+
+/// What of a provision is left out.
+#[derive(Clone, Copy, Debug)]
+pub struct ProvisionOptions {
+    /// Read everything that is recorded first.
+    pub refresh: bool,
+    /// Show what will be done before it is done.
+    pub preview: bool,
+}
+
+/// Makes the world match the stack.
+///
+/// # Errors
+/// [`OperationError`] if plugins do not load, or the state cannot be had or saved. Failures of resources are in the
+/// report.
+///
+/// # Cancellation
+/// Stop it by its signals: dropping the future leaves the lock, and what had begun as pending.
+pub async fn provision(run: &StackRun, options: ProvisionOptions) -> Result<Report, OperationError> {
+    let host = run.load_plugins().await?;
+    let outcome = provision_with(run, options, &host).await;
+    host.close().await;
+    outcome
+}
+
+async fn provision_with(
+    run: &StackRun,
+    options: ProvisionOptions,
+    host: &std::sync::Arc<bridge::host::PluginHost>,
+) -> Result<Report, OperationError> {
+    let started = Timestamp::now().as_second();
+    let state = StackState::open(run.access.clone(), &run.holder).await?;
+    run.tell_recovery(state.recovered());
+    let mut snapshot = state.snapshot().clone();
+    let refresh = options.refresh && !snapshot.resources.is_empty();
+
+    // With a preview in between, what was read is recorded first, and not read again; without, one deployment does both.
+    if refresh && options.preview {
+        let report = run.deploy(host, Operation::Refresh, false, snapshot, Effect::Real(state.recorder())).await;
+        if report.summary.outcome != Outcome::Succeeded {
+            state.close(report.snapshot.clone(), Some(&history(UpdateKind::Refresh, started, &report))).await?;
+            return Ok(report);
+        }
+        snapshot = report.snapshot;
+    }
+    if options.preview {
+        let report = run.deploy(host, Operation::Update, false, snapshot.clone(), Effect::Preview).await;
+        if report.summary.outcome != Outcome::Succeeded {
+            state.close(snapshot.clone(), None).await?;
+            return Ok(Report { snapshot, ..report });
+        }
+    }
+    let effect = Effect::Real(state.recorder());
+    let report = run.deploy(host, Operation::Update, refresh && !options.preview, snapshot, effect).await;
+    state.close(report.snapshot.clone(), Some(&history(UpdateKind::Update, started, &report))).await?;
+    Ok(report)
+}
+
+/// The entry that a run leaves in the history.
+pub(super) fn history(kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
+    let result = match report.summary.outcome {
+        Outcome::Succeeded => UpdateResult::Succeeded,
+        Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
+    };
+    UpdateInfo {
+        kind,
+        start_time: started,
+        message: String::new(),
+        environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
+        config: Default::default(),
+        result,
+        end_time: Timestamp::now().as_second(),
+        resource_changes: report
+            .summary
+            .changes
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(op, count)| (op.as_str().to_owned(), *count as u64))
+            .collect(),
+    }
+}
