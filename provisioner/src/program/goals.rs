@@ -20,21 +20,18 @@ pub(super) fn root(stack: &Stack) -> Goal {
     goal
 }
 
-/// The provider resource of a plugin.
+/// The provider resource of a plugin. The deployment writes version and download URL into its inputs.
 pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn) -> Goal {
     let plugin = &declaration.plugin;
     let mut inputs = Inputs::default();
     for (name, value) in &plugin.config {
         inputs = inputs.set(name, Resolved::known(value.clone()));
     }
-    if let Some(version) = plugin.source.version() {
-        let mut internal = PropertyMap::new();
-        if let Some(url) = download_url(&plugin.source, declaration.package()) {
-            internal.insert("pluginDownloadURL".into(), url.into());
-        }
-        inputs = inputs.engine("version", version.to_string()).engine("__internal", internal);
-    }
     let mut goal = inputs.into_goal(TypeToken::provider(declaration.package()), declaration.name(), &[]);
+    if let Some(version) = plugin.source.version() {
+        goal.version = version.to_string();
+        goal.plugin_download_url = download_url(&plugin.source, declaration.package()).unwrap_or_default();
+    }
     goal.parent = Some(root.clone());
     goal.source = Some(positions::of_plugin(index));
     goal

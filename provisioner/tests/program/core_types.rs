@@ -33,7 +33,7 @@ impl Provision for Pond {
         let config = resource.decode::<PondConfig>()?;
         let owner = resource.text(&config, config.config.owner)?;
         let provider_name = format!("{}--pond--{}", resource.stack, resource.qualified(resource.name));
-        let goal = resource.provider_goal("water", &provider_name, Inputs::default().plain("region", "sea"));
+        let goal = resource.provider_goal("water", "1.0.0", &provider_name, Inputs::default().plain("region", "sea"));
         let provider = resource.register(goal).await?.as_provider_reference();
         let name = resource.qualified(resource.name);
         let inputs = Inputs::default().set("owner", owner.clone()).plain("deep", true);

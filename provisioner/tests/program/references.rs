@@ -97,6 +97,25 @@ b: { type: 'p:m:B', config: { id: '${resource:a.id}', x: 'x${resource:a.out}${se
 }
 
 #[tokio::test]
+async fn a_provider_says_where_its_package_comes_from() {
+    for (source, version, url) in [
+        ("type: local, path: p", "", ""),
+        ("type: git, path: 'https://x.example/p.git', ref: main", "", ""),
+        ("type: git, path: 'https://x.example/p.git', ref: v1.2.3", "1.2.3", ""),
+        ("type: github-release, path: pulumi/pulumi-p, ref: v1.2.3", "1.2.3", ""),
+        ("type: github-release, path: 'https://github.com/pulumi/pulumi-p', ref: v1.2.3", "1.2.3", ""),
+        ("type: github-release, path: o/n, ref: v1.2.3", "1.2.3", "github://api.github.com/o/n"),
+        ("type: github-release, path: 'https://ghe.example/o/n.git', ref: 1.2.3", "1.2.3", "github://ghe.example/o/n"),
+    ] {
+        let subject = Subject::server(&format!("plugins: [{{ name: p, source: {{ {source} }} }}]\n"));
+        let deployment = FakeDeployment::default();
+        subject.run(&deployment).await;
+        let goal = deployment.goal("p");
+        assert_eq!((goal.version.as_str(), goal.plugin_download_url.as_str()), (version, url), "{source}");
+    }
+}
+
+#[tokio::test]
 async fn options_reach_the_goal() {
     let subject = Subject::resources(
         "

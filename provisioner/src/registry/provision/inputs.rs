@@ -47,14 +47,6 @@ impl Inputs {
         self.set(name, Resolved::known(value))
     }
 
-    /// Sets what the engine keeps in the inputs of a provider resource and no provider is asked for: it has no entry of
-    /// where it came from.
-    #[must_use]
-    pub fn engine(mut self, name: &str, value: impl Into<PropertyValue>) -> Self {
-        self.values.insert(name.to_owned(), value.into());
-        self
-    }
-
     /// The goal of a custom resource: it depends on all that its inputs came from, and on these.
     pub fn into_goal(self, type_token: TypeToken, name: &str, depends_on: &[Urn]) -> Goal {
         let mut goal = Goal::custom(type_token, name, self.values);

@@ -132,9 +132,10 @@ impl CoreResource<'_> {
         goal
     }
 
-    /// A goal for the provider resource of a core type: the options do not apply to it.
-    pub fn provider_goal(&self, package: &str, name: &str, inputs: Inputs) -> Goal {
+    /// A goal for the provider resource of a core type, of a version of its package: the options do not apply to it.
+    pub fn provider_goal(&self, package: &str, version: &str, name: &str, inputs: Inputs) -> Goal {
         let mut goal = inputs.into_goal(TypeToken::provider(package), name, &[]);
+        goal.version = version.to_owned();
         goal.parent = Some(self.root.clone());
         goal.source = Some(self.source);
         goal
