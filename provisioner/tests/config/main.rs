@@ -10,5 +10,6 @@ mod mistakes;
 mod placeholders;
 mod plugins;
 mod recorded;
+mod recorded_reading;
 mod robustness;
 mod stacks;
