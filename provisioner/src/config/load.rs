@@ -164,8 +164,7 @@ impl Loader<'_> {
         };
         let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
         if let Some(document) = &server {
-            let read: Vec<&str> = KEYS.into_iter().filter(|key| *key != "cicd").collect();
-            Reader::new(&mut self.diagnostics).root(document, &KEYS, &read);
+            Reader::new(&mut self.diagnostics).root(document, &KEYS, &KEYS);
         }
         Some(RawStack { server, server_file, secrets })
     }

@@ -93,3 +93,17 @@ async fn a_failed_part_of_a_core_type_holds_back_what_hangs_on_it() {
     assert_eq!(subject.words(&deployment).await, "");
     assert_eq!(deployment.names(), ["reef-s", "p", "s--pond--big--e", "big--e"]);
 }
+
+#[tokio::test]
+async fn an_output_that_a_core_type_exports_already_is_told() {
+    let subject = ponds("big: { type: pond, config: { owner: x } }", "outputs: { big--e-water: 1 }\n");
+    let deployment = FakeDeployment::default().with("big--e", "water", "wet");
+    insta::assert_snapshot!(subject.words(&deployment).await, @r#"
+    error[duplicate-output]: the output "big--e-water" is already exported by a core type
+     --> .sc/stacks/s/server.yaml:4:12
+      |
+    4 | outputs: { big--e-water: 1 }
+      |            ^^^^^^^^^^^^
+    "#);
+    assert!(deployment.stack_outputs.lock().unwrap().is_none());
+}

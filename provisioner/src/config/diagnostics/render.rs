@@ -87,3 +87,65 @@ fn visible(span: Span, text: &str) -> std::ops::Range<usize> {
     let first_line = text[start..end].find('\n').map_or(end, |index| start + index);
     start..first_line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Code, Span};
+    use super::*;
+
+    /// Two files: one that may be shown, and one that may not.
+    fn subject() -> (SourceFiles, Diagnostic) {
+        let mut sources = SourceFiles::default();
+        let public = sources.add("server.yaml", "a: 1\nb:\n  c: über ${x}\n  d: 2\n", Sensitivity::Public);
+        let secret = sources.add("secrets.yaml", "values:\n  x: hunter2\n", Sensitivity::Secret);
+        let span = |file, start, end| Span { file, start, end };
+        let diagnostic = Diagnostic::error(Code("sample"), span(public, 19, 23), "something is wrong")
+            .expected("a number")
+            .also(span(public, 0, 1), "because of this")
+            .also(span(secret, 10, 11), "and of that")
+            .detail("There is more to it.")
+            .help("do this")
+            .did_you_mean("ax", ["bx", "unlike"]);
+        (sources, diagnostic)
+    }
+
+    #[test]
+    fn a_diagnostic_shows_its_line_what_was_expected_and_what_to_do() {
+        let (sources, diagnostic) = subject();
+        let drawn = render(&diagnostic, &sources, Style::Plain);
+        assert!(!drawn.contains("hunter2"));
+        insta::assert_snapshot!(drawn, @r"
+        error[sample]: something is wrong
+         --> server.yaml:3:11
+          |
+        1 | a: 1
+          | - because of this
+        2 | b:
+        3 |   c: über ${x}
+          |           ^^^^ a number
+         ::: secrets.yaml:2:3
+          = note: There is more to it.
+          = hint: do this
+          = hint: did you mean `bx`?
+        ");
+    }
+
+    #[test]
+    fn without_a_place_there_are_only_words() {
+        let diagnostic = Diagnostic::warning(Code("sample"), None, "no such file").help("make one");
+        insta::assert_snapshot!(render(&diagnostic, &SourceFiles::default(), Style::Plain), @r"
+        warning[sample]: no such file
+         |
+         = hint: make one
+        ");
+    }
+
+    #[test]
+    fn colour_adds_escapes_and_nothing_else() {
+        let (sources, diagnostic) = subject();
+        let coloured = render(&diagnostic, &sources, Style::Coloured);
+        assert!(coloured.contains("\u{1b}[1m\u{1b}[91merror[sample]"), "{coloured:?}");
+        let stripped = anstream::adapter::strip_str(&coloured).to_string();
+        assert_eq!(stripped, render(&diagnostic, &sources, Style::Plain));
+    }
+}
