@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pulumi_proto::plugin_v1::plugin_server::PluginServer;
 use pulumi_proto::rpc::resource_provider_server::ResourceProviderServer;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
@@ -14,6 +16,10 @@ use crate::provider::{Provider, Shared};
 
 /// Largest message, both ways: what all of Pulumi's own plugins take.
 const MAX_MESSAGE: usize = 400 * 1024 * 1024;
+
+/// How long answers may take to be sent after the end has been asked for. Engines wait 5 s before they kill (provider
+/// protocol, section 1.7).
+const GRACE: Duration = Duration::from_secs(4);
 
 /// A plugin process's inside.
 #[derive(Default)]
@@ -49,14 +55,24 @@ pub async fn serve(
     let companion = PluginServer::new(Companion::new(Arc::clone(&shared)))
         .max_decoding_message_size(MAX_MESSAGE)
         .max_encoding_message_size(MAX_MESSAGE);
+    let stopping = CancellationToken::new();
     let shutdown = async {
         shutdown.await;
         shared.cancelled.cancel();
+        stopping.cancel();
     };
-    Server::builder()
+    let server = Server::builder()
         .add_service(provider)
         .add_service(companion)
         // Small answers are not held back to be sent with others.
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), shutdown)
-        .await
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), shutdown);
+    // An engine that hangs must not keep the process alive.
+    let too_long = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = server => served,
+        () = too_long => Ok(()),
+    }
 }
