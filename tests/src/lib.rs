@@ -8,5 +8,6 @@ pub mod drive;
 pub mod export;
 pub mod peers;
 pub mod player;
+pub mod program;
 pub mod rec;
 pub mod scenario;

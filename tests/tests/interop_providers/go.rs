@@ -1,9 +1,54 @@
 //! The cells of this peer in the table.
 
 use crate::peer::Peer;
-use crate::wire;
+use crate::{operations, wire};
 
 const PEER: Peer = Peer::Go;
+
+#[test]
+fn create() {
+    operations::create(PEER);
+}
+
+#[test]
+fn no_op() {
+    operations::no_op(PEER);
+}
+
+#[test]
+fn update() {
+    operations::update(PEER);
+}
+
+#[test]
+fn replace() {
+    operations::replace(PEER);
+}
+
+#[test]
+fn refresh_with_drift() {
+    operations::refresh_with_drift(PEER);
+}
+
+#[test]
+fn delete() {
+    operations::delete(PEER);
+}
+
+#[test]
+fn secrets() {
+    operations::secrets(PEER);
+}
+
+#[test]
+fn preview() {
+    operations::preview(PEER);
+}
+
+#[test]
+fn overlap() {
+    operations::overlap(PEER);
+}
 
 #[tokio::test]
 async fn protocol() {

@@ -7,6 +7,7 @@ mod node;
 mod operations;
 mod peer;
 mod python;
+mod repository;
 mod wire;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,19 @@ use std::process::Command;
 use crate::peer::Peer;
 
 /// What is proved of each peer.
-const OPERATIONS: [&str; 2] = ["protocol", "overlap_on_the_wire"];
+const OPERATIONS: [&str; 11] = [
+    "create",
+    "no_op",
+    "update",
+    "replace",
+    "refresh_with_drift",
+    "delete",
+    "secrets",
+    "preview",
+    "overlap",
+    "protocol",
+    "overlap_on_the_wire",
+];
 
 #[test]
 fn every_cell_of_the_table_is_a_test() {
@@ -29,4 +42,9 @@ fn every_cell_of_the_table_is_a_test() {
         .collect();
     let of = |peer: Peer| OPERATIONS.map(|operation| format!("{}::{operation}", peer.module()));
     assert_eq!(cells, Peer::ALL.into_iter().flat_map(of).collect());
+}
+
+#[test]
+fn each_peer_of_one_stack_has_processes_of_its_own() {
+    operations::processes();
 }

@@ -161,6 +161,11 @@ impl Home {
         fs::write(self.file(id), thing.to_string()).unwrap();
     }
 
+    /// Takes a thing away behind everybody's back.
+    pub(crate) fn lose(&self, id: &str) {
+        fs::remove_file(self.file(id)).unwrap();
+    }
+
     fn file(&self, id: &str) -> PathBuf {
         let file = self.0.join(format!("things/{id}.json"));
         assert!(file.is_file(), "there is no {id}");

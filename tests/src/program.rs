@@ -1,0 +1,36 @@
+//! The program `sc`, as it is in this tree.
+//!
+//! Enters: nothing. Leaves: the path of a program built with the profile of the test that asks. Never here: what it is
+//! run with.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::peers::run;
+
+/// Builds `sc`, once in each test process, and returns it.
+///
+/// # Errors
+/// What the build said.
+pub fn sc() -> io::Result<PathBuf> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    BUILT.get_or_init(|| build().map_err(|error| error.to_string())).clone().map_err(io::Error::other)
+}
+
+fn build() -> io::Result<PathBuf> {
+    // A test is `target/<folder of the profile>/deps/<test>`.
+    let test = std::env::current_exe()?;
+    let outside = || io::Error::other(format!("{} is in no target folder", test.display()));
+    let folder = test.parent().and_then(|deps| deps.parent()).ok_or_else(outside)?;
+    let target = folder.parent().ok_or_else(outside)?;
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "provisioner", "--bin", "sc", "--profile", profile, "--target-dir"]);
+    run(cargo.arg(target).current_dir(env!("CARGO_MANIFEST_DIR")))?;
+    Ok(folder.join("sc"))
+}
