@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, has_errors};
+use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, excerpt, has_errors};
 use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::program::Program;
 use provisioner::registry::types::TypeTable;
 use pulumi_proto::property::path::PropertyPath;
 
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
-use super::display::Locate;
+use super::display::{Locate, Place};
 use super::exit::CliError;
 use super::process;
 use super::ui::Ui;
@@ -51,8 +51,12 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
     Arc::new(move |source, property| {
         // Where the path makes no sense, the resource as a whole is as good a place.
         let path: Option<PropertyPath> = property.parse().ok();
-        let position = sources.position(program.source_of(source, path.as_ref())?);
-        Some(format!("{}:{}:{}", position.path, position.line, position.column))
+        let span = program.source_of(source, path.as_ref())?;
+        let position = sources.position(span);
+        Some(Place {
+            position: format!("{}:{}:{}", position.path, position.line, position.column),
+            excerpt: excerpt(span, &sources),
+        })
     })
 }
 

@@ -33,7 +33,7 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         line.insert("stack".into(), origin.stack.into());
         describe(event, self.secrets, &mut line);
         if let Event::Message(_) = event {
-            line.insert("place".into(), origin.place.into());
+            line.insert("place".into(), origin.place.map(|place| place.position.as_str()).into());
         }
         // In one piece, so that a line that is there is there whole.
         self.out.write_all(format!("{}\n", Value::Object(line)).as_bytes())?;

@@ -73,12 +73,21 @@ pub(crate) struct Stamp {
 pub(crate) struct Origin<'a> {
     /// The stack; empty where it is about none.
     pub(crate) stack: &'a str,
-    /// Where in the user's files, as `file:line:column`, where that is known.
-    pub(crate) place: Option<&'a str>,
+    /// Where in the user's files, where that is known.
+    pub(crate) place: Option<&'a Place>,
 }
 
-/// Finds the place in the user's files, as `file:line:column`, of a resource and a property path within it.
-pub(crate) type Locate = Arc<dyn Fn(SourceRef, &str) -> Option<String> + Send + Sync>;
+/// A place in the user's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// `file:line:column`.
+    pub(crate) position: String,
+    /// The line, and a mark under the part of it that is meant; nothing of files that hold secrets.
+    pub(crate) excerpt: Vec<String>,
+}
+
+/// Finds the place in the user's files of a resource and a property path within it.
+pub(crate) type Locate = Arc<dyn Fn(SourceRef, &str) -> Option<Place> + Send + Sync>;
 
 /// One way to show events. Called from the display's own thread only.
 pub(crate) trait Renderer: Send {
@@ -95,7 +104,7 @@ pub(crate) trait Renderer: Send {
 }
 
 enum Order {
-    Event { stamp: Stamp, stack: Arc<str>, place: Option<String>, event: Box<Event> },
+    Event { stamp: Stamp, stack: Arc<str>, place: Option<Place>, event: Box<Event> },
     Pause(mpsc::Sender<()>),
     Finish,
 }
@@ -168,7 +177,7 @@ fn show(
         let order = inbox.recv_timeout(FRAME.saturating_sub(painted.elapsed()));
         let shown = match order {
             Ok(Order::Event { stamp, stack, place, event }) => {
-                let origin = Origin { stack: &stack, place: place.as_deref() };
+                let origin = Origin { stack: &stack, place: place.as_ref() };
                 let event = match &mut redactor {
                     Some(redactor) => redactor.clean(*event),
                     None => *event,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use provisioner::events::{Message, Operation, Outcome, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
-use super::Origin;
 use super::diff::{DiffOptions, bag_diff, step_diff};
 use super::palette::{Palette, phase_noun, phase_title, severity};
 use super::rows::{Row, Rows};
 use super::text::{Line, duration};
 use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
+use super::{Origin, Place};
 
 /// The tense of a phase's rows.
 pub(crate) fn tense(phase: Phase) -> Tense {
@@ -78,12 +78,12 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) message: Message,
-    pub(crate) place: Option<String>,
+    pub(crate) place: Option<Place>,
 }
 
 impl Told {
     pub(crate) fn new(message: &Message, origin: Origin<'_>) -> Self {
-        Self { message: message.clone(), place: origin.place.map(str::to_owned) }
+        Self { message: message.clone(), place: origin.place.cloned() }
     }
 }
 
@@ -105,7 +105,10 @@ pub(crate) fn message(told: &Told) -> Vec<Line> {
     let mut text = message.text.trim_end().lines();
     let mut lines = vec![head.text(text.next().unwrap_or_default())];
     lines.extend(text.map(|line| Line::plain("  ").text(line)));
-    lines.extend(told.place.iter().map(|place| Line::plain("  ").styled(Palette::DIM, "at ").text(place)));
+    if let Some(place) = &told.place {
+        lines.push(Line::plain("  ").styled(Palette::DIM, "at ").text(&place.position));
+        lines.extend(place.excerpt.iter().map(|line| Line::plain("  ").styled(Palette::DIM, line)));
+    }
     let mut hint = message.hint.trim_end().lines();
     if let Some(first) = hint.next() {
         lines.push(Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first));

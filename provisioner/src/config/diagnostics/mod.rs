@@ -8,7 +8,7 @@ mod render;
 mod sources;
 mod suggest;
 
-pub use render::{Style, render};
+pub use render::{Style, excerpt, render};
 pub use sources::{FileId, Position, Sensitivity, SourceFile, SourceFiles, Span};
 pub use suggest::closest;
 

@@ -37,6 +37,25 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> S
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
 }
 
+/// The line that a piece starts on, numbered, and a mark under what it shows of the piece. Nothing of files that hold
+/// secrets.
+pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
+    let file = sources.get(span.file);
+    if file.sensitivity() == Sensitivity::Secret {
+        return Vec::new();
+    }
+    let position = sources.position(span);
+    let line = file.text().lines().nth(position.line - 1).unwrap_or_default();
+    let marked = file.text().get(visible(span, file.text())).map_or(1, |piece| piece.trim_end().chars().count().max(1));
+    let number = position.line.to_string();
+    let margin = " ".repeat(number.len());
+    vec![
+        format!("{margin} |"),
+        format!("{number} | {line}"),
+        format!("{margin} | {}{}", " ".repeat(position.column - 1), "^".repeat(marked)),
+    ]
+}
+
 /// One element per file that the diagnostic points into, its own place first.
 fn places<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Element<'d>> {
     let Some(primary) = diagnostic.span else { return Vec::new() };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bridge::provider::{DiffKind, PropertyDiff};
@@ -19,7 +19,14 @@ use super::*;
 mod changes;
 mod terminal;
 
-const ORIGIN: Origin<'static> = Origin { stack: "aquarium", place: Some("server.yaml:12:5") };
+static PLACE: LazyLock<Place> = LazyLock::new(|| Place {
+    position: "server.yaml:12:5".to_owned(),
+    excerpt: ["   |", "12 |     length: 4", "   |     ^^^^^^"].map(str::to_owned).to_vec(),
+});
+
+fn origin() -> Origin<'static> {
+    Origin { stack: "aquarium", place: Some(&PLACE) }
+}
 
 /// A run as the engine would tell it, with the time of each event in milliseconds.
 struct Script {
@@ -59,7 +66,7 @@ impl Script {
     /// Shows the events up to a time.
     fn play(&self, renderer: &mut dyn Renderer, from: u64, to: u64) {
         for (millis, event) in self.events.iter().filter(|(millis, _)| (from..to).contains(millis)) {
-            renderer.event(stamp(*millis), ORIGIN, event).unwrap();
+            renderer.event(stamp(*millis), origin(), event).unwrap();
         }
         renderer.tick(Duration::from_millis(to)).unwrap();
     }
@@ -394,7 +401,9 @@ fn events_reach_the_renderer_in_order_and_finishing_waits_for_them() {
 fn messages_say_the_place_that_the_program_knows() {
     let out = Shared::default();
     let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
-    let locate: Locate = Arc::new(|source, property| Some(format!("server.yaml:{}:{property}", source.0)));
+    let locate: Locate = Arc::new(|source, property| {
+        Some(Place { position: format!("server.yaml:{}:{property}", source.0), excerpt: Vec::new() })
+    });
     let message =
         Message { source: Some(SourceRef(7)), property: "a.b".to_owned(), ..Message::new(Severity::Error, "no") };
     display.sink("dev", Some(locate)).emit(Event::Message(message.clone()));

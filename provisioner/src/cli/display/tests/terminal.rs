@@ -145,7 +145,7 @@ fn what_is_said_before_a_phase_stays_and_what_is_said_in_passing_goes() {
     let screen = Screen::new();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
     let passing = Message { ephemeral: true, ..Message::new(Severity::Info, "fetching plugin aws 6.83.4: 40%") };
-    display.event(stamp(0), ORIGIN, &Event::Message(passing)).unwrap();
+    display.event(stamp(0), origin(), &Event::Message(passing)).unwrap();
     display.tick(Duration::from_millis(100)).unwrap();
     assert_eq!(screen.contents().trim(), "⠙ fetching plugin aws 6.83.4: 40%");
     let lasting = Message::new(Severity::Warning, "the plugin aws is not pinned");
