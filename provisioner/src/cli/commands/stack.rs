@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use provisioner::state::store::StackReference;
-use provisioner::state::{Snapshot, StackView};
+use provisioner::state::{ExportedSecrets, Snapshot, StackView};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
-use serde::Serialize as _;
 
 use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
@@ -60,7 +58,7 @@ pub(crate) struct OutputsArgs {
 
 /// Write the state of a stack as `pulumi stack import` takes it
 ///
-/// The state is written as it is stored; secrets stay encrypted.
+/// Secrets stay encrypted unless --show-secrets is given. What a run that died left in its journal is taken in.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -72,6 +70,9 @@ pub(crate) struct ExportArgs {
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Write secrets in clear
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
 }
 
 /// Does it.
@@ -166,10 +167,10 @@ async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Re
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
-    // As it is stored: the key of the secrets is not needed, and nothing of the state is lost that we do not know.
-    let Some(text) = access.store.load(&access.stack).await? else { return Err(not_provisioned(&access.stack).into()) };
-    let deployment =
-        deployment_text(&text).with_context(|| format!("the checkpoint of {} cannot be read", access.stack))?;
+    let secrets = if args.show_secrets { ExportedSecrets::Shown } else { ExportedSecrets::Sealed };
+    let Some(deployment) = StackView::export(&access, secrets).await? else {
+        return Err(not_provisioned(&access.stack).into());
+    };
     match &args.file {
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);
@@ -183,20 +184,6 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
 fn not_provisioned(stack: &StackReference) -> CliError {
     let hint = format!("`sc provision -s {}` does that", stack.stack());
     CliError::failed(format!("{} has not been provisioned yet", stack.stack()), hint)
-}
-
-/// The text of a checkpoint as an untyped deployment, the form that `pulumi stack import` takes.
-fn deployment_text(checkpoint: &str) -> anyhow::Result<String> {
-    let mut stored: serde_json::Map<String, serde_json::Value> = serde_json::from_str(checkpoint)?;
-    let latest = stored.remove("checkpoint").and_then(|mut inner| inner.get_mut("latest").map(serde_json::Value::take));
-    let nothing = || serde_json::json!({ "manifest": { "time": "0001-01-01T00:00:00Z", "magic": "", "version": "" } });
-    stored.insert("deployment".to_owned(), latest.filter(|latest| !latest.is_null()).unwrap_or_else(nothing));
-    let mut text = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-    stored.serialize(&mut serde_json::Serializer::with_formatter(&mut text, formatter))?;
-    text.push(b'\n');
-    // Go's encoder escapes these two, which some JavaScript takes for line ends; they can stand in texts only.
-    Ok(String::from_utf8(text)?.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
 }
 
 /// What `sc stack outputs` prints.
