@@ -1,0 +1,27 @@
+//! `cargo quickstart [COMMAND...]`: builds `sc` and the example plugin, and runs `sc COMMAND...` (`sc provision`,
+//! if nothing is said) on the stack in `.sc/stacks/quickstart`.
+//!
+//! `cargo run` builds one program, and here are two: this does nothing but ask Cargo for both.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the crate lies in the tree")?;
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(root).arg("build").args(["--package", "provisioner", "--bin", "sc"]);
+    build.args(["--package", "plugins-example", "--bin", "pulumi-resource-files"]);
+    if !build.status()?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
+
+    // This program is target/debug/examples/quickstart, the two are target/debug/*, wherever target is.
+    let this = std::env::current_exe()?;
+    let programs = this.ancestors().nth(2).ok_or("Cargo puts examples into a folder of their own")?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let command = if arguments.is_empty() { vec!["provision".to_owned()] } else { arguments };
+    let mut sc = Command::new(programs.join("sc"));
+    sc.current_dir(root).args(command).env("QUICKSTART_PLUGINS", programs);
+    let code = sc.status()?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
