@@ -11,9 +11,10 @@ use crate::cli::runs::on_stacks;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
-/// Delete all resources of a stack, and the stack
+/// Delete all resources of a stack
 ///
-/// Shows what will be deleted and asks. Protected resources are not deleted and fail the command.
+/// Shows what will be deleted and asks. Protected resources are not deleted and fail the command. The stack stays, empty,
+/// with its history.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
