@@ -177,3 +177,24 @@ fn files_fit_in_one_sitting() {
         .collect();
     assert_eq!(long, Vec::<String>::new());
 }
+
+#[test]
+fn the_quick_start_is_two_commands() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("there is a README");
+    let first = readme.split("\n## ").nth(1).expect("the README has a first section");
+    let blocks: Vec<&str> = first.split("```sh\n").skip(1).filter_map(|rest| rest.split("\n```").next()).collect();
+    assert_eq!(blocks, ["cargo quickstart", "cargo test --workspace"]);
+}
+
+#[test]
+fn pages_that_are_linked_are_there() {
+    for page in ["README.md", "docs/architecture.md", "docs/server-yaml.md", "docs/state.md"] {
+        let page = root().join(page);
+        let text = fs::read_to_string(&page).expect("the page is there");
+        let folder = page.parent().expect("a page lies in a folder");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let local = !target.is_empty() && !target.contains("://");
+            assert!(!local || folder.join(target).exists(), "{} links to {target}", page.display());
+        }
+    }
+}
