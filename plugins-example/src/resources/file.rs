@@ -161,7 +161,7 @@ fn digest(content: &[u8]) -> String {
     })
 }
 
-/// What the user may want to hear of a write.
+/// What the user may want to hear of a write: nothing of one that went as the diff said.
 fn notice(found: Option<&[u8]>, content: &[u8], recorded: Option<&str>) -> Option<&'static str> {
     match (found, recorded) {
         (None, _) => Some("the file was gone, and has been written again"),
@@ -169,7 +169,7 @@ fn notice(found: Option<&[u8]>, content: &[u8], recorded: Option<&str>) -> Optio
         (Some(found), Some(recorded)) if digest(found) != recorded => {
             Some("the content has been replaced; somebody else had changed it since it was last written or read")
         }
-        (Some(_), _) => Some("the content has been replaced"),
+        (Some(_), _) => None,
     }
 }
 

@@ -28,7 +28,7 @@ fn a_file_lives_and_dies() {
 
     let news = inputs("a", "goodbye", "0600");
     let updated = File.update(&ctx, "a", &recorded(&inputs("a", "hello", "0640")), &news).unwrap();
-    assert_eq!((updated.outputs, updated.notice), (outputs(&news), Some("the content has been replaced")));
+    assert_eq!((updated.outputs, updated.notice), (outputs(&news), None));
     assert_eq!(fs::read_to_string(&place).unwrap(), "goodbye");
     assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o600);
 
