@@ -75,7 +75,6 @@ async fn a_file_lives_from_check_to_delete() {
             "Debug created",
             "Debug read",
             "Debug updated",
-            "Info the content has been replaced",
             "Debug deleted",
             "Debug deleted",
             "Debug read: not there",
