@@ -11,3 +11,4 @@ pub mod player;
 pub mod program;
 pub mod rec;
 pub mod scenario;
+pub mod things;

@@ -5,15 +5,13 @@
 mod go;
 mod node;
 mod operations;
-mod peer;
 mod python;
-mod repository;
 mod wire;
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::peer::Peer;
+use tests::things::Peer;
 
 /// What is proved of each peer.
 const OPERATIONS: [&str; 11] = [

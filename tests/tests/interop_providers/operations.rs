@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
-
-use crate::peer::{Call, Peer, Secrecy};
-use crate::repository::{ANOTHER_SECRET, Repository, SECRET, thing};
+use tests::things::{ANOTHER_SECRET, Call, Peer, Repository, SECRET, Secrecy, plain, thing};
 
 pub(crate) fn create(peer: Peer) {
     let repository = Repository::new(&[peer]);
@@ -226,16 +224,4 @@ fn assert_holds_no_secret(what: &str, text: &str) {
 
 fn resources(state: &Value) -> &Value {
     &state["deployment"]["resources"]
-}
-
-/// The value without the envelopes of its secrets, whose content an export shows as JSON in `plaintext`.
-fn plain(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => match members.get("plaintext") {
-            Some(Value::String(text)) => plain(&serde_json::from_str(text).unwrap()),
-            _ => members.iter().map(|(key, value)| (key.clone(), plain(value))).collect(),
-        },
-        Value::Array(items) => items.iter().map(plain).collect(),
-        other => other.clone(),
-    }
 }

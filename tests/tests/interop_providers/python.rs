@@ -1,6 +1,7 @@
 //! The cells of this peer in the table.
 
-use crate::peer::Peer;
+use tests::things::Peer;
+
 use crate::{operations, wire};
 
 const PEER: Peer = Peer::Python;

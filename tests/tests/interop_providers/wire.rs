@@ -20,8 +20,7 @@ use pulumi_proto::urn::Urn;
 use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
 use tempfile::TempDir;
-
-use crate::peer::{Call, Home, Peer, Secrecy};
+use tests::things::{Call, Home, Peer, Secrecy};
 
 /// A provider with a process of its own.
 struct Running {

@@ -1,7 +1,7 @@
 // Command pulumi-resource-peergo keeps things as files: a provider on the generated server code of Pulumi's SDK for Go.
 //
 // It shakes hands, takes secrets as they are on the wire and shows previews. What it keeps and what it writes down is
-// said in ../peer.rs.
+// said in tests/src/things/peer.rs.
 package main
 
 import (

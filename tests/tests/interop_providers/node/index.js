@@ -1,7 +1,7 @@
 // Things as files, from a provider written with Pulumi's SDK for Node.
 //
 // The SDK takes secrets as they are on the wire, and shows no previews. What this one keeps and what it writes down is
-// said in `../peer.rs`.
+// said in `tests/src/things/peer.rs`.
 "use strict";
 
 const crypto = require("node:crypto");

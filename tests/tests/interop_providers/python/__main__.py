@@ -1,7 +1,7 @@
 """Things as files, from a provider written with Pulumi's SDK for Python.
 
 It takes no secrets and says so, as many a provider does; it shows previews; it has no handshake. What it keeps and what it
-writes down is said in `../peer.rs`.
+writes down is said in `tests/src/things/peer.rs`.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-//! The providers under test, and what each keeps and writes down.
+//! The providers, and what each keeps and writes down.
+//!
+//! Their sources are in `tests/interop_providers/{python,node,go}`.
 //!
 //! All three serve the type `<package>:index:Thing` with the inputs `v` (a change updates), `k` (a change replaces),
 //! `secret` (a change updates) and `delay` (how many milliseconds Create takes; a change is none), and the outputs of the
@@ -13,13 +15,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crate::peers;
 use serde::Deserialize;
 use serde_json::Value;
-use tests::peers;
 
-/// A provider under test.
+/// A provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub enum Peer {
     /// On `pulumi.provider.experimental`: takes no secrets, shows previews, has no handshake.
     Python,
     /// On `@pulumi/pulumi/provider`: takes secrets, shows no previews, has no handshake.
@@ -29,10 +31,11 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Go];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Go];
 
     /// Name of the module that holds its cells of the table.
-    pub(crate) fn module(self) -> &'static str {
+    pub fn module(self) -> &'static str {
         match self {
             Self::Python => "python",
             Self::Node => "node",
@@ -41,7 +44,7 @@ impl Peer {
     }
 
     /// Name of the plugin and of its package.
-    pub(crate) fn package(self) -> &'static str {
+    pub fn package(self) -> &'static str {
         match self {
             Self::Python => "peerpy",
             Self::Node => "peernode",
@@ -50,7 +53,7 @@ impl Peer {
     }
 
     /// Whether its Create and Update are called in previews.
-    pub(crate) fn shows_previews(self) -> bool {
+    pub fn shows_previews(self) -> bool {
         match self {
             Self::Python | Self::Go => true,
             Self::Node => false,
@@ -58,7 +61,7 @@ impl Peer {
     }
 
     /// How secrets reach it.
-    pub(crate) fn secrets(self) -> Secrecy {
+    pub fn secrets(self) -> Secrecy {
         match self {
             Self::Python => Secrecy::Plain,
             Self::Node | Self::Go => Secrecy::Wrapped,
@@ -66,7 +69,7 @@ impl Peer {
     }
 
     /// Makes the plugin in a folder of that name, its SDK installed, and returns what has to come first on PATH for it.
-    pub(crate) fn install(self, folder: &Path) -> Option<PathBuf> {
+    pub fn install(self, folder: &Path) -> Option<PathBuf> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_providers").join(self.module());
         fs::create_dir_all(folder).unwrap();
         match self {
@@ -101,7 +104,7 @@ fn copy_files(from: &Path, to: &Path) {
 /// How a secret reached a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Secrecy {
+pub enum Secrecy {
     /// There was none.
     Absent,
     /// As any other text.
@@ -112,40 +115,49 @@ pub(crate) enum Secrecy {
 
 /// A call, as the provider wrote it down when it had ended. Times are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(crate) struct Call {
-    pub(crate) call: String,
+pub struct Call {
+    /// The RPC.
+    pub call: String,
     /// Name of the resource.
-    pub(crate) name: String,
-    pub(crate) id: String,
-    pub(crate) preview: bool,
-    pub(crate) secret: Secrecy,
-    pub(crate) pid: i32,
-    pub(crate) begin: f64,
-    pub(crate) end: f64,
+    pub name: String,
+    /// Its id; empty where there is none yet.
+    pub id: String,
+    /// Whether the world was to be left alone.
+    pub preview: bool,
+    /// How its secret came.
+    pub secret: Secrecy,
+    /// The provider's process.
+    pub pid: i32,
+    /// When it came.
+    pub begin: f64,
+    /// When it was answered.
+    pub end: f64,
 }
 
 /// The folder `PEER_HOME` of a provider.
 #[derive(Clone, Debug)]
-pub(crate) struct Home(PathBuf);
+pub struct Home(PathBuf);
 
 impl Home {
-    pub(crate) fn create(folder: PathBuf) -> Self {
+    /// Makes an empty world.
+    pub fn create(folder: PathBuf) -> Self {
         fs::create_dir_all(folder.join("things")).unwrap();
         Self(folder)
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// The folder.
+    pub fn folder(&self) -> &Path {
         &self.0
     }
 
     /// All calls so far, in the order in which they ended.
-    pub(crate) fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<Call> {
         let log = fs::read_to_string(self.0.join("calls.jsonl")).unwrap_or_default();
         log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// What is there, by id.
-    pub(crate) fn things(&self) -> Vec<(String, Value)> {
+    pub fn things(&self) -> Vec<(String, Value)> {
         let files = fs::read_dir(self.0.join("things")).unwrap().map(|entry| entry.unwrap().path());
         let thing = |path: PathBuf| {
             let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -157,12 +169,12 @@ impl Home {
     }
 
     /// Changes a thing behind everybody's back.
-    pub(crate) fn alter(&self, id: &str, thing: &Value) {
+    pub fn alter(&self, id: &str, thing: &Value) {
         fs::write(self.file(id), thing.to_string()).unwrap();
     }
 
     /// Takes a thing away behind everybody's back.
-    pub(crate) fn lose(&self, id: &str) {
+    pub fn lose(&self, id: &str) {
         fs::remove_file(self.file(id)).unwrap();
     }
 

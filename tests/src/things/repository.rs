@@ -12,37 +12,41 @@ use provisioner::state::{ExportedSecrets, StackAccess, StackView};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::peer::{Call, Home, Peer};
+use super::{Call, Home, Peer};
 
-const PASSPHRASE: &str = "kelp forest 7";
+/// What the state of a repository is sealed with.
+pub const PASSPHRASE: &str = "kelp forest 7";
 
 /// What the secrets in a repository say; no other text in it holds them.
-pub(crate) const SECRET: &str = "hush-now-7";
-pub(crate) const ANOTHER_SECRET: &str = "hush-later-8";
+pub const SECRET: &str = "hush-now-7";
+/// The second of them.
+pub const ANOTHER_SECRET: &str = "hush-later-8";
 
 /// A resource as `server.yaml` describes it: key and `config`.
-pub(crate) type Wanted<'a> = (&'a str, Peer, Value);
+pub type Wanted<'a> = (&'a str, Peer, Value);
 
 /// The inputs of a thing; `secret` is the name of a value in secrets.yaml.
-pub(crate) fn thing(v: &str, k: &str, secret: &str) -> Value {
+pub fn thing(v: &str, k: &str, secret: &str) -> Value {
     json!({"v": v, "k": k, "secret": format!("${{secret:{secret}}}")})
 }
 
 /// A repository with project `tide` and stack `reef`, whose plugins are all the peers it was made for.
-pub(crate) struct Repository {
+pub struct Repository {
     folder: TempDir,
     peers: Vec<Peer>,
     path: OsString,
-    pub(crate) home: Home,
+    /// The world of its things.
+    pub home: Home,
 }
 
 impl Repository {
-    pub(crate) fn new(peers: &[Peer]) -> Self {
+    /// Makes the repository, SDKs and plugins installed.
+    pub fn new(peers: &[Peer]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut path = std::env::var_os("PATH").unwrap();
         for peer in peers {
             if let Some(bin) = peer.install(&folder.path().join("plugins").join(peer.package())) {
-                path = tests::peers::first_on_path(&bin).unwrap();
+                path = crate::peers::first_on_path(&bin).unwrap();
             }
         }
         let home = Home::create(folder.path().join("world"));
@@ -57,7 +61,7 @@ impl Repository {
     }
 
     /// Describes the stack anew: these resources, and the outputs of each as an output of the stack.
-    pub(crate) fn describe(&self, wanted: &[Wanted<'_>]) {
+    pub fn describe(&self, wanted: &[Wanted<'_>]) {
         let plugin = |peer: &Peer| {
             json!({
                 "name": peer.package(),
@@ -74,30 +78,45 @@ impl Repository {
             let members = names.map(|name| (name.to_owned(), json!(format!("${{resource:main/{key}.{name}}}"))));
             ((*key).to_owned(), Value::Object(members.collect()))
         };
+        let plugins: Value = self.peers.iter().map(plugin).collect();
+        let resources: Value = wanted.iter().map(resource).collect();
+        self.describe_as(&plugins, &resources, &wanted.iter().map(output).collect());
+    }
+
+    /// Describes the stack anew, in the words of server.yaml; the resources are those of the environment `main`.
+    pub fn describe_as(&self, plugins: &Value, resources: &Value, outputs: &Value) {
         let server = json!({
             "schemaVersion": "1.0",
             "provisioner": {"type": "pulumi", "config": {
                 "state-storage": {"type": "fs", "config": {"path": "file://${project:root}/.sc/state?create_dir=true"}},
                 "secrets-provider": {"type": "passphrase", "config": {"passPhrase": "${secret:passphrase}"}},
             }},
-            "plugins": self.peers.iter().map(plugin).collect::<Vec<_>>(),
-            "resources": {"resources": {"main": {
-                "resources": wanted.iter().map(resource).collect::<serde_json::Map<_, _>>(),
-            }}},
-            "outputs": wanted.iter().map(output).collect::<serde_json::Map<_, _>>(),
+            "plugins": plugins,
+            "resources": {"resources": {"main": {"resources": resources}}},
+            "outputs": outputs,
         });
         self.file(".sc/stacks/reef/server.yaml", &format!("{server:#}"));
     }
 
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The URL of the state.
+    pub fn backend(&self) -> String {
+        format!("file://{}/.sc/state", self.folder.path().display())
+    }
+
     /// Runs `sc` and returns its exit code and all it wrote.
-    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String) {
+    pub fn run(&self, arguments: &[&str]) -> (i32, String) {
         let output = self.command(arguments).output().unwrap();
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         (output.status.code().unwrap_or(-1), text)
     }
 
     /// Runs `sc`, which succeeds, and returns what it wrote and what it called meanwhile.
-    pub(crate) fn succeeds(&self, arguments: &[&str]) -> (String, Vec<Call>) {
+    pub fn succeeds(&self, arguments: &[&str]) -> (String, Vec<Call>) {
         let before = self.home.calls().len();
         let (code, text) = self.run(arguments);
         assert_eq!(code, 0, "sc {}:\n{text}", arguments.join(" "));
@@ -105,12 +124,12 @@ impl Repository {
     }
 
     /// Provisions the stack, and returns the calls that it took.
-    pub(crate) fn provision(&self) -> Vec<Call> {
+    pub fn provision(&self) -> Vec<Call> {
         self.succeeds(&["provision", "-s", "reef", "--yes"]).1
     }
 
     /// The state, with secrets in clear.
-    pub(crate) fn state(&self) -> Value {
+    pub fn state(&self) -> Value {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let folder = self.folder.path().join(".sc/state");
@@ -129,34 +148,35 @@ impl Repository {
     }
 
     /// The outputs of the stack.
-    pub(crate) fn outputs(&self, arguments: &[&str]) -> Value {
+    pub fn outputs(&self, arguments: &[&str]) -> Value {
         let output = self.command(&["stack", "outputs", "-s", "reef"]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()["outputs"].take()
     }
 
     /// The entries of the state for the resource.
-    pub(crate) fn entries(&self, key: &str) -> Vec<Value> {
+    pub fn entries(&self, key: &str) -> Vec<Value> {
         let urn_end = format!("::{key}--main");
         let state = self.state();
-        let resources = state["deployment"]["resources"].as_array().unwrap();
+        // An empty state has no such member.
+        let resources = state["deployment"]["resources"].as_array().map_or(&[][..], Vec::as_slice);
         resources.iter().filter(|resource| resource["urn"].as_str().unwrap().ends_with(&urn_end)).cloned().collect()
     }
 
     /// The one entry of the state for the resource.
-    pub(crate) fn entry(&self, key: &str) -> Value {
+    pub fn entry(&self, key: &str) -> Value {
         let mut entries = self.entries(key);
         assert_eq!(entries.len(), 1, "{entries:?}");
         entries.remove(0)
     }
 
     /// The id that the state has for the resource.
-    pub(crate) fn id(&self, key: &str) -> String {
+    pub fn id(&self, key: &str) -> String {
         self.entry(key)["id"].as_str().unwrap().to_owned()
     }
 
     /// All files of the state, by path: backend, journals, locks.
-    pub(crate) fn state_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub fn state_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         let mut open = [".sc/state", ".sc/journal"].map(|path| self.folder.path().join(path)).to_vec();
         while let Some(folder) = open.pop() {
@@ -170,7 +190,7 @@ impl Repository {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(tests::program::sc().unwrap());
+        let mut command = Command::new(crate::program::sc().unwrap());
         command
             .args(arguments)
             .current_dir(self.folder.path())
@@ -181,9 +201,22 @@ impl Repository {
         command
     }
 
-    fn file(&self, path: &str, text: &str) {
+    /// Writes a file of the repository.
+    pub fn file(&self, path: &str, text: &str) {
         let path: &Path = &self.folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+}
+
+/// The value without the envelopes of its secrets, whose content an export shows as JSON in `plaintext`.
+pub fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => match members.get("plaintext") {
+            Some(Value::String(text)) => plain(&serde_json::from_str(text).unwrap()),
+            _ => members.iter().map(|(key, value)| (key.clone(), plain(value))).collect(),
+        },
+        Value::Array(items) => items.iter().map(plain).collect(),
+        other => other.clone(),
     }
 }

@@ -1,0 +1,126 @@
+//! Pulumi's command line and published providers, where they are installed: on our states, and we on its states.
+//!
+//! Nothing here can be installed from a registry. What is not on PATH is not asked, and the last lines say which tests
+//! were skipped for the want of what. `cargo test -p tests --features interop --test interop_cli -- NAME` runs those
+//! whose name holds NAME.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
+
+mod plugins;
+mod pulumi;
+mod states;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use bridge::source::HostEnvironment;
+
+/// What may be on PATH.
+const PULUMI: &str = "pulumi";
+const YAML: &str = "pulumi-language-yaml";
+const RANDOM: &str = "pulumi-resource-random";
+const COMMAND: &str = "pulumi-resource-command";
+
+struct Test {
+    name: &'static str,
+    needs: &'static [&'static str],
+    run: fn(),
+}
+
+const TESTS: [Test; 12] = [
+    Test { name: "our_stack_is_listed", needs: &[PULUMI], run: states::our_stack_is_listed },
+    Test { name: "our_state_is_exported", needs: &[PULUMI], run: states::our_state_is_exported },
+    Test { name: "a_secret_of_ours_is_decrypted", needs: &[PULUMI], run: states::a_secret_of_ours_is_decrypted },
+    Test { name: "our_state_is_refreshed", needs: &[PULUMI, YAML], run: states::our_state_is_refreshed },
+    Test { name: "our_stack_is_destroyed", needs: &[PULUMI, YAML], run: states::our_stack_is_destroyed },
+    Test {
+        name: "the_same_program_has_nothing_to_change_in_our_state",
+        needs: &[PULUMI, YAML],
+        run: states::the_same_program_has_nothing_to_change_in_our_state,
+    },
+    Test {
+        name: "we_go_on_with_a_state_of_pulumis",
+        needs: &[PULUMI, YAML],
+        run: states::we_go_on_with_a_state_of_pulumis,
+    },
+    Test {
+        name: "we_refresh_and_destroy_a_stack_of_pulumis",
+        needs: &[PULUMI, YAML],
+        run: states::we_refresh_and_destroy_a_stack_of_pulumis,
+    },
+    Test { name: "random_is_a_plugin_of_ours", needs: &[RANDOM], run: plugins::random_is_a_plugin_of_ours },
+    Test { name: "command_is_a_plugin_of_ours", needs: &[COMMAND], run: plugins::command_is_a_plugin_of_ours },
+    Test {
+        name: "pulumi_goes_on_with_our_random_and_command",
+        needs: &[PULUMI, YAML, RANDOM, COMMAND],
+        run: plugins::pulumi_goes_on_with_our_random_and_command,
+    },
+    Test {
+        name: "we_go_on_with_pulumis_random_and_command",
+        needs: &[PULUMI, YAML, RANDOM, COMMAND],
+        run: plugins::we_go_on_with_pulumis_random_and_command,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        TESTS.iter().for_each(|test| println!("{}: test", test.name));
+        return ExitCode::SUCCESS;
+    }
+    let filters = filters(&arguments);
+    let is_chosen = |test: &&Test| filters.is_empty() || filters.iter().any(|filter| test.name.contains(filter));
+    let chosen: Vec<&Test> = TESTS.iter().filter(is_chosen).collect();
+    let environment = HostEnvironment::new(std::env::vars_os());
+    let started = Instant::now();
+
+    println!("\nrunning {} tests", chosen.len());
+    let (mut passed, mut failed, mut skipped) = (0, Vec::new(), Vec::new());
+    for test in &chosen {
+        let absent: Vec<&str> =
+            test.needs.iter().copied().filter(|need| environment.find_program(need).is_none()).collect();
+        if !absent.is_empty() {
+            println!("test {} ... ignored", test.name);
+            skipped.push((test.name, absent));
+        } else if catch_unwind(AssertUnwindSafe(test.run)).is_ok() {
+            println!("test {} ... ok", test.name);
+            passed += 1;
+        } else {
+            println!("test {} ... FAILED", test.name);
+            failed.push(test.name);
+        }
+    }
+    if !failed.is_empty() {
+        println!("\nfailures:\n    {}", failed.join("\n    "));
+    }
+    println!(
+        "\ntest result: {}. {passed} passed; {} failed; {} ignored; 0 measured; {} filtered out; finished in {:.2}s",
+        if failed.is_empty() { "ok" } else { "FAILED" },
+        failed.len(),
+        skipped.len(),
+        TESTS.len() - chosen.len(),
+        started.elapsed().as_secs_f64()
+    );
+    if !skipped.is_empty() {
+        println!("\nSKIPPED {} of {} tests, for want of programs on PATH:", skipped.len(), chosen.len());
+        for (name, absent) in &skipped {
+            println!("    {name}: no {}", absent.join(", no "));
+        }
+    }
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The names among the arguments; flags that every harness is handed are accepted and ignored.
+fn filters(arguments: &[String]) -> Vec<&str> {
+    let mut filters = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--test-threads" | "--skip" | "--format" | "--color" | "-Z" => drop(arguments.next()),
+            flag if flag.starts_with('-') => {}
+            name => filters.push(name),
+        }
+    }
+    filters
+}

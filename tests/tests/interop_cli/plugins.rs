@@ -1,0 +1,167 @@
+//! Published providers as plugins of ours, and stacks with them from one hand into the other.
+
+use std::fs;
+use std::path::PathBuf;
+
+use bridge::source::HostEnvironment;
+use serde_json::{Value, json};
+use tests::things::{Repository, plain};
+
+use crate::pulumi::Pulumi;
+use crate::{COMMAND, RANDOM};
+
+/// Plugins that are on PATH, as `plugins` of server.yaml.
+fn plugins(names: &[&str]) -> Value {
+    let environment = HostEnvironment::new(std::env::vars_os());
+    let plugin = |name: &&str| {
+        let path = environment.find_program(name).unwrap();
+        json!({"name": name.trim_start_matches("pulumi-resource-"), "source": {"type": "local", "path": path}})
+    };
+    names.iter().map(plugin).collect()
+}
+
+fn random_resources(length: u32) -> Value {
+    json!({
+        "pet": {"type": "random:index/randomPet:RandomPet", "config": {"length": length}},
+        "password": {
+            "type": "random:index/randomPassword:RandomPassword",
+            "config": {"length": 24, "special": false},
+            "options": {"additionalSecretOutputs": ["result"]},
+        },
+    })
+}
+
+/// The file that the command makes and takes away.
+fn target(repository: &Repository) -> PathBuf {
+    repository.folder().join("made")
+}
+
+fn command_properties(repository: &Repository, text: &str) -> Value {
+    let target = target(repository).display().to_string();
+    json!({
+        "create": format!("printf %s {text} > '{target}' && printf %s {text}"),
+        "delete": format!("rm '{target}'"),
+    })
+}
+
+fn command_resource(repository: &Repository, text: &str) -> Value {
+    json!({"touch": {"type": "command:local:Command", "config": command_properties(repository, text)}})
+}
+
+/// Both packages in one stack, as server.yaml has it.
+fn describe_both(repository: &Repository) {
+    let mut resources = random_resources(2);
+    resources["touch"] = command_resource(repository, "hello")["touch"].take();
+    repository.describe_as(&plugins(&[RANDOM, COMMAND]), &resources, &json!({"pet": "${resource:main/pet.id}"}));
+}
+
+/// The same as a program of Pulumi's.
+fn write_both(pulumi: &Pulumi<'_>, repository: &Repository) {
+    let with = |provider: &str| json!({"provider": format!("${{{provider}}}")});
+    let resources = json!({
+        "random": {"type": "pulumi:providers:random"},
+        "command": {"type": "pulumi:providers:command"},
+        "pet--main": {
+            "type": "random:index/randomPet:RandomPet",
+            "properties": {"length": 2},
+            "options": with("random"),
+        },
+        "password--main": {
+            "type": "random:index/randomPassword:RandomPassword",
+            "properties": {"length": 24, "special": false},
+            "options": with("random"),
+        },
+        "touch--main": {
+            "type": "command:local:Command",
+            "properties": command_properties(repository, "hello"),
+            "options": with("command"),
+        },
+    });
+    pulumi.program(&resources, &json!({"pet": "${pet--main.id}"}));
+}
+
+const PREVIEW: [&str; 5] = ["provision", "-s", "reef", "--preview", "--expect-no-changes"];
+const DESTROY: [&str; 5] = ["destroy", "--parent", "-s", "reef", "--yes"];
+
+pub(crate) fn random_is_a_plugin_of_ours() {
+    let repository = Repository::new(&[]);
+    let outputs = json!({"pet": "${resource:main/pet.id}", "password": "${resource:main/password.result}"});
+    repository.describe_as(&plugins(&[RANDOM]), &random_resources(2), &outputs);
+    repository.provision();
+    let (pet, password) = (repository.id("pet"), repository.entry("password"));
+    assert_eq!(pet.split('-').count(), 2, "{pet}");
+    assert!(password["outputs"]["result"].is_object(), "{password}");
+    let clear = plain(&password["outputs"]["result"]);
+    assert_eq!(clear.as_str().unwrap().len(), 24);
+    assert_eq!(repository.outputs(&[]), json!({"pet": pet, "password": "[secret]"}));
+    for (path, content) in repository.state_files() {
+        assert!(!String::from_utf8_lossy(&content).contains(clear.as_str().unwrap()), "{}", path.display());
+    }
+    repository.succeeds(&PREVIEW);
+
+    repository.describe_as(&plugins(&[RANDOM]), &random_resources(3), &outputs);
+    repository.provision();
+    assert_eq!(repository.id("pet").split('-').count(), 3);
+    assert_eq!(plain(&repository.entry("password")["outputs"]["result"]), clear);
+    repository.succeeds(&["refresh", "-s", "reef", "--yes"]);
+    repository.succeeds(&PREVIEW);
+    repository.succeeds(&DESTROY);
+}
+
+pub(crate) fn command_is_a_plugin_of_ours() {
+    let repository = Repository::new(&[]);
+    let outputs = json!({"said": "${resource:main/touch.stdout}"});
+    repository.describe_as(&plugins(&[COMMAND]), &command_resource(&repository, "hello"), &outputs);
+    repository.succeeds(&["provision", "-s", "reef", "--preview"]);
+    assert!(!target(&repository).exists());
+    repository.provision();
+    assert_eq!(fs::read_to_string(target(&repository)).unwrap(), "hello");
+    assert_eq!(repository.outputs(&[]), json!({"said": "hello"}));
+    repository.succeeds(&PREVIEW);
+
+    // Without `update` it runs `create` again.
+    repository.describe_as(&plugins(&[COMMAND]), &command_resource(&repository, "ahoy"), &outputs);
+    repository.provision();
+    assert_eq!(fs::read_to_string(target(&repository)).unwrap(), "ahoy");
+    repository.succeeds(&DESTROY);
+    assert!(!target(&repository).exists());
+}
+
+pub(crate) fn pulumi_goes_on_with_our_random_and_command() {
+    let repository = Repository::new(&[]);
+    describe_both(&repository);
+    repository.provision();
+    let pet = repository.id("pet");
+    let pulumi = Pulumi::new(&repository);
+    pulumi.adopt_salt();
+    write_both(&pulumi, &repository);
+    pulumi.changes("refresh");
+    pulumi.changes("up");
+    assert_eq!(pulumi.resource("pet--main")["id"], pet);
+    repository.provision();
+    assert_eq!(repository.id("pet"), pet);
+    assert_eq!(fs::read_to_string(target(&repository)).unwrap(), "hello");
+    pulumi.changes("destroy");
+    assert!(!target(&repository).exists());
+    assert_eq!(repository.entries("pet"), [Value::Null; 0]);
+}
+
+pub(crate) fn we_go_on_with_pulumis_random_and_command() {
+    let repository = Repository::new(&[]);
+    let pulumi = Pulumi::new(&repository);
+    write_both(&pulumi, &repository);
+    pulumi.succeeds(&["stack", "init"]);
+    pulumi.changes("up");
+    let pet = pulumi.resource("pet--main")["id"].clone();
+    let password = plain(&pulumi.resource("password--main")["outputs"]["result"]);
+
+    describe_both(&repository);
+    repository.succeeds(&["refresh", "-s", "reef", "--yes"]);
+    repository.provision();
+    assert_eq!(repository.entry("pet")["id"], pet);
+    assert_eq!(plain(&repository.entry("password")["outputs"]["result"]), password);
+    pulumi.changes("up");
+    assert_eq!(pulumi.resource("pet--main")["id"], pet);
+    repository.succeeds(&DESTROY);
+    assert!(!target(&repository).exists());
+}

@@ -1,0 +1,108 @@
+//! The command line of Pulumi, at work on the state of a repository.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tests::things::{PASSPHRASE, Peer, Repository};
+
+/// The stack as Pulumi calls it.
+pub(crate) const STACK: &str = "organization/tide/reef";
+
+/// Pulumi's command line with a home and a project of its own, and the state of a repository of ours.
+pub(crate) struct Pulumi<'r> {
+    repository: &'r Repository,
+    project: PathBuf,
+}
+
+impl<'r> Pulumi<'r> {
+    /// Takes the repository's state; the project is called as the repository's, and has nothing in it.
+    pub(crate) fn new(repository: &'r Repository) -> Self {
+        let project = repository.folder().join("pulumi-project");
+        fs::create_dir_all(&project).unwrap();
+        fs::create_dir_all(repository.folder().join(".sc/state")).unwrap();
+        let pulumi = Self { repository, project };
+        pulumi.program(&json!({}), &json!({}));
+        pulumi
+    }
+
+    /// Writes the program, in the words of Pulumi's YAML.
+    pub(crate) fn program(&self, resources: &Value, outputs: &Value) {
+        let program = json!({"name": "tide", "runtime": "yaml", "resources": resources, "outputs": outputs});
+        fs::write(self.project.join("Pulumi.yaml"), format!("{program:#}")).unwrap();
+    }
+
+    /// Gives the project the salt of the state: without it, the next run would seal everything under a new key.
+    pub(crate) fn adopt_salt(&self) {
+        let export: Value = serde_json::from_str(&self.succeeds(&["stack", "export"])).unwrap();
+        let salt = export["deployment"]["secrets_providers"]["state"]["salt"].as_str().unwrap();
+        let settings = json!({"encryptionsalt": salt});
+        fs::write(self.project.join("Pulumi.reef.yaml"), settings.to_string()).unwrap();
+    }
+
+    /// Runs a command on the stack and returns its exit code, standard output and standard error.
+    pub(crate) fn run(&self, arguments: &[&str], passphrase: &str) -> (i32, String, String) {
+        let of_stack = ["--stack", STACK];
+        let arguments: Vec<&str> = match arguments {
+            // It lists all there are, in the project or (with `--all`) in the backend, and takes no stack.
+            ["stack", "ls", ..] => arguments.to_vec(),
+            // The name comes as an argument.
+            ["stack", "init"] => vec!["stack", "init", STACK],
+            _ => [arguments, &of_stack].concat(),
+        };
+        let repository = self.repository;
+        let output = Command::new("pulumi")
+            .args(arguments)
+            .arg("--non-interactive")
+            .current_dir(&self.project)
+            .env_clear()
+            .env("PATH", self.path())
+            .env("HOME", repository.folder().join("home"))
+            .env("PULUMI_HOME", repository.folder().join("pulumi-home"))
+            .env("PULUMI_BACKEND_URL", repository.backend())
+            .env("PULUMI_CONFIG_PASSPHRASE", passphrase)
+            .env("PULUMI_SKIP_UPDATE_CHECK", "true")
+            .env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
+            .env("PEER_HOME", repository.home.folder())
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    /// Runs a command that succeeds, and returns its standard output.
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
+        let (code, stdout, stderr) = self.run(arguments, PASSPHRASE);
+        assert_eq!(code, 0, "pulumi {}:\n{stdout}\n{stderr}", arguments.join(" "));
+        stdout
+    }
+
+    /// Runs a command that changes something, without preview.
+    pub(crate) fn changes(&self, command: &str) {
+        self.succeeds(&[command, "--yes", "--skip-preview"]);
+    }
+
+    /// The resources of the state, secrets in clear.
+    pub(crate) fn resources(&self) -> Vec<Value> {
+        let export = self.succeeds(&["stack", "export", "--show-secrets"]);
+        let mut export: Value = serde_json::from_str(&export).unwrap();
+        match export["deployment"]["resources"].take() {
+            Value::Array(resources) => resources,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The resource whose URN ends so.
+    pub(crate) fn resource(&self, name: &str) -> Value {
+        let end = format!("::{name}");
+        let resources = self.resources();
+        let found = resources.iter().find(|resource| resource["urn"].as_str().unwrap().ends_with(&end));
+        found.unwrap_or_else(|| panic!("no {name} in {resources:#?}")).clone()
+    }
+
+    /// Our own provider, found where Pulumi looks for it.
+    fn path(&self) -> std::ffi::OsString {
+        tests::peers::first_on_path(&self.repository.folder().join("plugins").join(Peer::Go.package())).unwrap()
+    }
+}
