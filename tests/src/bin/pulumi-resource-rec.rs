@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tests::rec::{Book, FolderBook, NoBook, service};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,10 +20,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;
-    let serve = tonic::transport::Server::builder()
-        .tcp_nodelay(true)
-        .add_service(service(book))
-        .serve_with_incoming(TcpListenerStream::new(listener));
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let serve = tonic::transport::Server::builder().add_service(service(book)).serve_with_incoming(incoming);
     // Not a graceful end: a call that hangs would hold it up for ever.
     tokio::select! {
         served = serve => served?,
