@@ -1,0 +1,92 @@
+//! What the engine costs, held against a bare loop that makes the same calls (`docs/performance.md`).
+//!
+//! `cargo bench -p tests` measures; `cargo bench -p tests -- --test` runs everything once and small. Each measurement is a
+//! process of its own, so that its memory is its own; engine and loop take turns, and medians are compared. Says what it
+//! found and never fails because something was slow.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
+
+mod bare;
+mod figures;
+mod ours;
+mod report;
+mod workload;
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Context as _;
+
+use figures::Figures;
+use report::Report;
+use workload::{Shape, Workload};
+
+/// The scripted provider, which answers by its rules and records nothing.
+const PROVIDER: &str = env!("CARGO_BIN_EXE_pulumi-resource-rec");
+/// A folder on a real disk.
+const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
+/// The argument that makes this program measure one workload.
+const MEASURE: &str = "--measure";
+
+/// What is measured.
+struct Plan {
+    workload: Workload,
+    rounds: usize,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(code) = bridge::process::run_helper(arguments.iter().cloned()) {
+        return Ok(code);
+    }
+    let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    match arguments.iter().map(|argument| &**argument).collect::<Vec<_>>()[..] {
+        [MEASURE, who, workload] => measure(who, &serde_json::from_str(workload)?)?,
+        ref arguments => compare(&plans(arguments.contains(&"--test") || arguments.contains(&"--quick")))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is measured, the one that others are compared with first.
+fn plans(quick: bool) -> Vec<Plan> {
+    let plan = |resources, shape, rounds| Plan { workload: Workload { resources, shape }, rounds };
+    if quick {
+        return vec![plan(100, Shape::Independent, 1), plan(100, Shape::Layers, 1), plan(300, Shape::Independent, 1)];
+    }
+    vec![
+        plan(1_000, Shape::Independent, 9),
+        plan(1_000, Shape::Layers, 9),
+        plan(10_000, Shape::Independent, 5),
+        plan(50_000, Shape::Independent, 1),
+    ]
+}
+
+fn compare(plans: &[Plan]) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    for plan in plans {
+        for _ in 0..plan.rounds {
+            report.add(plan.workload, in_process("ours", plan.workload)?, in_process("bare", plan.workload)?);
+        }
+    }
+    print!("{report}");
+    Ok(())
+}
+
+fn in_process(who: &str, workload: Workload) -> anyhow::Result<Figures> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([MEASURE, who, &serde_json::to_string(&workload)?]).stderr(Stdio::inherit());
+    let output = command.output()?;
+    anyhow::ensure!(output.status.success(), "{who} with {workload:?}: {}", output.status);
+    serde_json::from_slice(&output.stdout).context("figures are JSON")
+}
+
+fn measure(who: &str, workload: &Workload) -> anyhow::Result<()> {
+    // As in `sc`.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let figures = match who {
+        "ours" => runtime.block_on(ours::measure(*workload, Path::new(SCRATCH)))?,
+        _ => runtime.block_on(bare::measure(*workload))?,
+    };
+    println!("{}", serde_json::to_string(&figures)?);
+    Ok(())
+}

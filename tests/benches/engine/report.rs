@@ -1,0 +1,154 @@
+//! The table.
+
+use std::fmt;
+
+use crate::figures::{EngineFigures, Figures, MORE, median};
+use crate::workload::{Shape, Workload};
+
+/// What may be asked of the time of a run, against the bare loop.
+const TIME_LIMIT: f64 = 1.5;
+/// What may be asked of the time for one resource in a large stack, against a small one.
+const GROWTH_LIMIT: f64 = 1.2;
+/// What may be asked of the bytes for one step in a large stack, against a small one: not to grow, but for the digits of
+/// larger numbers.
+const BYTES_LIMIT: f64 = 1.05;
+
+/// All that was measured.
+#[derive(Default)]
+pub(crate) struct Report {
+    cases: Vec<Case>,
+}
+
+struct Case {
+    workload: Workload,
+    ours: Vec<Figures>,
+    bare: Vec<Figures>,
+}
+
+impl Report {
+    /// Adds one round.
+    pub(crate) fn add(&mut self, workload: Workload, ours: Figures, bare: Figures) {
+        let same =
+            |case: &&mut Case| (case.workload.resources, case.workload.shape) == (workload.resources, workload.shape);
+        match self.cases.iter_mut().find(same) {
+            Some(case) => {
+                case.ours.push(ours);
+                case.bare.push(bare);
+            }
+            None => self.cases.push(Case { workload, ours: vec![ours], bare: vec![bare] }),
+        }
+    }
+
+    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: impl Fn(&Figures) -> f64) -> fmt::Result {
+        let (ours, bare) = (median(case.ours.iter().map(&time)), median(case.bare.iter().map(&time)));
+        let row = format!("{what} {}", case.name());
+        compared(f, &row, &milliseconds(ours), &milliseconds(bare), ours / bare, TIME_LIMIT)
+    }
+}
+
+impl Case {
+    fn name(&self) -> String {
+        match self.workload.shape {
+            Shape::Independent => self.workload.resources.to_string(),
+            Shape::Layers => format!("{} in layers", self.workload.resources),
+        }
+    }
+
+    fn engine(&self, figure: impl Fn(&EngineFigures) -> f64) -> f64 {
+        median(self.ours.iter().filter_map(|ours| ours.engine.as_ref()).map(figure))
+    }
+
+    fn each(&self, seconds: f64) -> f64 {
+        seconds / self.workload.resources as f64
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(first) = self.cases.first() else { return Ok(()) };
+        let rounds: Vec<_> = self.cases.iter().map(|case| format!("{}: {}", case.name(), case.ours.len())).collect();
+        writeln!(f, "medians; rounds: {}\n", rounds.join(", "))?;
+        header(f, "time of a run", "engine", "bare loop")?;
+        for case in &self.cases {
+            Self::time_row(f, case, "create", |figures| figures.create)?;
+            Self::time_row(f, case, "no-op", |figures| figures.no_op)?;
+            Self::time_row(f, case, "destroy", |figures| figures.destroy)?;
+        }
+        let (name, small) = (first.name(), first);
+        let larger: Vec<_> = self.cases[1..].iter().filter(|case| case.workload.shape == Shape::Independent).collect();
+
+        header(f, "time for one resource", "large", &name)?;
+        for case in &larger {
+            for (what, time) in [("create", (|run| run.create) as fn(&Figures) -> f64), ("no-op", |run| run.no_op)] {
+                let large = case.each(median(case.ours.iter().map(time)));
+                let small = small.each(median(small.ours.iter().map(time)));
+                let row = format!("{what} {}", case.name());
+                compared(f, &row, &microseconds(large), &microseconds(small), large / small, GROWTH_LIMIT)?;
+            }
+        }
+
+        header(f, "bytes written for one step", "large", &name)?;
+        for case in &larger {
+            let create = |case: &Case| case.each(case.engine(|engine| engine.create_written as f64));
+            let step = |case: &Case| case.engine(|engine| engine.grow_written as f64 / engine.grow_steps as f64);
+            let change = |case: &Case| case.engine(|engine| engine.grow_written as f64 / MORE as f64);
+            let rows = [("create", create(case), create(small)), ("step of a run that adds", step(case), step(small))];
+            for (what, large, small) in rows {
+                compared(
+                    f,
+                    &format!("{what} {}", case.name()),
+                    &bytes(large),
+                    &bytes(small),
+                    large / small,
+                    BYTES_LIMIT,
+                )?;
+            }
+            let what = format!("resource added to {}", case.name());
+            compared(f, &what, &bytes(change(case)), &bytes(change(small)), change(case) / change(small), BYTES_LIMIT)?;
+        }
+
+        writeln!(
+            f,
+            "\n{:<36}{:>12}{:>12}{:>14}{:>12}{:>12}",
+            "apart", "provider", "key", "add 100", "checkpoint", "memory"
+        )?;
+        for case in &self.cases {
+            writeln!(
+                f,
+                "{:<36}{:>12}{:>12}{:>14}{:>12}{:>12}",
+                case.name(),
+                milliseconds(case.engine(|engine| engine.provider_start)),
+                milliseconds(case.engine(|engine| engine.key)),
+                milliseconds(case.engine(|engine| engine.grow)),
+                megabytes(case.engine(|engine| engine.checkpoint as f64)),
+                megabytes(case.engine(|engine| engine.peak_memory as f64)),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn header(f: &mut fmt::Formatter<'_>, what: &str, ours: &str, theirs: &str) -> fmt::Result {
+    writeln!(f, "\n{what:<36}{ours:>12}{theirs:>12}{:>8}{:>8}", "ratio", "limit")
+}
+
+fn compared(f: &mut fmt::Formatter<'_>, what: &str, ours: &str, theirs: &str, ratio: f64, limit: f64) -> fmt::Result {
+    let verdict = if ratio <= limit { "holds" } else { "OVER" };
+    writeln!(f, "{what:<36}{ours:>12}{theirs:>12}{ratio:>8.2}{limit:>8.2}  {verdict}")
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.1} ms", seconds * 1e3)
+}
+
+fn microseconds(seconds: f64) -> String {
+    format!("{:.1} us", seconds * 1e6)
+}
+
+fn bytes(bytes: f64) -> String {
+    format!("{bytes:.0} B")
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.1} MB", bytes / 1e6)
+}
