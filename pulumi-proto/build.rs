@@ -1,5 +1,7 @@
 //! Compiles `proto/` to Rust, without `protoc`, and keeps the descriptors beside it for those who want to compare.
 
+#![allow(clippy::disallowed_methods, reason = "a build script is told by its environment")]
+
 use std::error::Error;
 use std::path::PathBuf;
 

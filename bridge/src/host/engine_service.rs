@@ -43,6 +43,7 @@ impl EngineEndpoint {
         let service =
             EngineServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        #[allow(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
         let server = tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
         Ok(Self { address, server: server.abort_handle() })
     }

@@ -2,6 +2,7 @@
 //!
 //! `plugin [--sin SIN]... RECORD ENGINE_ADDRESS`
 
+#![allow(clippy::disallowed_methods, reason = "a program for tests")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a program for tests")]
 
 use std::fs::OpenOptions;

@@ -3,6 +3,7 @@
 //! `supervised run SCRIPT` runs a shell script under supervision. `supervised gate SCRIPT` starts the gate of one
 //! and never opens it. Both pass on what the script writes, then wait to be killed.
 
+#![allow(clippy::disallowed_methods, reason = "a program for tests")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
 use std::process::{Command, ExitCode, Stdio};
