@@ -132,6 +132,19 @@ fn named_changes<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a ResourceS
     tree
 }
 
+/// Why something is named as changed of which there is no value before or after: mostly a reason of the engine's own.
+fn unseen_change(name: &str) -> &'static str {
+    match name {
+        "id" => "its replacement was asked for",
+        "provider" => "another provider serves it",
+        "replaceWith" => "a resource that it is tied to is replaced",
+        "deletedWith" => "the resource that it goes with is replaced",
+        "replacementTrigger" => "its value changed",
+        "#initerror" => "it did not come up",
+        _ => "differs from what the provider found",
+    }
+}
+
 enum Side {
     Old,
     New,
@@ -300,8 +313,9 @@ impl Printer {
                 self.change(segment, old, new, *replaces, depth);
             }
             Node::Leaf(Leaf { old: None, new: None, replaces }) => {
-                let note = Line::new().styled(Palette::DIM, "differs from what the provider found");
-                self.push(Mark::Change, depth, format!("{}:", label(segment)), note, *replaces);
+                let name = label(segment);
+                let note = Line::new().styled(Palette::DIM, unseen_change(&name));
+                self.push(Mark::Change, depth, format!("{name}:"), note, *replaces);
             }
         }
     }
