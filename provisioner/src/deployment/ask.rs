@@ -51,7 +51,11 @@ impl Engine {
         self.providers.load(reference, &recorded, &self.jobs).await
     }
 
-    pub(super) async fn ask(&self, registration: &mut Registration, question: Question) -> Result<(), Refused> {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        registration: &mut Registration,
+        question: Question,
+    ) -> Result<(), Refused> {
         match question {
             Question::CheckFresh | Question::CheckCarried { .. } => self.check(registration, question).await,
             Question::DiffProvider => {
@@ -76,7 +80,11 @@ impl Engine {
         })
     }
 
-    pub(super) async fn check(&self, registration: &mut Registration, question: Question) -> Result<(), Refused> {
+    pub(super) async fn check(
+        self: &Arc<Self>,
+        registration: &mut Registration,
+        question: Question,
+    ) -> Result<(), Refused> {
         let (fresh, olds, news) = match question {
             Question::CheckCarried { news } => {
                 let olds = registration.old.as_ref().map(|(_, old)| Arc::clone(&old.inputs)).unwrap_or_default();
@@ -150,7 +158,7 @@ impl Engine {
 
     /// Checks the configuration of a provider resource on a new instance, which is then parked.
     async fn check_config(
-        &self,
+        self: &Arc<Self>,
         registration: &mut Registration,
         olds: Arc<PropertyMap>,
         news: Arc<PropertyMap>,

@@ -8,7 +8,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
 use crate::events::{Event, Message, Severity, StepOp};
-use crate::state::{Effect, ResourceState};
+use crate::state::ResourceState;
 
 use super::engine::{Deployment, Engine};
 use crate::events::SourceRef;
@@ -48,7 +48,13 @@ impl Registrar for Deployment {
 
 impl Engine {
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
-        let known = self.tables().news.get(urn).cloned();
+        let (known, came_to_nothing) = {
+            let tables = self.tables();
+            (tables.news.get(urn).cloned(), tables.failed.contains(urn) || tables.skipped.contains(urn))
+        };
+        if known.is_none() && came_to_nothing {
+            return Ok(());
+        }
         let Some((id, state)) = known else {
             let text = format!("outputs of {urn}, which was not registered");
             self.break_off(urn, None, Message::new(Severity::Error, text));
@@ -69,8 +75,9 @@ impl Engine {
         outputs: PropertyMap,
     ) -> Result<(), Refused> {
         let new = Arc::new(ResourceState { outputs: Arc::new(outputs), ..(**state).clone() });
+        let outputs = || Arc::clone(&new.outputs);
         if new.outputs != state.outputs
-            && let Err(error) = self.change(vec![Effect::Rewrite(id, Arc::clone(&new))]).await
+            && let Err(error) = self.end(None, |tables| tables.rewrite(id, |state| state.outputs = outputs())).await
         {
             self.break_off(urn, None, Message::new(Severity::Error, report::chain(&error)));
             return Err(Refused);
@@ -167,6 +174,9 @@ impl Engine {
     }
 
     async fn invoke(self: &Arc<Self>, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
+        if self.halted() {
+            return Err(Refused);
+        }
         let package = goal.token.package().to_owned();
         let urn = Urn::root_stack(&self.options.stack, &self.options.project);
         let reference = match &goal.provider {
@@ -175,7 +185,7 @@ impl Engine {
         };
         let instance = self.instance(&reference, &urn, None).await?;
         let answer = async {
-            let Some(provider) = instance.ready().await? else { return Ok(PropertyMap::new()) };
+            let Some(provider) = instance.ready().await? else { return Ok(Some(PropertyMap::new())) };
             let request = InvokeRequest {
                 token: goal.token.as_str().to_owned(),
                 arguments: Arc::new(goal.arguments),
@@ -183,13 +193,18 @@ impl Engine {
             };
             provider.invoke(request).await.map(|reply| {
                 for failure in &reply.failures {
-                    self.complain(&urn, None, report::refused_input(&urn, failure));
+                    let message = report::refused_input(&urn, failure);
+                    self.complain(&urn, None, Message { plugin: Some(package.clone()), ..message });
                 }
-                reply.result
+                if reply.failures.is_empty() { Some(reply.result) } else { None }
             })
         };
         match answer.await {
-            Ok(result) => Ok(result),
+            Ok(Some(result)) => Ok(result),
+            Ok(None) => {
+                self.note_break();
+                Err(Refused)
+            }
             Err(error) => {
                 let mut message = Message::new(Severity::Error, report::chain(&error));
                 message.plugin = Some(package);

@@ -22,7 +22,7 @@ use crate::state::{
 };
 
 use super::options::{DeploymentOptions, StopSignals};
-use super::providers::{Job, Providers};
+use super::providers::{Instance, Job, Providers};
 use super::registrar::Registered;
 use super::tables::Tables;
 use crate::events::SourceRef;
@@ -123,11 +123,26 @@ impl Engine {
         self.note_break();
     }
 
-    /// Ends an instance beside everything else.
-    pub(super) fn close_later(&self, provider: Arc<dyn Provider>) {
-        self.providers.release(&provider);
-        let closing = async move { provider.close().await };
+    /// Ends an instance that nobody has been told of, beside everything else.
+    pub(super) fn close_later(self: &Arc<Self>, provider: Arc<dyn Provider>) {
+        let engine = Arc::clone(self);
+        let closing = async move {
+            provider.close().await;
+            engine.providers.closed(&provider);
+        };
         // Nobody takes the job only once the deployment has ended, which closes every instance anyway.
+        self.jobs.send(closing.boxed()).ok();
+    }
+
+    /// Ends an instance beside everything else, once nobody works with it any more.
+    pub(super) fn retire(self: &Arc<Self>, instance: Arc<Instance>) {
+        let (provider, idle) = instance.retire();
+        let engine = Arc::clone(self);
+        let closing = async move {
+            idle.await;
+            provider.close().await;
+            engine.providers.closed(&provider);
+        };
         self.jobs.send(closing.boxed()).ok();
     }
 
@@ -147,7 +162,10 @@ impl Engine {
                 let tables = self.tables();
                 let provider = state.provider.iter().map(|provider| &provider.urn);
                 let mut needed = provider.chain(super::decide::scope::references(state));
-                needed.any(|urn| tables.begun(urn) && !tables.settled.contains(urn))
+                needed.any(|urn| {
+                    let urn = tables.aliased.get(urn).unwrap_or(urn);
+                    tables.begun(urn) && !tables.settled.contains(urn)
+                })
             };
             if !waiting || self.halted() {
                 return;
@@ -158,8 +176,14 @@ impl Engine {
 
     /// Writes a record down and takes it in. What could not be written is taken in all the same, so that the state at the
     /// end knows of it; only what was to begin must then not happen.
-    async fn write(&self, record: Record) -> Result<(), StateError> {
+    ///
+    /// The record is made once nothing else can be written in between, from the list as it then is.
+    async fn write(&self, record: impl FnOnce(&Tables) -> Record) -> Result<(), StateError> {
         let mut recorder = self.recorder.lock().await;
+        let record = record(&self.tables());
+        if matches!(&record, Record::Change(effects) if effects.is_empty()) {
+            return Ok(());
+        }
         let written = match &mut *recorder {
             Some(RecorderBox(recorder)) => self.append(recorder.as_mut(), &record).await,
             None => Ok(()),
@@ -182,30 +206,35 @@ impl Engine {
     pub(super) async fn begin(&self, kind: OperationKind, resource: &ResourceState) -> Result<OperationId, StateError> {
         let operation = self.tables().ledger.new_operation();
         if !self.preview() {
-            self.write(Record::Begin { operation, kind, resource: Arc::new(resource.clone()) }).await?;
+            self.write(|_| Record::Begin { operation, kind, resource: Arc::new(resource.clone()) }).await?;
         }
         Ok(operation)
     }
 
-    /// Records how an operation ended, or what changed without one.
-    pub(super) async fn end(&self, operation: Option<OperationId>, effects: Vec<Effect>) -> Result<(), StateError> {
-        match operation {
-            Some(operation) => self.write(Record::End { operation, effects }).await,
-            None => self.change(effects).await,
-        }
+    /// Records what came of an operation, or what changed without one.
+    pub(super) async fn end(
+        &self,
+        operation: Option<OperationId>,
+        effects: impl FnOnce(&Tables) -> Vec<Effect>,
+    ) -> Result<(), StateError> {
+        self.write(|tables| match operation {
+            Some(operation) => Record::End { operation, effects: effects(tables) },
+            None => Record::Change(effects(tables)),
+        })
+        .await
     }
 
-    /// Records a change without an operation.
-    pub(super) async fn change(&self, effects: Vec<Effect>) -> Result<(), StateError> {
+    /// Records that nothing came of an operation.
+    pub(super) async fn end_without_effect(&self, operation: Option<OperationId>) -> Result<(), StateError> {
+        self.end(operation, |_| Vec::new()).await
+    }
+
+    /// Records what may be lost in a crash without harm. All of it survives or nothing does.
+    pub(super) async fn defer(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
-            return Ok(());
+            return;
         }
-        self.write(Record::Change(effects)).await
-    }
-
-    /// Records what may be lost in a crash without harm.
-    pub(super) async fn defer(&self, effect: Effect) {
-        let record = Record::Change(vec![effect]);
+        let record = Record::Change(effects);
         let mut recorder = self.recorder.lock().await;
         self.tables().ledger.apply(&record);
         if let Some(RecorderBox(recorder)) = &mut *recorder {
@@ -370,22 +399,23 @@ async fn phases(
     let canceller = Arc::clone(engine);
     let cancel = async move {
         canceller.signals.stop.cancelled().await;
+        canceller.progress.notify_waiters();
         canceller.providers.cancel_all().await;
     };
     // Polled with the rest, and dropped with the rest if nobody stops the run.
     let mut cancel = Box::pin(cancel.fuse());
 
     engine.tell_pending_operations();
+    let mut left_undone = false;
     if engine.check_names() {
         let refresh = engine.refresh_first();
-        with_cancel(&mut cancel, under_way.until(refresh)).await;
+        left_undone = with_cancel(&mut cancel, under_way.until(refresh)).await;
     }
 
-    let mut left_undone = false;
     if engine.has_program() {
         let ended = with_cancel(&mut cancel, under_way.until(ends.recv())).await;
         with_cancel(&mut cancel, under_way.settle()).await;
-        left_undone = engine.signals.stop.is_cancelled();
+        left_undone |= engine.signals.stop.is_cancelled();
         match ended {
             Some((ProgramEnd::Completed, taken)) => {
                 taken.send(()).ok();
@@ -398,8 +428,12 @@ async fn phases(
         }
     }
     engine.check_targets_found();
-    if engine.deletes_follow() && !engine.halted() {
-        left_undone |= with_cancel(&mut cancel, under_way.until(engine.delete_the_rest())).await;
+    if engine.deletes_follow() {
+        left_undone |= if engine.halted() {
+            engine.signals.stop.is_cancelled()
+        } else {
+            with_cancel(&mut cancel, under_way.until(engine.delete_the_rest())).await
+        };
     }
     with_cancel(&mut cancel, under_way.settle()).await;
     with_cancel(&mut cancel, under_way.until(engine.settle_stack_outputs())).await;

@@ -28,40 +28,63 @@ impl Engine {
         }
         let doomed: HashMap<EntryId, StepOp> =
             candidates.into_iter().filter(|((id, _), _)| allowed.contains(id)).map(|((id, _), op)| (id, op)).collect();
-        let (order, entries) = {
+        let (order, entries, base) = {
             let tables = self.tables();
             let ids: HashSet<EntryId> = doomed.keys().copied().collect();
             let list: Vec<Entry> =
                 tables.base.iter().filter_map(|(id, _)| Some((*id, Arc::clone(tables.ledger.get(*id)?)))).collect();
             let order = waves(&list, &ids);
-            (order, list.into_iter().collect::<HashMap<_, _>>())
+            (order, list.into_iter().collect::<HashMap<_, _>>(), tables.base.clone())
         };
-        self.mark_deleted(&entries, &doomed);
-        let mut spared = self.kept_by_protection(&entries, &doomed);
-        for wave in order {
-            if self.halted() {
-                return self.signals.stop.is_cancelled();
+        // What is tied to something that goes needs no call of its own.
+        self.tables().deleted.extend(doomed.keys().filter_map(|id| entries.get(id)).map(|state| state.urn.clone()));
+        let loaded = by_urn(&base);
+        let mut spared = self.needed_by_what_failed(&doomed, &loaded);
+        for (id, state) in base.iter().filter(|(id, _)| doomed.get(id) == Some(&StepOp::Delete)) {
+            // A protected entry stays, as its own step will tell, and so does what it needs.
+            if entries.get(id).is_some_and(|entry| entry.protect) {
+                spare_dependencies(state, &loaded, &mut spared);
             }
+        }
+        let mut left_undone = false;
+        for wave in order {
             let steps = wave.iter().filter(|id| !spared.contains(id)).filter_map(|id| {
                 let entry = (*id, Arc::clone(entries.get(id)?));
                 let op = *doomed.get(id)?;
                 Some(async move {
                     let _slot = self.slots.acquire().await.ok();
                     if self.halted() {
-                        return None;
+                        return Some(Went::Nowhere);
                     }
                     let step = self.delete_step(&entry, op).await;
-                    self.execute(step).await.is_err().then_some(entry.0)
+                    self.execute(step).await.is_err().then_some(Went::Wrong(entry.0))
                 })
             });
-            let failed: Vec<EntryId> = join_all(steps).await.into_iter().flatten().collect();
-            if !failed.is_empty() {
-                let loaded = self.tables().base.clone();
-                let by_urn = by_urn(&loaded);
-                failed.iter().for_each(|id| spare_dependencies(*id, &loaded, &by_urn, &mut spared));
+            for went in join_all(steps).await.into_iter().flatten() {
+                match went {
+                    Went::Nowhere => left_undone = true,
+                    Went::Wrong(id) => {
+                        let failed = base.iter().filter(|(other, _)| *other == id);
+                        failed.for_each(|(_, state)| spare_dependencies(state, &loaded, &mut spared));
+                    }
+                }
             }
         }
-        self.halted() && self.signals.stop.is_cancelled()
+        left_undone && self.signals.stop.is_cancelled()
+    }
+
+    /// What failed is still what it was, and needs what it referred to then, even if the program has given that up.
+    fn needed_by_what_failed(&self, doomed: &HashMap<EntryId, StepOp>, loaded: &ByUrn<'_>) -> HashSet<EntryId> {
+        let tables = self.tables();
+        let mut spared = HashSet::new();
+        for (id, state) in loaded.values().flatten() {
+            let untouched = tables.ledger.get(*id).is_some_and(|state| !state.pending_replacement)
+                && !tables.ledger.is_finished(*id);
+            if untouched && !doomed.contains_key(id) {
+                spare_dependencies(state, loaded, &mut spared);
+            }
+        }
+        spared
     }
 
     /// Carries over, one after the other, the entries that stay and that nobody registered.
@@ -82,13 +105,6 @@ impl Engine {
         }
     }
 
-    /// Remembers what goes before anything does: what is tied to it goes without a call of its own.
-    fn mark_deleted(&self, entries: &HashMap<EntryId, Arc<ResourceState>>, doomed: &HashMap<EntryId, StepOp>) {
-        let going = doomed.iter().filter(|(_, op)| matches!(op, StepOp::Delete | StepOp::DeleteReplaced));
-        let urns = going.filter_map(|(id, _)| entries.get(id)).map(|state| state.urn.clone());
-        self.tables().deleted.extend(urns);
-    }
-
     /// What nobody registered, and how it would go.
     fn unregistered(&self) -> Vec<(Entry, StepOp)> {
         let destroy = self.options.operation == Operation::Destroy;
@@ -96,8 +112,7 @@ impl Engine {
         let base = tables.base.iter().filter(|(_, state)| state.view_of.is_none());
         base.filter_map(|(id, loaded)| {
             let state = tables.ledger.get(*id)?;
-            let registered =
-                !destroy && (tables.decided.contains(&loaded.urn) || tables.aliased.contains_key(&loaded.urn));
+            let registered = !destroy && tables.is_registered(&loaded.urn);
             let op = match (state.delete, registered, state.pending_replacement, state.external) {
                 (true, _, _, false) => StepOp::DeleteReplaced,
                 (true, _, _, true) => StepOp::DiscardReplaced,
@@ -188,23 +203,6 @@ impl Engine {
         Some(Deletable { allowed, forbidden })
     }
 
-    /// Protected entries that would go stay, and so does what they need. Each is told of by its own failed step.
-    fn kept_by_protection(
-        &self,
-        entries: &HashMap<EntryId, Arc<ResourceState>>,
-        doomed: &HashMap<EntryId, StepOp>,
-    ) -> HashSet<EntryId> {
-        let loaded = self.tables().base.clone();
-        let by_urn = by_urn(&loaded);
-        let mut spared = HashSet::new();
-        for (id, op) in doomed {
-            if *op == StepOp::Delete && entries.get(id).is_some_and(|state| state.protect) {
-                spare_dependencies(*id, &loaded, &by_urn, &mut spared);
-            }
-        }
-        spared
-    }
-
     /// Holds names that the user gave against what there is. False if the run cannot go on.
     pub(super) fn check_names(&self) -> bool {
         let known: Vec<Urn> = self.tables().base.iter().map(|(_, state)| state.urn.clone()).collect();
@@ -255,6 +253,14 @@ impl Engine {
     }
 }
 
+/// What came of a delete that did not succeed.
+enum Went {
+    /// It failed.
+    Wrong(EntryId),
+    /// It was not begun: nothing new may start.
+    Nowhere,
+}
+
 /// What may go.
 struct Deletable {
     allowed: HashSet<EntryId>,
@@ -273,16 +279,16 @@ fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
     by_urn
 }
 
-/// Adds everything that an entry needs, directly or not, to what stays. What was live when it was loaded needs no copies
-/// that were superseded before.
-fn spare_dependencies(id: EntryId, loaded: &[Entry], by_urn: &ByUrn<'_>, spared: &mut HashSet<EntryId>) {
-    let mut open: Vec<&Entry> = loaded.iter().filter(|entry| entry.0 == id).collect();
-    while let Some((_, state)) = open.pop() {
+/// Adds everything that an entry needs, directly or not, to what stays. What was live when
+/// it was loaded needs no copies that were superseded before.
+fn spare_dependencies(state: &Arc<ResourceState>, by_urn: &ByUrn<'_>, spared: &mut HashSet<EntryId>) {
+    let mut open = vec![state];
+    while let Some(state) = open.pop() {
         let provider = state.provider.iter().map(|provider| &provider.urn);
         for urn in provider.chain(references(state)) {
             for needed in by_urn.get(urn).into_iter().flatten() {
                 if (state.delete || !needed.1.delete) && spared.insert(needed.0) {
-                    open.push(needed);
+                    open.push(&needed.1);
                 }
             }
         }

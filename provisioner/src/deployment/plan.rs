@@ -56,20 +56,23 @@ impl Engine {
         state
     }
 
-    /// The chain of anything but a replacement, and the marks it leaves on the tables.
-    pub(super) fn plan(&self, registration: &Registration, settlement: Settlement) -> Result<Vec<Step>, Refused> {
-        let urn = registration.urn.clone();
+    /// The chain of a settlement, and the marks it leaves on the tables.
+    pub(super) async fn plan(
+        self: &Arc<Self>,
+        registration: &Registration,
+        settlement: Settlement,
+    ) -> Result<Vec<Step>, Refused> {
         if !matches!(settlement, Settlement::SkipCreate) {
             self.refuse_skipped_dependencies(registration)?;
         }
-        self.tables().decided.insert(urn);
         let with = |op, inputs: Arc<PropertyMap>| {
             let mut step = self.step(registration, op);
             step.old.clone_from(&registration.old);
             step.new = Some(self.new_state(registration, inputs));
             step
         };
-        Ok(match settlement {
+        let chain = match settlement {
+            Settlement::Replace(replacement) => self.plan_replacement(registration, replacement).await?,
             Settlement::Same { inputs } => vec![with(StepOp::Same, inputs)],
             Settlement::Create { inputs } => vec![with(StepOp::Create, inputs)],
             Settlement::Update { inputs, change } => {
@@ -82,12 +85,14 @@ impl Engine {
                 self.tables().skipped.insert(registration.urn.clone());
                 vec![self.step(registration, StepOp::Same)]
             }
-            Settlement::Imported | Settlement::Replace(_) => Vec::new(),
-        })
+            Settlement::Imported => Vec::new(),
+        };
+        self.tables().decided.insert(registration.urn.clone());
+        Ok(chain)
     }
 
     /// What depends on something that targets kept from being made cannot be (section 2.16).
-    pub(super) fn refuse_skipped_dependencies(&self, registration: &Registration) -> Result<(), Refused> {
+    fn refuse_skipped_dependencies(&self, registration: &Registration) -> Result<(), Refused> {
         let state = self.new_state(registration, Arc::default());
         let skipped = {
             let tables = self.tables();

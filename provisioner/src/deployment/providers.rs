@@ -26,6 +26,8 @@ pub(super) type Job = BoxFuture<'static, ()>;
 pub(super) struct Instance {
     provider: Arc<dyn Provider>,
     state: watch::Receiver<ConfigState>,
+    /// Closes once nobody has the instance any more.
+    in_use: watch::Sender<()>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,15 @@ impl Instance {
             // The deployment has ended if nobody takes the job; then nobody waits for it either.
             jobs.send(job.boxed()).ok();
         }
-        Arc::new(Self { provider, state })
+        Arc::new(Self { provider, state, in_use: watch::Sender::new(()) })
+    }
+
+    /// Gives the instance up: its provider, and what to wait for before that is closed.
+    pub(super) fn retire(self: Arc<Self>) -> (Arc<dyn Provider>, impl Future<Output = ()> + Send + 'static) {
+        let provider = Arc::clone(&self.provider);
+        let mut in_use = self.in_use.subscribe();
+        // Nothing is ever sent: the wait ends when the last owner is gone.
+        (provider, async move { while in_use.changed().await.is_ok() {} })
     }
 
     /// The provider once it is configured; `None` where its configuration is not known yet.
@@ -105,6 +115,16 @@ impl Providers {
         Ok(provider)
     }
 
+    /// The instance known under a reference, or else this one, from now on.
+    pub(super) async fn known_or(
+        &self,
+        reference: &ProviderReference,
+        make: impl FnOnce() -> Arc<Instance>,
+    ) -> Arc<Instance> {
+        let cell = Arc::clone(lock(&self.live).entry(reference.clone()).or_default());
+        Arc::clone(cell.get_or_init(|| async { make() }).await)
+    }
+
     /// Makes an instance known under a reference, in place of one that was known before, which is handed back.
     pub(super) fn adopt(&self, reference: ProviderReference, instance: Arc<Instance>) -> Option<Arc<Instance>> {
         let cell = Arc::new(OnceCell::new_with(Some(instance)));
@@ -137,8 +157,8 @@ impl Providers {
         lock(&self.live).remove(reference).and_then(|cell| cell.get().cloned())
     }
 
-    /// Leaves an instance to the caller, who ends it.
-    pub(super) fn release(&self, provider: &Arc<dyn Provider>) {
+    /// Notes that an instance has been ended.
+    pub(super) fn closed(&self, provider: &Arc<dyn Provider>) {
         lock(&self.open).retain(|open| !Arc::ptr_eq(open, provider));
     }
 

@@ -16,6 +16,7 @@ use super::decide::condemn::Entry;
 use super::engine::Engine;
 use super::report;
 use super::steps::{StepError, mark_secrets, read};
+use super::tables::Tables;
 
 /// What a refresh found.
 struct Found {
@@ -26,8 +27,9 @@ struct Found {
 }
 
 impl Engine {
-    /// Reads what is to be read before anything else: everything if the user said so, else what asked for it.
-    pub(super) async fn refresh_first(self: &Arc<Self>) {
+    /// Reads what is to be read before anything else: everything if the user said so, else what asked for it. Says
+    /// whether the user stopped it with something unread.
+    pub(super) async fn refresh_first(self: &Arc<Self>) -> bool {
         let everything = self.options.refresh || self.options.operation == Operation::Refresh;
         let entries: Vec<Entry> = {
             let tables = &mut *self.tables();
@@ -43,20 +45,24 @@ impl Engine {
             chosen
         };
         if entries.is_empty() {
-            return;
+            return false;
         }
-        join_all(entries.into_iter().map(|entry| async move {
+        let reading = entries.into_iter().map(|entry| async move {
             let _slot = self.slots.acquire().await.ok();
-            if !self.signals.stop.is_cancelled() {
-                self.refresh(&entry).await;
-            }
-        }))
-        .await;
-        self.repair_references().await;
+            if self.signals.stop.is_cancelled() { None } else { Some(self.refresh(&entry).await) }
+        });
+        let found = join_all(reading).await;
+        let stopped = found.iter().any(Option::is_none);
+        // All at once: a list without what is gone and with references to it is no state.
+        let mut effects: Vec<Effect> = found.into_iter().flatten().flatten().collect();
+        effects.extend(self.tables().repairs(&effects));
+        self.defer(effects).await;
         self.tables().rebase();
+        stopped
     }
 
-    async fn refresh(self: &Arc<Self>, entry: &Entry) {
+    /// Reads one entry, and says what is to become of it; `None`: nothing.
+    async fn refresh(self: &Arc<Self>, entry: &Entry) -> Option<Effect> {
         let (id, old) = entry;
         let started = Instant::now();
         let mut info = StepInfo {
@@ -78,9 +84,6 @@ impl Engine {
                     Some(_) => None,
                     None => Some(Effect::Remove(*id)),
                 };
-                if let Some(effect) = effect {
-                    self.defer(effect).await;
-                }
                 if self.options.operation == Operation::Refresh && !info.internal {
                     *self.tables().counts.entry(found.result).or_default() += 1;
                 }
@@ -89,6 +92,7 @@ impl Engine {
                 info.diffs = found.change.diffs;
                 info.detailed_diff = found.change.detailed;
                 self.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
+                effect
             }
             Err(error) => {
                 self.note_failure();
@@ -99,6 +103,7 @@ impl Engine {
                     let failure = StepFailure { message: error.to_string(), indeterminate: false, partial: false };
                     self.emit(Event::StepFailed(Arc::new(info), failure));
                 }
+                None
             }
         }
     }
@@ -170,24 +175,20 @@ impl Engine {
         }
         Ok(change)
     }
+}
 
-    /// Takes references to what is gone out of what is left (section 5.1, item 5).
-    async fn repair_references(&self) {
-        let effects: Vec<Effect> = {
-            let tables = self.tables();
-            let mut earlier: HashSet<Urn> = HashSet::new();
-            let mut effects = Vec::new();
-            for (id, state) in tables.ledger.entries() {
-                if let Some(repaired) = repaired(state, &earlier) {
-                    effects.push(Effect::Rewrite(id, Arc::new(repaired)));
-                }
-                earlier.insert(state.urn.clone());
+impl Tables {
+    /// Takes references to what is gone out of what these effects leave (section 5.1, item 5).
+    fn repairs(&self, effects: &[Effect]) -> Vec<Effect> {
+        let mut earlier: HashSet<Urn> = HashSet::new();
+        let mut repairs = Vec::new();
+        for (id, state) in self.entries_after(effects) {
+            if let Some(repaired) = repaired(&state, &earlier) {
+                repairs.push(Effect::Rewrite(id, Arc::new(repaired)));
             }
-            effects
-        };
-        for effect in effects {
-            self.defer(effect).await;
+            earlier.insert(state.urn.clone());
         }
+        repairs
     }
 }
 

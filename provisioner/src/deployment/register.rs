@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bridge::provider::Provider;
 use pulumi_proto::property::{PropertyMap, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, Urn};
-use tokio::sync::RwLockReadGuard;
+use tokio::sync::{RwLockReadGuard, watch};
 
 use crate::events::{Message, Severity, StepOp};
 
 use super::decide::condemn::Entry;
 use super::decide::{
     Answers, Decision, Kind, ProviderChange, Question, Refusal, ReplaceOrder, Replacement, Settlement, Situation,
-    aliases, decide, inputs,
+    aliases, decide, inputs, scope,
 };
 use super::engine::Engine;
 use super::goal::Goal;
@@ -146,18 +146,8 @@ impl Engine {
             self.note_break();
             return Err(Err(Refused));
         }
-        let goal = &registration.goal;
-        let hangs_on_failure = {
-            let tables = self.tables();
-            goal.parent
-                .iter()
-                .chain(&goal.dependencies)
-                .chain(goal.property_dependencies.values().flatten())
-                .chain(&goal.deleted_with)
-                .chain(&goal.replace_with)
-                .any(|urn| tables.failed.contains(urn))
-        };
-        if hangs_on_failure {
+        let probe = self.new_state(&registration, Arc::default());
+        if scope::references(&probe).any(|urn| self.tables().failed.contains(urn)) {
             self.tables().failed.insert(registration.urn.clone());
             self.settle(&registration.urn);
             return Err(Ok(Registered {
@@ -167,13 +157,15 @@ impl Engine {
                 result: RegistrationResult::Skipped,
             }));
         }
-        let probe = self.new_state(&registration, Arc::default());
         let mut tables = self.tables();
         registration.in_scope = self.options.scope.admits(&probe, &mut tables.scoped);
         if let Some((_, old)) = registration.old.as_ref().filter(|_| !registration.in_scope) {
             // It stays as it is recorded, under its old name.
             tables.aliased.remove(&old.urn);
             tables.decided.insert(old.urn.clone());
+            if let Some(inheritance) = tables.goals.get(&registration.urn).cloned() {
+                tables.goals.insert(old.urn.clone(), inheritance);
+            }
         }
         drop(tables);
         Ok(registration)
@@ -223,59 +215,41 @@ impl Engine {
         mut registration: Registration,
         deciding: RwLockReadGuard<'_, ()>,
     ) -> Result<Registered, Refused> {
-        if registration.in_scope && self.must_import(&registration) {
-            self.import(&mut registration).await?;
+        if registration.in_scope
+            && self.must_import(&registration)
+            && let Err(answer) = self.import(&mut registration).await
+        {
+            return answer;
         }
-        let settlement = loop {
-            match self.decision(&registration) {
-                Decision::Ask(question) => self.ask(&mut registration, question).await?,
-                Decision::Settle(settlement) => break settlement,
+        let settlement = self.settlement(&mut registration).await?;
+        let chain = if let Settlement::Replace(Replacement { order: ReplaceOrder::DeleteFirst, .. }) = settlement {
+            // The walk over the dependents must see a decided picture; what it sees may change this decision, too.
+            drop(deciding);
+            let _alone = self.deciding.write().await;
+            let settlement = self.settlement(&mut registration).await?;
+            self.plan(&registration, settlement).await?
+        } else {
+            let chain = self.plan(&registration, settlement).await?;
+            drop(deciding);
+            chain
+        };
+        self.run_chain(registration, chain).await
+    }
+
+    /// Asks until the decision stands.
+    async fn settlement(self: &Arc<Self>, registration: &mut Registration) -> Result<Settlement, Refused> {
+        loop {
+            if self.halted() {
+                return Err(Refused);
+            }
+            match self.decision(registration) {
+                Decision::Ask(question) => self.ask(registration, question).await?,
+                Decision::Settle(settlement) => return Ok(settlement),
                 Decision::Refuse(refusal) => {
-                    self.break_off(
-                        &registration.urn,
-                        registration.goal.source,
-                        report::refusal(&registration.urn, refusal),
-                    );
-                    self.leave(registration);
+                    let message = report::refusal(&registration.urn, refusal);
+                    self.break_off(&registration.urn, registration.goal.source, message);
                     return Err(Refused);
                 }
-            }
-        };
-        match settlement {
-            Settlement::Replace(Replacement { order: ReplaceOrder::DeleteFirst, .. }) => {
-                // The walk over the dependents must see a decided picture; what it sees may change this decision, too.
-                drop(deciding);
-                let _alone = self.deciding.write().await;
-                loop {
-                    match self.decision(&registration) {
-                        Decision::Ask(question) => self.ask(&mut registration, question).await?,
-                        Decision::Settle(Settlement::Replace(replacement)) => {
-                            let chain = self.plan_replacement(&registration, replacement).await?;
-                            drop(_alone);
-                            return self.run_chain(registration, chain).await;
-                        }
-                        Decision::Settle(settlement) => {
-                            let chain = self.plan(&registration, settlement)?;
-                            drop(_alone);
-                            return self.run_chain(registration, chain).await;
-                        }
-                        Decision::Refuse(refusal) => {
-                            let message = report::refusal(&registration.urn, refusal);
-                            self.break_off(&registration.urn, registration.goal.source, message);
-                            return Err(Refused);
-                        }
-                    }
-                }
-            }
-            Settlement::Replace(replacement) => {
-                let chain = self.plan_replacement(&registration, replacement).await?;
-                drop(deciding);
-                self.run_chain(registration, chain).await
-            }
-            settlement => {
-                let chain = self.plan(&registration, settlement)?;
-                drop(deciding);
-                self.run_chain(registration, chain).await
             }
         }
     }
@@ -284,10 +258,7 @@ impl Engine {
         let tables = self.tables();
         let goal = &registration.goal;
         let old = registration.old.as_ref().map(|(_, state)| &**state);
-        let condemned = tables.condemned.get(&registration.urn).or_else(|| {
-            let old_urn = tables.alias_of.get(&registration.urn)?;
-            tables.condemned.get(old_urn)
-        });
+        let condemned = tables.condemned(&registration.urn);
         let replaced_partner = if goal.replace_with.iter().any(|urn| tables.replaced.contains(urn)) {
             Some("replaceWith")
         } else if goal.deleted_with.as_ref().is_some_and(|urn| tables.replaced.contains(urn)) {
@@ -333,7 +304,8 @@ impl Engine {
     }
 
     /// Reads what is to be taken over and records it; the conversation then goes on as with any recorded resource.
-    async fn import(self: &Arc<Self>, registration: &mut Registration) -> Result<(), Refused> {
+    /// The answer to the registration where that fails.
+    async fn import(self: &Arc<Self>, registration: &mut Registration) -> Result<(), Result<Registered, Refused>> {
         let mut new = self.new_state(registration, Arc::default());
         new.id.clone_from(&registration.goal.import_id);
         let op = if registration.old.is_some() { StepOp::ImportReplacement } else { StepOp::Import };
@@ -342,8 +314,7 @@ impl Engine {
         step.new = Some(new);
         let replaces = step.old.is_some();
         let Ok(entry) = self.execute(step).await else {
-            self.note_break();
-            return Err(Refused);
+            return Err(self.failed(registration.urn.clone()));
         };
         if replaces {
             self.tables().replaced.insert(registration.urn.clone());
@@ -353,13 +324,6 @@ impl Engine {
         registration.old = entry;
         registration.imported = true;
         Ok(())
-    }
-
-    /// Ends what a registration holds that comes to nothing.
-    fn leave(&self, registration: Registration) {
-        if let Some(parked) = registration.parked {
-            self.close_later(parked);
-        }
     }
 
     /// Does the steps of a chain, one after the other, and answers the registration.
@@ -374,6 +338,9 @@ impl Engine {
                 self.settle(&urn);
                 return Err(Refused);
             }
+            if !all_gone(&step.after).await {
+                return self.failed(urn);
+            }
             match self.execute(step).await {
                 Ok(Some(entry)) => outcome = Some(entry),
                 Ok(None) => {}
@@ -386,6 +353,8 @@ impl Engine {
         };
         self.settle(&urn);
         let state = Arc::clone(&entry.1);
+        // Out of scope it stays under its old name.
+        let urn = state.urn.clone();
         self.tables().news.insert(urn.clone(), entry);
         let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
         Ok(Registered { urn, id, outputs: Arc::clone(&state.outputs), result: RegistrationResult::Succeeded })
@@ -403,12 +372,19 @@ impl Engine {
 
     /// Waits for a resource that another one's replacement takes down to be gone. False where that failed.
     async fn wait_until_gone(&self, urn: &Urn) -> bool {
-        let condemned = self.tables().condemned.get(urn).cloned();
-        match condemned {
-            Some(mut condemned) => condemned.gone.wait_for(|gone| *gone).await.is_ok(),
-            None => true,
+        let gone = self.tables().condemned(urn).map(|condemned| condemned.gone.clone());
+        all_gone(gone.as_slice()).await
+    }
+}
+
+/// Waits for all these entries to be gone. False where one of them stays.
+async fn all_gone(entries: &[watch::Receiver<bool>]) -> bool {
+    for gone in entries {
+        if gone.clone().wait_for(|gone| *gone).await.is_err() {
+            return false;
         }
     }
+    true
 }
 
 /// The inputs that the engine itself gives a provider resource: the version of its package and where it comes from.

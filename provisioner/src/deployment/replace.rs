@@ -29,7 +29,6 @@ impl Engine {
         registration: &Registration,
         replacement: Replacement,
     ) -> Result<Vec<Step>, Refused> {
-        self.refuse_skipped_dependencies(registration)?;
         let Replacement { inputs, change, order, complaint: refusal } = replacement;
         if let Some(refusal) = refusal {
             let message = complaint(registration, refusal);
@@ -49,11 +48,7 @@ impl Engine {
         if let (ReplaceOrder::DeleteFirst, Some(old)) = (order, &registration.old) {
             chain = self.plan_deletes(registration, old).await?;
         }
-        {
-            let mut tables = self.tables();
-            tables.decided.insert(registration.urn.clone());
-            tables.replaced.insert(registration.urn.clone());
-        }
+        self.tables().replaced.insert(registration.urn.clone());
         let mut create = self.step(registration, StepOp::CreateReplacement);
         create.old.clone_from(&registration.old);
         create.new = Some(self.new_state(registration, inputs));
@@ -82,6 +77,14 @@ impl Engine {
         condemned.reverse();
         let mut seen = HashSet::new();
         condemned.retain(|condemned| seen.insert(condemned.entry.0));
+        let after = {
+            let tables = self.tables();
+            let doomed = condemned.iter().map(|condemned| &condemned.entry.1.urn).chain([&root.1.urn]);
+            let after = tables.going_dependents(&doomed.cloned().collect());
+            // What another root takes down is not deleted twice, only waited for.
+            condemned.retain(|condemned| !tables.is_going(condemned.entry.0));
+            after
+        };
         let protected: Vec<Urn> = condemned
             .iter()
             .filter(|condemned| condemned.entry.1.protect && !condemned.entry.1.delete)
@@ -104,16 +107,10 @@ impl Engine {
         let mut chain = Vec::new();
         for condemned in condemned {
             let (sender, gone) = watch::channel(false);
-            let urn = condemned.entry.1.urn.clone();
             let mut step = self.delete_step(&condemned.entry, StepOp::DeleteReplaced).await;
             step.delete_first = true;
             step.gone = Some(sender);
-            let mut tables = self.tables();
-            if !condemned.entry.1.delete {
-                tables.condemned.insert(urn.clone(), Condemned { keys: condemned.keys, gone });
-            }
-            tables.deleted.insert(urn);
-            drop(tables);
+            self.tables().condemn(&condemned.entry, Condemned { keys: condemned.keys, gone });
             // What an interrupted run deleted already is only remembered, not deleted twice.
             if !condemned.entry.1.pending_replacement {
                 chain.push(step);
@@ -126,7 +123,13 @@ impl Engine {
             let mut step = self.delete_step(root, StepOp::DeleteReplaced).await;
             step.delete_first = true;
             step.internal = registration.internal;
+            let (sender, gone) = watch::channel(false);
+            step.gone = Some(sender);
+            self.tables().depart(root.0, gone);
             chain.push(step);
+        }
+        if let Some(first) = chain.first_mut() {
+            first.after = after;
         }
         Ok(chain)
     }
@@ -138,7 +141,9 @@ impl Engine {
     ) -> Result<Vec<condemn::Condemned>, ProviderError> {
         let mut walk = {
             let tables = self.tables();
-            Walk::new(root, &tables.base, |urn| tables.decided.contains(urn))
+            Walk::new(root, &tables.base, |(id, state)| {
+                tables.is_decided(&state.urn) || tables.ledger.get(*id).is_none()
+            })
         };
         let mut condemned = loop {
             match walk.next() {
@@ -158,7 +163,7 @@ impl Engine {
             } else {
                 return None;
             };
-            let open = state.custom && !tables.decided.contains(&state.urn) && tables.ledger.get(*id).is_some();
+            let open = state.custom && !tables.is_decided(&state.urn) && tables.ledger.get(*id).is_some();
             open.then(|| condemn::Condemned { entry: (*id, Arc::clone(state)), keys: vec![key.to_owned()] })
         });
         condemned.extend(tied.collect::<Vec<_>>());

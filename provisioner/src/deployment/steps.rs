@@ -13,13 +13,12 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::watch;
 
 use crate::events::{Event, StepFailure, StepInfo, StepOp};
-use crate::state::{Effect, EntryId, OperationKind, ResourceState, StateError};
+use crate::state::{Effect, OperationKind, ResourceState, StateError};
 
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::engine::Engine;
 use super::providers::{Instance, visible};
-use super::tables;
 use crate::events::SourceRef;
 
 /// Something to be done to one entry.
@@ -43,6 +42,8 @@ pub(super) struct Step {
     pub(super) carried: bool,
     /// Told once the entry is gone.
     pub(super) gone: Option<watch::Sender<bool>>,
+    /// Entries that other chains delete and that must be gone before.
+    pub(super) after: Vec<watch::Receiver<bool>>,
 }
 
 /// Who carries a step out.
@@ -88,6 +89,7 @@ impl Step {
             delete_first: false,
             carried: false,
             gone: None,
+            after: Vec::new(),
         }
     }
 
@@ -117,7 +119,7 @@ pub(super) struct Done {
 
 impl Engine {
     /// Does a step, records it and tells of it.
-    pub(super) async fn execute(&self, step: Step) -> Result<Option<Entry>, StepError> {
+    pub(super) async fn execute(self: &Arc<Self>, step: Step) -> Result<Option<Entry>, StepError> {
         if let (true, Some(state)) = (step.carried, &step.new) {
             self.wait_for_references(state).await;
         }
@@ -181,7 +183,7 @@ impl Engine {
         }
     }
 
-    async fn perform(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
         match step.op {
             StepOp::Same => self.perform_same(step).await,
             StepOp::Create | StepOp::CreateReplacement => self.perform_create(step).await,
@@ -191,52 +193,55 @@ impl Engine {
             StepOp::Import | StepOp::ImportReplacement => self.perform_import(step).await,
             StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
                 let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
-                self.change(vec![Effect::Remove(*entry)]).await?;
+                self.end(None, |_| vec![Effect::Remove(*entry)]).await?;
                 Ok(Done { new: None, partial: None })
             }
             StepOp::Replace | StepOp::Refresh => Ok(Done { new: None, partial: None }),
         }
     }
 
-    async fn perform_same(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform_same(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
         let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
             return Ok(Done { new: None, partial: None });
         };
+        if step.carried {
+            // As it is now: what it refers to may have got a new name since the step was planned.
+            self.defer(vec![Effect::Keep(*old_id)]).await;
+            let new = self.tables().ledger.get(*old_id).map(|state| (*old_id, Arc::clone(state)));
+            return Ok(Done { new, partial: None });
+        }
         let mut new = new.clone();
         new.id.clone_from(&old.id);
         new.outputs = Arc::clone(&old.outputs);
         mark_secrets(&mut new);
         if let Actor::Parked(provider) = &step.actor {
-            self.keep_provider(provider, old, &new);
+            self.keep_provider(provider, old, &new).await;
         }
         if **old == new {
             let entry = (*old_id, Arc::clone(old));
-            self.defer(Effect::Keep(*old_id)).await;
+            self.defer(vec![Effect::Keep(*old_id)]).await;
             return Ok(Done { new: Some(entry), partial: None });
         }
         let entry = self.new_entry(new);
-        let effects = self.succession(*old_id, old, &entry);
-        self.change(effects).await?;
+        self.end(None, |tables| tables.succession(*old_id, &entry)).await?;
         Ok(Done { new: Some(entry), partial: None })
     }
 
     /// An unchanged provider resource: configured with what is recorded, unless an instance of it is at work already.
-    fn keep_provider(&self, parked: &Arc<dyn Provider>, old: &ResourceState, new: &ResourceState) {
+    async fn keep_provider(self: &Arc<Self>, parked: &Arc<dyn Provider>, old: &ResourceState, new: &ResourceState) {
         let Some(reference) = new.as_provider_reference() else { return };
         let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_str());
-        if let Some(instance) = self.providers.get(&old_reference) {
+        let make = || Instance::configure(Arc::clone(parked), new.urn.clone(), old.id.clone(), &old.inputs, &self.jobs);
+        let instance = self.providers.known_or(&old_reference, make).await;
+        if !Arc::ptr_eq(instance.provider(), parked) {
             self.close_later(Arc::clone(parked));
-            if reference != old_reference {
-                self.providers.adopt(reference, instance);
-            }
-            return;
         }
-        let instance =
-            Instance::configure(Arc::clone(parked), new.urn.clone(), old.id.clone(), &old.inputs, &self.jobs);
-        self.providers.adopt(reference, instance);
+        if reference != old_reference {
+            self.providers.adopt(reference, instance);
+        }
     }
 
-    async fn perform_create(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform_create(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
         let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
         let operation = match &step.actor {
             Actor::Nobody | Actor::Missing(_) => None,
@@ -255,7 +260,7 @@ impl Engine {
                 Some(ProviderError::Partial { message, failure })
             }
             Err(error) => {
-                self.end(operation, Vec::new()).await?;
+                self.end_without_effect(operation).await?;
                 return Err(error);
             }
         };
@@ -263,18 +268,13 @@ impl Engine {
         new.modified = new.created;
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
-        let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
-        if let Some((old_id, old)) = &step.old {
-            // What came after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
-            if step.delete_first {
-                effects.insert(0, Effect::Remove(*old_id));
-            } else {
-                effects
-                    .insert(0, Effect::Rewrite(*old_id, Arc::new(ResourceState { delete: true, ..(**old).clone() })));
-            }
-            effects.extend(self.mended_if_renamed(old, &entry));
-        }
-        self.end(operation, effects).await?;
+        // What comes after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
+        self.end(operation, |tables| match &step.old {
+            None => vec![Effect::Add(entry.0, Arc::clone(&entry.1))],
+            Some((old, _)) if step.delete_first => tables.fulfilment(*old, &entry),
+            Some((old, _)) => tables.replacement(*old, &entry, None),
+        })
+        .await?;
         Ok(Done { new: Some(entry), partial })
     }
 
@@ -317,7 +317,7 @@ impl Engine {
         }
     }
 
-    async fn perform_update(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform_update(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
         let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
             return Err(StepError::Refused("nothing to update".into()));
         };
@@ -337,19 +337,23 @@ impl Engine {
                 Some(ProviderError::Partial { message, failure })
             }
             Err(error) => {
-                self.end(operation, Vec::new()).await?;
+                self.end_without_effect(operation).await?;
                 return Err(error);
             }
         };
         new.modified = Some(self.now());
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
-        let effects = self.succession(*old_id, old, &entry);
-        self.end(operation, effects).await?;
+        self.end(operation, |tables| tables.succession(*old_id, &entry)).await?;
         Ok(Done { new: Some(entry), partial })
     }
 
-    async fn update(&self, step: &Step, old: &ResourceState, new: &mut ResourceState) -> Result<(), StepError> {
+    async fn update(
+        self: &Arc<Self>,
+        step: &Step,
+        old: &ResourceState,
+        new: &mut ResourceState,
+    ) -> Result<(), StepError> {
         match &step.actor {
             // A component keeps what it said last until it says something else.
             Actor::Nobody => {
@@ -363,7 +367,7 @@ impl Engine {
                     Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &self.jobs);
                 let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
                 if let Some(before) = self.providers.adopt(reference, instance) {
-                    self.close_later(Arc::clone(before.provider()));
+                    self.retire(before);
                 }
                 Ok(())
             }
@@ -394,7 +398,7 @@ impl Engine {
         }
     }
 
-    async fn perform_delete(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform_delete(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
         let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
         let replacing = step.op == StepOp::DeleteReplaced;
         if old.protect && !replacing && !old.delete {
@@ -407,7 +411,7 @@ impl Engine {
             Actor::Instance(instance) if !silent => {
                 let operation = self.begin(OperationKind::Deleting, old).await?;
                 if let Err(error) = delete(instance, old).await {
-                    self.end(Some(operation), Vec::new()).await?;
+                    self.end_without_effect(Some(operation)).await?;
                     return Err(error.into());
                 }
                 Some(operation)
@@ -415,18 +419,20 @@ impl Engine {
             Actor::Missing(error) if !silent => return Err(StepError::Host(error.clone())),
             Actor::Nobody | Actor::Parked(_) | Actor::Instance(_) | Actor::Missing(_) => None,
         };
-        if let Some(reference) = old.as_provider_reference()
+        if let Some(reference) = old.as_provider_reference().filter(|_| !self.preview())
             && let Some(instance) = self.providers.forget(&reference)
         {
-            self.close_later(Arc::clone(instance.provider()));
+            self.retire(instance);
         }
         // The head of a replacement stays as a promise of the new one, so that dependents keep a valid target.
-        let effect = if step.delete_first && !old.delete {
-            Effect::Rewrite(*old_id, Arc::new(ResourceState { pending_replacement: true, ..(**old).clone() }))
-        } else {
-            Effect::Remove(*old_id)
-        };
-        self.end(operation, vec![effect]).await?;
+        self.end(operation, |tables| {
+            if step.delete_first && !old.delete {
+                tables.rewrite(*old_id, |state| state.pending_replacement = true)
+            } else {
+                vec![Effect::Remove(*old_id)]
+            }
+        })
+        .await?;
         if let Some(gone) = &step.gone {
             gone.send_replace(true);
         }
@@ -445,7 +451,7 @@ impl Engine {
                 Ok(None) => {}
                 Ok(Some(Reading { reply, failure })) => {
                     let Some(outputs) = reply.outputs else {
-                        self.end(Some(operation), Vec::new()).await?;
+                        self.end_without_effect(Some(operation)).await?;
                         return Err(StepError::Refused(super::report::does_not_exist(&new.urn, &new.id)));
                     };
                     if !reply.id.is_empty() {
@@ -459,7 +465,7 @@ impl Engine {
                     }
                 }
                 Err(error) => {
-                    self.end(Some(operation), Vec::new()).await?;
+                    self.end_without_effect(Some(operation)).await?;
                     return Err(error.into());
                 }
             }
@@ -470,18 +476,18 @@ impl Engine {
             new.modified = if old.outputs == new.outputs { old.modified } else { Some(self.now()) };
         }
         let entry = self.new_entry(new);
-        let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
-        if let Some((old_id, old)) = &step.old {
-            let superseded = match step.op {
-                StepOp::ReadReplacement => superseded(*old_id, old, &entry.1.urn),
-                _ => Effect::Remove(*old_id),
-            };
-            effects.insert(0, superseded);
-            if step.op == StepOp::Read && old.outputs != entry.1.outputs {
-                *self.tables().counts.entry(StepOp::Read).or_default() += 1;
-            }
+        if let Some((_, old)) = &step.old
+            && step.op == StepOp::Read
+            && old.outputs != entry.1.outputs
+        {
+            *self.tables().counts.entry(StepOp::Read).or_default() += 1;
         }
-        self.end(Some(operation), effects).await?;
+        self.end(Some(operation), |tables| match &step.old {
+            None => vec![Effect::Add(entry.0, Arc::clone(&entry.1))],
+            Some((old, _)) if step.op == StepOp::ReadReplacement => tables.replacement(*old, &entry, None),
+            Some((old, _)) => tables.succession(*old, &entry),
+        })
+        .await?;
         Ok(Done { new: Some(entry), partial })
     }
 
@@ -519,53 +525,29 @@ impl Engine {
             Err(error) => Some(error.into()),
         };
         if let Some(error) = refusal {
-            self.end(Some(operation), Vec::new()).await?;
+            self.end_without_effect(Some(operation)).await?;
             return Err(error);
         }
         new.created = Some(self.now());
         new.modified = new.created;
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
-        let mut effects = vec![Effect::Add(entry.0, Arc::clone(&entry.1))];
-        if let Some((old_id, old)) = &step.old {
-            effects.insert(0, superseded(*old_id, old, &entry.1.urn));
-        }
-        self.end(Some(operation), effects).await?;
+        // What was imported under another name before is deleted under the name of its successor.
+        self.end(Some(operation), |tables| match &step.old {
+            None => vec![Effect::Add(entry.0, Arc::clone(&entry.1))],
+            Some((old, _)) => tables.replacement(*old, &entry, Some(&entry.1.urn)),
+        })
+        .await?;
         Ok(Done { new: Some(entry), partial: None })
     }
 
-    /// A new entry in place of an old one. What was carried over before and hangs on the old one moves behind the new.
-    fn succession(&self, old_id: EntryId, old: &ResourceState, new: &Entry) -> Vec<Effect> {
-        let mut effects = vec![Effect::Remove(old_id), Effect::Add(new.0, Arc::clone(&new.1))];
-        effects.extend(self.tables().carried_dependents(old_id).into_iter().map(Effect::Keep));
-        effects.extend(self.mended_if_renamed(old, new));
-        effects
-    }
-
-    /// The references to mend once a resource stands under its new URN.
-    fn mended_if_renamed(&self, old: &ResourceState, new: &Entry) -> Vec<Effect> {
-        if old.urn == new.1.urn {
-            return Vec::new();
-        }
-        self.tables().mended_references()
-    }
-
-    fn new_entry(&self, mut state: ResourceState) -> Entry {
-        let mut tables = self.tables();
-        if let Some(mended) = tables::mend(&state, &tables.aliased) {
-            state = ResourceState { urn: state.urn, ..mended };
-        }
-        (tables.ledger.new_entry(), Arc::new(state))
+    fn new_entry(&self, state: ResourceState) -> Entry {
+        (self.tables().ledger.new_entry(), Arc::new(state))
     }
 
     pub(super) fn now(&self) -> Timestamp {
         Timestamp::now()
     }
-}
-
-/// The entry that a replacement leaves behind, to be deleted under the name of its successor.
-fn superseded(id: EntryId, old: &ResourceState, urn: &Urn) -> Effect {
-    Effect::Rewrite(id, Arc::new(ResourceState { delete: true, urn: urn.clone(), ..old.clone() }))
 }
 
 async fn delete(instance: &Instance, old: &ResourceState) -> Result<(), ProviderError> {

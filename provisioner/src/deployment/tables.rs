@@ -41,7 +41,9 @@ pub(super) struct Tables {
     /// URNs that are or were deleted in this run, for those that go with them without a call.
     pub(super) deleted: HashSet<Urn>,
     /// URNs that went down with a replaced one and wait to be registered again.
-    pub(super) condemned: HashMap<Urn, Condemned>,
+    condemned: HashMap<Urn, Condemned>,
+    /// Entries that go or went before their replacement; true once they are gone.
+    going: HashMap<EntryId, watch::Receiver<bool>>,
     /// Carried over by the chain of somebody who refers to it.
     pub(super) carried: HashSet<Urn>,
     /// URNs that targets kept from being created.
@@ -90,6 +92,7 @@ impl Tables {
             replaced: HashSet::new(),
             deleted: HashSet::new(),
             condemned: HashMap::new(),
+            going: HashMap::new(),
             carried: HashSet::new(),
             skipped: HashSet::new(),
             failed: HashSet::new(),
@@ -155,35 +158,139 @@ impl Tables {
         found
     }
 
-    /// The entries that refer to a URN that this run has given up for a new one, with the reference mended.
-    pub(super) fn mended_references(&self) -> Vec<Effect> {
-        if self.aliased.is_empty() {
-            return Vec::new();
+    /// Whether a loaded entry's fate is decided, under whatever name.
+    pub(super) fn is_decided(&self, urn: &Urn) -> bool {
+        self.decided.contains(self.aliased.get(urn).unwrap_or(urn))
+    }
+
+    /// Whether the program has registered or read what was loaded under a URN, under whatever name.
+    pub(super) fn is_registered(&self, urn: &Urn) -> bool {
+        self.begun(urn) || self.aliased.contains_key(urn)
+    }
+
+    /// What took a resource of this run down, under the name it has now or the one it had.
+    pub(super) fn condemned(&self, urn: &Urn) -> Option<&Condemned> {
+        self.condemned.get(urn).or_else(|| self.condemned.get(self.alias_of.get(urn)?))
+    }
+
+    /// Remembers that an entry goes down with another one.
+    pub(super) fn condemn(&mut self, entry: &Entry, condemned: Condemned) {
+        self.depart(entry.0, condemned.gone.clone());
+        if !entry.1.delete {
+            self.condemned.insert(entry.1.urn.clone(), condemned);
         }
-        self.ledger
-            .entries()
-            .filter_map(|(id, state)| Some(Effect::Rewrite(id, Arc::new(mend(state, &self.aliased)?))))
-            .collect()
+        self.deleted.insert(entry.1.urn.clone());
+    }
+
+    /// Remembers that an entry is deleted before its replacement comes, and when that is done.
+    pub(super) fn depart(&mut self, entry: EntryId, gone: watch::Receiver<bool>) {
+        self.going.insert(entry, gone);
+    }
+
+    /// Whether an entry goes or went before its replacement.
+    pub(super) fn is_going(&self, entry: EntryId) -> bool {
+        self.going.contains_key(&entry)
+    }
+
+    /// The ends of the entries that go down already and refer to one of these URNs.
+    pub(super) fn going_dependents(&self, urns: &HashSet<Urn>) -> Vec<watch::Receiver<bool>> {
+        let refers = |state: &ResourceState| {
+            let provider = state.provider.iter().map(|provider| &provider.urn);
+            provider.chain(super::decide::scope::references(state)).any(|urn| urns.contains(urn))
+        };
+        let dependents = self.base.iter().filter(|(_, state)| refers(state));
+        dependents.filter_map(|(id, _)| self.going.get(id).cloned()).collect()
+    }
+
+    /// A new entry in place of an old one. What was carried over before and hangs on the old one moves behind the new.
+    pub(super) fn succession(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
+        let mut effects = vec![Effect::Remove(old), Effect::Add(new.0, Arc::clone(&new.1))];
+        effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
+        self.follow(old, new, effects)
+    }
+
+    /// A new entry beside an old one, which awaits its deletion. `under` renames the old one.
+    pub(super) fn replacement(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
+        let superseded = |state: &mut ResourceState| {
+            state.delete = true;
+            if let Some(urn) = under {
+                state.urn = urn.clone();
+            }
+        };
+        let mut effects = self.rewrite(old, superseded);
+        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
+        self.follow(old, new, effects)
+    }
+
+    /// A new entry in place of one that was deleted before. A provider that something still refers to stays until that
+    /// is gone.
+    pub(super) fn fulfilment(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
+        let reference = self.ledger.get(old).and_then(|state| state.as_provider_reference());
+        let mut others = self.ledger.entries().filter(|(id, state)| *id != old && !state.pending_replacement);
+        let mut effects = if reference.is_some() && others.any(|(_, state)| state.provider == reference) {
+            self.rewrite(old, |state| (state.delete, state.pending_replacement) = (true, false))
+        } else {
+            vec![Effect::Remove(old)]
+        };
+        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
+        self.follow(old, new, effects)
+    }
+
+    /// An entry changed where it stands.
+    pub(super) fn rewrite(&self, entry: EntryId, change: impl FnOnce(&mut ResourceState)) -> Vec<Effect> {
+        let Some(state) = self.ledger.get(entry) else { return Vec::new() };
+        let mut state = (**state).clone();
+        change(&mut state);
+        vec![Effect::Rewrite(entry, Arc::new(state))]
+    }
+
+    /// Adds what lets everything that refers to an entry follow it to the name of its successor.
+    fn follow(&self, old: EntryId, new: &Entry, mut effects: Vec<Effect>) -> Vec<Effect> {
+        let Some(old) = self.ledger.get(old).filter(|state| state.urn != new.1.urn) else { return effects };
+        let mut renamed = HashMap::from([(old.urn.clone(), new.1.urn.clone())]);
+        let mended = self
+            .entries_after(&effects)
+            .into_iter()
+            .filter_map(|(id, state)| Some(Effect::Rewrite(id, Arc::new(mend(&state, &mut renamed)?))))
+            .collect::<Vec<_>>();
+        effects.extend(mended);
+        effects
+    }
+
+    /// The entries as some effects will leave them, in their order, without those that they add.
+    pub(super) fn entries_after(&self, effects: &[Effect]) -> Vec<Entry> {
+        let changed: HashMap<EntryId, Option<&Arc<ResourceState>>> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Remove(id) => Some((*id, None)),
+                Effect::Rewrite(id, state) => Some((*id, Some(state))),
+                Effect::Add(..) | Effect::Keep(_) | Effect::DropInheritedPending => None,
+            })
+            .collect();
+        let entries = self.ledger.entries().filter_map(|(id, state)| match changed.get(&id) {
+            None => Some((id, Arc::clone(state))),
+            Some(state) => Some((id, Arc::clone((*state)?))),
+        });
+        entries.collect()
     }
 }
 
-/// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend.
-pub(super) fn mend(state: &ResourceState, aliased: &HashMap<Urn, Urn>) -> Option<ResourceState> {
+/// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend. A
+/// child of a renamed parent has a new name itself.
+fn mend(state: &ResourceState, renamed: &mut HashMap<Urn, Urn>) -> Option<ResourceState> {
     let provider = state.provider.iter().map(|provider| &provider.urn);
-    if aliased.is_empty()
-        || !super::decide::scope::references(state).chain(provider).any(|urn| aliased.contains_key(urn))
-    {
+    if !super::decide::scope::references(state).chain(provider).any(|urn| renamed.contains_key(urn)) {
         return None;
     }
-    let new = |urn: &Urn| aliased.get(urn).unwrap_or(urn).clone();
     let mut mended = state.clone();
-    if let Some(parent) = state.parent.as_ref().filter(|parent| aliased.contains_key(parent)) {
-        let parent = new(parent);
+    if let Some(parent) = state.parent.as_ref().and_then(|parent| renamed.get(parent)).cloned() {
         let urn =
             Urn::new(state.urn.stack(), state.urn.project(), Some(&parent), state.urn.type_token(), state.urn.name());
+        renamed.insert(state.urn.clone(), urn.clone());
         mended.urn = urn;
         mended.parent = Some(parent);
     }
+    let new = |urn: &Urn| renamed.get(urn).unwrap_or(urn).clone();
     mended.dependencies = state.dependencies.iter().map(new).collect();
     for urns in mended.property_dependencies.values_mut() {
         urns.iter_mut().for_each(|urn| *urn = new(urn));

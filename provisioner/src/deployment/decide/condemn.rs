@@ -44,10 +44,9 @@ pub(in crate::deployment) enum Probe {
 
 impl Walk {
     /// Starts at a root. `passed` tells whose fate this run has decided already: they no longer hang on the root.
-    pub(in crate::deployment) fn new(root: &Entry, snapshot: &[Entry], passed: impl Fn(&Urn) -> bool) -> Self {
+    pub(in crate::deployment) fn new(root: &Entry, snapshot: &[Entry], passed: impl Fn(&Entry) -> bool) -> Self {
         let after = snapshot.iter().position(|(id, _)| *id == root.0).map_or(snapshot.len(), |index| index + 1);
-        let ahead =
-            snapshot[after..].iter().rev().filter(|(_, state)| !passed(&state.urn)).cloned().collect::<Vec<_>>();
+        let ahead = snapshot[after..].iter().rev().filter(|entry| !passed(entry)).cloned().collect::<Vec<_>>();
         let urns = HashSet::from([root.1.urn.clone()]);
         Self { ahead, dependents: urns.clone(), condemned_urns: urns, condemned: Vec::new(), asked: None }
     }

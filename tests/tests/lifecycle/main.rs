@@ -1,0 +1,22 @@
+#![allow(dead_code, reason = "the next cases need it")]
+//! Lifecycle tests: a cloud in memory, programs, and what the engine asks and records, side by side.
+//!
+//! Each run is held to the promises of every run (`run.rs`); a test says what is special about its own.
+
+mod concurrency;
+mod program;
+mod run;
+mod world;
+
+use provisioner::events::Outcome;
+use provisioner::state::Snapshot;
+
+use crate::program::Thing;
+use crate::world::World;
+
+/// A world in which a program has been run.
+async fn standing(things: &[Thing]) -> (World, Snapshot) {
+    let world = World::default();
+    let ended = world.up(&Snapshot::default(), things).go().await.expect(Outcome::Succeeded);
+    (world, ended.state)
+}

@@ -1,0 +1,322 @@
+//! Programs as tests write them, and the driver that registers what they hold: everything as soon as it can be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bridge::provider::{Alias, AliasParent};
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use provisioner::deployment::{
+    Deployment, Goal, InvokeGoal, ProgramEnd, ReadGoal, Refused, Registered, Registrar as _, RegistrationResult,
+};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
+
+pub(crate) const STACK: &str = "s";
+pub(crate) const PROJECT: &str = "p";
+
+/// Changes a goal as its last word.
+type Tweak = Arc<dyn Fn(&mut Goal) + Send + Sync>;
+
+/// A resource of a program.
+#[derive(Clone)]
+pub(crate) struct Thing {
+    pub(crate) name: String,
+    kind: Kind,
+    inputs: BTreeMap<String, In>,
+    after: Vec<String>,
+    parent: Option<String>,
+    provider: Option<String>,
+    deleted_with: Option<String>,
+    replace_with: Vec<String>,
+    aliases: Vec<Alias>,
+    outputs: Option<PropertyMap>,
+    tweaks: Vec<Tweak>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Custom,
+    Component,
+    Provider,
+    Get(String),
+    Invoke,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum In {
+    Value(PropertyValue),
+    /// The id of another resource.
+    IdOf(String),
+}
+
+impl std::fmt::Debug for Thing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} {} {:?}", self.kind, self.name, self.inputs)?;
+        write!(f, " after {:?} in {:?} by {:?}", self.after, self.parent, self.provider)?;
+        write!(f, " deleted with {:?} replaced with {:?}", self.deleted_with, self.replace_with)?;
+        write!(f, " was {:?}", self.aliases)
+    }
+}
+
+fn new(name: &str, kind: Kind) -> Thing {
+    Thing {
+        name: name.to_owned(),
+        kind,
+        inputs: BTreeMap::new(),
+        after: Vec::new(),
+        parent: None,
+        provider: None,
+        deleted_with: None,
+        replace_with: Vec::new(),
+        aliases: Vec::new(),
+        outputs: None,
+        tweaks: Vec::new(),
+    }
+}
+
+/// A resource that the cloud holds.
+pub(crate) fn thing(name: &str) -> Thing {
+    new(name, Kind::Custom)
+}
+
+/// A component.
+pub(crate) fn group(name: &str) -> Thing {
+    new(name, Kind::Component)
+}
+
+/// A provider resource.
+pub(crate) fn provider(name: &str) -> Thing {
+    new(name, Kind::Provider)
+}
+
+/// A resource that is only read.
+pub(crate) fn get(name: &str, id: &str) -> Thing {
+    new(name, Kind::Get(id.to_owned()))
+}
+
+/// A function call.
+pub(crate) fn invoke(name: &str) -> Thing {
+    new(name, Kind::Invoke)
+}
+
+impl Thing {
+    /// An input. `k…` replaces, `d…` replaces and the old one goes first.
+    pub(crate) fn with(mut self, key: &str, value: impl Into<PropertyValue>) -> Self {
+        self.inputs.insert(key.to_owned(), In::Value(value.into()));
+        self
+    }
+
+    /// An input that is the id of another resource.
+    pub(crate) fn of(mut self, key: &str, name: &str) -> Self {
+        self.inputs.insert(key.to_owned(), In::IdOf(name.to_owned()));
+        self
+    }
+
+    /// Depends on another one by word alone.
+    pub(crate) fn after(mut self, name: &str) -> Self {
+        self.after.push(name.to_owned());
+        self
+    }
+
+    /// Is a child.
+    pub(crate) fn within(mut self, parent: &str) -> Self {
+        self.parent = Some(parent.to_owned());
+        self
+    }
+
+    /// Is served by a provider resource.
+    pub(crate) fn by(mut self, provider: &str) -> Self {
+        self.provider = Some(provider.to_owned());
+        self
+    }
+
+    pub(crate) fn deleted_with(mut self, name: &str) -> Self {
+        self.deleted_with = Some(name.to_owned());
+        self
+    }
+
+    pub(crate) fn replace_with(mut self, name: &str) -> Self {
+        self.replace_with.push(name.to_owned());
+        self
+    }
+
+    /// Was called something else.
+    pub(crate) fn was(mut self, name: &str) -> Self {
+        self.aliases.push(Alias::Spec {
+            name: Some(name.to_owned()),
+            type_token: None,
+            stack: None,
+            project: None,
+            parent: AliasParent::Same,
+        });
+        self
+    }
+
+    /// Had no parent.
+    pub(crate) fn was_free(mut self) -> Self {
+        self.aliases.push(Alias::Spec {
+            name: None,
+            type_token: None,
+            stack: None,
+            project: None,
+            parent: AliasParent::None,
+        });
+        self
+    }
+
+    /// A component that says its outputs.
+    pub(crate) fn says(mut self, outputs: PropertyMap) -> Self {
+        self.outputs = Some(outputs);
+        self
+    }
+
+    /// Changes the goal as its last word.
+    pub(crate) fn but(mut self, tweak: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
+        self.tweaks.push(Arc::new(tweak));
+        self
+    }
+
+    pub(crate) fn protected(self) -> Self {
+        self.but(|goal| goal.protect = Some(true))
+    }
+
+    fn needs(&self) -> impl Iterator<Item = &String> {
+        let referred = self.inputs.values().filter_map(|input| match input {
+            In::IdOf(name) => Some(name),
+            In::Value(_) => None,
+        });
+        referred
+            .chain(&self.after)
+            .chain(&self.parent)
+            .chain(&self.provider)
+            .chain(&self.deleted_with)
+            .chain(&self.replace_with)
+    }
+}
+
+/// What a program got for an answer.
+pub(crate) type Answer = Result<RegistrationResult, Refused>;
+
+/// Registers everything, each as soon as what it needs has its answer, in the order of the list. Dependents of what
+/// failed are registered all the same: a program may not notice.
+pub(crate) async fn drive(things: &[Thing], deployment: &Deployment, end: ProgramEnd) -> BTreeMap<String, Answer> {
+    let mut answers = BTreeMap::new();
+    let root = Goal::component(TypeToken::new(ROOT_STACK_TYPE), format!("{PROJECT}-{STACK}"), PropertyMap::new());
+    let Ok(_) = deployment.register(root).await else {
+        deployment.finish(ProgramEnd::Failed).await;
+        return answers;
+    };
+    let mut known: BTreeMap<String, Registered> = BTreeMap::new();
+    let mut waiting: Vec<&Thing> = things.iter().collect();
+    let mut under_way: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Refused>)>> = FuturesUnordered::new();
+    let mut refused = false;
+    loop {
+        let (ready, rest): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|thing| !refused && thing.needs().all(|name| known.contains_key(name)));
+        waiting = rest;
+        for thing in ready {
+            under_way.push(begin(thing, deployment, &known));
+        }
+        let Some((name, answer)) = under_way.next().await else { break };
+        answers.insert(name.clone(), answer.as_ref().map(|registered| registered.result).map_err(|refused| *refused));
+        match answer {
+            Ok(registered) => {
+                known.insert(name, registered);
+            }
+            Err(Refused) => refused = true,
+        }
+    }
+    assert!(refused || waiting.is_empty(), "the program names what it does not hold: {waiting:?}");
+    deployment.finish(if refused { ProgramEnd::Failed } else { end }).await;
+    answers
+}
+
+fn begin<'a>(
+    thing: &'a Thing,
+    deployment: &'a Deployment,
+    known: &BTreeMap<String, Registered>,
+) -> BoxFuture<'a, (String, Result<Registered, Refused>)> {
+    let name = thing.name.clone();
+    let urn_of = |name: &String| known.get(name).map(|registered| registered.urn.clone());
+    let mut inputs = PropertyMap::new();
+    let mut property_dependencies = BTreeMap::new();
+    let mut dependencies: Vec<Urn> = thing.after.iter().filter_map(urn_of).collect();
+    for (key, input) in &thing.inputs {
+        let mut from = Vec::new();
+        let value = match input {
+            In::Value(value) => Some(value.clone()),
+            In::IdOf(name) => {
+                from.extend(urn_of(name));
+                match known.get(name).and_then(|registered| registered.id.clone()) {
+                    Some(id) => Some(id.as_str().into()),
+                    None => deployment.is_preview().then_some(PropertyValue::UNKNOWN),
+                }
+            }
+        };
+        inputs.extend(value.map(|value| (key.clone(), value)));
+        dependencies.extend(from.clone());
+        property_dependencies.insert(key.clone(), from);
+    }
+    dependencies.sort();
+    dependencies.dedup();
+    let parent = thing.parent.as_ref().and_then(urn_of).or_else(|| Some(Urn::root_stack(STACK, PROJECT)));
+    let provider = thing.provider.as_ref().and_then(|name| known.get(name)).map(Registered::as_provider_reference);
+    let type_token = TypeToken::new("cloud:index:Thing");
+    let mut goal = match &thing.kind {
+        Kind::Custom => Goal::custom(type_token, name.as_str(), inputs),
+        Kind::Component => Goal::component(TypeToken::new("my:index:Group"), name.as_str(), inputs),
+        Kind::Provider => Goal::custom(TypeToken::provider("cloud"), name.as_str(), inputs),
+        Kind::Get(id) => {
+            let goal = ReadGoal {
+                type_token,
+                name: name.clone(),
+                id: Some(id.clone()),
+                properties: inputs,
+                parent: None,
+                dependencies,
+                provider,
+                additional_secret_outputs: Vec::new(),
+                version: String::new(),
+                source: None,
+            };
+            return Box::pin(async move { (name, deployment.read(goal).await) });
+        }
+        Kind::Invoke => {
+            let goal = InvokeGoal {
+                token: TypeToken::new("cloud:index:ask"),
+                arguments: inputs,
+                provider,
+                version: String::new(),
+            };
+            return Box::pin(async move {
+                let answer = deployment.invoke(goal).await.map(|outputs| Registered {
+                    urn: Urn::root_stack(STACK, PROJECT),
+                    id: None,
+                    outputs: Arc::new(outputs),
+                    result: RegistrationResult::Succeeded,
+                });
+                (name, answer)
+            });
+        }
+    };
+    goal.parent = parent;
+    goal.dependencies = dependencies;
+    goal.property_dependencies = property_dependencies;
+    goal.provider = provider;
+    goal.deleted_with = thing.deleted_with.as_ref().and_then(urn_of);
+    goal.replace_with = thing.replace_with.iter().filter_map(urn_of).collect();
+    goal.aliases.clone_from(&thing.aliases);
+    thing.tweaks.iter().for_each(|tweak| tweak(&mut goal));
+    let outputs = thing.outputs.clone();
+    Box::pin(async move {
+        let answer = deployment.register(goal).await;
+        if let (Ok(registered), Some(outputs)) = (&answer, outputs)
+            && deployment.register_outputs(&registered.urn, outputs).await.is_err()
+        {
+            return (name, Err(Refused));
+        }
+        (name, answer)
+    })
+}

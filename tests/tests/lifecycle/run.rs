@@ -1,0 +1,443 @@
+//! Runs a deployment and holds it to what every run owes (engine semantics, section 11.1), whatever the test is about.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provisioner::deployment::{
+    ConfigEntry, Deployment, DeploymentOptions, ProgramEnd, Refused, RegistrationResult, StopSignals, UrnPattern,
+};
+use provisioner::events::{Event, EventSink, Operation, Outcome, Severity, StepOp};
+use provisioner::state::{Ledger, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
+use pulumi_proto::urn::Urn;
+
+use crate::program::{self, Answer, PROJECT, STACK, Thing};
+use crate::world::{Call, World};
+
+/// A run that takes longer than this hangs.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A run to be.
+pub(crate) struct Run {
+    world: World,
+    base: Snapshot,
+    things: Vec<Thing>,
+    options: DeploymentOptions,
+    signals: StopSignals,
+    end: ProgramEnd,
+    record_fails_after: Option<usize>,
+    /// What there is may be more or less than the state says: it was lost in a crash.
+    lost: bool,
+}
+
+/// A run that was.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) state: Snapshot,
+    pub(crate) answers: BTreeMap<String, Answer>,
+    /// Steps as they began: `create a`.
+    pub(crate) steps: Vec<String>,
+    pub(crate) errors: Vec<String>,
+    /// Everything that was asked of the provider in this run.
+    pub(crate) calls: Vec<Call>,
+    /// The state as a crash after each record would have left it.
+    pub(crate) prefixes: Vec<Snapshot>,
+    pub(crate) counts: BTreeMap<StepOp, usize>,
+}
+
+impl World {
+    /// Makes the world match a program.
+    pub(crate) fn up(&self, base: &Snapshot, things: &[Thing]) -> Run {
+        self.run(Operation::Update, base, things)
+    }
+
+    /// Makes the state match the world.
+    pub(crate) fn refresh(&self, base: &Snapshot) -> Run {
+        self.run(Operation::Refresh, base, &[])
+    }
+
+    /// Deletes everything.
+    pub(crate) fn destroy(&self, base: &Snapshot) -> Run {
+        self.run(Operation::Destroy, base, &[])
+    }
+
+    fn run(&self, operation: Operation, base: &Snapshot, things: &[Thing]) -> Run {
+        Run {
+            world: self.clone(),
+            base: base.clone(),
+            things: things.to_vec(),
+            options: DeploymentOptions::new(STACK, PROJECT, operation),
+            signals: StopSignals::default(),
+            end: ProgramEnd::Completed,
+            record_fails_after: None,
+            lost: false,
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn preview(mut self) -> Self {
+        self.options.preview = true;
+        self
+    }
+
+    pub(crate) fn parallel(mut self, parallel: usize) -> Self {
+        self.options.parallel = parallel;
+        self
+    }
+
+    /// Goes on with what does not hang on a failure.
+    pub(crate) fn going_on(mut self) -> Self {
+        self.options.continue_on_error = true;
+        self
+    }
+
+    /// Reads everything first.
+    pub(crate) fn refreshing(mut self) -> Self {
+        self.options.refresh = true;
+        self
+    }
+
+    pub(crate) fn target(mut self, name: &str) -> Self {
+        self.options.scope.targets.push(UrnPattern::new(format!("**::{name}")));
+        self
+    }
+
+    pub(crate) fn replace(mut self, name: &str) -> Self {
+        self.options.replace.push(UrnPattern::new(format!("**::{name}")));
+        self
+    }
+
+    pub(crate) fn config(mut self, name: &str, value: &str, secret: bool) -> Self {
+        let (namespace, name, value) = ("cloud".to_owned(), name.to_owned(), value.to_owned());
+        self.options.config.push(ConfigEntry { namespace, name, value, secret });
+        self
+    }
+
+    /// The program ends with an error of its own.
+    pub(crate) fn gives_up(mut self) -> Self {
+        self.end = ProgramEnd::Failed;
+        self
+    }
+
+    /// Nothing can be written down after so many records.
+    pub(crate) fn disk_full_after(mut self, records: usize) -> Self {
+        self.record_fails_after = Some(records);
+        self
+    }
+
+    /// The state and the world may differ by what was lost.
+    pub(crate) fn after_a_loss(mut self) -> Self {
+        self.lost = true;
+        self
+    }
+
+    pub(crate) fn signals(&self) -> StopSignals {
+        self.signals.clone()
+    }
+
+    /// Runs it, and fails the test where it breaks a promise.
+    pub(crate) async fn go(self) -> Ended {
+        match tokio::time::timeout(LIMIT, self.run()).await {
+            Ok(ended) => ended,
+            Err(_) => panic!("the run hangs"),
+        }
+    }
+
+    async fn run(self) -> Ended {
+        let before = self.world.calls().len();
+        let preview = self.options.preview;
+        let tape = Tape(Arc::new(Mutex::new(TapeInner {
+            ledger: Ledger::new(self.base.clone()),
+            deferred: Vec::new(),
+            prefixes: vec![self.base.clone()],
+            faults: Vec::new(),
+            fails_after: self.record_fails_after,
+        })));
+        let events = Arc::new(Events::default());
+        let recorder = (!preview).then(|| Box::new(tape.clone()) as Box<dyn StateRecorder>);
+        let host = Arc::new(self.world.clone());
+        let operation = self.options.operation;
+        let (deployment, run) = Deployment::new(
+            self.options,
+            self.base.clone(),
+            host,
+            recorder,
+            Arc::clone(&events) as _,
+            self.signals.clone(),
+        );
+        let program = async {
+            match operation {
+                Operation::Update => program::drive(&self.things, &deployment, self.end).await,
+                _ => BTreeMap::new(),
+            }
+        };
+        let (end, answers) = tokio::join!(run, program);
+        let mut ended = events.ended(end.outcome, answers);
+        ended.calls = self.world.calls().split_off(before);
+        ended.counts = end.summary.changes;
+        ended.prefixes = tape.prefixes();
+
+        let mut faults = [self.world.faults(), tape.faults()].concat();
+        let aborted = self.signals.abort.is_cancelled();
+        if preview {
+            let changes = ended.changes();
+            if !changes.is_empty() {
+                faults.push(format!("a preview changed something: {changes:?}"));
+            }
+            ended.state = self.base;
+        } else {
+            if self.record_fails_after.is_none() && tape.written() != end.snapshot {
+                faults.push("what was recorded does not come to the state at the end".to_owned());
+            }
+            if let Err(error) = integrity::verify(&end.snapshot) {
+                faults.push(format!("the state at the end breaks the laws: {error}"));
+            }
+            if !aborted && !self.lost {
+                faults.extend(ghosts(&end.snapshot, &self.world));
+            }
+            if !aborted && end.snapshot.pending_operations.len() > self.base.pending_operations.len() {
+                faults.push("an operation is pending although the run was not aborted".to_owned());
+            }
+            faults.extend(twice(&ended.calls));
+            faults.extend(disorder(&self.base, &ended, &events));
+            ended.state = end.snapshot;
+        }
+        if ended.outcome == Outcome::Succeeded && !ended.errors.is_empty() {
+            faults.push(format!("a success with errors: {:?}", ended.errors));
+        }
+        assert!(faults.is_empty(), "{faults:#?}\nsteps: {:#?}\nerrors: {:#?}", ended.steps, ended.errors);
+        ended
+    }
+}
+
+/// Entries of the state for what is not there.
+fn ghosts(state: &Snapshot, world: &World) -> Vec<String> {
+    let existing = world.existing();
+    let owned = |state: &&Arc<ResourceState>| {
+        state.custom && !state.is_provider() && !state.external && !state.pending_replacement
+    };
+    let ids = state.resources.iter().filter(owned).map(|state| &state.id);
+    ids.filter(|id| !existing.contains(*id)).map(|id| format!("the state holds {id}, which is not there")).collect()
+}
+
+/// More than one operation on an entry.
+fn twice(calls: &[Call]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let changes =
+        calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete") && !call.id.is_empty());
+    changes
+        .filter(|call| !seen.insert(&call.id))
+        .map(|call| format!("{} comes after another change of it", call.said()))
+        .collect()
+}
+
+/// Deletes that began before the deletes of dependents had ended.
+fn disorder(base: &Snapshot, ended: &Ended, events: &Events) -> Vec<String> {
+    let heads = events.heads();
+    let by_id: HashMap<&str, &Arc<ResourceState>> =
+        base.resources.iter().filter(|state| state.custom).map(|state| (state.id.as_str(), state)).collect();
+    let deletes: Vec<&Call> = ended.calls.iter().filter(|call| call.verb == "delete").collect();
+    let mut faults = Vec::new();
+    for first in &deletes {
+        for second in &deletes {
+            let (Some(needed), Some(dependent)) = (by_id.get(first.id.as_str()), by_id.get(second.id.as_str())) else {
+                continue;
+            };
+            let refers = dependent
+                .dependencies
+                .iter()
+                .chain(dependent.property_dependencies.values().flatten())
+                .chain(&dependent.parent)
+                .any(|urn| *urn == needed.urn);
+            // Who was not condemned by a replacement that deletes first goes at the end of the run, after it.
+            let together = heads.contains(&first.id) == heads.contains(&second.id);
+            let in_order = second.ended.is_some_and(|ended| ended < first.began);
+            if refers && together && !in_order && first.id != second.id {
+                faults.push(format!("{} before the end of {}", first.said(), second.said()));
+            }
+        }
+    }
+    faults
+}
+
+impl Ended {
+    /// Calls that change the world, in the order in which they began.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let changes = self.calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete"));
+        changes.map(Call::said).collect()
+    }
+
+    /// All calls, in the order in which they began.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.calls.iter().map(Call::said).collect()
+    }
+
+    pub(crate) fn called(&self, said: &str) -> usize {
+        self.calls.iter().filter(|call| call.said() == said).count()
+    }
+
+    /// The state with one word for each entry: `a-1`, `a-1 (delete)`, `a-1 (owed)`; components and providers by name.
+    pub(crate) fn entries(&self) -> Vec<String> {
+        entries(&self.state)
+    }
+
+    pub(crate) fn answer(&self, name: &str) -> Option<&Answer> {
+        self.answers.get(name)
+    }
+
+    pub(crate) fn expect(self, outcome: Outcome) -> Self {
+        assert_eq!(self.outcome, outcome, "{:?}\n{:?}", self.errors, self.steps);
+        self
+    }
+
+    pub(crate) fn result(&self, name: &str) -> RegistrationResult {
+        let answer = self.answers.get(name).unwrap_or_else(|| panic!("{name} got no answer"));
+        answer.unwrap_or_else(|Refused| panic!("{name} was refused"))
+    }
+}
+
+/// The state with one word for each entry, without the root and without default providers.
+pub(crate) fn entries(state: &Snapshot) -> Vec<String> {
+    let shown = state.resources.iter().filter(|state| {
+        state.type_token.as_str() != "pulumi:pulumi:Stack" && !(state.is_provider() && state.urn.name() == "default")
+    });
+    let word = |state: &Arc<ResourceState>| {
+        let name = if state.is_provider() || !state.custom { state.urn.name() } else { &state.id };
+        let mark = match (state.delete, state.pending_replacement) {
+            (true, _) => " (delete)",
+            (_, true) => " (owed)",
+            _ => "",
+        };
+        format!("{name}{mark}")
+    };
+    shown.map(word).collect()
+}
+
+/// The live entry of a name.
+pub(crate) fn entry<'a>(state: &'a Snapshot, name: &str) -> &'a ResourceState {
+    let found = state.resources.iter().find(|state| state.urn.name() == name && !state.delete);
+    found.unwrap_or_else(|| panic!("{name} is not in the state: {:?}", entries(state)))
+}
+
+#[derive(Debug, Default)]
+struct Events(Mutex<Vec<Event>>);
+
+impl EventSink for Events {
+    fn emit(&self, event: Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+}
+
+impl Events {
+    fn ended(&self, outcome: Outcome, answers: BTreeMap<String, Answer>) -> Ended {
+        let (mut steps, mut errors) = (Vec::new(), Vec::new());
+        for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            match event {
+                Event::StepStarted(step) => steps.push(format!("{} {}", step.op.as_str(), step.urn.name())),
+                Event::Message(message) if message.severity == Severity::Error => {
+                    let name = message.urn.as_ref().map(Urn::name).unwrap_or_default();
+                    errors.push(format!("{name}: {}", message.text));
+                }
+                _ => {}
+            }
+        }
+        Ended {
+            outcome,
+            state: Snapshot::default(),
+            answers,
+            steps,
+            errors,
+            calls: Vec::new(),
+            prefixes: Vec::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Ids of what was deleted before its replacement.
+    fn heads(&self) -> BTreeSet<String> {
+        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = |event: &Event| match event {
+            Event::StepStarted(step) if step.op == StepOp::DeleteReplaced => {
+                step.old.as_ref().filter(|old| !old.delete).map(|old| old.id.clone())
+            }
+            _ => None,
+        };
+        events.iter().filter_map(head).collect()
+    }
+}
+
+/// Keeps what is recorded, and holds every prefix of it to the laws.
+#[derive(Clone, Debug)]
+struct Tape(Arc<Mutex<TapeInner>>);
+
+#[derive(Debug)]
+struct TapeInner {
+    ledger: Ledger,
+    deferred: Vec<Record>,
+    prefixes: Vec<Snapshot>,
+    faults: Vec<String>,
+    fails_after: Option<usize>,
+}
+
+impl TapeInner {
+    fn take(&mut self, record: &Record) {
+        self.ledger.apply(record);
+        let snapshot = self.ledger.snapshot();
+        if let Err(error) = integrity::verify(&snapshot) {
+            self.faults.push(format!("record {} breaks the laws: {error}\n{record:?}", self.prefixes.len()));
+        }
+        self.prefixes.push(snapshot);
+    }
+}
+
+impl Tape {
+    fn with<T>(&self, work: impl FnOnce(&mut TapeInner) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn prefixes(&self) -> Vec<Snapshot> {
+        self.with(|tape| tape.prefixes.clone())
+    }
+
+    fn faults(&self) -> Vec<String> {
+        self.with(|tape| tape.faults.clone())
+    }
+
+    fn written(&self) -> Snapshot {
+        self.with(|tape| {
+            for record in std::mem::take(&mut tape.deferred) {
+                tape.take(&record);
+            }
+            tape.ledger.snapshot()
+        })
+    }
+}
+
+#[async_trait]
+impl StateRecorder for Tape {
+    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+        self.with(|tape| {
+            if tape.fails_after.is_some_and(|limit| tape.prefixes.len() > limit) {
+                let breach = integrity::IntegrityError { breaches: Vec::new() };
+                return Err(StateError::Integrity(breach));
+            }
+            for deferred in std::mem::take(&mut tape.deferred) {
+                tape.take(&deferred);
+            }
+            tape.take(record);
+            Ok(())
+        })
+    }
+
+    fn defer(&mut self, record: Record) {
+        self.with(|tape| tape.deferred.push(record));
+    }
+
+    async fn secrets_ready(&mut self) -> Result<(), StateError> {
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+}
