@@ -1,0 +1,248 @@
+//! One type after the other, and only those that somebody refers to.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::PackageSchemas;
+use crate::package::{ComplexType, Package, Property, Resource, TypeSpec};
+
+/// A text that stands for a value of any type.
+const PLACEHOLDER: &str = r"\$\{[^}]*\}";
+
+pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
+    let mut converter = Converter { types: &package.types, wanted: Vec::new(), seen: BTreeSet::new() };
+    let resources: BTreeMap<String, Value> =
+        package.resources.iter().map(|(token, found)| (token.to_string(), converter.resource(found))).collect();
+    let configuration = converter.resource(&package.provider);
+    let mut definitions = BTreeMap::new();
+    while let Some(token) = converter.wanted.pop() {
+        if let Some(found) = package.types.get(&*token) {
+            let schema = converter.complex(found);
+            definitions.insert(token, schema);
+        }
+    }
+    PackageSchemas {
+        name: package.name.to_string(),
+        version: package.version.to_string(),
+        resources,
+        configuration,
+        definitions,
+    }
+}
+
+struct Converter<'p> {
+    types: &'p BTreeMap<Cow<'p, str>, ComplexType<'p>>,
+    /// Types that somebody refers to and that are not converted yet.
+    wanted: Vec<String>,
+    seen: BTreeSet<String>,
+}
+
+impl Converter<'_> {
+    fn resource(&mut self, resource: &Resource<'_>) -> Value {
+        let mut schema = self.object(&resource.input_properties, &resource.required_inputs);
+        describe(&mut schema, &resource.description, &resource.deprecation_message);
+        Value::Object(schema)
+    }
+
+    fn complex(&mut self, found: &ComplexType<'_>) -> Value {
+        let mut schema = if found.values.is_empty() {
+            self.object(&found.properties, &found.required)
+        } else {
+            let values: Vec<&Value> = found.values.iter().map(|value| &value.value).collect();
+            or_placeholder(json!({ "enum": values }))
+        };
+        describe(&mut schema, &found.description, "");
+        Value::Object(schema)
+    }
+
+    /// What is not declared is refused: a slip in a name must show. What is required may come from a default.
+    fn object(
+        &mut self,
+        properties: &BTreeMap<Cow<'_, str>, Property<'_>>,
+        required: &[Cow<'_, str>],
+    ) -> Map<String, Value> {
+        let needs_value =
+            |name: &&Cow<'_, str>| properties.get(&***name).is_some_and(|property| property.default.is_none());
+        let required: Vec<&str> = required.iter().filter(needs_value).map(|name| &**name).collect();
+        let properties: Map<String, Value> =
+            properties.iter().map(|(name, property)| (name.to_string(), self.property(property))).collect();
+        let mut schema = Map::new();
+        schema.insert("type".into(), "object".into());
+        schema.insert("properties".into(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".into(), required.into());
+        }
+        schema.insert("additionalProperties".into(), false.into());
+        schema
+    }
+
+    fn property(&mut self, property: &Property<'_>) -> Value {
+        let mut schema = match &property.constant {
+            Some(value) => or_placeholder(json!({ "const": value })),
+            None => self.type_spec(&property.type_spec),
+        };
+        let mut description = property.description.trim().to_owned();
+        if property.will_replace_on_changes {
+            let blank = if description.is_empty() { "" } else { "\n\n" };
+            description.push_str(blank);
+            description.push_str("A change replaces the resource.");
+        }
+        describe(&mut schema, &description, &property.deprecation_message);
+        if let Some(default) = &property.default {
+            schema.insert("default".into(), default.clone());
+        }
+        if property.secret {
+            schema.insert("writeOnly".into(), true.into());
+        }
+        Value::Object(schema)
+    }
+
+    fn type_spec(&mut self, spec: &TypeSpec<'_>) -> Map<String, Value> {
+        if !spec.reference.is_empty() {
+            return self.reference(&spec.reference);
+        }
+        if !spec.one_of.is_empty() {
+            let choices: Vec<Value> = spec.one_of.iter().map(|choice| self.type_spec(choice).into()).collect();
+            return fields([("anyOf", choices.into())]);
+        }
+        match &*spec.kind {
+            // A text may be a placeholder without anybody saying so.
+            "string" => fields([("type", "string".into())]),
+            "boolean" | "integer" | "number" => or_placeholder(json!({ "type": spec.kind })),
+            "array" => {
+                let items = spec.items.as_ref().map_or_else(Map::new, |items| self.type_spec(items));
+                or_placeholder(json!({ "type": "array", "items": items }))
+            }
+            "object" => {
+                let values = spec.additional_properties.as_ref().map_or_else(Map::new, |values| self.type_spec(values));
+                or_placeholder(json!({ "type": "object", "additionalProperties": values }))
+            }
+            _ => Map::new(),
+        }
+    }
+
+    /// A type of this package; whatever else there is (assets, any value, types of other packages) is left open.
+    fn reference(&mut self, reference: &str) -> Map<String, Value> {
+        let Some(token) = reference.strip_prefix("#/types/").map(decode_percent) else { return Map::new() };
+        if !self.types.contains_key(&*token) {
+            return Map::new();
+        }
+        if self.seen.insert(token.clone()) {
+            self.wanted.push(token.clone());
+        }
+        let pointer = token.replace('~', "~0").replace('/', "~1").replace('%', "%25");
+        let target = json!({ "$ref": format!("#/{}/{pointer}", crate::DEFINITIONS) });
+        or_placeholder(target)
+    }
+}
+
+fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn or_placeholder(schema: Value) -> Map<String, Value> {
+    fields([("anyOf", json!([schema, { "type": "string", "pattern": PLACEHOLDER }]))])
+}
+
+fn describe(schema: &mut Map<String, Value>, description: &str, deprecation: &str) {
+    let mut text = description.trim().to_owned();
+    if !deprecation.is_empty() {
+        let blank = if text.is_empty() { "" } else { "\n\n" };
+        text = format!("{text}{blank}Deprecated: {}", deprecation.trim());
+        schema.insert("deprecated".into(), true.into());
+    }
+    if !text.is_empty() {
+        schema.insert("description".into(), text.into());
+    }
+}
+
+/// References are URIs: `%2F` stands for `/`.
+fn decode_percent(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = match (first, tail) {
+            (b'%', [high, low, ..]) => {
+                std::str::from_utf8(&[*high, *low]).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok())
+            }
+            _ => None,
+        };
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::convert_package;
+
+    fn inputs(input_properties: Value, types: Value) -> Value {
+        let text = json!({
+            "name": "reef", "version": "1.2.3", "types": types,
+            "resources": { "reef:sea:Shell": { "inputProperties": input_properties, "requiredInputs": ["size"] } },
+        });
+        let converted = convert_package(&text.to_string()).unwrap();
+        json!({ "resource": converted.resources["reef:sea:Shell"], "$defs": converted.definitions })
+    }
+
+    #[test]
+    fn required_inputs_and_slips_in_names_show() {
+        let schema = inputs(json!({ "size": { "type": "integer", "description": "In mm." } }), json!({}));
+        insta::assert_snapshot!(schema, @r##"{"resource":{"type":"object","properties":{"size":{"anyOf":[{"type":"integer"},{"type":"string","pattern":"\\$\\{[^}]*\\}"}],"description":"In mm."}},"required":["size"],"additionalProperties":false},"$defs":{}}"##);
+    }
+
+    #[test]
+    fn an_input_with_a_default_is_not_required() {
+        let schema = inputs(json!({ "size": { "type": "integer", "default": 3 } }), json!({}));
+        assert_eq!(schema["resource"].get("required"), None);
+        assert_eq!(schema["resource"]["properties"]["size"]["default"], 3);
+    }
+
+    #[test]
+    fn shared_types_are_referred_to_and_only_those() {
+        let types = json!({
+            "reef:sea/hue:Hue": { "type": "string", "enum": [{ "value": "red" }, { "value": "blue" }] },
+            "reef:sea/opts:Opts": { "type": "object", "properties": { "hue": { "$ref": "#/types/reef:sea%2Fhue:Hue" } } },
+            "reef:sea/never:Never": { "type": "object" },
+        });
+        let schema = inputs(json!({ "opts": { "$ref": "#/types/reef:sea%2Fopts:Opts" } }), types);
+        assert_eq!(schema["resource"]["properties"]["opts"]["anyOf"][0]["$ref"], "#/$defs/reef:sea~1opts:Opts");
+        assert_eq!(schema["$defs"]["reef:sea/hue:Hue"]["anyOf"][0]["enum"], json!(["red", "blue"]));
+        assert_eq!(schema["$defs"].as_object().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn types_that_refer_to_themselves_come_to_an_end() {
+        let types = json!({ "reef:a:A": { "properties": { "a": { "$ref": "#/types/reef:a:A" } } } });
+        let schema = inputs(json!({ "a": { "type": "array", "items": { "$ref": "#/types/reef:a:A" } } }), types);
+        assert_eq!(schema["$defs"].as_object().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_open() {
+        for open in ["pulumi.json#/Any", "pulumi.json#/Asset", "/aws/v6.0.0/schema.json#/types/aws:a:B", "#/types/gone"]
+        {
+            let schema = inputs(json!({ "x": { "$ref": open } }), json!({}));
+            assert_eq!(schema["resource"]["properties"]["x"], json!({}), "{open}");
+        }
+    }
+
+    #[test]
+    fn secrets_deprecations_and_replacements_are_said() {
+        let property =
+            json!({ "type": "string", "secret": true, "willReplaceOnChanges": true, "deprecationMessage": "Use b." });
+        let schema = inputs(json!({ "a": property }), json!({}));
+        insta::assert_snapshot!(schema["resource"]["properties"]["a"], @r#"{"type":"string","deprecated":true,"description":"A change replaces the resource.\n\nDeprecated: Use b.","writeOnly":true}"#);
+    }
+
+    #[test]
+    fn a_text_that_is_no_package_schema_is_refused() {
+        assert!(convert_package("{}").is_err());
+        assert!(convert_package("tide").is_err());
+    }
+}

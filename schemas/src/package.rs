@@ -1,0 +1,87 @@
+//! The part of a Pulumi package schema that concerns inputs, as it is written. What is not named here is skipped unread.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package<'a> {
+    #[serde(borrow)]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) provider: Resource<'a>,
+    #[serde(borrow, default)]
+    pub(crate) resources: BTreeMap<Cow<'a, str>, Resource<'a>>,
+    #[serde(borrow, default)]
+    pub(crate) types: BTreeMap<Cow<'a, str>, ComplexType<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Resource<'a> {
+    #[serde(borrow)]
+    pub(crate) description: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) deprecation_message: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) input_properties: BTreeMap<Cow<'a, str>, Property<'a>>,
+    #[serde(borrow)]
+    pub(crate) required_inputs: Vec<Cow<'a, str>>,
+}
+
+/// An object, or an enumeration of scalars.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ComplexType<'a> {
+    #[serde(borrow)]
+    pub(crate) description: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) properties: BTreeMap<Cow<'a, str>, Property<'a>>,
+    #[serde(borrow)]
+    pub(crate) required: Vec<Cow<'a, str>>,
+    #[serde(rename = "enum")]
+    pub(crate) values: Vec<EnumValue>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct EnumValue {
+    #[serde(default)]
+    pub(crate) value: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Property<'a> {
+    #[serde(borrow, flatten)]
+    pub(crate) type_spec: TypeSpec<'a>,
+    #[serde(borrow)]
+    pub(crate) description: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) deprecation_message: Cow<'a, str>,
+    pub(crate) default: Option<Value>,
+    #[serde(rename = "const")]
+    pub(crate) constant: Option<Value>,
+    pub(crate) secret: bool,
+    pub(crate) will_replace_on_changes: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct TypeSpec<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow, rename = "$ref")]
+    pub(crate) reference: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) items: Option<Box<TypeSpec<'a>>>,
+    #[serde(borrow)]
+    pub(crate) additional_properties: Option<Box<TypeSpec<'a>>>,
+    #[serde(borrow)]
+    pub(crate) one_of: Vec<TypeSpec<'a>>,
+}
