@@ -11,7 +11,7 @@ use crate::config::placeholder::{Reference, Template};
 use crate::config::values;
 use crate::config::yaml::Node;
 use crate::deployment::{Registered, RegistrationResult};
-use crate::registry::provision::{Provisioned, Resolved};
+use crate::registry::provision::{Provisioned, Resolved, without_unknowns};
 
 /// A resource that others may refer to now.
 #[derive(Clone, Debug)]
@@ -167,23 +167,5 @@ fn walk(value: &PropertyValue, path: &[String]) -> Option<PropertyValue> {
             (Some((index, rest)), PropertyValue::List(items)) => walk(items.get(index.parse::<usize>().ok()?)?, rest),
             (Some(_), _) => None,
         },
-    }
-}
-
-/// Outside of a preview only what was skipped is unknown: it is left out, as SDKs do.
-fn without_unknowns(value: PropertyValue) -> PropertyValue {
-    match value {
-        PropertyValue::Unknown(_) => PropertyValue::Null,
-        PropertyValue::List(items) => PropertyValue::List(items.into_iter().map(without_unknowns).collect()),
-        PropertyValue::Map(map) => PropertyValue::Map(
-            map.into_iter()
-                .filter(|(_, value)| !matches!(value, PropertyValue::Unknown(_)))
-                .map(|(key, value)| (key, without_unknowns(value)))
-                .collect(),
-        ),
-        PropertyValue::Secret(secret) if secret.expose().contains_unknowns() => {
-            PropertyValue::secret(without_unknowns(secret.into_exposed()))
-        }
-        value => value,
     }
 }

@@ -7,6 +7,7 @@
 
 mod goals;
 mod known;
+mod packages;
 mod positions;
 mod run;
 
@@ -56,6 +57,11 @@ impl Program {
     /// The stack.
     pub fn stack(&self) -> &Stack {
         &self.stack
+    }
+
+    /// What keeps the plugins of the stack from serving its core types. Ask before anything is touched.
+    pub fn check_packages(&self) -> Vec<Diagnostic> {
+        packages::check(&self.stack, &self.core)
     }
 
     /// Registers everything.

@@ -12,13 +12,13 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::goals::{self, PluginResource};
 use super::known::{Done, Known, Mode};
-use super::{End, Ended, positions};
+use super::{End, Ended, packages, positions};
 use crate::config::diagnostics::{Code, Diagnostic};
 use crate::config::graph::{needs, references};
 use crate::config::placeholder::Reference;
 use crate::config::{Resource, Stack, Target};
 use crate::deployment::{Refused, Registrar, RegistrationResult};
-use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable};
+use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, without_unknowns};
 
 /// Registers everything.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
@@ -101,8 +101,15 @@ impl<'r> Run<'r> {
                 waiters[node].push(plugins + index);
             }
         }
-        let enabled = |node: &usize| stack.plugins.get(*node).is_none_or(|declaration| declaration.plugin.enabled);
-        let ready = (0..nodes).filter(|node| waiting[*node] == 0).filter(enabled).collect();
+        // A plugin that only core types use: each of their resources has a provider of its own.
+        let sources = packages::of_core_types(stack, core);
+        let wanted = |node: &usize| {
+            stack.plugins.get(*node).is_none_or(|declaration| {
+                let source_only = waiters[*node].is_empty() && sources.contains(declaration.package());
+                declaration.plugin.enabled && !source_only
+            })
+        };
+        let ready = (0..nodes).filter(|node| waiting[*node] == 0).filter(wanted).collect();
         let mode = if registrar.is_preview() { Mode::Preview } else { Mode::Real };
         Self {
             stack,
@@ -288,7 +295,8 @@ impl<'r> Run<'r> {
         for done in self.done.values() {
             if let Done::Core(provisioned) = &**done {
                 for (name, value) in &provisioned.exports {
-                    goals::output(&mut outputs, name, value.clone());
+                    let value = if self.mode == Mode::Real { without_unknowns(value.clone()) } else { value.clone() };
+                    goals::output(&mut outputs, name, value);
                 }
             }
         }

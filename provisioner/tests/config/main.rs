@@ -4,6 +4,7 @@
 
 mod repository;
 
+mod buckets;
 mod core_types;
 mod inheritance;
 mod mistakes;

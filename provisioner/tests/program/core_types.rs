@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use provisioner::config::yaml::de::TextHandle;
 use provisioner::deployment::RegistrationResult;
 use provisioner::registry::provision::{
-    CoreResource, Inputs, Provision, ProvisionError, ProvisionTable, Provisioned, output,
+    CoreResource, Inputs, Package, Provision, ProvisionError, ProvisionTable, Provisioned, output,
 };
 use provisioner::registry::types::{CoreConfig, CoreType, TypeTable};
 use pulumi_proto::property::PropertyMap;
@@ -27,21 +27,25 @@ impl CoreConfig for PondConfig {
 
 struct Pond;
 
+const WATER: Package = Package { name: "water", version: "1.0.0" };
+
 #[async_trait]
 impl Provision for Pond {
+    fn package(&self) -> Package {
+        WATER
+    }
+
     async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError> {
         let config = resource.decode::<PondConfig>()?;
         let owner = resource.text(&config, config.config.owner)?;
-        let provider_name = format!("{}--pond--{}", resource.stack, resource.qualified(resource.name));
-        let goal = resource.provider_goal("water", "1.0.0", &provider_name, Inputs::default().plain("region", "sea"));
-        let provider = resource.register(goal).await?.as_provider_reference();
+        let inputs = Inputs::default().plain("region", "sea");
+        let provider = resource.register_provider::<PondConfig>(WATER, inputs).await?;
         let name = resource.qualified(resource.name);
         let inputs = Inputs::default().set("owner", owner.clone()).plain("deep", true);
-        let pond = resource.register(resource.goal("water:pond:Pond", &name, inputs, Some(provider.clone()))).await?;
+        let pond = resource.register(provider.goal("water:pond:Pond", &name, inputs, &[])).await?;
         let inputs = Inputs::default().set("pond", output(&pond, "water"));
-        let fence = resource
-            .register(resource.goal("water:pond:Fence", &format!("{name}-fence"), inputs, Some(provider)))
-            .await?;
+        let fence = provider.goal("water:pond:Fence", &format!("{name}-fence"), inputs, &[]);
+        let fence = resource.register(fence).await?;
         Ok(Provisioned {
             values: [("water", output(&pond, "water")), ("owner", owner)].into(),
             exports: PropertyMap::from([(format!("{name}-water"), output(&pond, "water").value)]),
@@ -74,7 +78,7 @@ async fn core_and_plugin_resources_refer_to_each_other() {
     let pond = deployment.goal("lake--e");
     assert_eq!(pond.inputs["owner"], "by carl".into());
     assert_eq!(pond.dependencies, [urn(&deployment.goal("who--e"))]);
-    assert_eq!((pond.protect, deployment.goal("s--pond--lake--e").protect), (Some(true), None));
+    assert_eq!((pond.protect, deployment.goal("s--pond--lake--e--provider--e").protect), (Some(true), None));
     let (boat, post) = (deployment.goal("boat--e"), deployment.goal("post--e"));
     assert_eq!((boat.inputs["on"].clone(), boat.dependencies), ("wet".into(), vec![urn(&pond)]));
     assert_eq!(post.dependencies, [urn(&pond), urn(&deployment.goal("lake--e-fence"))]);
@@ -91,7 +95,7 @@ async fn a_failed_part_of_a_core_type_holds_back_what_hangs_on_it() {
     let deployment =
         FakeDeployment { results: [("big--e", RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
     assert_eq!(subject.words(&deployment).await, "");
-    assert_eq!(deployment.names(), ["reef-s", "p", "s--pond--big--e", "big--e"]);
+    assert_eq!(deployment.names(), ["reef-s", "p", "s--pond--big--e--provider--e", "big--e"]);
 }
 
 #[tokio::test]

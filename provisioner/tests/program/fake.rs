@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use provisioner::config::diagnostics::{SourceFiles, Style, render};
+use provisioner::config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 use provisioner::program::{End, Program};
@@ -140,14 +140,23 @@ resources:
         Self::with_types(sections, TypeTable::product(), ProvisionTable::product())
     }
 
+    pub(crate) fn with_secrets(sections: &str, secrets: &str) -> Self {
+        let plugin = "plugins: [{ name: p, source: { type: local, path: p } }]";
+        Self::written(&format!("{plugin}\n{sections}"), secrets, TypeTable::product(), ProvisionTable::product())
+    }
+
     pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {
+        Self::written(sections, "values: { s: hush }", types, core)
+    }
+
+    fn written(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let provisioner = "provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: file:///x } }, secrets-provider: { type: passphrase } } }";
         let stack = folder.path().join(".sc/stacks/s");
         fs::create_dir_all(&stack).unwrap();
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
         fs::write(stack.join("server.yaml"), format!("{provisioner}\n{sections}")).unwrap();
-        fs::write(stack.join("secrets.yaml"), "values: { s: hush }").unwrap();
+        fs::write(stack.join("secrets.yaml"), secrets).unwrap();
         let (stack, sources) = read(folder.path(), "s", &types);
         Self { program: Program::new(Arc::new(stack), core), sources }
     }
@@ -162,7 +171,11 @@ resources:
     pub(crate) async fn words(&self, deployment: &FakeDeployment) -> String {
         let ended = self.program.run(deployment).await;
         assert_eq!(ended.end, End::Incomplete);
-        let words: Vec<_> = ended.diagnostics.iter().map(|d| render(d, &self.sources, Style::Plain)).collect();
+        self.told(&ended.diagnostics)
+    }
+
+    pub(crate) fn told(&self, diagnostics: &[Diagnostic]) -> String {
+        let words: Vec<_> = diagnostics.iter().map(|d| render(d, &self.sources, Style::Plain)).collect();
         words.join("\n\n")
     }
 }

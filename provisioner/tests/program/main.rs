@@ -3,6 +3,7 @@
 
 mod fake;
 
+mod buckets;
 mod core_types;
 mod example;
 mod failures;

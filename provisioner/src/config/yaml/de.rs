@@ -41,6 +41,12 @@ impl<T> Decoded<T> {
         let (template, span) = &self.texts[handle.0];
         (template, *span)
     }
+
+    /// The text of a handle, unless there is nothing in it: neither a character nor a reference.
+    pub fn written(&self, handle: Option<TextHandle>) -> Option<&Template> {
+        let (template, _) = self.text(handle?);
+        (template.known().as_deref() != Some("")).then_some(template)
+    }
 }
 
 /// Decodes a `config`; `None` after a mistake that stops the run.

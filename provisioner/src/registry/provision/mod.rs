@@ -4,6 +4,8 @@
 //! Leaves: registrations, through the same [`Registrar`] as those of plugin resources; the values that others can refer
 //! to; exports of the stack. Never here: the reading of a `config` ([`super::types`]), the order of resources.
 
+mod aws;
+mod gcp;
 mod inputs;
 
 use std::collections::BTreeMap;
@@ -14,9 +16,10 @@ use async_trait::async_trait;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
+pub(crate) use inputs::without_unknowns;
 pub use inputs::{Inputs, Resolved};
 
-use super::types::CoreConfig;
+use super::types::{CoreConfig, GcpBucketConfig, S3BucketConfig};
 use crate::config::Options;
 use crate::config::diagnostics::Diagnostic;
 use crate::config::placeholder::Template;
@@ -29,11 +32,23 @@ use crate::state::CustomTimeouts;
 /// What a core type registers.
 #[async_trait]
 pub trait Provision: Send + Sync {
+    /// The package of what it registers, and the version that its inputs are written for.
+    fn package(&self) -> Package;
+
     /// Registers everything that the resource stands for.
     ///
     /// # Errors
     /// Why what is not registered yet will not be.
     async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError>;
+}
+
+/// A Pulumi package. A plugin of the stack has to serve it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version, a semantic one.
+    pub version: &'static str,
 }
 
 /// One resource of a core type, ready to be registered.
@@ -120,22 +135,31 @@ impl CoreResource<'_> {
         format!("{base}--{}", self.environment)
     }
 
-    /// A goal with the parent, the dependencies and the options that apply to each resource of a core type.
-    pub fn goal(&self, type_token: &str, name: &str, inputs: Inputs, provider: Option<ProviderReference>) -> Goal {
-        let mut goal = inputs.into_goal(TypeToken::new(type_token), name, self.depends_on);
-        goal.parent = Some(self.root.clone());
-        goal.provider = provider;
-        goal.protect = self.options.protect;
-        goal.retain_on_delete = self.options.retain_on_delete;
-        goal.custom_timeouts = timeouts(self.options);
-        goal.source = Some(self.source);
-        goal
+    /// Registers the provider of everything else that the resource stands for (simple-container §7.2). The options do
+    /// not apply to it.
+    ///
+    /// # Errors
+    /// As [`CoreResource::register`].
+    pub async fn register_provider<C: CoreConfig>(
+        &self,
+        package: Package,
+        inputs: Inputs,
+    ) -> Result<CoreProvider<'_>, ProvisionError> {
+        let resource = format!("{}--{}--{}", self.stack, C::TYPE, self.qualified(self.name));
+        let name = self.qualified(&format!("{resource}--provider"));
+        let mut goal = self.settle(inputs.into_goal(TypeToken::provider(package.name), &name, &[]));
+        goal.version = package.version.to_owned();
+        let reference = self.register(goal).await?.as_provider_reference();
+        Ok(CoreProvider { resource: self, package, reference })
     }
 
-    /// A goal for the provider resource of a core type, of a version of its package: the options do not apply to it.
-    pub fn provider_goal(&self, package: &str, version: &str, name: &str, inputs: Inputs) -> Goal {
-        let mut goal = inputs.into_goal(TypeToken::provider(package), name, &[]);
-        goal.version = version.to_owned();
+    /// What all goals have in common.
+    fn settle(&self, mut goal: Goal) -> Goal {
+        if !self.registrar.is_preview() {
+            let inputs =
+                std::mem::take(&mut goal.inputs).into_iter().map(|(name, value)| (name, without_unknowns(value)));
+            goal.inputs = inputs.filter(|(_, value)| *value != PropertyValue::Null).collect();
+        }
         goal.parent = Some(self.root.clone());
         goal.source = Some(self.source);
         goal
@@ -151,6 +175,39 @@ impl CoreResource<'_> {
             RegistrationResult::Succeeded | RegistrationResult::Skipped => Ok(registered),
             RegistrationResult::Failed => Err(ProvisionError::Failed),
         }
+    }
+}
+
+/// The provider of a core resource, registered.
+#[derive(Clone)]
+pub struct CoreProvider<'r> {
+    resource: &'r CoreResource<'r>,
+    package: Package,
+    reference: ProviderReference,
+}
+
+impl CoreProvider<'_> {
+    /// A goal that it serves, with the parent, the dependencies and the options that apply to each resource of a core
+    /// type; depends on these, too.
+    pub fn goal(&self, type_token: &str, name: &str, inputs: Inputs, depends_on: &[&Registered]) -> Goal {
+        let resource = self.resource;
+        let after = depends_on.iter().map(|registered| &registered.urn).chain(resource.depends_on);
+        let after: Vec<Urn> = after.cloned().collect();
+        let mut goal = resource.settle(inputs.into_goal(TypeToken::new(type_token), name, &after));
+        goal.provider = Some(self.reference.clone());
+        goal.version = self.package.version.to_owned();
+        goal.protect = resource.options.protect;
+        goal.retain_on_delete = resource.options.retain_on_delete;
+        goal.custom_timeouts = timeouts(resource.options);
+        goal
+    }
+}
+
+/// Both, or what keeps the resource from being there: a failed registration counts least, as the run goes on after it.
+fn both<A, B>(a: Result<A, ProvisionError>, b: Result<B, ProvisionError>) -> Result<(A, B), ProvisionError> {
+    match (a, b) {
+        (Ok(a), Ok(b)) => Ok((a, b)),
+        (Err(ProvisionError::Failed), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
     }
 }
 
@@ -173,7 +230,10 @@ pub struct ProvisionTable(BTreeMap<&'static str, Arc<dyn Provision>>);
 impl ProvisionTable {
     /// The types of the product: the same names as [`super::types::TypeTable::product`].
     pub fn product() -> Self {
-        Self::default()
+        Self::new([
+            (S3BucketConfig::TYPE, Arc::new(aws::S3Bucket) as Arc<dyn Provision>),
+            (GcpBucketConfig::TYPE, Arc::new(gcp::GcpBucket)),
+        ])
     }
 
     /// A table of these types.
@@ -201,6 +261,12 @@ impl fmt::Debug for ProvisionTable {
 /// An output of a registered resource, with where it comes from.
 pub fn output(registered: &Registered, property: &str) -> Resolved {
     let value = registered.outputs.get(property).cloned().unwrap_or(PropertyValue::UNKNOWN);
+    Resolved { value, dependencies: vec![registered.urn.clone()] }
+}
+
+/// The id of a registered resource, with where it comes from.
+pub fn id(registered: &Registered) -> Resolved {
+    let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
     Resolved { value, dependencies: vec![registered.urn.clone()] }
 }
 

@@ -3,6 +3,9 @@
 //! Enters: a resolved `config`. Leaves: a typed one, or its mistakes; its JSON Schema; the names of what
 //! `${resource:…}` can ask of it. Never here: the engine, or what a type registers ([`super::provision`]).
 
+mod aws;
+mod gcp;
+
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, schema_for};
@@ -11,6 +14,9 @@ use serde::de::DeserializeOwned;
 use crate::config::diagnostics::Diagnostic;
 use crate::config::yaml::Node;
 use crate::config::yaml::de::{Decoded, decode};
+
+pub use aws::{AwsAccount, CorsConfig, S3BucketConfig};
+pub use gcp::GcpBucketConfig;
 
 /// The typed `config` of a core type.
 ///
@@ -77,7 +83,7 @@ pub struct TypeTable(BTreeMap<&'static str, CoreType>);
 impl TypeTable {
     /// The types of the product.
     pub fn product() -> Self {
-        Self::new([])
+        Self::new([CoreType::of::<S3BucketConfig>(), CoreType::of::<GcpBucketConfig>()])
     }
 
     /// A table of these types.

@@ -1,0 +1,71 @@
+//! Which packages the core types of a stack need, and which plugins serve them.
+
+use std::collections::BTreeSet;
+
+use crate::config::diagnostics::{Code, Diagnostic};
+use crate::config::{PluginDeclaration, Resource, Stack, Target};
+use crate::registry::provision::{Package, ProvisionTable};
+
+const PACKAGE: Code = Code("package");
+
+/// The resources of core types with their packages, in the order of the file.
+fn core_resources<'s>(
+    stack: &'s Stack,
+    core: &'s ProvisionTable,
+) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
+    let resources = stack.environments.iter().flat_map(|environment| &environment.resources);
+    resources.filter_map(|resource| match &resource.target {
+        Target::Core { type_name } => Some((resource, type_name.as_str(), core.get(type_name)?.package())),
+        Target::Plugin { .. } => None,
+    })
+}
+
+/// The packages that core types of the stack need.
+pub(super) fn of_core_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<&'static str> {
+    core_resources(stack, core).map(|(_, _, package)| package.name).collect()
+}
+
+/// What keeps the plugins of the stack from serving its core types: told once per package, where it is needed first.
+pub(super) fn check(stack: &Stack, core: &ProvisionTable) -> Vec<Diagnostic> {
+    let mut seen = BTreeSet::new();
+    core_resources(stack, core)
+        .filter(|(_, _, package)| seen.insert(package.name))
+        .filter_map(|(resource, type_name, package)| check_package(stack, resource, type_name, package))
+        .collect()
+}
+
+fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: Package) -> Option<Diagnostic> {
+    let Package { name, version } = package;
+    let declared: Vec<&PluginDeclaration> = stack.plugins.iter().filter(|plugin| plugin.package() == name).collect();
+    let enabled: Vec<&PluginDeclaration> = declared.iter().copied().filter(|plugin| plugin.plugin.enabled).collect();
+    let error = |summary: String| Diagnostic::error(PACKAGE, resource.type_span, summary);
+    match enabled[..] {
+        [] => {
+            let missing = error(format!(
+                "the core type {type_name:?} needs the package {name:?}, and no enabled plugin serves it"
+            ));
+            Some(match declared.first() {
+                Some(disabled) => {
+                    missing.also(disabled.name_span, "this plugin is disabled").help("set `enabled: true` to use it")
+                }
+                None => missing.help(format!(
+                    "declare it in `plugins`: `name: {name}`, version {version} of pulumi/pulumi-{name}"
+                )),
+            })
+        }
+        [plugin] => {
+            let wrong = plugin.plugin.source.version().filter(|declared| declared.to_string() != version)?;
+            let summary = format!("the core type {type_name:?} needs version {version} of the package {name:?}");
+            Some(error(summary).also(plugin.name_span, format!("the plugin is declared with version {wrong}")))
+        }
+        [first, ..] => {
+            let names: Vec<&str> = enabled.iter().map(|plugin| plugin.name()).collect();
+            let summary = format!("several plugins serve the package {name:?} of the core type {type_name:?}");
+            Some(
+                error(summary)
+                    .also(first.name_span, "one of them")
+                    .help(format!("leave one of {} enabled: a core type cannot choose", names.join(", "))),
+            )
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What the core types on AWS register.
+
+use async_trait::async_trait;
+use futures_util::future::{join, join3};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    CoreResource, Inputs, Package, Provision, ProvisionError, Provisioned, Resolved, both, id, inputs, output,
+};
+use crate::config::diagnostics::{Code, Diagnostic};
+use crate::config::yaml::de::{Decoded, TextHandle};
+use crate::registry::types::{AwsAccount, S3BucketConfig};
+
+const AWS: Package = Package { name: "aws", version: "6.83.4" };
+
+/// `s3-bucket` (simple-container §7.3): a private bucket, and a user with a key for it.
+pub(super) struct S3Bucket;
+
+#[async_trait]
+impl Provision for S3Bucket {
+    fn package(&self) -> Package {
+        AWS
+    }
+
+    async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError> {
+        let config = resource.decode::<S3BucketConfig>()?;
+        let S3BucketConfig { name, allow_only_https, .. } = &config.config;
+        let base = resource.qualified(if name.is_empty() { resource.name } else { name });
+        let cors_rules = cors_rules(&resource, &config)?;
+        let account = account(&resource, &config)?;
+
+        let provider = resource.register_provider::<S3BucketConfig>(AWS, account).await?;
+        let part = |suffix: &str| format!("{base}-{suffix}");
+        let tags = tags(&resource);
+
+        let inputs =
+            Inputs::default().plain("bucket", base.as_str()).plain("acl", "private").plain("tags", tags.clone());
+        let bucket = resource.register(provider.goal("aws:s3/bucket:Bucket", &base, inputs, &[])).await?;
+        let of_bucket = || Inputs::default().set("bucket", id(&bucket));
+
+        let cors = async {
+            let Some(rules) = cors_rules else { return Ok(None) };
+            let token = "aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2";
+            let goal = provider.goal(token, &part("cors"), of_bucket().set("corsRules", rules), &[]);
+            resource.register(goal).await.map(Some)
+        };
+        let access_block = {
+            let inputs = ["blockPublicAcls", "ignorePublicAcls", "blockPublicPolicy", "restrictPublicBuckets"]
+                .into_iter()
+                .fold(of_bucket(), |inputs, name| inputs.plain(name, true));
+            let token = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock";
+            resource.register(provider.goal(token, &part("access-block"), inputs, &[]))
+        };
+        let access = async {
+            let rule = PropertyMap::from([("objectOwnership".to_owned(), "ObjectWriter".into())]);
+            let token = "aws:s3/bucketOwnershipControls:BucketOwnershipControls";
+            let goal = provider.goal(token, &part("ownership-controls"), of_bucket().plain("rule", rule), &[]);
+            let ownership = resource.register(goal).await?;
+
+            let inputs = Inputs::default().plain("forceDestroy", true).plain("tags", tags);
+            let goal = provider.goal("aws:iam/user:User", &part("user"), inputs, &[&ownership]);
+            let user = resource.register(goal).await?;
+
+            let inputs = Inputs::default().set("user", id(&user));
+            let mut key = provider.goal("aws:iam/accessKey:AccessKey", &part("access-key"), inputs, &[&ownership]);
+            key.additional_secret_outputs = vec!["secret".to_owned(), "sesSmtpPasswordV4".to_owned()];
+
+            let sources = [&output(&user, "arn"), &output(&bucket, "arn"), &id(&bucket)];
+            let policy = Resolved::made_of(sources, |[user, bucket, id]| policy(user, bucket, id, *allow_only_https));
+            let inputs = of_bucket().set("policy", policy);
+            let policy = provider.goal("aws:s3/bucketPolicy:BucketPolicy", &part("policy"), inputs, &[&ownership]);
+
+            let (key, policy) = join(resource.register(key), resource.register(policy)).await;
+            let (key, policy) = both(key, policy)?;
+            Ok((ownership, user, key, policy))
+        };
+        let (cors, access_block, access) = join3(cors, access_block, access).await;
+        let ((cors, access_block), (ownership, user, key, policy)) = both(both(cors, access_block), access)?;
+
+        let secret_key = output(&key, "secret").secret();
+        let exports = [
+            ("bucket-name", output(&bucket, "bucket")),
+            ("bucket-region", output(&bucket, "region")),
+            ("bucket-user", output(&user, "name")),
+            ("access-key-secret", secret_key.clone()),
+            ("access-key-name", id(&key)),
+        ];
+        Ok(Provisioned {
+            exports: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
+            values: [
+                ("bucket", output(&bucket, "bucket")),
+                ("region", output(&bucket, "region")),
+                ("access-key", id(&key)),
+                ("secret-key", secret_key),
+            ]
+            .into(),
+            registered: [bucket]
+                .into_iter()
+                .chain(cors)
+                .chain([access_block, ownership, user, key, policy])
+                .map(|registered| registered.urn)
+                .collect(),
+        })
+    }
+}
+
+/// The inputs of the provider: those of the account that `credentials` hold, else those written beside it. What is no
+/// string travels as JSON.
+fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Result<Inputs, ProvisionError> {
+    let S3BucketConfig { credentials, access_key, secret_access_key, region, .. } = &config.config;
+    let (access_key, secret_key, region) = match credentials.filter(|_| config.written(*credentials).is_some()) {
+        Some(handle) => {
+            let credentials = resource.text(config, handle)?;
+            let part = |value: PropertyValue| Resolved { value, dependencies: credentials.dependencies.clone() };
+            match credentials.exposed_text().map(AwsAccount::parse) {
+                Some(Some(AwsAccount { access_key, secret_access_key, region })) => {
+                    (part(access_key.into()), part(secret_access_key.into()), part(region.into()))
+                }
+                Some(None) => {
+                    let (_, span) = config.text(handle);
+                    let summary = "these are not the credentials of an AWS account";
+                    return Err(Box::new(Diagnostic::error(Code("credentials"), span, summary)).into());
+                }
+                None => {
+                    let unknown = || part(PropertyValue::UNKNOWN);
+                    (unknown(), unknown(), unknown())
+                }
+            }
+        }
+        None => {
+            let text = |handle: Option<TextHandle>| match handle {
+                Some(handle) => resource.text(config, handle),
+                None => Ok(Resolved::known("")),
+            };
+            (text(*access_key)?, text(*secret_access_key)?, text(*region)?)
+        }
+    };
+    let inputs = Inputs::default().set("region", region).plain("skipRegionValidation", "true");
+    Ok(match access_key.exposed_text() {
+        // Its plugin finds credentials by itself.
+        Some("") => inputs.plain("skipCredentialsValidation", "true"),
+        _ => inputs
+            .set("accessKey", access_key.secret())
+            .set("secretKey", secret_key.secret())
+            .plain("skipCredentialsValidation", "false"),
+    })
+}
+
+/// What every resource that has tags is tagged with.
+fn tags(resource: &CoreResource<'_>) -> PropertyMap {
+    [("stack", resource.stack), ("env", resource.environment)]
+        .into_iter()
+        .map(|(key, value)| (format!("simple-container.com/{key}"), value.into()))
+        .collect()
+}
+
+/// The rules of `corsConfig`; none without a site that they allow.
+fn cors_rules(
+    resource: &CoreResource<'_>,
+    config: &Decoded<S3BucketConfig>,
+) -> Result<Option<Resolved>, ProvisionError> {
+    let cors = &config.config.cors_config;
+    let Some(origin) = cors.allowed_origins.filter(|_| config.written(cors.allowed_origins).is_some()) else {
+        return Ok(None);
+    };
+    let origin = resource.text(config, origin)?;
+    let methods = cors.allowed_methods.iter().map(|method| resource.text(config, *method));
+    let mut methods = methods.collect::<Result<Vec<_>, _>>()?;
+    if methods.is_empty() {
+        methods = ["GET", "HEAD"].map(Resolved::known).to_vec();
+    }
+    let dependencies = [&origin].into_iter().chain(&methods).flat_map(|resolved| resolved.dependencies.clone());
+    let dependencies = inputs::distinct(dependencies.collect());
+    let rule = PropertyMap::from([
+        ("allowedOrigins".to_owned(), vec![origin.value].into()),
+        ("allowedMethods".to_owned(), methods.into_iter().map(|method| method.value).collect::<Vec<_>>().into()),
+        ("allowedHeaders".to_owned(), vec!["*".into()].into()),
+    ]);
+    Ok(Some(Resolved { value: vec![rule.into()].into(), dependencies }))
+}
+
+/// The policy of a bucket as Go writes it: compact, keys sorted.
+fn policy(user: &str, bucket: &str, id: &str, only_https: bool) -> String {
+    /// The fields in the order of their names.
+    #[derive(Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Statement {
+        action: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        condition: Option<Value>,
+        effect: &'static str,
+        principal: Value,
+        resource: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sid: Option<&'static str>,
+    }
+    let allow = Statement {
+        action: "s3:*",
+        condition: None,
+        effect: "Allow",
+        principal: json!({ "AWS": user }),
+        resource: vec![format!("arn:aws:s3:::{id}"), format!("arn:aws:s3:::{id}/*")],
+        sid: None,
+    };
+    let deny = Statement {
+        action: "s3:*",
+        condition: Some(json!({ "Bool": { "aws:SecureTransport": "false" } })),
+        effect: "Deny",
+        principal: json!("*"),
+        resource: vec![format!("{bucket}/*")],
+        sid: Some("DenyNonSecureTransport"),
+    };
+    let statements: Vec<Statement> = [allow].into_iter().chain(only_https.then_some(deny)).collect();
+    json!({ "Statement": statements, "Version": "2012-10-17" }).to_string()
+}

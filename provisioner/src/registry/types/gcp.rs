@@ -1,0 +1,62 @@
+//! `config` of the core types on Google Cloud.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::CoreConfig;
+use crate::config::diagnostics::{Code, Diagnostic};
+use crate::config::yaml::Node;
+use crate::config::yaml::de::{Decoded, TextHandle};
+
+/// `config` of `gcp-bucket` (simple-container §7.6).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GcpBucketConfig {
+    /// Key of a service account, usually `${auth:NAME}`.
+    pub credentials: Option<TextHandle>,
+    /// The project, usually `${auth:NAME.projectId}`.
+    pub project_id: Option<TextHandle>,
+    /// Name of the bucket without the environment, which is added; by default that of the resource.
+    pub name: String,
+    /// The same as `name`, and stronger.
+    pub bucket_name: String,
+    /// Location of the bucket, such as `EU`.
+    pub location: Option<TextHandle>,
+    /// Take over the bucket that has this very name, instead of making one.
+    pub adopt: bool,
+}
+
+impl GcpBucketConfig {
+    /// The name that is written: `bucketName`, else `name`.
+    pub fn given_name(&self) -> Option<&str> {
+        [&self.bucket_name, &self.name].into_iter().map(String::as_str).find(|name| !name.is_empty())
+    }
+}
+
+impl CoreConfig for GcpBucketConfig {
+    const TYPE: &'static str = "gcp-bucket";
+    const OUTPUTS: &'static [&'static str] = &["bucket", "location", "access-key", "secret-key", "endpoint"];
+
+    fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
+        let config = &decoded.config;
+        if decoded.written(config.credentials).is_none() {
+            let summary = "the credentials of a Google Cloud account are missing";
+            diagnostics.push(Diagnostic::error(Code("credentials"), node.span, summary).help(
+                "add `credentials: \"${auth:NAME}\"`, where NAME is a `gcp-service-account` in the stack's secrets.yaml",
+            ));
+        }
+        if decoded.written(config.location).is_none() {
+            diagnostics.push(
+                Diagnostic::error(Code("missing-key"), node.span, "`location` is missing")
+                    .help("add the location of the bucket, such as `location: EU`"),
+            );
+        }
+        if config.adopt && config.given_name().is_none() {
+            let span = node.at(["adopt"]).map(|adopt| adopt.span);
+            diagnostics.push(
+                Diagnostic::error(Code("missing-key"), span, "`adopt` needs the name of the bucket to take over")
+                    .help("add `bucketName`"),
+            );
+        }
+    }
+}

@@ -1,0 +1,623 @@
+//! What the buckets of both clouds register, line by line as simple-container §7.3 and §7.6 have it.
+
+use std::fmt::Write as _;
+
+use bridge::provider::Alias;
+use provisioner::deployment::{Goal, RegistrationResult};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+
+use crate::fake::{FakeDeployment, Subject};
+
+/// Environments, and what the auth entries of their secrets.yaml hold.
+fn buckets(environments: &str, rest: &str) -> Subject {
+    let secrets = "
+auth:
+  reef: { type: aws-token, config: { account: '0042', accessKey: AK, secretAccessKey: 'S<K>', region: eu-north-1 } }
+  shore: { type: aws-token, config: { region: eu-west-1 } }
+  cloud: { type: gcp-service-account, config: { projectId: tide-7, credentials: '{\"k\": 1}' } }
+";
+    Subject::with_secrets(&format!("resources: {{ resources: {{ {environments} }} }}\n{rest}"), secrets)
+}
+
+fn bucket(resource: &str) -> Subject {
+    buckets(&format!("staging: {{ resources: {{ {resource} }} }}"), "")
+}
+
+/// What a cloud adds to the inputs of the buckets below.
+fn cloud() -> FakeDeployment {
+    FakeDeployment::default()
+        .with("media--staging", "arn", "arn:of:media")
+        .with("media--staging", "region", "eu-north-1")
+        .with("media--staging-user", "arn", "arn:of:user")
+        .with("media--staging-user", "name", "user-1")
+        .with("media--staging-access-key", "secret", PropertyValue::secret("sk".into()))
+}
+
+fn text(value: &PropertyValue) -> String {
+    match value {
+        PropertyValue::Secret(secret) => format!("secret {}", text(secret.expose())),
+        PropertyValue::Unknown(_) => "unknown".to_owned(),
+        PropertyValue::Bool(value) => value.to_string(),
+        PropertyValue::String(value) => format!("{value:?}"),
+        PropertyValue::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", ")),
+        PropertyValue::Map(map) => format!("{{ {} }}", properties(map).join(", ")),
+        value => format!("{value:?}"),
+    }
+}
+
+fn properties(map: &PropertyMap) -> Vec<String> {
+    map.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect()
+}
+
+/// One registration: what it is, its inputs and what they came from, its options.
+fn registration(goal: &Goal) -> String {
+    let mut told = format!("{} {}", goal.type_token, goal.name);
+    if !goal.version.is_empty() {
+        write!(told, " ({})", goal.version).unwrap();
+    }
+    for (name, value) in &goal.inputs {
+        write!(told, "\n  {name}: {}", text(value)).unwrap();
+        let from: Vec<_> = goal.property_dependencies[name].iter().map(|urn| urn.name()).collect();
+        if !from.is_empty() {
+            write!(told, "\n    from {}", from.join(", ")).unwrap();
+        }
+    }
+    let after: Vec<_> = goal.dependencies.iter().map(|urn| urn.name()).collect();
+    let aliases = goal.aliases.iter().map(|alias| match alias {
+        Alias::Spec { type_token: Some(former), name: None, .. } => former.as_str(),
+        other => panic!("{other:?}"),
+    });
+    let flag = |flag: Option<bool>| flag.map(|flag| flag.to_string()).unwrap_or_default();
+    let timeout = |seconds: f64| if seconds > 0.0 { format!("{seconds} s") } else { String::new() };
+    for (option, value) in [
+        ("after", after.join(", ")),
+        ("provider", goal.provider.as_ref().map(|provider| provider.urn.name().to_owned()).unwrap_or_default()),
+        ("secret outputs", goal.additional_secret_outputs.join(", ")),
+        ("former type", aliases.collect::<Vec<_>>().join(", ")),
+        ("import", goal.import_id.clone()),
+        ("protect", flag(goal.protect)),
+        ("retain", flag(goal.retain_on_delete)),
+        ("create within", timeout(goal.custom_timeouts.create)),
+    ] {
+        if !value.is_empty() {
+            write!(told, "\n  - {option} {value}").unwrap();
+        }
+    }
+    told
+}
+
+/// All registrations in order, without the root; then the outputs of the stack.
+async fn registrations(subject: &Subject, deployment: &FakeDeployment) -> String {
+    subject.run(deployment).await;
+    let goals = deployment.goals.lock().unwrap();
+    let outputs = properties(deployment.stack_outputs.lock().unwrap().as_ref().unwrap());
+    let goals = goals.iter().filter(|goal| goal.custom).map(registration);
+    goals.chain([format!("outputs\n  {}", outputs.join("\n  "))]).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn an_s3_bucket_comes_with_a_user_and_a_key() {
+    let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");
+    insta::assert_snapshot!(registrations(&subject, &cloud()).await, @r#"
+    pulumi:providers:p p
+    pulumi:providers:aws s--s3-bucket--media--staging--provider--staging (6.83.4)
+      accessKey: secret "AK"
+      region: "eu-north-1"
+      secretKey: secret "S<K>"
+      skipCredentialsValidation: "false"
+      skipRegionValidation: "true"
+    aws:s3/bucket:Bucket media--staging (6.83.4)
+      acl: "private"
+      bucket: "media--staging"
+      tags: { simple-container.com/env: "staging", simple-container.com/stack: "s" }
+      - provider s--s3-bucket--media--staging--provider--staging
+    aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock media--staging-access-block (6.83.4)
+      blockPublicAcls: true
+      blockPublicPolicy: true
+      bucket: "media--staging-1"
+        from media--staging
+      ignorePublicAcls: true
+      restrictPublicBuckets: true
+      - after media--staging
+      - provider s--s3-bucket--media--staging--provider--staging
+    aws:s3/bucketOwnershipControls:BucketOwnershipControls media--staging-ownership-controls (6.83.4)
+      bucket: "media--staging-1"
+        from media--staging
+      rule: { objectOwnership: "ObjectWriter" }
+      - after media--staging
+      - provider s--s3-bucket--media--staging--provider--staging
+    aws:iam/user:User media--staging-user (6.83.4)
+      forceDestroy: true
+      tags: { simple-container.com/env: "staging", simple-container.com/stack: "s" }
+      - after media--staging-ownership-controls
+      - provider s--s3-bucket--media--staging--provider--staging
+    aws:iam/accessKey:AccessKey media--staging-access-key (6.83.4)
+      user: "media--staging-user-1"
+        from media--staging-user
+      - after media--staging-user, media--staging-ownership-controls
+      - provider s--s3-bucket--media--staging--provider--staging
+      - secret outputs secret, sesSmtpPasswordV4
+    aws:s3/bucketPolicy:BucketPolicy media--staging-policy (6.83.4)
+      bucket: "media--staging-1"
+        from media--staging
+      policy: "{\"Statement\":[{\"Action\":\"s3:*\",\"Effect\":\"Allow\",\"Principal\":{\"AWS\":\"arn:of:user\"},\"Resource\":[\"arn:aws:s3:::media--staging-1\",\"arn:aws:s3:::media--staging-1/*\"]}],\"Version\":\"2012-10-17\"}"
+        from media--staging-user, media--staging
+      - after media--staging, media--staging-user, media--staging-ownership-controls
+      - provider s--s3-bucket--media--staging--provider--staging
+    outputs
+      media--staging-access-key-name: "media--staging-access-key-1"
+      media--staging-access-key-secret: secret "sk"
+      media--staging-bucket-name: "media--staging"
+      media--staging-bucket-region: "eu-north-1"
+      media--staging-bucket-user: "user-1"
+    "#);
+}
+
+#[tokio::test]
+async fn an_s3_bucket_takes_a_name_other_sites_https_and_options() {
+    let subject = bucket(
+        "site: { type: 'p:m:Site' },
+         shelf:
+           { type: s3-bucket, name: box,
+             config: {
+               credentials: '${auth:reef}', account: '${auth:reef.projectId}', name: media, allowOnlyHttps: yes,
+               corsConfig: { allowedOrigins: 'https://${resource:site.host}', allowedMethods: [PUT, ~, POST] } },
+             options: { protect: true, retainOnDelete: false, dependsOn: [site], customTimeouts: { create: 5m } } }",
+    );
+    let deployment = cloud().with("site--staging", "host", "reef.example");
+    insta::assert_snapshot!(registrations(&subject, &deployment).await, @r#"
+    pulumi:providers:p p
+    p:m:Site site--staging
+      - provider p
+    pulumi:providers:aws s--s3-bucket--box--staging--provider--staging (6.83.4)
+      accessKey: secret "AK"
+      region: "eu-north-1"
+      secretKey: secret "S<K>"
+      skipCredentialsValidation: "false"
+      skipRegionValidation: "true"
+    aws:s3/bucket:Bucket media--staging (6.83.4)
+      acl: "private"
+      bucket: "media--staging"
+      tags: { simple-container.com/env: "staging", simple-container.com/stack: "s" }
+      - after site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - protect true
+      - retain false
+      - create within 300 s
+    aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2 media--staging-cors (6.83.4)
+      bucket: "media--staging-1"
+        from media--staging
+      corsRules: [{ allowedHeaders: ["*"], allowedMethods: ["PUT", "POST"], allowedOrigins: ["https://reef.example"] }]
+        from site--staging
+      - after media--staging, site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - protect true
+      - retain false
+      - create within 300 s
+    aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock media--staging-access-block (6.83.4)
+      blockPublicAcls: true
+      blockPublicPolicy: true
+      bucket: "media--staging-1"
+        from media--staging
+      ignorePublicAcls: true
+      restrictPublicBuckets: true
+      - after media--staging, site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - protect true
+      - retain false
+      - create within 300 s
+    aws:s3/bucketOwnershipControls:BucketOwnershipControls media--staging-ownership-controls (6.83.4)
+      bucket: "media--staging-1"
+        from media--staging
+      rule: { objectOwnership: "ObjectWriter" }
+      - after media--staging, site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - protect true
+      - retain false
+      - create within 300 s
+    aws:iam/user:User media--staging-user (6.83.4)
+      forceDestroy: true
+      tags: { simple-container.com/env: "staging", simple-container.com/stack: "s" }
+      - after media--staging-ownership-controls, site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - protect true
+      - retain false
+      - create within 300 s
+    aws:iam/accessKey:AccessKey media--staging-access-key (6.83.4)
+      user: "media--staging-user-1"
+        from media--staging-user
+      - after media--staging-user, media--staging-ownership-controls, site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - secret outputs secret, sesSmtpPasswordV4
+      - protect true
+      - retain false
+      - create within 300 s
+    aws:s3/bucketPolicy:BucketPolicy media--staging-policy (6.83.4)
+      bucket: "media--staging-1"
+        from media--staging
+      policy: "{\"Statement\":[{\"Action\":\"s3:*\",\"Effect\":\"Allow\",\"Principal\":{\"AWS\":\"arn:of:user\"},\"Resource\":[\"arn:aws:s3:::media--staging-1\",\"arn:aws:s3:::media--staging-1/*\"]},{\"Action\":\"s3:*\",\"Condition\":{\"Bool\":{\"aws:SecureTransport\":\"false\"}},\"Effect\":\"Deny\",\"Principal\":\"*\",\"Resource\":[\"arn:of:media/*\"],\"Sid\":\"DenyNonSecureTransport\"}],\"Version\":\"2012-10-17\"}"
+        from media--staging-user, media--staging
+      - after media--staging, media--staging-user, media--staging-ownership-controls, site--staging
+      - provider s--s3-bucket--box--staging--provider--staging
+      - protect true
+      - retain false
+      - create within 300 s
+    outputs
+      media--staging-access-key-name: "media--staging-access-key-1"
+      media--staging-access-key-secret: secret "sk"
+      media--staging-bucket-name: "media--staging"
+      media--staging-bucket-region: "eu-north-1"
+      media--staging-bucket-user: "user-1"
+    "#);
+}
+
+#[tokio::test]
+async fn a_gcp_bucket_comes_with_an_account_and_a_key() {
+    let subject = bucket(
+        "a_rather_long_name_of_a_bucket:
+           { type: gcp-bucket,
+             config: { credentials: '${auth:cloud}', projectId: '${auth:cloud.projectId}', location: EU } }",
+    );
+    let deployment = FakeDeployment::default()
+        .with("a_rather_long_name_of_a_bucket--staging-sa", "email", "sa@tide")
+        .with("a_rather_long_name_of_a_bucket--staging-hmac", "accessId", "GOOG1")
+        .with("a_rather_long_name_of_a_bucket--staging-hmac", "secret", "hush");
+    insta::assert_snapshot!(registrations(&subject, &deployment).await, @r#"
+    pulumi:providers:p p
+    pulumi:providers:gcp s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging (8.41.1)
+      credentials: secret "{\"k\": 1}"
+      project: secret "tide-7"
+    gcp:storage/bucket:Bucket a_rather_long_name_of_a_bucket--staging (8.41.1)
+      location: "EU"
+      name: "a_rather_long_name_of_a_bucket--staging"
+      - provider s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging
+      - secret outputs effectiveLabels, pulumiLabels
+    gcp:serviceaccount/account:Account a_rather_long_name_of_a_bucket--staging-sa (8.41.1)
+      accountId: "a-rather-long-et-staging-sa"
+      displayName: "Service Account for a_rather_long_name_of_a_bucket--staging"
+      - provider s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging
+      - former type gcp:serviceAccount/account:Account
+    gcp:storage/bucketIAMMember:BucketIAMMember a_rather_long_name_of_a_bucket--staging-iam-object (8.41.1)
+      bucket: "a_rather_long_name_of_a_bucket--staging"
+        from a_rather_long_name_of_a_bucket--staging
+      member: "serviceAccount:sa@tide"
+        from a_rather_long_name_of_a_bucket--staging-sa
+      role: "roles/storage.objectAdmin"
+      - after a_rather_long_name_of_a_bucket--staging, a_rather_long_name_of_a_bucket--staging-sa
+      - provider s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging
+    gcp:storage/bucketIAMMember:BucketIAMMember a_rather_long_name_of_a_bucket--staging-iam-bucket (8.41.1)
+      bucket: "a_rather_long_name_of_a_bucket--staging"
+        from a_rather_long_name_of_a_bucket--staging
+      member: "serviceAccount:sa@tide"
+        from a_rather_long_name_of_a_bucket--staging-sa
+      role: "roles/storage.legacyBucketWriter"
+      - after a_rather_long_name_of_a_bucket--staging, a_rather_long_name_of_a_bucket--staging-sa
+      - provider s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging
+    gcp:storage/hmacKey:HmacKey a_rather_long_name_of_a_bucket--staging-hmac (8.41.1)
+      serviceAccountEmail: "sa@tide"
+        from a_rather_long_name_of_a_bucket--staging-sa
+      - after a_rather_long_name_of_a_bucket--staging-sa
+      - provider s--gcp-bucket--a_rather_long_name_of_a_bucket--staging--provider--staging
+      - secret outputs secret
+    outputs
+      a_rather_long_name_of_a_bucket--staging-bucket-location: "EU"
+      a_rather_long_name_of_a_bucket--staging-bucket-name: "a_rather_long_name_of_a_bucket--staging"
+      a_rather_long_name_of_a_bucket--staging-hmac-access-key-id: "GOOG1"
+      a_rather_long_name_of_a_bucket--staging-hmac-secret-key: secret "hush"
+    "#);
+}
+
+#[tokio::test]
+async fn a_gcp_bucket_that_exists_is_taken_over() {
+    let subject = bucket(
+        "media:
+           { type: gcp-bucket,
+             config: { credentials: '${auth:cloud}', location: EU, adopt: true, name: not-this, bucketName: old } }",
+    );
+    let deployment = FakeDeployment::default()
+        .with("old--staging-bucket-sa", "email", "sa@tide")
+        .with("old--staging-hmac-key", "accessId", "GOOG1")
+        .with("old--staging-hmac-key", "secret", "hush");
+    insta::assert_snapshot!(registrations(&subject, &deployment).await, @r#"
+    pulumi:providers:p p
+    pulumi:providers:gcp s--gcp-bucket--media--staging--provider--staging (8.41.1)
+      credentials: secret "{\"k\": 1}"
+    gcp:storage/bucket:Bucket old--staging (8.41.1)
+      location: "EU"
+      name: "old"
+      - provider s--gcp-bucket--media--staging--provider--staging
+      - secret outputs effectiveLabels, pulumiLabels
+      - import old
+    gcp:serviceaccount/account:Account old--staging-bucket-sa (8.41.1)
+      accountId: "old--staging-bucket-sa"
+      displayName: "Service account for bucket old"
+      - provider s--gcp-bucket--media--staging--provider--staging
+      - former type gcp:serviceAccount/account:Account
+    gcp:storage/bucketIAMMember:BucketIAMMember old--staging-bucket-iam (8.41.1)
+      bucket: "old"
+        from old--staging
+      member: "serviceAccount:sa@tide"
+        from old--staging-bucket-sa
+      role: "roles/storage.objectAdmin"
+      - after old--staging, old--staging-bucket-sa
+      - provider s--gcp-bucket--media--staging--provider--staging
+    gcp:storage/hmacKey:HmacKey old--staging-hmac-key (8.41.1)
+      serviceAccountEmail: "sa@tide"
+        from old--staging-bucket-sa
+      - after old--staging-bucket-sa
+      - provider s--gcp-bucket--media--staging--provider--staging
+      - secret outputs secret
+    outputs
+      old--staging-bucket-location: "EU"
+      old--staging-bucket-name: "old"
+      old--staging-hmac-access-key-id: "GOOG1"
+      old--staging-hmac-secret-key: secret "hush"
+    "#);
+}
+
+#[tokio::test]
+async fn each_environment_has_a_bucket_and_a_provider_of_its_own() {
+    let resource = "{ type: s3-bucket, config: { credentials: '${auth:reef}' } }";
+    let subject = buckets(
+        &format!(
+            "staging: {{ resources: {{ media: {resource} }} }}, production: {{ resources: {{ media: {resource} }} }}"
+        ),
+        "",
+    );
+    let deployment = FakeDeployment::default();
+    subject.run(&deployment).await;
+    let goals = deployment.goals.lock().unwrap();
+    let lines = |environment: &str| -> Vec<String> {
+        let of = |goal: &&Goal| goal.name.contains(&format!("--{environment}"));
+        let line = |goal: &Goal| {
+            let provider = goal.provider.as_ref().map(|provider| provider.urn.name()).unwrap_or("itself");
+            format!("{} by {provider}", goal.name)
+        };
+        goals.iter().filter(of).map(line).collect()
+    };
+    insta::assert_snapshot!(lines("staging").join("\n"), @"
+    s--s3-bucket--media--staging--provider--staging by itself
+    media--staging by s--s3-bucket--media--staging--provider--staging
+    media--staging-access-block by s--s3-bucket--media--staging--provider--staging
+    media--staging-ownership-controls by s--s3-bucket--media--staging--provider--staging
+    media--staging-user by s--s3-bucket--media--staging--provider--staging
+    media--staging-access-key by s--s3-bucket--media--staging--provider--staging
+    media--staging-policy by s--s3-bucket--media--staging--provider--staging
+    ");
+    let production: Vec<_> = lines("staging").iter().map(|line| line.replace("staging", "production")).collect();
+    assert_eq!(lines("production"), production);
+}
+
+#[tokio::test]
+async fn what_others_refer_to_are_the_values_of_the_resource_not_its_exports() {
+    let subject = buckets(
+        "staging: { resources: {
+           media: { type: s3-bucket, config: { credentials: '${auth:reef}' } },
+           cold: { type: gcp-bucket, config: { credentials: '${auth:cloud}', location: EU } },
+           s3: { type: 'p:m:App', config: {
+             a: '${resource:media.bucket}', b: '${resource:media.region}', c: '${resource:media.access-key}',
+             d: '${resource:media.secret-key}' } },
+           gcs: { type: 'p:m:App', config: {
+             a: '${resource:cold.bucket}', b: '${resource:cold.location}', c: '${resource:cold.access-key}',
+             d: '${resource:cold.secret-key}', e: '${resource:cold.endpoint}' } } } }",
+        "",
+    );
+    let deployment =
+        cloud().with("cold--staging-hmac", "accessId", "GOOG1").with("cold--staging-hmac", "secret", "hush");
+    subject.run(&deployment).await;
+    let apps = [deployment.goal("s3--staging"), deployment.goal("gcs--staging")];
+    insta::assert_snapshot!(apps.each_ref().map(registration).join("\n"), @r#"
+    p:m:App s3--staging
+      a: "media--staging"
+        from media--staging
+      b: "eu-north-1"
+        from media--staging
+      c: "media--staging-access-key-1"
+        from media--staging-access-key
+      d: secret "sk"
+        from media--staging-access-key
+      - after media--staging, media--staging-access-key
+      - provider p
+    p:m:App gcs--staging
+      a: "cold--staging"
+        from cold--staging
+      b: "EU"
+        from cold--staging
+      c: "GOOG1"
+        from cold--staging-hmac
+      d: secret "hush"
+        from cold--staging-hmac
+      e: "https://storage.googleapis.com"
+      - after cold--staging, cold--staging-hmac
+      - provider p
+    "#);
+}
+
+#[tokio::test]
+async fn in_the_preview_of_a_new_bucket_what_the_cloud_chooses_is_unknown() {
+    let subject = bucket(
+        "media: { type: s3-bucket, config: { credentials: '${auth:reef}' } },
+         cold: { type: gcp-bucket, config: { credentials: '${auth:cloud}', location: EU } }",
+    );
+    let deployment = FakeDeployment::preview();
+    subject.run(&deployment).await;
+    let input = |name: &str, property: &str| deployment.goal(name).inputs[property].clone();
+    assert_eq!(input("media--staging-policy", "policy"), PropertyValue::UNKNOWN);
+    assert_eq!(input("media--staging-policy", "bucket"), PropertyValue::UNKNOWN);
+    assert_eq!(input("media--staging-access-key", "user"), PropertyValue::UNKNOWN);
+    assert_eq!(input("cold--staging-iam-object", "member"), PropertyValue::UNKNOWN);
+    assert_eq!(deployment.output("media--staging-bucket-name"), "media--staging".into());
+    assert!(deployment.output("media--staging-access-key-secret").contains_secrets());
+}
+
+#[tokio::test]
+async fn an_account_without_a_key_leaves_the_search_for_credentials_to_the_plugin() {
+    for account in ["credentials: '${auth:shore}'", "region: eu-west-1"] {
+        let subject = bucket(&format!("media: {{ type: s3-bucket, config: {{ {account} }} }}"));
+        let deployment = FakeDeployment::default();
+        subject.run(&deployment).await;
+        let provider = deployment.goal("s--s3-bucket--media--staging--provider--staging");
+        assert_eq!(
+            properties(&provider.inputs),
+            ["region: \"eu-west-1\"", "skipCredentialsValidation: \"true\"", "skipRegionValidation: \"true\""]
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_account_may_come_from_another_resource() {
+    let subject = bucket(
+        "vault: { type: 'p:m:Vault' },
+         whole: { type: s3-bucket, config: { credentials: '${resource:vault.account}' } },
+         parts: { type: s3-bucket, config: {
+           region: sea, accessKey: '${resource:vault.key}', secretAccessKey: '${resource:vault.secret}' } }",
+    );
+    let account = PropertyValue::secret("{\"accessKey\":\"AK\",\"secretAccessKey\":\"SK\",\"region\":\"sea\"}".into());
+    let deployment = FakeDeployment::default()
+        .with("vault--staging", "account", account)
+        .with("vault--staging", "key", "AK")
+        .with("vault--staging", "secret", "SK");
+    subject.run(&deployment).await;
+    let provider = |name: &str| deployment.goal(&format!("s--s3-bucket--{name}--staging--provider--staging"));
+    assert_eq!(provider("whole").inputs, provider("parts").inputs);
+    assert_eq!(provider("whole").dependencies, provider("parts").dependencies);
+    assert_eq!(provider("whole").inputs["secretKey"], PropertyValue::secret("SK".into()));
+
+    let preview = FakeDeployment::preview();
+    subject.run(&preview).await;
+    let whole = preview.goal("s--s3-bucket--whole--staging--provider--staging").inputs;
+    assert_eq!(
+        (&whole["region"], &whole["accessKey"]),
+        (&PropertyValue::UNKNOWN, &PropertyValue::secret(PropertyValue::UNKNOWN))
+    );
+
+    let wrong = FakeDeployment::default()
+        .with("vault--staging", "account", "top secret, and no account")
+        .with("vault--staging", "key", "AK")
+        .with("vault--staging", "secret", "SK");
+    insta::assert_snapshot!(subject.words(&wrong).await, @"
+    error[credentials]: these are not the credentials of an AWS account
+     --> .sc/stacks/s/server.yaml:4:59
+      |
+    4 |          whole: { type: s3-bucket, config: { credentials: '${resource:vault.account}' } },
+      |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    ");
+}
+
+#[tokio::test]
+async fn what_comes_from_a_skipped_part_is_left_out() {
+    let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");
+    let skipped = [
+        ("media--staging-user", RegistrationResult::Skipped),
+        ("media--staging-access-key", RegistrationResult::Skipped),
+    ];
+    let deployment = FakeDeployment { results: skipped.into(), ..FakeDeployment::default() };
+    subject.run(&deployment).await;
+    assert!(!deployment.goal("media--staging-access-key").inputs.contains_key("user"));
+    assert!(!deployment.goal("media--staging-policy").inputs.contains_key("policy"));
+    let outputs = deployment.stack_outputs.lock().unwrap().clone().unwrap();
+    assert_eq!(outputs.keys().collect::<Vec<_>>(), ["media--staging-bucket-name"]);
+}
+
+#[tokio::test]
+async fn what_does_not_hang_on_a_failed_part_is_registered_all_the_same() {
+    let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");
+    for (failed, left_out) in [
+        ("media--staging-access-block", &[][..]),
+        ("media--staging-user", &["media--staging-access-key", "media--staging-policy"]),
+    ] {
+        let deployment =
+            FakeDeployment { results: [(failed, RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
+        assert_eq!(subject.words(&deployment).await, "");
+        let names = deployment.names();
+        for part in ["access-block", "ownership-controls", "user", "access-key", "policy"] {
+            let name = format!("media--staging-{part}");
+            assert_eq!(names.contains(&name), !left_out.contains(&name.as_str()), "{name} after {failed} failed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_only_core_types_use_has_no_provider_of_its_own() {
+    let plugins = "plugins:\n- { name: aws, source: { type: local, path: aws } }\n- { name: p, source: { type: local, path: p } }\n";
+    let resources = |more: &str| {
+        format!(
+            "resources: {{ resources: {{ e: {{ resources: {{ b: {{ type: s3-bucket, config: {{ region: sea }} }}{more} }} }} }} }}\n"
+        )
+    };
+    let first = async |resources: &str| {
+        let deployment = FakeDeployment::default();
+        Subject::server(&format!("{plugins}{resources}")).run(&deployment).await;
+        deployment.names()[1..3].to_vec()
+    };
+    assert_eq!(first(&resources("")).await, ["p", "s--s3-bucket--b--e--provider--e"]);
+    assert_eq!(first(&resources(", c: { type: 'aws:s3/bucket:Bucket' }")).await, ["aws", "p"]);
+}
+
+#[test]
+fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
+    let told = |plugins: &str| {
+        let subject = Subject::server(&format!(
+            "plugins:
+{plugins}resources:
+  resources:
+    e:
+      resources:
+        a:
+          type: s3-bucket
+          config: {{ region: sea }}
+        b:
+          type: s3-bucket
+          config: {{ region: sea }}
+"
+        ));
+        subject.told(&subject.program.check_packages())
+    };
+    let aws = "- { name: aws, source: { type: github-release, repository: pulumi/pulumi-aws, version: v6.83.4 } }\n";
+    assert_eq!(told(aws), "");
+    assert_eq!(told("- { name: sea, package: aws, source: { type: local, path: aws } }\n"), "");
+    insta::assert_snapshot!(told(""), @r#"
+    error[package]: the core type "s3-bucket" needs the package "aws", and no enabled plugin serves it
+     --> .sc/stacks/s/server.yaml:8:17
+      |
+    8 |           type: s3-bucket
+      |                 ^^^^^^^^^
+      |
+      = hint: declare it in `plugins`: `name: aws`, version 6.83.4 of pulumi/pulumi-aws
+    "#);
+    insta::assert_snapshot!(told("- { name: aws, enabled: false, source: { type: local, path: aws } }\n"), @r#"
+    error[package]: the core type "s3-bucket" needs the package "aws", and no enabled plugin serves it
+     --> .sc/stacks/s/server.yaml:9:17
+      |
+    3 | - { name: aws, enabled: false, source: { type: local, path: aws } }
+      |           --- this plugin is disabled
+    ...
+    9 |           type: s3-bucket
+      |                 ^^^^^^^^^
+      |
+      = hint: set `enabled: true` to use it
+    "#);
+    insta::assert_snapshot!(told(&aws.replace("6.83.4", "7.0.0")), @r#"
+    error[package]: the core type "s3-bucket" needs version 6.83.4 of the package "aws"
+     --> .sc/stacks/s/server.yaml:9:17
+      |
+    3 | - { name: aws, source: { type: github-release, repository: pulumi/pulumi-aws, version: v7.0.0 } }
+      |           --- the plugin is declared with version 7.0.0
+    ...
+    9 |           type: s3-bucket
+      |                 ^^^^^^^^^
+    "#);
+    let several = format!("{aws}- {{ name: sea, package: aws, source: {{ type: local, path: aws }} }}\n");
+    insta::assert_snapshot!(told(&several), @r#"
+    error[package]: several plugins serve the package "aws" of the core type "s3-bucket"
+      --> .sc/stacks/s/server.yaml:10:17
+       |
+     3 | - { name: aws, source: { type: github-release, repository: pulumi/pulumi-aws, version: v6.83.4 } }
+       |           --- one of them
+    ...
+    10 |           type: s3-bucket
+       |                 ^^^^^^^^^
+       |
+       = hint: leave one of aws, sea enabled: a core type cannot choose
+    "#);
+}
