@@ -13,15 +13,13 @@ use bridge::source::{HostEnvironment, LocalPackages};
 use provisioner::config::Stack;
 use provisioner::events::{Outcome, Summary};
 use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
-use provisioner::program::Program;
-use provisioner::registry::provision::ProvisionTable;
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
 use super::display::Secrets;
 use super::exit::{Changes, Exit};
 use super::session::{self, Session, SessionOptions};
-use super::stacks::{Stacks, locate};
+use super::stacks::{Stacks, locate, program};
 use super::ui::Ui;
 
 /// How operations on stacks are run and shown.
@@ -77,7 +75,7 @@ async fn stack_run(
     options: &RunOptions,
 ) -> anyhow::Result<StackRun> {
     let access = access(stacks, stack).await?;
-    let program = Program::new(Arc::new(stack.clone()), ProvisionTable::product());
+    let program = program(stack);
     let locate = locate(Arc::clone(&stacks.sources), program.clone());
     Ok(StackRun {
         events: session.sink(&stack.name, Some(locate)),

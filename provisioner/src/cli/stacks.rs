@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, excerpt, has_errors};
 use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::program::Program;
+use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types::TypeTable;
 use pulumi_proto::property::path::PropertyPath;
 
@@ -44,6 +45,20 @@ impl Stacks {
     pub(crate) fn asked(&self) -> impl Iterator<Item = &Stack> {
         self.stacks.iter().filter(|stack| self.asked.contains(&stack.name))
     }
+
+    /// Checks that the plugins of the stacks serve what their core types need.
+    ///
+    /// # Errors
+    /// They do not; why has been printed.
+    pub(crate) fn check_packages(&self, ui: &Ui) -> anyhow::Result<()> {
+        let found: Vec<Diagnostic> = self.asked().flat_map(|stack| program(stack).check_packages()).collect();
+        if found.is_empty() { Ok(()) } else { Err(mistakes(ui, &found, &self.sources)) }
+    }
+}
+
+/// A stack as a program.
+pub(crate) fn program(stack: &Stack) -> Program {
+    Program::new(Arc::new(stack.clone()), ProvisionTable::product())
 }
 
 /// Finds places for the messages about what a program registers.

@@ -107,3 +107,19 @@ fn a_stack_or_a_folder_that_does_not_exist_is_wrong_usage() {
     "#);
     assert!(check(PLUGINS, &["plugin", "ls", "-C", "nowhere"]).starts_with("exit 2\n"));
 }
+
+#[test]
+fn a_core_type_whose_package_no_plugin_serves_stops_before_anything_is_touched() {
+    let bucket =
+        "resources: { resources: { e: { resources: { b: { type: s3-bucket, config: { region: sea } } } } } }\n";
+    for arguments in [&["provision", "--yes"][..], &["preview"]] {
+        let folder = repository("reef", "hush", bucket);
+        let mut command = sc(arguments);
+        command.current_dir(folder.path());
+        let told = told(command);
+        assert!(told.starts_with("exit 1\n"), "{told}");
+        assert!(told.contains("needs the package \"aws\"") && told.contains("server.yaml:7:56"), "{told}");
+        assert!(told.contains("there is a mistake in the configuration; nothing was touched"), "{told}");
+        assert_eq!(fs::read_dir(folder.path().join("backend")).unwrap().count(), 0);
+    }
+}

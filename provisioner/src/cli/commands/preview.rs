@@ -38,6 +38,7 @@ pub(crate) struct PreviewArgs {
 /// Does it.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
+    stacks.check_packages(ui)?;
     let runs = args.run.runs(args.diff.diff, None, Changes::expected(args.expect_no_changes));
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await

@@ -61,6 +61,7 @@ pub(crate) struct ProvisionArgs {
 /// Does it.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
+    stacks.check_packages(ui)?;
     let changes = Changes::expected(args.expect_no_changes);
     let runs = args.run.runs(args.diff.diff, args.execution_timeout, changes);
     let refresh = !args.run.skip_refresh;
