@@ -1,0 +1,145 @@
+//! The example repository through the whole engine: from its files to the state that its table promises.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod stand_in;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use provisioner::config::diagnostics::SourceFiles;
+use provisioner::config::{Profile, Repository, Stack, Surroundings, Workspace};
+use provisioner::deployment::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
+use provisioner::events::{Event, EventSink, Operation, Outcome, StepOp};
+use provisioner::program::{End, Program};
+use provisioner::registry::provision::ProvisionTable;
+use provisioner::registry::types::TypeTable;
+use provisioner::state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
+use pulumi_proto::property::PropertyValue;
+
+use crate::stand_in::StandIns;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/example")
+}
+
+/// The stack of the example.
+fn stack() -> Stack {
+    let surroundings =
+        Surroundings { environment: BTreeMap::new(), now: "2024-01-02T03:04:05[UTC]".parse().unwrap(), account: None };
+    let repository = Repository { root: folder().join("repo"), git: None };
+    let (mut sources, types) = (SourceFiles::default(), TypeTable::product());
+    let profile = Profile::read("default", &repository, &surroundings, &mut sources).unwrap();
+    let workspace = Workspace {
+        repository: &repository,
+        profile: &profile,
+        stacks_dir: None,
+        surroundings: &surroundings,
+        types: &types,
+    };
+    let mut loaded = workspace.load(&["aquarium".to_owned()], &mut sources);
+    assert_eq!(loaded.diagnostics, []);
+    loaded.stacks.remove(0)
+}
+
+#[derive(Debug)]
+struct Deaf;
+
+impl EventSink for Deaf {
+    fn emit(&self, _: Event) {}
+}
+
+enum Effect {
+    Preview,
+    Real,
+}
+
+/// Runs the example from a state.
+async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> DeploymentEnd {
+    let preview = matches!(effect, Effect::Preview);
+    let program = Program::new(Arc::new(stack()), ProvisionTable::product());
+    let options = DeploymentOptions { preview, ..DeploymentOptions::new("aquarium", "tidepool", operation) };
+    let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
+    let signals = StopSignals::default();
+    let (deployment, run) = Deployment::new(options, snapshot, Arc::new(StandIns), recorder, Arc::new(Deaf), signals);
+    let drive = async {
+        if operation == Operation::Update {
+            let ended = program.run(&deployment).await;
+            assert_eq!((ended.end, ended.diagnostics), (End::Complete, vec![]));
+            deployment.finish(ProgramEnd::Completed).await;
+        }
+    };
+    let (end, ()) = tokio::join!(run, drive);
+    assert_eq!(end.outcome, Outcome::Succeeded);
+    end
+}
+
+fn changes(end: &DeploymentEnd) -> Vec<(StepOp, usize)> {
+    end.summary.changes.iter().filter(|(_, count)| **count > 0).map(|(op, count)| (*op, *count)).collect()
+}
+
+/// URN, name of the provider, names of the dependencies.
+type Row = (String, String, BTreeSet<String>);
+
+fn promised() -> BTreeSet<Row> {
+    let table = std::fs::read_to_string(folder().join("urns.tsv")).unwrap();
+    let row = |line: &str| {
+        let mut cells = line.split('\t').map(str::to_owned);
+        let mut cell = || cells.next().unwrap_or_default();
+        (cell(), cell(), cell().split_whitespace().map(str::to_owned).collect())
+    };
+    table.lines().skip(1).filter(|line| !line.is_empty()).map(row).collect()
+}
+
+fn row(state: &ResourceState) -> Row {
+    let provider = state.provider.as_ref().map_or(String::new(), |provider| provider.urn.name().to_owned());
+    (state.urn.to_string(), provider, state.dependencies.iter().map(|urn| urn.name().to_owned()).collect())
+}
+
+fn find<'s>(snapshot: &'s Snapshot, name: &str) -> &'s ResourceState {
+    snapshot.resources.iter().find(|state| state.urn.name() == name).unwrap()
+}
+
+#[tokio::test]
+async fn the_state_of_the_example_is_the_one_promised() {
+    let end = run(Snapshot::default(), Operation::Update, Effect::Real).await;
+    integrity::verify(&end.snapshot).unwrap();
+    let rows: BTreeSet<Row> = end.snapshot.resources.iter().map(|state| row(state)).collect();
+    assert_eq!(rows, promised());
+    assert_eq!(end.snapshot.resources.len(), rows.len());
+
+    let policy = r#"{"Statement":[{"Action":"s3:*","Effect":"Allow","Principal":{"AWS":"arn:aws:iam::0:user/media--staging-user-0001"},"Resource":["arn:aws:s3:::media--staging","arn:aws:s3:::media--staging/*"]}],"Version":"2012-10-17"}"#;
+    assert_eq!(find(&end.snapshot, "media--staging-policy").inputs["policy"], policy.into());
+    let key = find(&end.snapshot, "media--production-access-key");
+    assert_eq!(key.outputs["secret"], PropertyValue::secret("hush".into()));
+    assert!(key.protect && key.outputs["sesSmtpPasswordV4"].is_secret());
+    let provider = find(&end.snapshot, "aquarium--s3-bucket--media--production--provider--production");
+    assert_eq!(provider.inputs["version"], "6.83.4".into());
+    assert_eq!(provider.inputs["secretKey"], PropertyValue::secret("example/secret/access/key/0001".into()));
+    assert_eq!(provider.inputs["skipCredentialsValidation"], "false".into());
+    assert!(!provider.protect);
+
+    let outputs = &find(&end.snapshot, "tidepool-aquarium").outputs;
+    assert_eq!(outputs["media--staging-access-key-secret"], PropertyValue::secret("hush".into()));
+    let plain = ["media--staging-bucket-region", "media--production-access-key-name", "bucket", "certificate"];
+    assert_eq!(
+        plain.map(|name| outputs[name].as_str().unwrap()),
+        ["eu-north-1", "KEY0001", "media--production", "cert pem"]
+    );
+}
+
+#[tokio::test]
+async fn a_second_run_of_the_example_changes_nothing() {
+    let first = run(Snapshot::default(), Operation::Update, Effect::Real).await;
+    assert_eq!(changes(&first), [(StepOp::Create, promised().len())]);
+    let second = run(first.snapshot.clone(), Operation::Update, Effect::Real).await;
+    assert_eq!(changes(&second), [(StepOp::Same, promised().len())]);
+    assert_eq!(second.snapshot.resources, first.snapshot.resources);
+}
+
+#[tokio::test]
+async fn the_preview_of_the_new_example_shows_every_resource() {
+    let end = run(Snapshot::default(), Operation::Update, Effect::Preview).await;
+    assert_eq!(changes(&end), [(StepOp::Create, promised().len())]);
+}
