@@ -1,48 +1,11 @@
-//! What can be typed: the commands and what they have in common. A command's own arguments stand beside its code.
+//! What the arguments of several commands have in common. A command's own arguments stand beside its code.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use provisioner::operation::RunOptions;
+use clap::{Args, ValueEnum};
 
-use super::commands::{cancel, completion, destroy, plugin, preview, provision, refresh, stack};
 use super::display::Secrets;
-use super::exit::Changes;
-use super::runs::Runs;
-
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
-
-/// Provisions what a server.yaml describes, with Pulumi's own providers and a state that Pulumi can read.
-///
-/// `sc` reads the stacks below `.sc/stacks`, starts the provider plugins that they declare, and makes the cloud match.
-/// No Pulumi installation is needed.
-#[derive(Debug, Parser)]
-#[command(name = "sc", version, styles = STYLES, max_term_width = 100, propagate_version = false)]
-#[command(after_help = "Run `sc help <COMMAND>` for all about a command, with examples.")]
-#[command(after_long_help = "\
-Exit codes:
-    0  done (a preview that shows changes is done, too)
-    1  failed
-    2  wrong usage, or a question that could not be asked
-    3  whoever read the output has gone (broken pipe)
-    4  somebody else is working on the stack
-    7  there are changes, and --expect-no-changes was given
-  130  stopped by a signal with work left undone
-  255  a bug in sc
-
-Results go to standard output, all else to standard error. Secrets are masked everywhere unless --show-secrets is given.")]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: GlobalArgs,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 /// What every command takes.
 #[derive(Clone, Debug, Args)]
@@ -83,19 +46,6 @@ pub(crate) enum ColorArg {
     Always,
     /// Nowhere
     Never,
-}
-
-/// The commands, in the order of the help.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Provision(provision::ProvisionArgs),
-    Preview(preview::PreviewArgs),
-    Refresh(refresh::RefreshArgs),
-    Destroy(destroy::DestroyArgs),
-    Cancel(cancel::CancelArgs),
-    Stack(stack::StackCommand),
-    Plugin(plugin::PluginCommand),
-    Completion(completion::CompletionArgs),
 }
 
 /// Which stacks a command is about, where it may be several.
@@ -148,18 +98,6 @@ pub(crate) struct ShowArgs {
     /// Show secrets in clear
     #[arg(long)]
     pub(crate) show_secrets: bool,
-}
-
-impl RunArgs {
-    /// How the work is done and shown.
-    pub(crate) fn runs(&self, diff: bool, timeout: Option<Duration>, changes: Changes) -> Runs {
-        let options = RunOptions {
-            parallel: usize::try_from(self.parallel).unwrap_or(usize::MAX),
-            continue_on_error: self.continue_on_error,
-            ..RunOptions::default()
-        };
-        Runs { options, diff, secrets: self.show.secrets(), timeout, changes }
-    }
 }
 
 impl ShowArgs {
@@ -217,6 +155,3 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
     Duration::try_from_secs_f64(total).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
 }
-
-#[cfg(test)]
-mod tests;

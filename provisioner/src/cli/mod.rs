@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use args::Cli;
+use commands::Cli;
 use exit::Exit;
 use ui::Ui;
 

@@ -16,6 +16,7 @@ use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
+use super::args::RunArgs;
 use super::display::Secrets;
 use super::exit::{Changes, Exit};
 use super::session::{self, Session, SessionOptions};
@@ -35,6 +36,18 @@ pub(crate) struct Runs {
     pub(crate) timeout: Option<Duration>,
     /// Whether changes are what the user wants.
     pub(crate) changes: Changes,
+}
+
+impl Runs {
+    /// As the arguments of a command say.
+    pub(crate) fn new(args: &RunArgs, diff: bool, timeout: Option<Duration>, changes: Changes) -> Self {
+        let options = RunOptions {
+            parallel: usize::try_from(args.parallel).unwrap_or(usize::MAX),
+            continue_on_error: args.continue_on_error,
+            ..RunOptions::default()
+        };
+        Self { options, diff, secrets: args.show.secrets(), timeout, changes }
+    }
 }
 
 /// Runs an operation on one stack after the other, and stops at the first that fails.

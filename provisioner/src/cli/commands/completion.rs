@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::cli::args::Cli;
+use super::Cli;
 use crate::cli::exit::Exit;
 use crate::cli::ui::print_result;
 

@@ -7,7 +7,7 @@ use provisioner::operation;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, RunArgs, StackArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Answer;
-use crate::cli::runs::on_stacks;
+use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
@@ -69,7 +69,7 @@ impl DestroyArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;
-    let runs = args.run.runs(args.diff, None, Changes::Welcome);
+    let runs = Runs::new(&args.run, args.diff, None, Changes::Welcome);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {

@@ -5,7 +5,7 @@ use provisioner::operation;
 
 use crate::cli::args::{DiffArgs, GlobalArgs, RunArgs, StacksArgs};
 use crate::cli::exit::{Changes, Exit};
-use crate::cli::runs::on_stacks;
+use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
@@ -39,7 +39,7 @@ pub(crate) struct PreviewArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
-    let runs = args.run.runs(args.diff.diff, None, Changes::expected(args.expect_no_changes));
+    let runs = Runs::new(&args.run, args.diff.diff, None, Changes::expected(args.expect_no_changes));
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await
 }

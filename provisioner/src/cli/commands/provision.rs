@@ -7,7 +7,7 @@ use provisioner::operation::{self, ProvisionOptions};
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, StacksArgs, duration};
 use crate::cli::exit::{Changes, Exit};
-use crate::cli::runs::on_stacks;
+use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let changes = Changes::expected(args.expect_no_changes);
-    let runs = args.run.runs(args.diff.diff, args.execution_timeout, changes);
+    let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| {
         Ok(Some(if args.preview {

@@ -5,7 +5,7 @@ use provisioner::operation;
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ShowArgs, StacksArgs};
 use crate::cli::exit::{Changes, Exit};
-use crate::cli::runs::on_stacks;
+use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
@@ -48,7 +48,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let changes = Changes::expected(args.expect_no_changes);
     let run = RunArgs { skip_refresh: false, parallel: args.parallel, continue_on_error: false, show: args.show };
-    let runs = run.runs(args.diff.diff, None, changes);
+    let runs = Runs::new(&run, args.diff.diff, None, changes);
     on_stacks(ui, &stacks, runs, async |run, _| {
         Ok(Some(if args.preview { operation::preview_refresh(run).await? } else { operation::refresh(run).await? }))
     })

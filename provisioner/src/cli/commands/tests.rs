@@ -1,6 +1,9 @@
 use clap::CommandFactory;
 
+use std::time::Duration;
+
 use super::*;
+use crate::cli::args::duration;
 
 /// The long help of a command, as a user of `sc help …` reads it.
 fn help(words: &[&str]) -> String {
