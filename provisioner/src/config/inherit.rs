@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::diagnostics::{Code, Diagnostic, Span};
-use super::load::RawStack;
+use super::raw::RawStack;
 use super::secrets::{Auth, AuthDeclaration, Secrets};
 use super::yaml::Node;
 

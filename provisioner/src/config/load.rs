@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, Span, has_errors};
+use super::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
 use super::files;
 use super::graph;
 use super::inherit;
@@ -11,8 +11,10 @@ use super::placeholder::{Namespaces, References, Resolver};
 use super::plugins;
 use super::profile::Profile;
 use super::provisioner;
+use super::raw::RawStack;
 use super::reader::{Reader, Section};
-use super::resources::{self, Against};
+use super::resources;
+use super::routing::Against;
 use super::secrets::SecretsFile;
 use super::sections;
 use super::stack::{Output, Stack};
@@ -49,26 +51,6 @@ pub struct Loaded {
     pub stacks: Vec<Stack>,
     /// What is wrong, and what the user should know, in the order of the files.
     pub diagnostics: Vec<Diagnostic>,
-}
-
-/// The files of one stack as written.
-pub(super) struct RawStack {
-    pub(super) server: Option<Document>,
-    pub(super) server_file: Option<FileId>,
-    pub(super) secrets: SecretsFile,
-}
-
-impl RawStack {
-    /// The top of server.yaml.
-    pub(super) fn root(&self) -> Option<Section<'_>> {
-        let node = self.server.as_ref()?.root.as_ref()?;
-        Some(Section { mapping: node.as_mapping()?, span: node.span })
-    }
-
-    /// A place for what is missing: the start of the file.
-    pub(super) fn top(&self) -> Option<Span> {
-        self.server_file.map(|file| Span { file, start: 0, end: 0 })
-    }
 }
 
 impl Workspace<'_> {

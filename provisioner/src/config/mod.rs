@@ -14,9 +14,11 @@ pub mod placeholder;
 mod plugins;
 mod profile;
 mod provisioner;
+mod raw;
 mod reader;
 mod resources;
 mod routing;
+mod secret_text;
 mod secrets;
 mod sections;
 mod stack;
@@ -25,11 +27,12 @@ pub mod values;
 pub mod yaml;
 
 pub use load::{Loaded, Workspace};
-pub use plugins::PluginDeclaration;
+pub use plugins::{PluginDeclaration, PluginSecrets};
 pub use profile::Profile;
-pub use secrets::{Auth, AuthKind, SecretText, Secrets};
+pub use secret_text::SecretText;
+pub use secrets::{Auth, AuthKind, Secrets};
 pub use stack::{
-    AliasOption, Environment, Options, Output, PluginSecrets, Provisioner, Resource, SecretsProvider, Stack,
-    StateStorage, Target, Timeouts,
+    AliasOption, Environment, Options, Output, Provisioner, Resource, SecretsProvider, Stack, StateStorage, Target,
+    Timeouts,
 };
 pub use surroundings::{Account, Git, Head, Repository, Surroundings};

@@ -14,8 +14,8 @@ use super::diagnostics::{Code, Diagnostic, Span};
 use super::duration;
 use super::placeholder::{References, Resolver, Used};
 use super::reader::{Reader, Section};
-use super::secrets::Secrets;
-use super::stack::PluginSecrets;
+use super::secret_text::SecretText;
+use super::secrets::{Auth, Secrets};
 use super::values;
 use super::yaml::{Mapping, Node, Value};
 
@@ -36,6 +36,15 @@ pub struct PluginDeclaration {
     pub config: Node,
     /// What it is told when it is initialised.
     pub secrets: PluginSecrets,
+}
+
+/// What a plugin is told when it is initialised (simple-container §10.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginSecrets {
+    /// Values by name.
+    pub secrets: BTreeMap<String, SecretText>,
+    /// Auth entries by name.
+    pub auth: BTreeMap<String, Auth>,
 }
 
 impl PluginDeclaration {

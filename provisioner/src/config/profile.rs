@@ -5,7 +5,7 @@ use std::path::Path;
 use super::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span, has_errors};
 use super::files;
 use super::reader::Reader;
-use super::secrets::SecretText;
+use super::secret_text::SecretText;
 use super::surroundings::{Repository, Surroundings};
 use super::yaml;
 

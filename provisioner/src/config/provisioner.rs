@@ -3,7 +3,8 @@
 use super::diagnostics::{Code, Diagnostic, Span};
 use super::placeholder::{References, Resolver};
 use super::reader::{Reader, Section};
-use super::secrets::{SecretText, config_field};
+use super::secret_text::SecretText;
+use super::secrets::config_field;
 use super::stack::{Provisioner, SecretsProvider, StateStorage};
 use super::yaml::{Node, Value};
 

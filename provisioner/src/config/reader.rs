@@ -1,7 +1,7 @@
 //! The words in which the file readers of this room speak: sections, texts, lists; every mistake collected.
 
 use super::diagnostics::{Code, Diagnostic, Span};
-use super::secrets::SecretText;
+use super::secret_text::SecretText;
 use super::yaml::scalar::config_bool;
 use super::yaml::{Document, Mapping, Node, Value};
 

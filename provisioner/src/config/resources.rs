@@ -5,27 +5,16 @@ use std::collections::BTreeMap;
 use super::diagnostics::{Code, Diagnostic, Span};
 use super::options;
 use super::placeholder::{References, Resolver};
-use super::plugins::PluginDeclaration;
 use super::reader::{Reader, Section};
-use super::routing::Route;
+use super::routing::{Against, Route};
 use super::stack::{Environment, Resource, Target};
 use super::values;
 use super::yaml::{Entry, Mapping, Node, Value};
-use crate::registry::types::TypeTable;
 
 const RESOURCE_KEYS: [&str; 5] = ["type", "name", "config", "inherit", "options"];
 const ENVIRONMENT_KEYS: [&str; 3] = ["template", "resources", "inherit"];
 const SECTION_KEYS: [&str; 2] = ["registrar", "resources"];
 const SHORTHAND: Code = Code("shorthand");
-
-/// What a resource is read against.
-#[derive(Clone, Copy)]
-pub(super) struct Against<'a> {
-    pub(super) plugins: &'a [PluginDeclaration],
-    /// Names of plugins whose declaration has mistakes: what they serve is not judged.
-    pub(super) broken_plugins: &'a [String],
-    pub(super) types: &'a TypeTable,
-}
 
 /// A resource where it was found, before it is read.
 struct Placed<'n> {

@@ -1,9 +1,10 @@
 //! Which plugin or core type serves a resource (simple-container §10.5).
 
 use super::diagnostics::{Code, Diagnostic, Span, closest};
-use super::resources::Against;
+use super::plugins::PluginDeclaration;
 use super::stack::Target;
 use super::yaml::Node;
+use crate::registry::types::TypeTable;
 
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 
@@ -28,6 +29,15 @@ pub(super) const GO_TYPES: [&str; 18] = [
     "kubernetes-helm-redis-operator",
     "mongodb-atlas",
 ];
+
+/// What a resource is read against.
+#[derive(Clone, Copy)]
+pub(super) struct Against<'a> {
+    pub(super) plugins: &'a [PluginDeclaration],
+    /// Names of plugins whose declaration has mistakes: what they serve is not judged.
+    pub(super) broken_plugins: &'a [String],
+    pub(super) types: &'a TypeTable,
+}
 
 /// One question.
 #[derive(Clone, Copy)]

@@ -1,34 +1,12 @@
 //! `secrets.yaml` of a stack (simple-container §4.1): what `${secret:…}` and `${auth:…}` can name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::diagnostics::{Code, Diagnostic, Span};
 use super::reader::{Reader, Section};
+use super::secret_text::SecretText;
 use super::yaml::scalar::config_text;
 use super::yaml::{Document, Node};
-
-/// A text that shows itself as `[secret]`; only [`SecretText::expose`] gives it away.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretText(String);
-
-impl SecretText {
-    /// Takes a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
 
 /// The secrets of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +71,7 @@ impl Auth {
             AuthKind::Kubernetes => "kubeconfig",
         };
         match (self.kind, self.config.get(field)) {
-            (AuthKind::AwsToken, None) => SecretText(self.account_json()),
+            (AuthKind::AwsToken, None) => SecretText::new(self.account_json()),
             (_, text) => text.cloned().unwrap_or_else(|| SecretText::new("")),
         }
     }
@@ -158,7 +136,7 @@ impl SecretsFile {
         if let Some(values) = reader.section(root, "values", "values") {
             for entry in values.mapping {
                 if let Some(text) = reader.text(&entry.value, "a secret") {
-                    file.values.insert(entry.key.clone(), SecretText(text));
+                    file.values.insert(entry.key.clone(), SecretText::new(text));
                 }
             }
         }
@@ -201,7 +179,7 @@ fn auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDe
         reader.near_misses(fields, known.fields());
         for field in known.fields() {
             if let Some(text) = config_field(fields, field, reader).filter(|text| !text.is_empty()) {
-                config.insert((*field).to_owned(), SecretText(text));
+                config.insert((*field).to_owned(), SecretText::new(text));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::diagnostics::Span;
 use super::plugins::PluginDeclaration;
-use super::secrets::{Auth, SecretText};
+use super::secret_text::SecretText;
 use super::yaml::Node;
 
 /// A stack, ready to be provisioned.
@@ -176,13 +176,4 @@ pub struct Timeouts {
     pub delete: Option<Duration>,
     /// Read.
     pub read: Option<Duration>,
-}
-
-/// What a plugin is told when it is initialised (simple-container §10.2).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PluginSecrets {
-    /// Values by name.
-    pub secrets: BTreeMap<String, SecretText>,
-    /// Auth entries by name.
-    pub auth: BTreeMap<String, Auth>,
 }

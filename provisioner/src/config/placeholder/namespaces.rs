@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::secrets::{SecretText, Secrets};
+use super::super::secret_text::SecretText;
+use super::super::secrets::Secrets;
 use super::super::surroundings::{Repository, Surroundings};
 use super::syntax::Placeholder;
 
