@@ -170,7 +170,8 @@ impl GrpcProvider {
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        self.attempt(method, None, call(self.client.clone())).await
+        // Boxed: each layer that passes a future on by value makes room for it once more.
+        self.attempt(method, None, Box::pin(call(self.client.clone()))).await
     }
 
     /// Makes a call that may leave a resource behind although it fails; the decoder is for what is said of it.
@@ -182,7 +183,7 @@ impl GrpcProvider {
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        self.attempt(decoder.method, Some(decoder), call(self.client.clone())).await
+        self.attempt(decoder.method, Some(decoder), Box::pin(call(self.client.clone()))).await
     }
 
     /// Makes a call that ought to be quick.
