@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::format::{self, Checkpoint, FormatError, Opening, Sealing};
+use super::format::{self, Checkpoint, FormatError, Opening, Sealing, StoredText};
 use super::secrets::{CiphertextReuse, Keyring, SecretsError, SecretsManager};
 use super::snapshot::Snapshot;
 
@@ -21,14 +21,15 @@ pub struct LoadedCheckpoint {
 /// # Errors
 /// [`FormatError`].
 pub async fn decode_checkpoint(text: &str, keyring: &Keyring) -> Result<LoadedCheckpoint, FormatError> {
+    let stored = StoredText::parse(text)?;
     // The derivation of a key runs beside the reading of the rest.
-    let manager = format::read_secrets(text)?.map(|description| keyring.manager(&description));
+    let manager = stored.secrets().map(|description| keyring.manager(&description));
     let mut reuse = CiphertextReuse::default();
-    let checkpoint = match format::read_checkpoint(text, Opening::Impossible) {
+    let checkpoint = match stored.read(Opening::Impossible) {
         Err(error) if error.needs_key() => {
             let Some(manager) = &manager else { return Err(error) };
             let crypter = manager.clone()?.crypter().await?;
-            format::read_checkpoint(text, Opening::With(&*crypter, &mut reuse))?
+            StoredText::parse(text)?.read(Opening::With(&*crypter, &mut reuse))?
         }
         read => read?,
     };

@@ -30,7 +30,7 @@ use super::snapshot::Snapshot;
 
 pub(super) use export::reexport;
 pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
-pub(super) use read::{operation_kind, read_checkpoint, read_resource, read_secrets};
+pub(super) use read::{StoredText, operation_kind, read_resource};
 pub(super) use read_value::Opening;
 pub use read_value::ValueError;
 pub(super) use write::{ResourceWriter, write_checkpoint, write_export};

@@ -20,7 +20,9 @@ struct Envelope {
 }
 
 #[derive(Deserialize)]
-struct StoredCheckpointFile<'a> {
+struct StoredFile<'a> {
+    version: Option<u32>,
+    features: Option<Vec<String>>,
     #[serde(borrow)]
     checkpoint: Option<StoredCheckpoint<'a>>,
 }
@@ -61,7 +63,7 @@ struct StoredManifest {
     version: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct StoredSecrets {
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -76,20 +78,47 @@ struct StoredOperation<'a> {
     kind: String,
 }
 
-/// Reads a checkpoint.
-///
-/// # Errors
-/// [`FormatError`]; see there for [`FormatError::needs_key`].
-pub(in crate::state) fn read_checkpoint(text: &str, opening: Opening<'_>) -> Result<Checkpoint, FormatError> {
-    let envelope: Envelope = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
-    if !holds_deployment(text, version, &features)? {
-        return Ok(Checkpoint::default());
+/// A checkpoint that was taken apart, with the values in it not read yet.
+pub(in crate::state) struct StoredText<'a>(Option<StoredCheckpoint<'a>>);
+
+impl<'a> StoredText<'a> {
+    /// Takes the text of a checkpoint apart.
+    ///
+    /// # Errors
+    /// [`FormatError`] if it is none, or of a version that we do not read.
+    pub(in crate::state) fn parse(text: &'a str) -> Result<Self, FormatError> {
+        // Once through a text that is as it should be, however large; what is wrong with another is looked at closer.
+        let malformed = match serde_json::from_str::<StoredFile<'a>>(text) {
+            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(Self(checkpoint)),
+            Ok(StoredFile { version: Some(4), features, checkpoint }) => {
+                features::check(&features.unwrap_or_default())?;
+                return Ok(Self(checkpoint));
+            }
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        let envelope: Envelope = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+        let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
+        match (holds_deployment(text, version, &features)?, malformed) {
+            (true, Some(error)) => Err(FormatError::Malformed(error)),
+            (true, None) | (false, _) => Ok(Self(None)),
+        }
     }
-    let file: StoredCheckpointFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    let Some(checkpoint) = file.checkpoint else { return Ok(Checkpoint::default()) };
-    let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose()?;
-    Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
+
+    /// The secrets manager that it names.
+    pub(in crate::state) fn secrets(&self) -> Option<SecretsDescription> {
+        self.0.as_ref()?.latest.as_ref()?.secrets_providers.clone().map(SecretsDescription::from)
+    }
+
+    /// Reads the values.
+    ///
+    /// # Errors
+    /// [`FormatError`]; see there for [`FormatError::needs_key`].
+    pub(in crate::state) fn read(self, opening: Opening<'_>) -> Result<Checkpoint, FormatError> {
+        let Some(checkpoint) = self.0 else { return Ok(Checkpoint::default()) };
+        let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose()?;
+        Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
+    }
 }
 
 /// Makes sure that a checkpoint is of a version that we read, and says whether it can hold a deployment.
@@ -105,32 +134,6 @@ pub(super) fn holds_deployment(text: &str, version: u32, features: &[String]) ->
         4 => features::check(features).map(|()| true),
         version => Err(FormatError::TooNew(version)),
     }
-}
-
-/// Finds out which secrets manager a checkpoint names, without reading the rest.
-///
-/// # Errors
-/// [`FormatError::Malformed`].
-pub(in crate::state) fn read_secrets(text: &str) -> Result<Option<SecretsDescription>, FormatError> {
-    let file: SecretsFile = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    let secrets = file.checkpoint.and_then(|checkpoint| checkpoint.latest?.secrets_providers);
-    Ok(secrets.map(SecretsDescription::from))
-}
-
-#[derive(Deserialize)]
-struct SecretsFile {
-    checkpoint: Option<SecretsCheckpoint>,
-}
-
-#[derive(Deserialize)]
-struct SecretsCheckpoint {
-    #[serde(alias = "Latest")]
-    latest: Option<SecretsDeployment>,
-}
-
-#[derive(Deserialize)]
-struct SecretsDeployment {
-    secrets_providers: Option<StoredSecrets>,
 }
 
 impl From<StoredSecrets> for SecretsDescription {

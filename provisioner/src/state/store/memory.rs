@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 use super::{StateStore, StoreError};
-use crate::state::format::{self, Opening};
+use crate::state::format::{Opening, StoredText};
 use crate::state::integrity;
 
 /// Keeps states in memory.
@@ -58,7 +58,8 @@ impl StateStore for MemoryStore {
 
     async fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
         let refuse = |problem: String| StoreError::Refused { stack: stack.clone(), problem };
-        let read = format::read_checkpoint(checkpoint, Opening::Sealed).map_err(|error| refuse(error.to_string()))?;
+        let read = StoredText::parse(checkpoint).and_then(|stored| stored.read(Opening::Sealed));
+        let read = read.map_err(|error| refuse(error.to_string()))?;
         if let Some(snapshot) = &read.snapshot {
             integrity::verify(snapshot).map_err(|error| refuse(error.to_string()))?;
         }
