@@ -121,10 +121,11 @@ impl Journal {
         self.line.clear();
         push_close(&mut self.line, digest);
         self.write_line()?;
-        match &self.file {
-            Some(journal) => Ok(journal.file.sync_data().map_err(PathError::of("flush", &self.path))?),
-            None => Ok(()),
+        if let Some(journal) = &self.file {
+            journal.file.sync_data().map_err(PathError::of("flush", &self.path))?;
+            journal.flusher.settle();
         }
+        Ok(())
     }
 
     fn write_header(&mut self) {
@@ -229,6 +230,11 @@ impl Flusher {
         }
     }
 
+    /// Says that everything is flushed already.
+    fn settle(&self) {
+        self.shared.dirty.store(false, Ordering::Release);
+    }
+
     fn failed(&self) -> bool {
         self.shared.failed.load(Ordering::Acquire)
     }
@@ -239,8 +245,9 @@ fn flush(file: &File, folder: &Path, woken: &Receiver<()>, state: &FlusherState)
     while woken.recv().is_ok() {
         // Gathers until the time is up, or the journal is closed.
         _ = woken.recv_timeout(GATHERING);
-        state.dirty.store(false, Ordering::Release);
-        file.sync_data()?;
+        if state.dirty.swap(false, Ordering::AcqRel) {
+            file.sync_data()?;
+        }
     }
     Ok(())
 }

@@ -87,7 +87,11 @@ impl StateStore for FileStore {
 
     async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
         let (stack, holder) = (stack.clone(), holder.clone());
-        self.run(move |folder| folder.lock(stack, &holder)).await
+        let lock = self.run(move |folder| folder.lock(stack, &holder)).await?;
+        let (folder, key) = (Arc::clone(&self.folder), format!("{}/{}", layout::locks(&lock.stack), lock.name));
+        // It keeps others out from now on; that it outlives a power cut is nothing to wait for.
+        drop(tokio::task::spawn_blocking(move || folder.flush(&key)));
+        Ok(lock)
     }
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
@@ -283,10 +287,19 @@ impl Folder {
         let folder = path.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
         let unfinished = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        write_atomically(&unfinished, content, Access::Shared)?;
+        fs::write(&unfinished, content).map_err(PathError::of("write", &unfinished))?;
         self.write_sidecar(&path, content)?;
-        fs::rename(&unfinished, &path).map_err(PathError::of("write", &path))?;
-        Ok(sync_folder(folder)?)
+        Ok(fs::rename(&unfinished, &path).map_err(PathError::of("write", &path))?)
+    }
+
+    /// Flushes a file that may be gone, and its folder.
+    fn flush(&self, key: &str) {
+        let path = self.at(key);
+        if let Ok(file) = fs::File::open(&path)
+            && file.sync_all().is_ok()
+        {
+            sync_folder(path.parent().unwrap_or(&self.path)).ok();
+        }
     }
 
     /// The sidecar comes first, as the command line has it; nobody checks it against the content.
