@@ -146,7 +146,7 @@ impl Engine {
         let replaces = old.as_ref().is_some_and(|(_, old)| !old.external && Some(&old.id) != goal.id.as_ref());
         let mut step = Step::new(if replaces { StepOp::ReadReplacement } else { StepOp::Read }, urn.clone());
         step.old = old;
-        step.new = Some(new);
+        step.new = Some(Arc::new(new));
         step.actor = Actor::Instance(instance);
         step.source = goal.source;
         let mut chain = vec![step];

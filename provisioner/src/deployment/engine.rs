@@ -203,10 +203,14 @@ impl Engine {
     }
 
     /// Records that an operation is about to begin.
-    pub(super) async fn begin(&self, kind: OperationKind, resource: &ResourceState) -> Result<OperationId, StateError> {
+    pub(super) async fn begin(
+        &self,
+        kind: OperationKind,
+        resource: &Arc<ResourceState>,
+    ) -> Result<OperationId, StateError> {
         let operation = self.tables().ledger.new_operation();
         if !self.preview() {
-            self.write(|_| Record::Begin { operation, kind, resource: Arc::new(resource.clone()) }).await?;
+            self.write(|_| Record::Begin { operation, kind, resource: Arc::clone(resource) }).await?;
         }
         Ok(operation)
     }

@@ -68,7 +68,7 @@ impl Engine {
         let with = |op, inputs: Arc<PropertyMap>| {
             let mut step = self.step(registration, op);
             step.old.clone_from(&registration.old);
-            step.new = Some(self.new_state(registration, inputs));
+            step.new = Some(Arc::new(self.new_state(registration, inputs)));
             step
         };
         let chain = match settlement {
@@ -93,6 +93,9 @@ impl Engine {
 
     /// What depends on something that targets kept from being made cannot be (section 2.16).
     fn refuse_skipped_dependencies(&self, registration: &Registration) -> Result<(), Refused> {
+        if self.tables().skipped.is_empty() {
+            return Ok(());
+        }
         let state = self.new_state(registration, Arc::default());
         let skipped = {
             let tables = self.tables();
@@ -162,7 +165,7 @@ impl Engine {
         }
         let mut step = Step::new(StepOp::Same, urn.clone());
         step.old = Some(entry.clone());
-        step.new = Some(ResourceState { urn: urn.clone(), ..(**state).clone() });
+        step.new = Some(Arc::new(ResourceState { urn: urn.clone(), ..(**state).clone() }));
         step.internal = state.is_default_provider();
         step.carried = true;
         chain.push(step);

@@ -75,6 +75,17 @@ impl Engine {
         if self.halted() {
             return Err(Refused);
         }
+        // What waits for a slot stays small: ten thousand may.
+        Box::pin(self.take_through(goal, urn, kind, internal)).await
+    }
+
+    async fn take_through(
+        self: &Arc<Self>,
+        goal: Goal,
+        urn: Urn,
+        kind: Kind,
+        internal: bool,
+    ) -> Result<Registered, Refused> {
         let deciding = self.deciding.read().await;
         let registration = match self.identify(goal, urn, kind, internal).await {
             Ok(registration) => registration,
@@ -311,7 +322,7 @@ impl Engine {
         let op = if registration.old.is_some() { StepOp::ImportReplacement } else { StepOp::Import };
         let mut step = self.step(registration, op);
         step.old.clone_from(&registration.old);
-        step.new = Some(new);
+        step.new = Some(Arc::new(new));
         let replaces = step.old.is_some();
         let Ok(entry) = self.execute(step).await else {
             return Err(self.failed(registration.urn.clone()));

@@ -51,7 +51,7 @@ impl Engine {
         self.tables().replaced.insert(registration.urn.clone());
         let mut create = self.step(registration, StepOp::CreateReplacement);
         create.old.clone_from(&registration.old);
-        create.new = Some(self.new_state(registration, inputs));
+        create.new = Some(Arc::new(self.new_state(registration, inputs)));
         create.change = change.clone();
         create.delete_first = order != ReplaceOrder::CreateFirst;
         let mut replace = self.step(registration, StepOp::Replace);

@@ -29,7 +29,7 @@ pub(super) struct Step {
     /// The entry as it is.
     pub(super) old: Option<Entry>,
     /// The entry as it is to become.
-    pub(super) new: Option<ResourceState>,
+    pub(super) new: Option<Arc<ResourceState>>,
     pub(super) change: Change,
     /// Who does it: the provider of a resource, the new instance of a provider resource; nobody for a component.
     pub(super) actor: Actor,
@@ -124,7 +124,7 @@ impl Engine {
             self.wait_for_references(state).await;
         }
         let started = Instant::now();
-        self.emit(Event::StepStarted(Arc::new(step.info(step.new.clone().map(Arc::new)))));
+        self.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
         let outcome = match self.perform(&step).await {
             Ok(Done { new, partial: None }) => Ok(new),
             Ok(Done { partial: Some(error), .. }) => Err(StepError::Provider(error)),
@@ -178,7 +178,7 @@ impl Engine {
         self.complain(&step.urn, step.source, super::report::step_message(step, error));
         if !self.preview() {
             let failure = StepFailure { message: error.to_string(), indeterminate, partial };
-            let info = step.info(step.new.clone().map(Arc::new));
+            let info = step.info(step.new.clone());
             self.emit(Event::StepFailed(Arc::new(info), failure));
         }
     }
@@ -210,7 +210,7 @@ impl Engine {
             let new = self.tables().ledger.get(*old_id).map(|state| (*old_id, Arc::clone(state)));
             return Ok(Done { new, partial: None });
         }
-        let mut new = new.clone();
+        let mut new = (**new).clone();
         new.id.clone_from(&old.id);
         new.outputs = Arc::clone(&old.outputs);
         mark_secrets(&mut new);
@@ -242,10 +242,11 @@ impl Engine {
     }
 
     async fn perform_create(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
-        let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
+        let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
+        let mut new = (**wanted).clone();
         let operation = match &step.actor {
             Actor::Nobody | Actor::Missing(_) => None,
-            Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Creating, &new).await?),
+            Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Creating, wanted).await?),
         };
         let outcome = self.create(step, &mut new).await;
         let partial = match outcome {
@@ -321,11 +322,13 @@ impl Engine {
         let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
             return Err(StepError::Refused("nothing to update".into()));
         };
-        let mut new = new.clone();
+        let mut new = (**new).clone();
         new.id.clone_from(&old.id);
         let operation = match &step.actor {
             Actor::Nobody | Actor::Missing(_) => None,
-            Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Updating, &new).await?),
+            Actor::Instance(_) | Actor::Parked(_) => {
+                Some(self.begin(OperationKind::Updating, &Arc::new(new.clone())).await?)
+            }
         };
         let partial = match self.update(step, old, &mut new).await {
             Ok(()) => None,
@@ -440,9 +443,10 @@ impl Engine {
     }
 
     async fn perform_read(&self, step: &Step) -> Result<Done, StepError> {
-        let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
+        let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
+        let mut new = (**wanted).clone();
         let mut partial = None;
-        let operation = self.begin(OperationKind::Reading, &new).await?;
+        let operation = self.begin(OperationKind::Reading, wanted).await?;
         if let Actor::Instance(instance) = &step.actor
             && !new.id.is_empty()
         {
@@ -492,8 +496,9 @@ impl Engine {
     }
 
     async fn perform_import(&self, step: &Step) -> Result<Done, StepError> {
-        let mut new = step.new.clone().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
-        let operation = self.begin(OperationKind::Importing, &new).await?;
+        let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
+        let mut new = (**wanted).clone();
+        let operation = self.begin(OperationKind::Importing, wanted).await?;
         let reading = match &step.actor {
             Actor::Instance(instance) => read(instance, &new.urn, &new.id, None, None, new.custom_timeouts.read).await,
             Actor::Missing(error) => return Err(StepError::Host(error.clone())),
