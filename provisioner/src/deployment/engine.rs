@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::FutureExt as _;
 use futures_util::stream::FuturesUnordered;
 use pulumi_proto::urn::Urn;
-use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 
 use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
 use crate::state::{
@@ -41,6 +41,8 @@ pub(super) struct Engine {
     pub(super) slots: Semaphore,
     /// Held for reading while a registration is undecided, for writing by who must see a decided picture.
     pub(super) deciding: RwLock<()>,
+    /// Whether all that is to be read before anything is decided has been read.
+    read_first: watch::Sender<bool>,
     /// Rung when a URN is settled.
     pub(super) progress: Notify,
     /// Default providers by package, version and download URL.
@@ -297,6 +299,7 @@ impl Deployment {
             sink: SinkBox(sink),
             slots: Semaphore::new(options.parallel.max(1)),
             deciding: RwLock::new(()),
+            read_first: watch::Sender::new(false),
             progress: Notify::new(),
             default_providers: Mutex::default(),
             failed: AtomicBool::new(false),
@@ -322,7 +325,13 @@ impl Deployment {
     /// Runs something as a job of the deployment, so that it goes on even if the caller stops waiting.
     pub(super) async fn job<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (sender, answer) = oneshot::channel();
-        let job = work.map(|outcome| drop(sender.send(outcome))).boxed();
+        let mut read_first = self.engine.read_first.subscribe();
+        let job = async move {
+            // Whoever decides by what is recorded must not do so while that is still being read.
+            read_first.wait_for(|read| *read).await.ok();
+            drop(sender.send(work.await));
+        };
+        let job = job.boxed();
         self.engine.jobs.send(job).ok()?;
         answer.await.ok()
     }
@@ -415,6 +424,7 @@ async fn phases(
         let refresh = engine.refresh_first();
         left_undone = with_cancel(&mut cancel, under_way.until(refresh)).await;
     }
+    engine.read_first.send_replace(true);
 
     if engine.has_program() {
         let ended = with_cancel(&mut cancel, under_way.until(ends.recv())).await;
