@@ -120,6 +120,11 @@ impl PluginHost {
         Ok(host)
     }
 
+    /// Whether an enabled plugin serves a package.
+    pub fn serves(&self, package: &str) -> bool {
+        self.plugins.iter().any(|plugin| plugin.declared.config.package.as_str() == package)
+    }
+
     /// Asks every instance to end what it is doing (Cancel), all at once; calls in flight still answer. Nothing is booted
     /// from now on.
     pub async fn abort(&self) {

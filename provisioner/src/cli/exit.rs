@@ -3,6 +3,7 @@
 use std::io;
 
 use provisioner::events::{Outcome, StepOp, Summary};
+use provisioner::operation::OperationError;
 use provisioner::state::StateError;
 use provisioner::state::format::FormatError;
 use provisioner::state::secrets::SecretsError;
@@ -76,6 +77,9 @@ impl Exit {
         if locked_stack(cause).is_some() {
             return Some(Self::Locked);
         }
+        if let Some(OperationError::Stopped) = known::<OperationError>(cause) {
+            return Some(Self::Canceled);
+        }
         let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         cause.downcast_ref::<io::Error>().filter(|error| broken(error)).map(|_| Self::BrokenPipe)
     }
@@ -127,10 +131,17 @@ fn known<'e, E: std::error::Error + 'static>(cause: &'e (dyn std::error::Error +
     cause.downcast_ref::<E>().or_else(|| cause.downcast_ref::<Box<E>>().map(AsRef::as_ref))
 }
 
+/// An error of the state, also where another one shows it in its own words, which keeps it from the chain.
+fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StateError> {
+    match known::<OperationError>(cause) {
+        Some(OperationError::State(error)) => Some(error),
+        _ => known::<StateError>(cause),
+    }
+}
+
 /// The stack that somebody else works on, if that is the cause.
 fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StackReference> {
-    let store_error = match known::<StateError>(cause) {
-        // An error that shows another one in its own words keeps it from the chain.
+    let store_error = match state_error(cause) {
         Some(StateError::Store(error)) => Some(error),
         _ => known::<StoreError>(cause),
     };
@@ -151,17 +162,56 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
             stack.stack()
         ));
     }
-    let secrets_error = match known::<StateError>(cause) {
-        Some(StateError::Secrets(error)) => Some(error),
-        _ => match known::<FormatError>(cause) {
-            Some(FormatError::Secret(error)) => Some(error),
-            _ => known::<SecretsError>(cause),
-        },
+    match known::<OperationError>(cause) {
+        Some(OperationError::Plugins(error)) => return Some(error.hint.clone()).filter(|hint| !hint.is_empty()),
+        Some(OperationError::Unserved { .. }) => {
+            return Some(
+                "declare the plugin again in `plugins`, or enable it: who made them has to delete them".to_owned(),
+            );
+        }
+        Some(OperationError::State(_) | OperationError::Stopped) | None => {}
+    }
+    let of_state = match state_error(cause) {
+        Some(StateError::Secrets(error)) => return secrets_hint(error).map(str::to_owned),
+        Some(error) => state_hint(error).map(str::to_owned),
+        None => known::<SecretsError>(cause).and_then(secrets_hint).map(str::to_owned),
     };
-    match secrets_error {
-        Some(SecretsError::WrongPassphrase | SecretsError::NoPassphrase) => Some(
-            "the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE"
-                .to_owned(),
+    of_state.or_else(|| match known::<FormatError>(cause) {
+        Some(FormatError::Secret(error)) => secrets_hint(error).map(str::to_owned),
+        _ => None,
+    })
+}
+
+fn secrets_hint(error: &SecretsError) -> Option<&'static str> {
+    match error {
+        SecretsError::WrongPassphrase | SecretsError::NoPassphrase => {
+            Some("the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE")
+        }
+        _ => None,
+    }
+}
+
+fn state_hint(error: &StateError) -> Option<&'static str> {
+    match error {
+        StateError::Checkpoint { source, .. } => match &**source {
+            // Nothing is wrong with the file itself.
+            FormatError::Secret(_)
+            | FormatError::TooOld(_)
+            | FormatError::TooNew(_)
+            | FormatError::UnknownFeature(_) => None,
+            _ => Some("the store keeps the state before (`.bak` beside it) and earlier ones (`.pulumi/backups`)"),
+        },
+        StateError::Integrity(_) => Some(
+            "nothing was changed; `pulumi state repair` can mend it, and the store keeps earlier ones \
+             (`.pulumi/backups`)",
+        ),
+        StateError::Unsaved { .. } => Some(
+            "put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal \
+             holds is taken in first",
+        ),
+        StateError::Conflict(_) => Some(
+            "compare the two: what the journal created and the state lacks can be taken in with `options.import`; \
+             then remove the journal",
         ),
         _ => None,
     }

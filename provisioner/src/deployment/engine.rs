@@ -480,14 +480,12 @@ impl Engine {
 
     /// Tells of what an earlier run began and did not end.
     fn tell_pending_operations(&self) {
-        if self.preview() || self.options.refresh || self.options.operation == Operation::Refresh {
+        if self.preview() || self.options.operation == Operation::Refresh {
             return;
         }
         let pending: Vec<PendingOperation> = self.tables().ledger.base().pending_operations.clone();
         for PendingOperation { resource, kind } in pending {
-            let mut message = Message::new(Severity::Warning, super::report::interrupted(&resource.urn, kind));
-            message.urn = Some(resource.urn.clone());
-            self.emit(Event::Message(message));
+            self.emit(Event::Message(super::report::interrupted(&resource.urn, kind)));
         }
     }
 }

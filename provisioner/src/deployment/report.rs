@@ -14,9 +14,12 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = Message::new(Severity::Error, chain(error));
     if let StepError::Provider(error) = error {
         message.plugin = Some(provider_of(step));
-        message.hint = hint(error);
+        message.hint = hint(step.op, error);
     }
-    if matches!(step.op, StepOp::Delete) && matches!(error, StepError::Refused(_)) {
+    if let StepError::Host(error) = error {
+        message.hint.clone_from(&error.hint);
+    }
+    if matches!(step.op, StepOp::Delete) && matches!(error, StepError::Protected(_)) {
         message.hint = "take `protect` off the resource and provision once more before it goes".to_owned();
     }
     message
@@ -26,10 +29,15 @@ fn provider_of(step: &Step) -> String {
     pulumi_proto::urn::TypeToken::new(step.urn.type_token()).package().to_owned()
 }
 
-fn hint(error: &ProviderError) -> String {
+fn hint(op: StepOp, error: &ProviderError) -> String {
     match error {
+        ProviderError::Died { .. } if matches!(op, StepOp::Create | StepOp::CreateReplacement) => {
+            "it may exist all the same, and is not recorded: look for it, then take it in with `options.import` or \
+             delete it"
+                .to_owned()
+        }
         ProviderError::Died { .. } => {
-            "the resource may exist; the next run reads what is recorded and goes on from there".to_owned()
+            "what became of it is not known; the next refresh reads it, and the next run goes on from there".to_owned()
         }
         ProviderError::Partial { .. } => {
             "the resource exists and is recorded; the next run updates it until it comes up".to_owned()
@@ -100,6 +108,19 @@ pub(super) fn does_not_exist(urn: &Urn, id: &str) -> String {
 }
 
 /// What an earlier run left behind.
-pub(super) fn interrupted(urn: &Urn, kind: OperationKind) -> String {
-    format!("an earlier run was interrupted while {} {}", kind.as_str(), urn.name())
+pub(super) fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
+    let text = format!("an earlier run was interrupted while {} it", kind.as_str());
+    let mut message = Message::new(Severity::Warning, text);
+    message.urn = Some(urn.clone());
+    message.hint = match kind {
+        OperationKind::Creating => {
+            "it may exist without being recorded: look for it, then take it in with `options.import` or delete it;\n\
+             `sc refresh --clear-pending-creates` forgets that it was begun"
+        }
+        OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing => {
+            "what is recorded of it may be from before; a refresh reads what became of it"
+        }
+    }
+    .to_owned();
+    message
 }

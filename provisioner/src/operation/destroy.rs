@@ -3,7 +3,7 @@
 use crate::events::Operation;
 use crate::state::format::UpdateKind;
 
-use super::{OperationError, Report, StackRun};
+use super::{OperationError, RefreshOptions, Report, StackRun};
 
 /// Deletes everything that is recorded, dependents first. With `refresh`, what there is is read first.
 ///
@@ -13,5 +13,5 @@ use super::{OperationError, Report, StackRun};
 /// # Cancellation
 /// As [`super::provision()`].
 pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
-    run.without_program(Operation::Destroy, UpdateKind::Destroy, refresh).await
+    run.without_program(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
 }

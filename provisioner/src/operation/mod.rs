@@ -13,7 +13,7 @@ mod refresh;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bridge::host::{HostError, Sources};
+use bridge::host::{HostError, PluginHost, Sources};
 use bridge::process::Spawner;
 use bridge::provider::grpc::Limits;
 use bridge::source::HostEnvironment;
@@ -22,13 +22,16 @@ use crate::config::diagnostics::Diagnostic;
 use crate::deployment::{Scope, StopSignals, UrnPattern};
 use crate::events::{EventSink, Summary};
 use crate::program::Program;
+use crate::state::ResourceState;
 use crate::state::store::LockHolder;
-use crate::state::{Snapshot, StackAccess, StateError};
+use crate::state::{Snapshot, StackAccess, StackState, StateError};
+
+use pulumi_proto::urn::{TypeToken, Urn};
 
 pub use destroy::destroy;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
-pub use refresh::refresh;
+pub use refresh::{RefreshOptions, refresh};
 
 /// A stack, and everything that an operation on it works with.
 #[derive(Clone)]
@@ -103,4 +106,56 @@ pub enum OperationError {
     /// The state could not be loaded, locked or saved.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The user stopped it before anything was done.
+    #[error("stopped before anything was done")]
+    Stopped,
+    /// Nobody could read, change or delete some of what is recorded.
+    #[error("no enabled plugin serves the package {package:?}, of which the state holds {}", names(urns))]
+    Unserved {
+        /// The package.
+        package: String,
+        /// Its resources.
+        urns: Vec<Urn>,
+    },
 }
+
+/// The names of resources, as many as can be taken in.
+fn names(urns: &[Urn]) -> String {
+    const MANY: usize = 10;
+    let names: Vec<&str> = urns.iter().take(MANY).map(Urn::name).collect();
+    let rest = if urns.len() > MANY { format!(" and {} more", urns.len() - MANY) } else { String::new() };
+    names.join(", ") + &rest
+}
+
+impl StackRun {
+    /// Locks the stack and loads its state, and tells what a run that died left.
+    async fn open(&self, host: &PluginHost) -> Result<StackState, OperationError> {
+        let state = StackState::open(self.access.clone(), &self.holder).await?;
+        self.tell_recovery(state.recovered());
+        match check_served(host, state.snapshot()) {
+            Ok(()) => Ok(state),
+            Err(error) => {
+                state.release().await?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Refuses a state of whose resources some could be neither read, changed nor deleted.
+fn check_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
+    let unserved = |resource: &ResourceState| {
+        let provider = TypeToken::new(resource.provider.as_ref()?.urn.type_token());
+        let package = provider.provider_package()?;
+        // What is kept when it leaves needs nobody.
+        (!resource.retain_on_delete && package != BUILT_IN && !host.serves(package)).then(|| package.to_owned())
+    };
+    let mut found = snapshot.resources.iter().filter_map(|resource| Some((unserved(resource)?, resource.urn.clone())));
+    let Some((package, first)) = found.next() else { return Ok(()) };
+    let others = found.filter(|(other, _)| *other == package).map(|(_, urn)| urn);
+    let urns = std::iter::once(first).chain(others).collect();
+    Err(OperationError::Unserved { package, urns })
+}
+
+/// The package that the engine itself serves.
+const BUILT_IN: &str = "pulumi";

@@ -19,6 +19,7 @@ impl StackRun {
             config: plugin.plugin.clone(),
             init: init(plugin, &stack.project, &stack.name),
         });
+        let secrets = Arc::new(ToldSecrets::of(&stack.plugins));
         let settings = HostSettings {
             project: stack.project.clone(),
             directory: self.plugins.directory.clone(),
@@ -26,9 +27,17 @@ impl StackRun {
             spawner: self.plugins.spawner.clone(),
             sources: self.plugins.sources.clone(),
             limits: self.plugins.limits,
-            events: Arc::new(Relay(Arc::clone(&self.events))),
+            events: Arc::new(Relay { events: Arc::clone(&self.events), secrets: Arc::clone(&secrets) }),
         };
-        PluginHost::load(settings, declared.collect()).await.map(Arc::new).map_err(OperationError::Plugins)
+        let loading = PluginHost::load(settings, declared.collect());
+        tokio::select! {
+            loaded = loading => loaded.map(Arc::new).map_err(|mut error| {
+                secrets.mask(&mut error.message);
+                OperationError::Plugins(error)
+            }),
+            // What was started is killed with the future.
+            () = self.signals.stop.cancelled() => Err(OperationError::Stopped),
+        }
     }
 }
 
@@ -55,12 +64,42 @@ fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     }
 }
 
+/// The secrets that plugins are told: their words may hold them.
+struct ToldSecrets(Vec<String>);
+
+impl ToldSecrets {
+    /// Shorter texts turn up by chance; masking them would say what they are.
+    const SHORTEST: usize = 4;
+
+    fn of(plugins: &[PluginDeclaration]) -> Self {
+        let told = plugins.iter().map(|plugin| &plugin.secrets);
+        let texts =
+            told.flat_map(|told| told.secrets.values().chain(told.auth.values().flat_map(|auth| auth.config.values())));
+        let mut texts: Vec<String> = texts.map(|text| text.expose().trim().to_owned()).collect();
+        texts.retain(|text| text.len() >= Self::SHORTEST);
+        // So that a secret within another one does not spoil it.
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        Self(texts)
+    }
+
+    fn mask(&self, words: &mut String) {
+        for text in &self.0 {
+            if words.contains(text) {
+                *words = words.replace(text, "[secret]");
+            }
+        }
+    }
+}
+
 /// Passes on what plugins say as events of the run.
-struct Relay(Arc<dyn EventSink>);
+struct Relay {
+    events: Arc<dyn EventSink>,
+    secrets: Arc<ToldSecrets>,
+}
 
 impl HostEvents for Relay {
     fn emit(&self, event: HostEvent) {
-        let message = match event {
+        let mut message = match event {
             HostEvent::Loaded { plugin, version } => {
                 let version = if version.is_empty() { String::new() } else { format!(" v{version}") };
                 Message::new(Severity::Info, format!("Loaded plugin: {plugin}{version}"))
@@ -78,7 +117,8 @@ impl HostEvents for Relay {
                 Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
             }
         };
-        self.0.emit(Event::Message(message));
+        self.secrets.mask(&mut message.text);
+        self.events.emit(Event::Message(message));
     }
 }
 

@@ -4,7 +4,7 @@ use crate::events::Operation;
 use crate::state::{StackView, StateError};
 
 use super::deploy::Effect;
-use super::{OperationError, Report, StackRun};
+use super::{OperationError, Report, StackRun, check_served};
 
 /// What [`super::provision()`] would do. With `refresh`, what there is is read first, in memory.
 ///
@@ -43,6 +43,7 @@ impl StackRun {
                 return Err(StateError::Integrity(breach).into());
             }
             let snapshot = view.snapshot.unwrap_or_default();
+            check_served(&host, &snapshot)?;
             Ok(self.deploy(&host, operation, refresh, snapshot, Effect::Preview).await)
         };
         let outcome = outcome.await;

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use crate::events::{Operation, Outcome};
-use crate::state::StackState;
 use crate::state::format::{UpdateInfo, UpdateKind, UpdateResult};
 
 use super::deploy::Effect;
@@ -39,13 +38,13 @@ async fn provision_with(
     host: &std::sync::Arc<bridge::host::PluginHost>,
 ) -> Result<Report, OperationError> {
     let started = Timestamp::now().as_second();
-    let state = StackState::open(run.access.clone(), &run.holder).await?;
-    run.tell_recovery(state.recovered());
+    let state = run.open(host).await?;
     let mut snapshot = state.snapshot().clone();
     let refresh = options.refresh && !snapshot.resources.is_empty();
+    let refresh_first = refresh && options.preview;
 
     // With a preview in between, what was read is recorded first, and not read again; without, one deployment does both.
-    if refresh && options.preview {
+    if refresh_first {
         let report = run.deploy(host, Operation::Refresh, false, snapshot, Effect::Real(state.recorder())).await;
         if report.summary.outcome != Outcome::Succeeded {
             state.close(report.snapshot.clone(), Some(&history(UpdateKind::Refresh, started, &report))).await?;
@@ -56,12 +55,17 @@ async fn provision_with(
     if options.preview {
         let report = run.deploy(host, Operation::Update, false, snapshot.clone(), Effect::Preview).await;
         if report.summary.outcome != Outcome::Succeeded {
-            state.close(snapshot.clone(), None).await?;
+            if refresh_first {
+                state.close(snapshot.clone(), None).await?;
+            } else {
+                // Nothing was done: a stack that did not exist does not come to be.
+                state.release().await?;
+            }
             return Ok(Report { snapshot, ..report });
         }
     }
     let effect = Effect::Real(state.recorder());
-    let report = run.deploy(host, Operation::Update, refresh && !options.preview, snapshot, effect).await;
+    let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, effect).await;
     state.close(report.snapshot.clone(), Some(&history(UpdateKind::Update, started, &report))).await?;
     Ok(report)
 }

@@ -7,11 +7,18 @@ use jiff::Timestamp;
 
 use crate::events::{Event, Message, Operation, Severity};
 use crate::state::format::UpdateKind;
-use crate::state::{Recovered, StackState};
+use crate::state::{OperationKind, Recovered};
 
 use super::deploy::Effect;
 use super::provision::history;
 use super::{OperationError, Report, StackRun};
+
+/// What else a refresh does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RefreshOptions {
+    /// Forget creations that earlier runs began and did not end.
+    pub clear_pending_creates: bool,
+}
 
 /// Reads everything that is recorded, and records what there is.
 ///
@@ -20,8 +27,8 @@ use super::{OperationError, Report, StackRun};
 ///
 /// # Cancellation
 /// As [`super::provision()`].
-pub async fn refresh(run: &StackRun) -> Result<Report, OperationError> {
-    run.without_program(Operation::Refresh, UpdateKind::Refresh, false).await
+pub async fn refresh(run: &StackRun, options: RefreshOptions) -> Result<Report, OperationError> {
+    run.without_program(Operation::Refresh, UpdateKind::Refresh, false, options).await
 }
 
 impl StackRun {
@@ -31,9 +38,10 @@ impl StackRun {
         operation: Operation,
         kind: UpdateKind,
         refresh: bool,
+        options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let host = self.load_plugins().await?;
-        let outcome = self.without_program_on(&host, operation, kind, refresh).await;
+        let outcome = self.without_program_on(&host, operation, kind, refresh, options).await;
         host.close().await;
         outcome
     }
@@ -44,12 +52,16 @@ impl StackRun {
         operation: Operation,
         kind: UpdateKind,
         refresh: bool,
+        options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let started = Timestamp::now().as_second();
-        let state = StackState::open(self.access.clone(), &self.holder).await?;
-        self.tell_recovery(state.recovered());
+        let state = self.open(host).await?;
+        let mut snapshot = state.snapshot().clone();
+        if options.clear_pending_creates {
+            snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
+        }
         let effect = Effect::Real(state.recorder());
-        let report = self.deploy(host, operation, refresh, state.snapshot().clone(), effect).await;
+        let report = self.deploy(host, operation, refresh, snapshot, effect).await;
         state.close(report.snapshot.clone(), Some(&history(kind, started, &report))).await?;
         Ok(report)
     }
@@ -57,17 +69,18 @@ impl StackRun {
     /// Tells what a run that died had done, and what it left begun.
     pub(super) fn tell_recovery(&self, recovered: Option<&Recovered>) {
         if let Some(recovered) = recovered {
-            let mut message = Message::new(Severity::Warning, recovery_text(recovered));
-            message.hint = "what was begun and is not known to have ended is looked at again".to_owned();
-            self.events.emit(Event::Message(message));
+            self.events.emit(Event::Message(Message::new(Severity::Warning, recovery_text(recovered))));
         }
     }
 }
 
 fn recovery_text(recovered: &Recovered) -> String {
-    let mut text = format!("recovered {} records of a run that died (begun {})", recovered.records, recovered.started);
+    let mut text = format!("a run that was begun {} died; what it did is taken from its journal", recovered.started);
+    if !recovered.pending.is_empty() {
+        text.push_str("\nit did not come to the end of:");
+    }
     for (kind, urn) in &recovered.pending {
-        text.push_str(&format!("\n{} {} was interrupted", kind.as_str(), urn.name()));
+        text.push_str(&format!("\n{} {} ({})", kind.as_str(), urn.name(), urn.type_token()));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! `sc refresh`: makes the state match the world.
 
 use clap::Args;
-use provisioner::operation;
+use provisioner::operation::{self, RefreshOptions};
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ShowArgs, StacksArgs};
 use crate::cli::exit::{Changes, Exit};
@@ -34,6 +34,9 @@ pub(crate) struct RefreshArgs {
     /// Fail with exit code 7 if anything has changed
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
+    /// Forget creations that an interrupted run began: say so once you have looked what became of them
+    #[arg(long, conflicts_with = "preview")]
+    pub(crate) clear_pending_creates: bool,
     /// Read at most this many resources at once
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
@@ -50,7 +53,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     let run = RunArgs { skip_refresh: false, parallel: args.parallel, continue_on_error: false, show: args.show };
     let runs = Runs::new(&run, args.diff.diff, None, changes);
     on_stacks(ui, &stacks, runs, async |run, _| {
-        Ok(Some(if args.preview { operation::preview_refresh(run).await? } else { operation::refresh(run).await? }))
+        Ok(Some(if args.preview {
+            operation::preview_refresh(run).await?
+        } else {
+            operation::refresh(run, RefreshOptions { clear_pending_creates: args.clear_pending_creates }).await?
+        }))
     })
     .await
 }
