@@ -54,8 +54,10 @@ impl Instance {
         if !unknown {
             let provider = Arc::clone(&provider);
             let job = async move {
+                let name = urn.name().to_owned();
                 let answer = provider.configure(ConfigureRequest { urn, id, inputs }).await;
-                sender.send_replace(answer.map_or_else(ConfigState::Failed, |()| ConfigState::Known));
+                let failed = |error| ConfigState::Failed(not_configured(&name, error));
+                sender.send_replace(answer.map_or_else(failed, |()| ConfigState::Known));
             };
             // The deployment has ended if nobody takes the job; then nobody waits for it either.
             jobs.send(job.boxed()).ok();
@@ -88,6 +90,17 @@ impl Instance {
     /// The provider, configured or not: for what needs no configuration.
     pub(super) fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
+    }
+}
+
+/// What hangs on a provider fails with its words: they have to say whose they are.
+fn not_configured(name: &str, error: ProviderError) -> ProviderError {
+    match error {
+        ProviderError::Failed { method, message, indeterminate } => {
+            let message = format!("the provider {name} could not be configured: {message}");
+            ProviderError::Failed { method, message, indeterminate }
+        }
+        other => other,
     }
 }
 

@@ -250,6 +250,10 @@ impl GrpcProvider {
         let mut last_words = process.last_lines(OutputStream::Stderr);
         if last_words.is_empty() {
             last_words = process.last_lines(OutputStream::Stdout);
+            // Its port was no word of farewell.
+            if last_words.first().is_some_and(|line| line.trim().parse::<u16>().is_ok()) {
+                last_words.remove(0);
+            }
         }
         (status, LastWords(last_words))
     }
