@@ -1,4 +1,4 @@
-//! The program `sc`, as it is in this tree.
+//! The programs of this tree: `sc` and the example plugin.
 //!
 //! Enters: nothing. Leaves: the path of a program built with the profile of the test that asks. Never here: what it is
 //! run with.
@@ -10,11 +10,24 @@ use std::sync::OnceLock;
 
 use crate::peers::run;
 
-/// Builds `sc`, once in each test process, and returns it.
+/// Builds the programs, once in each test process, and returns `sc`.
 ///
 /// # Errors
 /// What the build said.
 pub fn sc() -> io::Result<PathBuf> {
+    Ok(built()?.join("sc"))
+}
+
+/// Builds the programs, once in each test process, and returns the plugin `files`.
+///
+/// # Errors
+/// What the build said.
+pub fn files_plugin() -> io::Result<PathBuf> {
+    Ok(built()?.join("pulumi-resource-files"))
+}
+
+/// The folder of the programs.
+fn built() -> io::Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(|| build().map_err(|error| error.to_string())).clone().map_err(io::Error::other)
 }
@@ -30,7 +43,8 @@ fn build() -> io::Result<PathBuf> {
         Some(profile) => profile,
     };
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "provisioner", "--bin", "sc", "--profile", profile, "--target-dir"]);
-    run(cargo.arg(target).current_dir(env!("CARGO_MANIFEST_DIR")))?;
-    Ok(folder.join("sc"))
+    cargo.args(["build", "--quiet", "--package", "provisioner", "--package", "plugins-example", "--bins"]);
+    cargo.args(["--profile", profile, "--target-dir"]).arg(target);
+    run(cargo.current_dir(env!("CARGO_MANIFEST_DIR")))?;
+    Ok(folder.to_owned())
 }

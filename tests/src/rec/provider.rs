@@ -58,12 +58,15 @@ impl Recorder {
 
     /// Holds a recorded call until Cancel comes, or for ever.
     async fn hang(&self, how: &Behaviour, call: Hang) {
-        if how.hang != Some(call) {
-            return;
+        if how.hang == Some(call) {
+            self.wait(how.deaf).await;
         }
+    }
+
+    async fn wait(&self, deaf: bool) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         self.book.hangs();
-        if how.deaf {
+        if deaf {
             std::future::pending::<()>().await;
         }
         self.cancelled.cancelled().await;
@@ -136,6 +139,9 @@ impl ResourceProvider for Recorder {
     async fn configure(&self, request: Request<rpc::ConfigureRequest>) -> Answer<rpc::ConfigureResponse> {
         let script = self.script()?.provider;
         self.recorded("Configure", &request.into_inner(), script.configure.is_some())?;
+        if script.hang {
+            self.wait(false).await;
+        }
         Ok(Response::new(rpc::ConfigureResponse {
             accept_secrets: script.accept_secrets.unwrap_or(true),
             supports_preview: script.supports_preview.unwrap_or(true),

@@ -25,6 +25,8 @@ pub struct ProviderScript {
     pub accept_secrets: Option<bool>,
     /// Whether Configure fails.
     pub configure: Option<Failing>,
+    /// Configure is answered only after Cancel.
+    pub hang: bool,
     /// Configure says that autonaming options are taken.
     pub autonaming: bool,
     /// Properties that CheckConfig refuses.

@@ -1,0 +1,203 @@
+//! Death of `sc`, death of a plugin: nothing is lost, nothing is left running, and the next run goes on.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::processes::{signal, until};
+use crate::repository::{FILES, REC, Repository, Sections};
+
+/// A repository with this many things, each of which hangs on the one before.
+fn chain(length: usize) -> Repository {
+    let things: Vec<String> = (0..length)
+        .map(|n| match n {
+            0 => "t0: { type: rec:index:Thing, config: { v: 0 } }".to_owned(),
+            n => format!("t{n}: {{ type: rec:index:Thing, config: {{ v: '${{resource:t{}.cid}}' }} }}", n - 1),
+        })
+        .collect();
+    Repository::new(Sections { plugins: REC, resources: &things.join("\n"), ..Sections::default() })
+}
+
+#[test]
+fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
+    let repository = chain(3);
+    repository.script(json!({"resources": {"t1--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S --parallel 1");
+    repository.until_called("Create t1--prod");
+    running.signal(Signal::KILL);
+    // Nothing of it is left.
+    assert_eq!(running.wait().how, "killed by signal 9");
+    assert!(repository.is_locked());
+    assert!(repository.refused("provision").starts_with("exit 4\n"));
+    insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
+    exit 0
+    --- out
+    --- err
+    reef is locked:
+      [id]: created by [holder] (pid [pid]) at [moment]
+    gave up the lock of reef
+    ");
+
+    repository.script(json!({}));
+    insta::assert_snapshot!(repository.sc("preview --parallel 1"), @r#"
+    exit 0
+    --- out
+      tank-reef    Stack
+    + ├─ t1--prod  rec:Thing  create
+      │     + v: "c:t0--prod-1"
+    + └─ t2--prod  rec:Thing  create
+            + v: <computed>
+
+    Preview of reef done in [time]: 2 to create, 3 unchanged
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    warning: a run that was begun [moment] died; what it did is taken from its journal
+      it did not come to the end of:
+      creating t1--prod (rec:index:Thing)
+    Previewing update of reef
+    "#);
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 0
+    --- out
+    Refresh of reef done in [time]: 3 unchanged
+      tank-reef    Stack
+    + ├─ t1--prod  rec:Thing  create
+      │     + v: "c:t0--prod-1"
+    + └─ t2--prod  rec:Thing  create
+            + v: <computed>
+
+    Preview of reef done in [time]: 2 to create, 3 unchanged
+    Update of reef done in [time]: 2 created, 3 unchanged
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    warning: a run that was begun [moment] died; what it did is taken from its journal
+      it did not come to the end of:
+      creating t1--prod (rec:index:Thing)
+    Refreshing reef
+    Previewing update of reef
+    Updating reef
+    warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
+      hint: it may exist without being recorded: look for it, then take it in with `options.import` or delete it;
+            `sc refresh --clear-pending-creates` forgets that it was begun
+      + creating t1--prod (rec:Thing)
+      + created t1--prod (rec:Thing) ([time])
+      + creating t2--prod (rec:Thing)
+      + created t2--prod (rec:Thing) ([time])
+    "#);
+    insta::assert_snapshot!(repository.resources().join("\n"), @r"
+    tank-reef pulumi:pulumi:Stack
+    rec pulumi:providers:rec [id]
+    t0--prod rec:index:Thing t0--prod-1
+    t1--prod rec:index:Thing t1--prod-2
+    t2--prod rec:index:Thing t2--prod-1
+    creating t1--prod rec:index:Thing
+    ");
+    insta::assert_snapshot!(repository.sc("refresh --clear-pending-creates"), @r"
+    exit 0
+    --- out
+    Refresh of reef done in [time]: 5 unchanged
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Refreshing reef
+    ");
+    insta::assert_snapshot!(repository.resources().join("\n"), @r"
+    tank-reef pulumi:pulumi:Stack
+    rec pulumi:providers:rec [id]
+    t0--prod rec:index:Thing t0--prod-1
+    t1--prod rec:index:Thing t1--prod-2
+    t2--prod rec:index:Thing t2--prod-1
+    ");
+    insta::assert_snapshot!(repository.sc("provision --expect-no-changes"), @r"
+    exit 0
+    --- out
+    Refresh of reef done in [time]: 5 unchanged
+    Preview of reef done in [time]: 5 unchanged
+    Update of reef done in [time]: 5 unchanged
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Refreshing reef
+    Previewing update of reef
+    Updating reef
+    ");
+}
+
+/// Kills a run of twenty things once so many are being created, and goes on from there.
+fn check_killed_at(moment: usize) {
+    let repository = chain(20);
+    let running = repository.start("provision -S");
+    let creates = || repository.calls().iter().filter(|call| call.starts_with("Create ")).count();
+    until("so many things are being created", || creates() >= moment);
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().how, "killed by signal 9");
+    repository.ends(0, "cancel --yes");
+
+    let told = repository.ends(0, "provision -S");
+    let resources = repository.resources();
+    let pending: Vec<&String> = resources.iter().filter(|line| line.starts_with("creating ")).collect();
+    // A chain has one thing under way. Only that one may have been created twice, and then it is named.
+    assert!((20..=20 + pending.len()).contains(&creates()), "{told}");
+    assert!(pending.len() <= 1, "{pending:?}");
+    for name in pending.iter().filter_map(|line| line.split(' ').nth(1)) {
+        assert!(told.contains(&format!("creating {name} (rec:index:Thing)")), "{told}");
+    }
+    assert_eq!(resources.len(), 22 + pending.len());
+    repository.ends(0, "preview --expect-no-changes");
+}
+
+#[test]
+fn a_long_run_may_be_killed_at_its_beginning() {
+    check_killed_at(1);
+}
+
+#[test]
+fn a_long_run_may_be_killed_in_the_middle() {
+    check_killed_at(9);
+}
+
+#[test]
+fn a_long_run_may_be_killed_towards_its_end() {
+    check_killed_at(18);
+}
+
+#[test]
+fn a_plugin_that_dies_in_a_creation_is_named_and_the_others_are_ended() {
+    let repository = chain(3);
+    let server = repository.read(".sc/stacks/reef/server.yaml");
+    repository.write(".sc/stacks/reef/server.yaml", &server.replace("plugins:\n", &format!("plugins:\n  {FILES}\n")));
+    repository.script(json!({"resources": {"t1--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S");
+    repository.until_called("Create t1--prod");
+    for (pid, command) in repository.processes() {
+        if command.contains("resource-rec") {
+            signal(pid, Signal::KILL);
+        }
+    }
+    let told = running.told();
+    assert!(told.starts_with("exit 1\n"), "{told}");
+    insta::assert_snapshot!(told[told.find("error:").unwrap()..], @r"
+    error: t1--prod (rec:Thing): the plugin rec ended during Create (killed by signal 9)
+      at .sc/stacks/reef/server.yaml:15:9
+         |
+      15 |         t1: { type: rec:index:Thing, config: { v: '${resource:t0.cid}' } }
+         |         ^^
+      hint: it may exist all the same, and is not recorded: look for it, then take it in with `options.import` or delete it
+      ✗ failed to create t1--prod (rec:Thing)
+    ");
+    assert!(!repository.is_locked());
+    assert_eq!(repository.resources().len(), 4);
+    repository.script(json!({}));
+    repository.ends(0, "provision");
+    assert_eq!(repository.resources().len(), 6);
+}
+
+#[test]
+fn two_runs_at_once_are_one_too_many() {
+    let repository = chain(1);
+    repository.script(json!({"resources": {"t0--prod": {"hang": "create"}}}));
+    let first = repository.start("provision -S");
+    repository.until_called("Create t0--prod");
+    let second = repository.start("provision -S").wait_beside_others();
+    assert_eq!(second.how, "exit 4", "{}", second.stderr);
+    first.signal(Signal::INT);
+    let told = first.told();
+    assert!(told.starts_with("exit 130\n"), "{told}");
+}

@@ -1,0 +1,15 @@
+//! The program as its users run it: real processes, real files, nothing of the machine around them.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod crashes;
+mod life;
+mod mistakes;
+mod processes;
+mod repository;
+mod rude;
+mod secrecy;
+mod signals;
+mod states;
+mod words;

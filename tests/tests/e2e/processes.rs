@@ -1,0 +1,39 @@
+//! Processes as the system lists them, and waiting for conditions.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long is waited for something that takes milliseconds on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds.
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes that have a variable with this value in their environment: number and command line.
+pub(crate) fn with_variable(name: &str, value: &Path) -> Vec<(i32, String)> {
+    let wanted = format!("{name}={}", value.display());
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| {
+        // One that ends meanwhile, or has ended and is not reaped, has none.
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let found = environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        found.then(|| (pid, String::from_utf8_lossy(&command).replace('\0', " ")))
+    })
+    .collect()
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}

@@ -1,0 +1,303 @@
+//! A repository in a temporary folder, and `sc` run in it with nothing else around.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::process::Signal;
+use tests::program;
+
+use crate::processes::{signal, until, with_variable};
+use crate::words::filtered;
+
+/// The plugin `files`, working in the folder `site`.
+pub(crate) const FILES: &str = "- { name: files, source: { type: local, path: $FILES }, config: { root: site } }";
+/// The scripted plugin.
+pub(crate) const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
+
+/// What a repository says, in YAML. Each line finds its indentation by itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sections<'a> {
+    /// Entries of `plugins`.
+    pub(crate) plugins: &'a str,
+    /// Entries of the resources of the environment `prod`.
+    pub(crate) resources: &'a str,
+    /// Entries of `outputs`.
+    pub(crate) outputs: &'a str,
+}
+
+/// A repository with the stack `reef` of project `tank`, whose state lies in `backend`.
+pub(crate) struct Repository {
+    folder: tempfile::TempDir,
+}
+
+impl Repository {
+    /// With these sections in the stack's file.
+    pub(crate) fn new(sections: Sections<'_>) -> Self {
+        let repository = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
+        for folder in [".git", "backend", "home", "rec"] {
+            fs::create_dir(repository.path(folder)).unwrap();
+        }
+        repository.write(".sc/cfg.default.yaml", "projectName: tank\n");
+        repository.describe(sections);
+        repository
+    }
+
+    /// Writes the stack's file anew.
+    pub(crate) fn describe(&self, sections: Sections<'_>) {
+        self.describe_stack("reef", PROVISIONER, sections);
+    }
+
+    /// Writes the file of a stack.
+    pub(crate) fn describe_stack(&self, stack: &str, provisioner: &str, sections: Sections<'_>) {
+        let mut text = format!("schemaVersion: 1.0\n{provisioner}");
+        section(&mut text, "plugins:\n", 2, sections.plugins);
+        section(&mut text, "resources:\n  resources:\n    prod:\n      resources:\n", 8, sections.resources);
+        section(&mut text, "outputs:\n", 2, sections.outputs);
+        self.write(&format!(".sc/stacks/{stack}/server.yaml"), &text);
+    }
+
+    /// A path in the repository.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Writes a file and the folders around it.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = text.replace("$FILES", program::files_plugin().unwrap().to_str().unwrap());
+        let text = text.replace("$REC", env!("CARGO_BIN_EXE_pulumi-resource-rec"));
+        fs::write(path, text).unwrap();
+    }
+
+    /// Writes a program.
+    pub(crate) fn write_script(&self, path: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        self.write(path, &format!("#!/bin/sh\n{text}"));
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// What is in a file.
+    pub(crate) fn read(&self, path: &str) -> String {
+        let path = self.path(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Every file below a folder with its bytes.
+    pub(crate) fn files(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![self.path(folder)];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                if entry.file_type().unwrap().is_dir() {
+                    open.push(entry.path());
+                } else {
+                    let path = entry.path().strip_prefix(self.folder.path()).unwrap().display().to_string();
+                    found.insert(path, fs::read(entry.path()).unwrap());
+                }
+            }
+        }
+        found
+    }
+
+    /// The names of the files below a folder.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        self.files(folder).into_keys().collect()
+    }
+
+    /// Whether somebody holds the stack.
+    pub(crate) fn is_locked(&self) -> bool {
+        !self.names("backend/.pulumi/locks").is_empty()
+    }
+
+    /// The checkpoint, as JSON.
+    pub(crate) fn state(&self) -> serde_json::Value {
+        serde_json::from_str(&self.read("backend/.pulumi/stacks/tank/reef.json")).unwrap()
+    }
+
+    /// The resources of the state as lines `name type id`, with the marks of those that are on their way out.
+    pub(crate) fn resources(&self) -> Vec<String> {
+        let state = self.state();
+        let latest = &state["checkpoint"]["latest"];
+        let text = |resource: &serde_json::Value, key: &str| resource[key].as_str().unwrap_or_default().to_owned();
+        let line = |resource: &serde_json::Value| {
+            let mark = if resource["delete"] == true { " (to delete)" } else { "" };
+            let urn = text(resource, "urn");
+            let name = urn.rsplit("::").next().unwrap();
+            format!("{name} {} {}{mark}", text(resource, "type"), text(resource, "id")).trim_end().to_owned()
+        };
+        let pending = latest["pending_operations"].as_array().into_iter().flatten();
+        let pending = pending.map(|operation| format!("{} {}", text(operation, "type"), line(&operation["resource"])));
+        let lines = latest["resources"].as_array().into_iter().flatten().map(line).chain(pending);
+        lines.map(|line| filtered(&line, &[])).collect()
+    }
+
+    /// The command, not started yet. Its environment holds nothing but a home, a path and the folder of the scripted
+    /// plugin.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(program::sc().unwrap());
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("PATH", "/usr/bin:/bin")
+            .env("REC_DIR", self.path("rec"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the command.
+    pub(crate) fn start(&self, arguments: &str) -> Running<'_> {
+        self.start_command(self.command(arguments))
+    }
+
+    /// Starts a command that was prepared.
+    pub(crate) fn start_command(&self, mut command: Command) -> Running<'_> {
+        let mut child = command.spawn().unwrap();
+        let stdout = reader(child.stdout.take().unwrap());
+        let stderr = reader(child.stderr.take().unwrap());
+        Running { repository: self, child, stdout, stderr }
+    }
+
+    /// Runs the command to its end: what a user sees.
+    pub(crate) fn sc(&self, arguments: &str) -> String {
+        self.start(arguments).told()
+    }
+
+    /// Runs the command to its end, which must be this one.
+    pub(crate) fn ends(&self, code: u8, arguments: &str) -> String {
+        let told = self.sc(arguments);
+        assert!(told.starts_with(&format!("exit {code}\n")), "{arguments}: {told}");
+        told
+    }
+
+    /// Runs a command that must fail and leave the state as it was, bit for bit, and nobody holding it.
+    pub(crate) fn refused(&self, arguments: &str) -> String {
+        let before = self.files("backend");
+        let told = self.sc(arguments);
+        assert!(!told.starts_with("exit 0\n"), "it succeeds:\n{told}");
+        let after = self.files("backend");
+        assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>(), "{told}");
+        assert!(before == after, "the state has changed:\n{told}");
+        told
+    }
+
+    /// The processes that live in this repository.
+    pub(crate) fn processes(&self) -> Vec<(i32, String)> {
+        with_variable("HOME", &self.path("home"))
+    }
+
+    /// The calls that the scripted plugin has got, as `RPC name`.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("rec/calls.jsonl")).unwrap_or_default();
+        let call = |line: &str| {
+            let call: serde_json::Value = serde_json::from_str(line).unwrap();
+            let urn = call["request"]["urn"].as_str().unwrap_or_default();
+            format!("{} {}", call["rpc"].as_str().unwrap(), urn.rsplit("::").next().unwrap()).trim_end().to_owned()
+        };
+        // The last one may be half written.
+        text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(call).collect()
+    }
+
+    /// Waits until the scripted plugin has got a call.
+    pub(crate) fn until_called(&self, call: &str) {
+        until(&format!("the plugin gets the call {call}"), || self.calls().iter().any(|known| known == call));
+    }
+
+    /// Tells the scripted plugin how to behave from now on.
+    pub(crate) fn script(&self, script: serde_json::Value) {
+        // Renamed into place, for the plugin reads it at each call.
+        self.write("rec/script.new", &script.to_string());
+        fs::rename(self.path("rec/script.new"), self.path("rec/script.json")).unwrap();
+    }
+}
+
+/// What all stacks of these tests have in common.
+pub(crate) const PROVISIONER: &str = "provisioner:
+  type: pulumi
+  config:
+    state-storage: { type: fs, config: { path: file://backend } }
+    secrets-provider: { type: passphrase, config: { passPhrase: hush } }
+";
+
+fn section(text: &mut String, head: &str, indent: usize, lines: &str) {
+    if lines.trim().is_empty() {
+        return;
+    }
+    text.push_str(head);
+    let lines: Vec<&str> = lines.lines().filter(|line| !line.trim().is_empty()).collect();
+    let margin = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or_default();
+    for line in lines {
+        text.push_str(&format!("{:indent$}{}\n", "", &line[margin..]));
+    }
+}
+
+fn reader(mut pipe: impl std::io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
+}
+
+/// A command that is running.
+pub(crate) struct Running<'a> {
+    repository: &'a Repository,
+    child: Child,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+/// How a command ended and what it wrote.
+pub(crate) struct Ended {
+    /// The exit code, or the signal that ended it.
+    pub(crate) how: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Running<'_> {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, what: Signal) {
+        signal(i32::try_from(self.child.id()).unwrap(), what);
+    }
+
+    /// Waits for its end, and until no process of the repository is left.
+    pub(crate) fn wait(self) -> Ended {
+        let repository = self.repository;
+        let ended = self.wait_beside_others();
+        until(&format!("no process is left, but {:?} are", repository.processes()), || {
+            repository.processes().is_empty()
+        });
+        ended
+    }
+
+    /// Waits for its end, while others are at work in the repository.
+    pub(crate) fn wait_beside_others(mut self) -> Ended {
+        use std::os::unix::process::ExitStatusExt as _;
+        let status = self.child.wait().unwrap();
+        let how = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, signal) => format!("killed by signal {}", signal.unwrap_or_default()),
+        };
+        let text = |reader: JoinHandle<Vec<u8>>| String::from_utf8(reader.join().unwrap()).unwrap();
+        Ended { how, stdout: text(self.stdout), stderr: text(self.stderr) }
+    }
+
+    /// Waits for its end: what a user sees, without times, numbers of processes and the like.
+    pub(crate) fn told(self) -> String {
+        let root = self.repository.folder.path().to_owned();
+        let Ended { how, stdout, stderr } = self.wait();
+        filtered(&format!("{how}\n--- out\n{stdout}--- err\n{stderr}"), &[(&root, "[repo]"), (bin(), "[bin]")])
+    }
+}
+
+fn bin() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_pulumi-resource-rec")).parent().unwrap()
+}

@@ -1,0 +1,169 @@
+//! Plugins that do not behave: each run ends with what is wrong and what to do, and touches nothing.
+
+use std::fs;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::repository::{FILES, Repository, Sections};
+
+const PAGE: &str = "page: { type: rude:fs:File, config: { path: a.txt, content: hello } }";
+
+/// A repository with a plugin that is this shell script, which leaves a mark when it runs.
+fn with_script(script: &str, source: &str) -> Repository {
+    let plugins = format!("- {{ name: rude, source: {{ type: local, path: rude.sh{source} }}, startTimeout: 300ms }}");
+    let repository = Repository::new(Sections { plugins: &plugins, resources: PAGE, ..Sections::default() });
+    repository.write_script("rude.sh", &format!("touch mark\n{script}"));
+    repository
+}
+
+fn check(script: &str) -> String {
+    with_script(script, "").refused("provision")
+}
+
+#[test]
+fn a_plugin_that_is_not_what_was_declared_is_not_executed() {
+    let checksum = ", checksum: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let repository = with_script("", checksum);
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: checksum mismatch: expected sha256:[id], got sha256:[id]
+      hint: if the plugin was changed on purpose, declare the new checksum
+    ");
+    assert!(!repository.path("mark").exists());
+    assert_eq!(repository.names("home"), [""; 0], "no copy is left");
+}
+
+#[test]
+fn a_file_that_is_swapped_after_it_was_checked_is_not_what_runs() {
+    let honest = "#!/bin/sh\nuntil grep -q evil rude.sh; do :; done\necho \"I am $0\" >&2\nexit 3\n";
+    let checksum: String = Sha256::digest(honest).iter().map(|byte| format!("{byte:02x}")).collect();
+    let plugins = format!(
+        "- {{ name: rude, source: {{ type: local, path: rude.sh, checksum: {checksum} }} }}
+- {{ name: swapper, source: {{ type: local, path: swapper.sh }} }}"
+    );
+    let repository = Repository::new(Sections { plugins: &plugins, resources: PAGE, ..Sections::default() });
+    repository.write_script("rude.sh", honest.strip_prefix("#!/bin/sh\n").unwrap());
+    repository.write_script("evil.sh", "touch mark\necho evil");
+    repository.write_script("swapper.sh", "cp evil.sh new.sh\nmv new.sh rude.sh\nexec sleep 100\n");
+    let told = repository.refused("provision");
+    assert!(told.contains("I am [repo]/home/.cache/sc/plugin-"), "{told}");
+    assert!(!repository.path("mark").exists());
+    assert_eq!(repository.names("home"), [""; 0], "no copy is left");
+}
+
+#[test]
+fn a_plugin_that_may_not_be_executed_says_how_it_may() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let repository = with_script("", "");
+    fs::set_permissions(repository.path("rude.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: cannot run [repo]/rude.sh (it is not executable: chmod +x): Permission denied (os error 13)
+    ");
+}
+
+#[test]
+fn a_plugin_that_is_not_there_is_named_with_its_path() {
+    let repository = with_script("", "");
+    fs::remove_file(repository.path("rude.sh")).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: cannot find plugin [repo]/rude.sh: No such file or directory (os error 2)
+    ");
+    fs::create_dir(repository.path("rude.sh")).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: [repo]/rude.sh holds neither pulumi-resource-rude nor PulumiPlugin.yaml
+    ");
+}
+
+#[test]
+fn a_plugin_that_exits_at_once_is_quoted() {
+    insta::assert_snapshot!(check("echo no licence found >&2\nexit 3"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: it ended before it said its port (exit status 3). Its last words:
+        no licence found
+    ");
+    insta::assert_snapshot!(check("exit 0"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: it ended before it said its port (exit status 0)
+    ");
+}
+
+#[test]
+fn a_plugin_that_greets_instead_of_saying_its_port_is_quoted_and_its_children_end() {
+    insta::assert_snapshot!(check("sleep 100 &\necho 'Welcome!'\nsleep 100"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "Welcome!"
+      hint: a Pulumi provider says its port, and nothing else, on the first line
+    "#);
+    insta::assert_snapshot!(check("echo 70000\nsleep 100"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "70000"
+      hint: a Pulumi provider says its port, and nothing else, on the first line
+    "#);
+}
+
+#[test]
+fn a_plugin_of_another_protocol_is_recognized() {
+    insta::assert_snapshot!(check("echo '1|1|unix|/tmp/x|grpc'\nsleep 100"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: expected a port on the first line of its output, got "1|1|unix|/tmp/x|grpc"
+      hint: this looks like HashiCorp's go-plugin protocol; only Pulumi's own is spoken here
+    "#);
+}
+
+#[test]
+fn a_plugin_that_never_says_its_port_is_given_up() {
+    insta::assert_snapshot!(check("echo reading the almanac >&2\nsleep 100"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: it has not said its port within 0.3 s (startTimeout). Its last words:
+        reading the almanac
+      hint: a larger startTimeout gives it more time
+    ");
+}
+
+#[test]
+fn a_plugin_that_does_not_listen_where_it_says_is_given_up() {
+    insta::assert_snapshot!(check("echo 1\nsleep 100"), @r"
+    exit 1
+    --- out
+    --- err
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: the plugin has not answered Handshake within 10 s: Connection refused (os error 111)
+    ");
+}
+
+#[test]
+fn a_bad_plugin_ends_the_good_ones_and_leaves_the_state_as_it_was() {
+    let page = "page: { type: files:fs:File, config: { path: a.txt, content: hello } }";
+    let sections = Sections { plugins: FILES, resources: page, ..Sections::default() };
+    let repository = Repository::new(sections);
+    repository.ends(0, "provision");
+    let plugins = format!("{FILES}\n- {{ name: rude, source: {{ type: local, path: rude.sh }} }}");
+    repository.describe(Sections { plugins: &plugins, ..sections });
+    repository.write_script("rude.sh", "exit 1\n");
+    for command in ["provision", "preview", "refresh", "destroy --parent --yes"] {
+        let told = repository.refused(command);
+        assert!(told.contains("failed to load plugin rude"), "{told}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Secrets are seen nowhere but where they were meant to go: no byte of them.
+
+use crate::repository::{FILES, REC, Repository, Running, Sections};
+
+const SECRET: &str = "swordfish-7f3a";
+
+const RESOURCES: &str = "
+    thing: { type: rec:index:Thing, config: { v: '${secret:token}', w: { deep: ['x${secret:token}y'] } } }
+    heir: { type: rec:index:Thing, config: { v: '${resource:thing.out}' } }
+    page: { type: files:fs:File, config: { path: a, content: 'key=${secret:token}' } }
+    pw: { type: files:random:Password, config: { length: 24 } }
+    copy: { type: files:fs:File, config: { path: b, content: '${resource:pw.result}' } }
+    open: { type: files:fs:File, config: { path: c, content: open }, options: { additionalSecretOutputs: [sha256] } }";
+const OUTPUTS: &str = "
+    token: '${secret:token}'
+    password: '${resource:prod/pw.result}'
+    inherited: '${resource:prod/heir.out}'
+    marked: '${resource:prod/open.sha256}'
+    clear: '${resource:prod/open.path}'";
+
+fn repository() -> Repository {
+    let plugins = format!("{FILES}\n{}", REC.replace("passEnv", "config: { token: '${secret:token}' }, passEnv"));
+    let repository = Repository::new(Sections { plugins: &plugins, resources: RESOURCES, outputs: OUTPUTS });
+    repository.write(".sc/stacks/reef/secrets.yaml", &format!("schemaVersion: 1.0\nvalues:\n  token: {SECRET}\n"));
+    repository
+}
+
+/// Everything that the command wrote to its terminal and to the store, secrets or not.
+fn written(repository: &Repository, running: Running<'_>) -> String {
+    let ended = running.wait();
+    let mut all = format!("{}{}", ended.stdout, ended.stderr);
+    for (path, bytes) in repository.files("backend").into_iter().chain(repository.files("home")) {
+        all.push_str(&format!("\n{path}\n{}", String::from_utf8_lossy(&bytes)));
+    }
+    all
+}
+
+fn assert_hidden(repository: &Repository, command: &str, secrets: &[&str]) {
+    let all = written(repository, repository.start(command));
+    for secret in secrets {
+        let found = all.lines().find(|line| line.contains(secret));
+        assert!(found.is_none(), "{command} shows a secret: {found:?}");
+    }
+}
+
+#[test]
+fn no_secret_is_shown_or_stored_in_clear_in_the_whole_life_of_a_stack() {
+    let repository = repository();
+    let secrets = [SECRET];
+    assert_hidden(&repository, "preview", &secrets);
+    assert_hidden(&repository, "provision -v", &secrets);
+    let password = repository.read("site/b");
+    assert_eq!(password.len(), 24);
+    assert_eq!(repository.read("site/a"), format!("key={SECRET}"));
+    let digest = repository.sc("stack outputs --show-secrets");
+    let digest = digest.split("\"marked\":\"").nth(1).unwrap();
+    let secrets = [SECRET, &password, &digest[..64]];
+    for command in ["provision --json -v", "preview --json", "stack outputs", "stack export", "refresh --yes"] {
+        assert_hidden(&repository, command, &secrets);
+    }
+    repository.write("site/a", "key=swordfish-7f3a, tampered");
+    repository.write("site/b", &format!("{password}!"));
+    for command in ["preview -v", "provision --diff -v", "provision --json", "destroy --parent --yes -v"] {
+        assert_hidden(&repository, command, &secrets);
+    }
+}
+
+#[test]
+fn no_secret_is_in_the_journal_of_a_run_that_died() {
+    let repository = repository();
+    repository.script(serde_json::json!({"resources": {"heir--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S --parallel 1");
+    repository.until_called("Create heir--prod");
+    running.signal(rustix::process::Signal::KILL);
+    let all = written(&repository, running);
+    assert!(!all.contains(SECRET));
+    assert!(repository.names("backend").iter().any(|name| name.contains(".sc/journal/tank/reef/")));
+    repository.ends(0, "cancel --yes");
+    repository.script(serde_json::json!({}));
+    assert_hidden(&repository, "provision", &[SECRET]);
+}
+
+#[test]
+fn no_secret_is_in_what_a_plugin_is_quoted_with() {
+    let repository = repository();
+    let script = format!("echo the token is {SECRET} >&2\nexit 1\n");
+    repository.write_script("rude.sh", &script);
+    let plugins = "- { name: rude, source: { type: local, path: rude.sh }, config: { token: '${secret:token}' } }";
+    repository.describe(Sections { plugins, ..Sections::default() });
+    assert_hidden(&repository, "provision", &[SECRET]);
+}
+
+#[test]
+fn outputs_are_masked_unless_they_are_asked_for() {
+    let repository = repository();
+    repository.ends(0, "provision");
+    insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
+    exit 0
+    --- out
+    {"stackName":"organization/tank/reef","outputs":{"clear":"c","inherited":"[secret]","marked":"[secret]","password":"[secret]","token":"[secret]"}}
+    --- err
+    "#);
+    let shown = repository.start("stack outputs --show-secrets").wait().stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["outputs"]["token"], SECRET);
+    assert_eq!(shown["outputs"]["inherited"], format!("o:\"o:\\\"{SECRET}\\\"\""));
+    assert_eq!(shown["outputs"]["password"], repository.read("site/b"));
+}

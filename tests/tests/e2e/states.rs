@@ -1,0 +1,346 @@
+//! States that cannot be used: locked, sealed, damaged, out of reach.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::repository::{FILES, PROVISIONER, REC, Repository, Sections};
+
+const PAGE: &str = "page: { type: files:fs:File, config: { path: a, content: b } }
+pw: { type: files:random:Password, config: { length: 12 }, options: { dependsOn: [page] } }";
+const SECTIONS: Sections<'_> = Sections { plugins: FILES, resources: PAGE, outputs: "" };
+const CHECKPOINT: &str = "backend/.pulumi/stacks/tank/reef.json";
+
+fn provisioned() -> Repository {
+    let repository = Repository::new(SECTIONS);
+    repository.ends(0, "provision --parallel 1");
+    repository
+}
+
+#[test]
+fn a_locked_stack_names_its_holder_and_is_left_alone() {
+    let repository = provisioned();
+    repository.write(
+        "backend/.pulumi/locks/organization/tank/reef/3a4c1c62-0000-4000-8000-000000000000.json",
+        r#"{"pid":77,"username":"ada","hostname":"engine","timestamp":"2026-11-20T08:00:00Z"}"#,
+    );
+    for command in ["provision", "refresh", "destroy --parent --yes"] {
+        let told = repository.refused(command);
+        assert!(told.starts_with("exit 4\n") && told.contains("ada@engine (pid [pid])"), "{told}");
+    }
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 4
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: organization/tank/reef: the stack is currently locked by 1 lock(s)
+        [id]: created by ada@engine (pid [pid]) at [moment]
+      hint: wait for that run to end; if it is gone, `sc cancel -s reef` gives up its lock
+    ");
+    repository.ends(0, "preview");
+}
+
+#[test]
+fn a_wrong_passphrase_is_told_with_where_the_right_one_belongs() {
+    let repository = provisioned();
+    repository.describe_stack("reef", &PROVISIONER.replace("hush", "hash"), SECTIONS);
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the checkpoint of organization/tank/reef cannot be read
+      caused by: incorrect passphrase
+      hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
+    ");
+    insta::assert_snapshot!(repository.refused("preview"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the checkpoint of organization/tank/reef cannot be read
+      caused by: incorrect passphrase
+      hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
+    ");
+    assert!(repository.refused("destroy --parent --yes").starts_with("exit 1\n"));
+    repository.describe_stack("reef", &PROVISIONER.replace("{ passPhrase: hush }", "{}"), SECTIONS);
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the checkpoint of organization/tank/reef cannot be read
+      caused by: the stack is protected by a passphrase, and none was given
+      hint: the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE
+    ");
+}
+
+#[test]
+fn a_damaged_state_is_told_and_not_written_over() {
+    let repository = provisioned();
+    let text = repository.read(CHECKPOINT);
+    fs::write(repository.path(CHECKPOINT), &text[..text.find("\"resources\"").unwrap()]).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the checkpoint of organization/tank/reef cannot be read
+      caused by: it is not a checkpoint
+      caused by: EOF while parsing a value at line 1 column [column]
+      hint: the store keeps the state before (`.bak` beside it) and earlier ones (`.pulumi/backups`)
+    ");
+    fs::write(repository.path(CHECKPOINT), text.replace("\"version\":3", "\"version\":9")).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the checkpoint of organization/tank/reef cannot be read
+      caused by: its format has version 9, which is newer than this program knows (3 and 4)
+    ");
+    fs::write(repository.path(CHECKPOINT), text.replace("\"files:fs:File\"", "7")).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the checkpoint of organization/tank/reef cannot be read
+      caused by: it is not a checkpoint
+      caused by: invalid type: integer `7`, expected a string at line 1 column [column]
+      hint: the store keeps the state before (`.bak` beside it) and earlier ones (`.pulumi/backups`)
+    ");
+}
+
+#[test]
+fn a_state_that_breaks_its_laws_is_refused() {
+    let repository = provisioned();
+    let mut state = repository.state();
+    let resources = state["checkpoint"]["latest"]["resources"].as_array_mut().unwrap();
+    resources.swap(1, 2);
+    fs::write(repository.path(CHECKPOINT), state.to_string()).unwrap();
+    insta::assert_snapshot!(repository.refused("preview"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the state is inconsistent
+        urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
+      hint: nothing was changed; `pulumi state repair` can mend it, and the store keeps earlier ones (`.pulumi/backups`)
+    ");
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: the state is inconsistent
+        urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
+      hint: nothing was changed; `pulumi state repair` can mend it, and the store keeps earlier ones (`.pulumi/backups`)
+    ");
+}
+
+#[test]
+fn a_store_that_is_missing_or_no_folder_is_told() {
+    let repository = Repository::new(SECTIONS);
+    fs::remove_dir(repository.path("backend")).unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    error: the state storage of stack reef cannot be opened
+      caused by: there is no folder [repo]/backend (add `?create_dir=true` to the URL to have it made)
+    ");
+    fs::write(repository.path("backend"), "").unwrap();
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    error: the state storage of stack reef cannot be opened
+      caused by: there is no folder [repo]/backend (add `?create_dir=true` to the URL to have it made)
+    ");
+}
+
+#[test]
+fn a_file_where_a_folder_of_the_store_must_be_is_told_before_anything_is_done() {
+    let repository = Repository::new(SECTIONS);
+    repository.write("backend/.pulumi/locks", "");
+    insta::assert_snapshot!(repository.refused("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: cannot list [repo]/backend/.pulumi/locks/organization/tank/reef
+      caused by: Not a directory (os error 20)
+    ");
+    assert!(!repository.path("site").exists());
+
+    let repository = Repository::new(SECTIONS);
+    repository.write("backend/.sc", "");
+    insta::assert_snapshot!(repository.sc("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: cannot list [repo]/backend/.sc/journal/tank/reef
+      caused by: Not a directory (os error 20)
+    ");
+    assert!(!repository.path("site").exists());
+    assert!(!repository.is_locked());
+}
+
+#[test]
+fn what_stands_in_the_way_of_saving_is_told() {
+    let repository = Repository::new(SECTIONS);
+    repository.write("backend/.pulumi/stacks/tank/reef.json/in-the-way", "");
+    insta::assert_snapshot!(repository.sc("provision"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: cannot read [repo]/backend/.pulumi/stacks/tank/reef.json
+      caused by: Is a directory (os error 21)
+    ");
+    assert!(!repository.is_locked());
+
+    let repository = Repository::new(SECTIONS);
+    repository.write("backend/.pulumi/history", "");
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 1
+    --- out
+    + tank-reef      Stack                   create
+    + ├─ files       pulumi:providers:files  create
+      │     + root: "site"
+    + ├─ page--prod  files:fs:File           create
+      │     + content: "b"
+      │     + mode: "0644"
+      │     + path: "a"
+    + └─ pw--prod    files:random:Password   create
+            + length: 12
+            + special: true
+
+    Preview of reef done in [time]: 4 to create
+    Update of reef done in [time]: 4 created
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    Updating reef
+      + creating tank-reef (Stack)
+      + created tank-reef (Stack) ([time])
+      + creating files (pulumi:providers:files)
+      + created files (pulumi:providers:files) ([time])
+      + creating page--prod (files:fs:File)
+      + created page--prod (files:fs:File) ([time])
+      + creating pw--prod (files:random:Password)
+      + created pw--prod (files:random:Password) ([time])
+    error: cannot create folder [repo]/backend/.pulumi/history/tank/reef
+      caused by: Not a directory (os error 20)
+    "#);
+    assert!(!repository.is_locked());
+    repository.ends(0, "preview --expect-no-changes");
+}
+
+/// Runs the command where no file may become larger than so many blocks of 512 bytes.
+fn on_a_full_disk(repository: &Repository, blocks: u32, arguments: &str) -> String {
+    let prepared = repository.command(arguments);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+    command.arg(prepared.get_program()).args(prepared.get_args());
+    command.current_dir(repository.path(".")).env_clear();
+    command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    repository.start_command(command).told()
+}
+
+#[test]
+fn a_journal_that_cannot_grow_stops_the_run_before_the_next_step() {
+    let things: String =
+        (0..20).map(|n| format!("t{n}: {{ type: rec:index:Thing, config: {{ v: {n} }} }}\n")).collect();
+    let repository = Repository::new(Sections { plugins: REC, resources: &things, ..Sections::default() });
+    let told = on_a_full_disk(&repository, 10, "provision --parallel 1 -S");
+    assert!(told.starts_with("exit 1\n"), "{told}");
+    assert!(told.contains("the state could not be written: cannot write [repo]/backend/.sc/journal/"), "{told}");
+    // What had been done fits into the checkpoint.
+    assert!(!repository.is_locked());
+    repository.ends(0, "provision");
+    assert_eq!(repository.resources().len(), 22);
+    let created = repository.calls().iter().filter(|call| call.starts_with("Create ")).count();
+    assert_eq!(created, 20 + (20 - 5), "those of the preview, and none twice");
+}
+
+#[test]
+fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_the_next_run() {
+    let big = format!("big: {{ type: files:fs:File, config: {{ path: big, content: {} }} }}", "x".repeat(6000));
+    let sections = Sections { plugins: FILES, resources: &big, ..Sections::default() };
+    let repository = Repository::new(sections);
+    repository.ends(0, "provision");
+    let resources = format!("{big}\nlate: {{ type: files:fs:File, config: {{ path: late, content: b }} }}");
+    repository.describe(Sections { resources: &resources, ..sections });
+    insta::assert_snapshot!(on_a_full_disk(&repository, 10, "provision --parallel 1 -R -S"), @r#"
+    exit 1
+    --- out
+      tank-reef      Stack
+    + └─ late--prod  files:fs:File  created [time]
+            + content: "b"
+            + mode: "0644"
+            + path: "late"
+
+    Update of reef done in [time]: 1 created, 3 unchanged
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Updating reef
+      + creating late--prod (files:fs:File)
+      + created late--prod (files:fs:File) ([time])
+    error: the state of organization/tank/reef could not be saved; what was done is kept in [repo]/backend/.sc/journal/tank/reef/[id]
+      caused by: cannot write [repo]/backend/.pulumi/stacks/tank/reef.json.bak
+      caused by: File too large (os error 27)
+      hint: put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal holds is taken in first
+    "#);
+    assert!(repository.is_locked());
+    assert!(repository.refused("provision").starts_with("exit 4\n"));
+    insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
+    exit 0
+    --- out
+    --- err
+    reef is locked:
+      [id]: created by [holder] (pid [pid]) at [moment]
+    gave up the lock of reef
+    ");
+    insta::assert_snapshot!(repository.sc("preview"), @r"
+    exit 0
+    --- out
+    Preview of reef done in [time]: 4 unchanged
+    --- err
+    info: Loaded plugin: files v0.1.0
+    warning: a run that was begun [moment] died; what it did is taken from its journal
+    Previewing update of reef
+    ");
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r"
+    exit 0
+    --- out
+    Refresh of reef done in [time]: 4 unchanged
+    Preview of reef done in [time]: 4 unchanged
+    Update of reef done in [time]: 4 unchanged
+    --- err
+    info: Loaded plugin: files v0.1.0
+    warning: a run that was begun [moment] died; what it did is taken from its journal
+    Refreshing reef
+    Previewing update of reef
+    Updating reef
+    ");
+    assert_eq!(repository.resources().len(), 4);
+    assert!(repository.resources().contains(&"late--prod files:fs:File late".to_owned()));
+}
+
+#[test]
+fn a_disk_that_was_full_from_the_start_leaves_no_trace() {
+    let repository = Repository::new(SECTIONS);
+    insta::assert_snapshot!(on_a_full_disk(&repository, 0, "provision -S"), @r"
+    exit 1
+    --- out
+    --- err
+    info: Loaded plugin: files v0.1.0
+    error: cannot write [repo]/backend/.pulumi/meta.yaml.attrs
+      caused by: File too large (os error 27)
+    ");
+    assert!(!repository.is_locked());
+    assert!(!repository.path("site").exists());
+}
