@@ -236,12 +236,13 @@ impl Engine {
     }
 
     /// Records what may be lost in a crash without harm. All of it survives or nothing does.
-    pub(super) async fn defer(&self, effects: Vec<Effect>) {
+    pub(super) async fn defer(&self, effects: impl FnOnce(&Tables) -> Vec<Effect>) {
+        let mut recorder = self.recorder.lock().await;
+        let effects = effects(&self.tables());
         if effects.is_empty() {
             return;
         }
         let record = Record::Change(effects);
-        let mut recorder = self.recorder.lock().await;
         self.tables().ledger.apply(&record);
         if let Some(RecorderBox(recorder)) = &mut *recorder {
             recorder.defer(record);

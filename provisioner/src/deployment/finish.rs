@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{ProviderReference, Urn};
 
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::state::{EntryId, ResourceState};
@@ -31,15 +31,16 @@ impl Engine {
         let (order, entries, base) = {
             let tables = self.tables();
             let ids: HashSet<EntryId> = doomed.keys().copied().collect();
-            let list: Vec<Entry> =
-                tables.base.iter().filter_map(|(id, _)| Some((*id, Arc::clone(tables.ledger.get(*id)?)))).collect();
-            let order = waves(&list, &ids);
-            (order, list.into_iter().collect::<HashMap<_, _>>(), tables.base.clone())
+            // In the order of what was: a new name does not change what an old entry hangs on.
+            let order = waves(&tables.base, &ids);
+            let entries: HashMap<EntryId, Arc<ResourceState>> =
+                ids.into_iter().filter_map(|id| Some((id, Arc::clone(tables.ledger.get(id)?)))).collect();
+            (order, entries, tables.base.clone())
         };
         // What is tied to something that goes needs no call of its own.
         self.tables().deleted.extend(doomed.keys().filter_map(|id| entries.get(id)).map(|state| state.urn.clone()));
         let loaded = by_urn(&base);
-        let mut spared = self.needed_by_what_failed(&doomed, &loaded);
+        let mut spared = self.needed_by_what_stays(&doomed, &loaded);
         for (id, state) in base.iter().filter(|(id, _)| doomed.get(id) == Some(&StepOp::Delete)) {
             // A protected entry stays, as its own step will tell, and so does what it needs.
             if entries.get(id).is_some_and(|entry| entry.protect) {
@@ -73,17 +74,22 @@ impl Engine {
         left_undone && self.signals.stop.is_cancelled()
     }
 
-    /// What failed is still what it was, and needs what it referred to then, even if the program has given that up.
-    fn needed_by_what_failed(&self, doomed: &HashMap<EntryId, StepOp>, loaded: &ByUrn<'_>) -> HashSet<EntryId> {
+    /// What failed is still what it was, and needs what it referred to then, even if the program has given that up. And
+    /// a provider stays as long as anything that stays names it.
+    fn needed_by_what_stays(&self, doomed: &HashMap<EntryId, StepOp>, loaded: &ByUrn<'_>) -> HashSet<EntryId> {
         let tables = self.tables();
         let mut spared = HashSet::new();
         for (id, state) in loaded.values().flatten() {
-            let untouched = tables.ledger.get(*id).is_some_and(|state| !state.pending_replacement)
-                && !tables.ledger.is_finished(*id);
+            let untouched = tables.ledger.get(*id).is_some() && !tables.ledger.is_finished(*id);
             if untouched && !doomed.contains_key(id) {
                 spare_dependencies(state, loaded, &mut spared);
             }
         }
+        let staying = tables.ledger.entries().filter(|(id, _)| !doomed.contains_key(id));
+        let providers: HashSet<&ProviderReference> = staying.filter_map(|(_, state)| state.provider.as_ref()).collect();
+        let entries = loaded.values().flatten();
+        let named = |entry: &&&Entry| entry.1.as_provider_reference().is_some_and(|name| providers.contains(&name));
+        spared.extend(entries.filter(named).map(|(id, _)| *id));
         spared
     }
 
@@ -112,6 +118,10 @@ impl Engine {
         let base = tables.base.iter().filter(|(_, state)| state.view_of.is_none());
         base.filter_map(|(id, loaded)| {
             let state = tables.ledger.get(*id)?;
+            if tables.was_to_go(*id) {
+                // It was to go before a replacement, and that failed: not twice in one run.
+                return None;
+            }
             let registered = !destroy && tables.is_registered(&loaded.urn);
             let op = match (state.delete, registered, state.pending_replacement, state.external) {
                 (true, _, _, false) => StepOp::DeleteReplaced,

@@ -26,7 +26,7 @@ pub(super) type Job = BoxFuture<'static, ()>;
 pub(super) struct Instance {
     provider: Arc<dyn Provider>,
     state: watch::Receiver<ConfigState>,
-    /// Closes once nobody has the instance any more.
+    /// Closes once nobody has the instance any more, and it is not being configured.
     in_use: watch::Sender<()>,
 }
 
@@ -51,18 +51,20 @@ impl Instance {
         let inputs = Arc::new(visible(inputs));
         let unknown = inputs.iter().any(|(key, value)| key != VERSION_KEY && value.contains_unknowns());
         let (sender, state) = watch::channel(if unknown { ConfigState::Unknown } else { ConfigState::Pending });
+        let in_use = watch::Sender::new(());
         if !unknown {
-            let provider = Arc::clone(&provider);
+            let (provider, in_use) = (Arc::clone(&provider), in_use.clone());
             let job = async move {
                 let name = urn.name().to_owned();
                 let answer = provider.configure(ConfigureRequest { urn, id, inputs }).await;
                 let failed = |error| ConfigState::Failed(not_configured(&name, error));
                 sender.send_replace(answer.map_or_else(failed, |()| ConfigState::Known));
+                drop(in_use);
             };
             // The deployment has ended if nobody takes the job; then nobody waits for it either.
             jobs.send(job.boxed()).ok();
         }
-        Arc::new(Self { provider, state, in_use: watch::Sender::new(()) })
+        Arc::new(Self { provider, state, in_use })
     }
 
     /// Gives the instance up: its provider, and what to wait for before that is closed.

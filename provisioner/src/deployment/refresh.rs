@@ -54,9 +54,12 @@ impl Engine {
         let found = join_all(reading).await;
         let stopped = found.iter().any(Option::is_none);
         // All at once: a list without what is gone and with references to it is no state.
-        let mut effects: Vec<Effect> = found.into_iter().flatten().flatten().collect();
-        effects.extend(self.tables().repairs(&effects));
-        self.defer(effects).await;
+        let effects: Vec<Effect> = found.into_iter().flatten().flatten().collect();
+        self.defer(|tables| {
+            let repairs = tables.repairs(&effects);
+            effects.into_iter().chain(repairs).collect()
+        })
+        .await;
         self.tables().rebase();
         stopped
     }

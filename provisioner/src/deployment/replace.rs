@@ -105,17 +105,16 @@ impl Engine {
             return Err(Refused);
         }
         let mut chain = Vec::new();
-        for condemned in condemned {
-            let (sender, gone) = watch::channel(false);
-            let mut step = self.delete_step(&condemned.entry, StepOp::DeleteReplaced).await;
-            step.delete_first = true;
-            step.gone = Some(sender);
-            self.tables().condemn(&condemned.entry, Condemned { keys: condemned.keys, gone });
+        for condemn::Condemned { entry, keys } in condemned {
+            let owed = entry.1.pending_replacement;
+            let (sender, gone) = watch::channel(owed);
+            self.tables().condemn(&entry, Condemned { keys, gone });
             // What an interrupted run deleted already is only remembered, not deleted twice.
-            if !condemned.entry.1.pending_replacement {
+            if !owed {
+                let mut step = self.delete_step(&entry, StepOp::DeleteReplaced).await;
+                step.delete_first = true;
+                step.gone = Some(sender);
                 chain.push(step);
-            } else if let Some(gone) = step.gone {
-                gone.send_replace(true);
             }
         }
         self.tables().deleted.insert(root.1.urn.clone());
@@ -184,7 +183,11 @@ impl Engine {
         };
         let reply = match (&state.provider, state.as_provider_reference()) {
             (Some(reference), _) => {
-                let instance = self.load_instance(reference).await.map_err(host_error)?;
+                let instance = match self.load_instance(reference).await {
+                    // It is gone already, and so may its provider be: nobody needs to be asked.
+                    Err(_) if state.pending_replacement => return Ok(false),
+                    loaded => loaded.map_err(host_error)?,
+                };
                 let Some(provider) = instance.ready().await? else { return Ok(false) };
                 let request = DiffRequest {
                     urn: state.urn.clone(),

@@ -206,7 +206,7 @@ impl Engine {
         };
         if step.carried {
             // As it is now: what it refers to may have got a new name since the step was planned.
-            self.defer(vec![Effect::Keep(*old_id)]).await;
+            self.defer(|tables| tables.keep(*old_id)).await;
             let new = self.tables().ledger.get(*old_id).map(|state| (*old_id, Arc::clone(state)));
             return Ok(Done { new, partial: None });
         }
@@ -219,7 +219,7 @@ impl Engine {
         }
         if **old == new {
             let entry = (*old_id, Arc::clone(old));
-            self.defer(vec![Effect::Keep(*old_id)]).await;
+            self.defer(|tables| tables.keep(*old_id)).await;
             return Ok(Done { new: Some(entry), partial: None });
         }
         let entry = self.new_entry(new);

@@ -192,6 +192,11 @@ impl Tables {
         self.going.contains_key(&entry)
     }
 
+    /// Whether an entry was to go before its replacement and is still there.
+    pub(super) fn was_to_go(&self, entry: EntryId) -> bool {
+        self.going.get(&entry).is_some_and(|gone| !*gone.borrow())
+    }
+
     /// The ends of the entries that go down already and refer to one of these URNs.
     pub(super) fn going_dependents(&self, urns: &HashSet<Urn>) -> Vec<watch::Receiver<bool>> {
         let refers = |state: &ResourceState| {
@@ -202,11 +207,9 @@ impl Tables {
         dependents.filter_map(|(id, _)| self.going.get(id).cloned()).collect()
     }
 
-    /// A new entry in place of an old one. What was carried over before and hangs on the old one moves behind the new.
+    /// A new entry in place of an old one.
     pub(super) fn succession(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
-        let mut effects = vec![Effect::Remove(old), Effect::Add(new.0, Arc::clone(&new.1))];
-        effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
-        self.follow(old, new, effects)
+        self.follow(old, new, vec![Effect::Remove(old)])
     }
 
     /// A new entry beside an old one, which awaits its deletion. `under` renames the old one.
@@ -217,9 +220,7 @@ impl Tables {
                 state.urn = urn.clone();
             }
         };
-        let mut effects = self.rewrite(old, superseded);
-        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
-        self.follow(old, new, effects)
+        self.follow(old, new, self.rewrite(old, superseded))
     }
 
     /// A new entry in place of one that was deleted before. A provider that something still refers to stays until that
@@ -227,13 +228,41 @@ impl Tables {
     pub(super) fn fulfilment(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
         let reference = self.ledger.get(old).and_then(|state| state.as_provider_reference());
         let mut others = self.ledger.entries().filter(|(id, state)| *id != old && !state.pending_replacement);
-        let mut effects = if reference.is_some() && others.any(|(_, state)| state.provider == reference) {
+        let effects = if reference.is_some() && others.any(|(_, state)| state.provider == reference) {
             self.rewrite(old, |state| (state.delete, state.pending_replacement) = (true, false))
         } else {
             vec![Effect::Remove(old)]
         };
-        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
         self.follow(old, new, effects)
+    }
+
+    /// An entry confirmed as it is, once, and before it whatever it refers to that nothing else has confirmed: a provider that
+    /// was replaced meanwhile, for one.
+    pub(super) fn keep(&self, entry: EntryId) -> Vec<Effect> {
+        if self.ledger.is_finished(entry) {
+            return Vec::new();
+        }
+        let (finished, leftover): (Vec<_>, Vec<_>) =
+            self.ledger.entries().partition(|(id, _)| self.ledger.is_finished(*id));
+        let there: HashSet<&Urn> = finished.iter().map(|(_, state)| &state.urn).collect();
+        let providers: HashSet<ProviderReference> =
+            finished.iter().filter_map(|(_, state)| state.as_provider_reference()).collect();
+        let mut needed = HashSet::from([entry]);
+        let mut urns: HashSet<&Urn> = HashSet::new();
+        let mut references: HashSet<&ProviderReference> = HashSet::new();
+        let mut kept = Vec::new();
+        // Backwards: what an entry refers to comes before it.
+        for (id, state) in leftover.into_iter().rev() {
+            let provides = || state.as_provider_reference().is_some_and(|reference| references.contains(&reference));
+            if needed.contains(&id) || urns.contains(&state.urn) || provides() {
+                needed.insert(id);
+                urns.extend(super::decide::scope::references(state).filter(|urn| !there.contains(urn)));
+                references.extend(state.provider.iter().filter(|provider| !providers.contains(provider)));
+                kept.push(Effect::Keep(id));
+            }
+        }
+        kept.reverse();
+        kept
     }
 
     /// An entry changed where it stands.
@@ -244,8 +273,11 @@ impl Tables {
         vec![Effect::Rewrite(entry, Arc::new(state))]
     }
 
-    /// Adds what lets everything that refers to an entry follow it to the name of its successor.
+    /// Adds a new entry to what becomes of the old one. What was carried over before and hangs on the old one moves behind
+    /// the new one, and everything that refers to the old one follows to the name of the new one.
     fn follow(&self, old: EntryId, new: &Entry, mut effects: Vec<Effect>) -> Vec<Effect> {
+        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
+        effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
         let Some(old) = self.ledger.get(old).filter(|state| state.urn != new.1.urn) else { return effects };
         let mut renamed = HashMap::from([(old.urn.clone(), new.1.urn.clone())]);
         let mended = self

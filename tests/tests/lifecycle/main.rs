@@ -1,11 +1,17 @@
-#![allow(dead_code, reason = "the next cases need it")]
 //! Lifecycle tests: a cloud in memory, programs, and what the engine asks and records, side by side.
 //!
 //! Each run is held to the promises of every run (`run.rs`); a test says what is special about its own.
 
+mod chance;
 mod concurrency;
+mod crash;
+mod deletes;
 mod program;
+mod providers;
+mod replacements;
 mod run;
+mod stopping;
+mod values;
 mod world;
 
 use provisioner::events::Outcome;

@@ -237,25 +237,28 @@ fn twice(calls: &[Call]) -> Vec<String> {
 /// Deletes that began before the deletes of dependents had ended.
 fn disorder(base: &Snapshot, ended: &Ended, events: &Events) -> Vec<String> {
     let heads = events.heads();
-    let by_id: HashMap<&str, &Arc<ResourceState>> =
-        base.resources.iter().filter(|state| state.custom).map(|state| (state.id.as_str(), state)).collect();
+    let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom);
+    let by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
+        listed.map(|(place, state)| (state.id.as_str(), (place, state))).collect();
     let deletes: Vec<&Call> = ended.calls.iter().filter(|call| call.verb == "delete").collect();
     let mut faults = Vec::new();
     for first in &deletes {
         for second in &deletes {
-            let (Some(needed), Some(dependent)) = (by_id.get(first.id.as_str()), by_id.get(second.id.as_str())) else {
-                continue;
-            };
+            let places = (by_id.get(first.id.as_str()), by_id.get(second.id.as_str()));
+            let (Some((place, needed)), Some((later, dependent))) = places else { continue };
             let refers = dependent
                 .dependencies
                 .iter()
                 .chain(dependent.property_dependencies.values().flatten())
                 .chain(&dependent.parent)
                 .any(|urn| *urn == needed.urn);
-            // Who was not condemned by a replacement that deletes first goes at the end of the run, after it.
-            let together = heads.contains(&first.id) == heads.contains(&second.id);
+            // Before a replacement only those go that cannot live through it; others go on their own account.
+            let both = (heads.contains(&first.id), heads.contains(&second.id));
+            let mut inputs = dependent.property_dependencies.iter();
+            let bound = inputs.any(|(key, urns)| key.starts_with(['k', 'd']) && urns.contains(&needed.urn));
+            let together = both == (false, false) || (both == (true, true) && bound && second.began < first.began);
             let in_order = second.ended.is_some_and(|ended| ended < first.began);
-            if refers && together && !in_order && first.id != second.id {
+            if refers && place < later && together && !in_order {
                 faults.push(format!("{} before the end of {}", first.said(), second.said()));
             }
         }
@@ -270,11 +273,6 @@ impl Ended {
         changes.map(Call::said).collect()
     }
 
-    /// All calls, in the order in which they began.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.calls.iter().map(Call::said).collect()
-    }
-
     pub(crate) fn called(&self, said: &str) -> usize {
         self.calls.iter().filter(|call| call.said() == said).count()
     }
@@ -282,10 +280,6 @@ impl Ended {
     /// The state with one word for each entry: `a-1`, `a-1 (delete)`, `a-1 (owed)`; components and providers by name.
     pub(crate) fn entries(&self) -> Vec<String> {
         entries(&self.state)
-    }
-
-    pub(crate) fn answer(&self, name: &str) -> Option<&Answer> {
-        self.answers.get(name)
     }
 
     pub(crate) fn expect(self, outcome: Outcome) -> Self {

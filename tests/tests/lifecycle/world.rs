@@ -441,7 +441,9 @@ impl Provider for Instance {
         }
         let id = {
             let inner = &mut *self.world.inner();
-            let made = inner.made.entry(request.urn.name().to_owned()).or_default();
+            // Ids of another world are not given again.
+            let first = if inner.forgiving { 100 } else { 0 };
+            let made = inner.made.entry(request.urn.name().to_owned()).or_insert(first);
             *made += 1;
             let id = format!("{}-{made}", request.urn.name());
             inner.existing.insert(id.clone());

@@ -1,0 +1,147 @@
+//! What is deleted, in which order, and what is not.
+
+use provisioner::deployment::RegistrationResult;
+use provisioner::events::Outcome;
+
+use crate::program::{get, group, provider, thing};
+use crate::run::entry;
+use crate::standing;
+use crate::world::{Goes, map};
+
+#[tokio::test]
+async fn a_destroy_goes_from_dependents_to_what_they_need_and_leaves_nothing() {
+    let (world, state) = standing(&[
+        provider("p"),
+        group("g"),
+        thing("a").by("p").within("g"),
+        thing("b").of("v", "a"),
+        thing("c").after("g"),
+    ])
+    .await;
+    let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes().last().unwrap(), "delete a-1", "to depend on a component is to depend on its children");
+    assert_eq!(ended.state.resources.len(), 0);
+}
+
+#[tokio::test]
+async fn what_was_skipped_because_of_a_failure_is_not_deleted() {
+    let (world, state) = standing(&[thing("a"), thing("b").after("a"), thing("gone")]).await;
+    world.when("update a-1", Goes::Wrong);
+    let program = [thing("a").with("v", "2"), thing("b").after("a")];
+    let ended = world.up(&state, &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.result("b"), RegistrationResult::Skipped);
+    assert_eq!(ended.changes(), ["update a-1", "delete gone-1"]);
+}
+
+#[tokio::test]
+async fn what_a_failed_resource_still_needs_is_not_deleted() {
+    let (world, state) = standing(&[thing("net"), thing("a").of("v", "net"), thing("other")]).await;
+    world.when("update a-1", Goes::Wrong);
+    let ended = world.up(&state, &[thing("a").with("v", "free")]).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["update a-1", "delete other-1"]);
+    assert_eq!(ended.entries(), ["net-1", "a-1"]);
+}
+
+#[tokio::test]
+async fn a_failed_delete_spares_what_the_entry_needs_and_nothing_else() {
+    let (world, state) = standing(&[thing("a"), thing("b").after("a"), thing("c")]).await;
+    world.when("delete b-1", Goes::Wrong);
+    let ended = world.destroy(&state).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1", "b-1"]);
+}
+
+#[tokio::test]
+async fn a_protected_entry_stays_with_what_it_needs_and_the_rest_goes() {
+    let (world, state) = standing(&[thing("a"), thing("b").after("a").protected(), thing("c")]).await;
+    let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1", "b-1"]);
+}
+
+#[tokio::test]
+async fn what_goes_with_its_owner_needs_no_call_even_if_the_owner_was_deleted_by_an_earlier_run() {
+    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").after("a").deleted_with("a")]).await;
+    world.when("create a", Goes::Wrong);
+    let program = [thing("a").with("d", "2"), thing("b").after("a").deleted_with("a")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1 (owed)", "b-1 (owed)"]);
+    world.mend();
+    let ended = world.up(&ended.state, &[]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_the_stack_does_not_own_is_forgotten_without_a_call() {
+    let (world, state) = standing(&[get("a", "theirs"), thing("b")]).await;
+    let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1"]);
+}
+
+#[tokio::test]
+async fn what_is_to_be_retained_is_forgotten_without_a_call() {
+    let (world, state) = standing(&[thing("a").but(|goal| goal.retain_on_delete = Some(true))]).await;
+    let ended = world.up(&state, &[]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes().len(), ended.entries().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_program_that_gives_up_deletes_nothing() {
+    let (world, state) = standing(&[thing("a"), thing("b")]).await;
+    let ended = world.up(&state, &[thing("a")]).gives_up().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_preview_of_anything_changes_nothing() {
+    let (world, state) = standing(&[
+        provider("p").with("d", "1"),
+        thing("a").with("d", "1"),
+        thing("b").of("k", "a"),
+        thing("c").by("p"),
+        thing("e"),
+    ])
+    .await;
+    let program =
+        [provider("p").with("d", "2"), thing("a").with("d", "2"), thing("b").of("k", "a"), thing("c").by("p")];
+    let ended = world.up(&state, &program).preview().go().await.expect(Outcome::Succeeded);
+    assert!(ended.steps.contains(&"delete e".to_owned()));
+    world.destroy(&state).preview().go().await.expect(Outcome::Succeeded);
+    world.refresh(&state).preview().go().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn outputs_of_a_component_that_was_skipped_are_nobodys_concern() {
+    let (world, state) = standing(&[thing("a")]).await;
+    world.when("update a-1", Goes::Wrong);
+    let program = [thing("a").with("v", "2"), group("g").after("a").says(map(&[("o", "1")])), thing("b")];
+    let ended = world.up(&state, &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.result("g"), RegistrationResult::Skipped);
+    assert_eq!(ended.entries(), ["b-1", "a-1"]);
+}
+
+#[tokio::test]
+async fn outputs_of_a_new_component_out_of_scope_are_nobodys_concern() {
+    let (world, state) = standing(&[thing("a")]).await;
+    let program = [thing("a").with("v", "2"), group("g").says(map(&[("o", "1")]))];
+    let ended = world.up(&state, &program).target("a").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-1"]);
+}
+
+#[tokio::test]
+async fn a_renamed_resource_out_of_scope_is_known_by_its_old_name() {
+    let (world, state) = standing(&[thing("a"), group("g"), thing("b")]).await;
+    let program =
+        [thing("a2").was("a"), group("g2").was("g"), thing("b").with("v", "2").after("a2"), thing("c").within("g2")];
+    let ended = world.up(&state, &program).target("b").target("c").go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "b").dependencies[0].name(), "a");
+    assert_eq!(entry(&ended.state, "c").parent.as_ref().unwrap().name(), "g");
+}
+
+#[tokio::test]
+async fn what_a_skipped_resource_still_needs_keeps_its_replaced_provider() {
+    let program = |k: &str| [provider("p").with("k", k), thing("a").by("p"), thing("b").of("v", "a")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create c", Goes::Wrong);
+    let after = [provider("p").with("k", "2"), thing("c"), thing("b").of("v", "c")];
+    let ended = world.up(&state, &after).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["create c"]);
+}

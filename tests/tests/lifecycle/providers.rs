@@ -1,0 +1,137 @@
+//! Provider resources: one configuration for each instance, one end for each.
+//!
+//! That no instance is configured or closed twice, used after its end, or left open, is held in every run.
+
+use provisioner::events::Outcome;
+use provisioner::state::Snapshot;
+
+use crate::program::{provider, thing};
+use crate::run::entry;
+use crate::standing;
+use crate::world::{Goes, World, calm};
+
+#[tokio::test]
+async fn an_unchanged_provider_is_started_once() {
+    let program = [provider("p"), thing("a").by("p"), thing("b").by("p")];
+    let (world, state) = standing(&program).await;
+    let before = world.boots("p");
+    world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(world.boots("p") - before, 1);
+}
+
+#[tokio::test]
+async fn a_provider_changed_in_place_is_configured_anew_and_its_resources_see_no_other() {
+    let program = |v: &str| [provider("p").with("v", v), thing("a").by("p")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("configure p"), ended.called("diffconfig p"), ended.changes().len()), (1, 1, 0));
+    assert_eq!(entry(&ended.state, "p").id, entry(&state, "p").id);
+}
+
+#[tokio::test]
+async fn the_old_instance_of_a_provider_changed_in_place_ends_only_when_nobody_works_with_it() {
+    let (world, state) =
+        standing(&[provider("p").with("v", "1"), thing("a").with("d", "1"), thing("b").of("k", "a").by("p")]).await;
+    let held = world.hold("delete b-1");
+    let program = [
+        thing("a").with("d", "2"),
+        thing("late"),
+        provider("p").with("v", "2").after("late"),
+        thing("b").of("k", "a").by("p"),
+    ];
+    let run = world.up(&state, &program).go();
+    let (ended, ()) = tokio::join!(run, async {
+        held.reached().await;
+        calm().await;
+        held.release();
+    });
+    assert_eq!(ended.expect(Outcome::Succeeded).entries().len(), 4);
+}
+
+#[tokio::test]
+async fn a_replaced_provider_replaces_what_it_serves_and_deletes_it_with_the_old_one() {
+    let program = |k: &str| [provider("p").with("k", k), thing("a").by("p")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create a", "delete a-1"]);
+    let instance = |said: &str| ended.calls.iter().find(|call| call.said() == said).unwrap().instance;
+    assert_ne!(instance("create a"), instance("delete a-1"));
+}
+
+#[tokio::test]
+async fn a_provider_that_is_deleted_first_takes_everything_it_serves_with_it() {
+    let program = |d: &str| [provider("p").with("d", d), thing("a").by("p"), thing("b").by("p").of("v", "a")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete a-1", "create a", "create b"]);
+}
+
+#[tokio::test]
+async fn after_a_broken_replacement_of_its_provider_what_is_owed_needs_the_old_one_no_more() {
+    let program =
+        |d: &str| [provider("p").with("d", d), thing("root").with("d", d), thing("a").by("p").of("k", "root")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create root", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).going_on().go().await.expect(Outcome::Failed);
+    world.mend();
+    let ended = world.up(&ended.state, &program("3")).go().await.expect(Outcome::Succeeded);
+    assert!(ended.entries().iter().all(|entry| !entry.contains('(')), "{:?}", ended.entries());
+}
+
+#[tokio::test]
+async fn a_configure_that_fails_is_told_by_whoever_needs_it() {
+    let world = World::default();
+    world.when("configure p", Goes::Wrong);
+    let program = [provider("p"), thing("a").by("p")];
+    let ended = world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Failed);
+    assert!(ended.errors.iter().any(|error| error.starts_with("a:")), "{:?}", ended.errors);
+    assert_eq!(ended.called("check a"), 0);
+}
+
+#[tokio::test]
+async fn a_configuration_that_nobody_uses_may_fail() {
+    let world = World::default();
+    world.when("configure p", Goes::Wrong);
+    world.up(&Snapshot::default(), &[provider("p"), thing("a")]).go().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_started_fails_the_run_in_its_words() {
+    let world = World::default();
+    world.when("boot p", Goes::Wrong);
+    let ended = world.up(&Snapshot::default(), &[provider("p"), thing("a").by("p")]).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["p: p cannot be started"]);
+}
+
+#[tokio::test]
+async fn a_provider_that_left_the_program_is_started_from_the_state_for_its_deletes() {
+    let (world, state) = standing(&[provider("p").with("v", "1"), thing("a").by("p"), thing("b")]).await;
+    let ended = world.up(&state, &[thing("b")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("configure p"), ended.called("checkconfig p")), (1, 0));
+    assert_eq!(ended.changes(), ["delete a-1"]);
+}
+
+#[tokio::test]
+async fn a_refresh_and_an_update_in_one_run_share_an_instance() {
+    let program = [provider("p"), thing("a").by("p")];
+    let (world, state) = standing(&program).await;
+    let ended = world.up(&state, &program).refreshing().go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("configure p"), ended.called("checkconfig p"), ended.called("read a-1")), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn many_resources_at_once_share_one_default_provider() {
+    let world = World::default();
+    let program: Vec<_> = (0..20).map(|index| thing(&format!("t{index}"))).collect();
+    world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(world.boots("default"), 1);
+}
+
+#[tokio::test]
+async fn a_default_provider_is_configured_from_the_stack_and_keeps_its_secrets() {
+    let world = World::default();
+    let run = world.up(&Snapshot::default(), &[thing("a")]).config("token", "t0p", true).config("region", "r", false);
+    let ended = run.go().await.expect(Outcome::Succeeded);
+    let inputs = &entry(&ended.state, "default").inputs;
+    assert!(inputs["token"].is_secret() && !inputs["region"].is_secret());
+}

@@ -1,0 +1,166 @@
+//! Replacements in both orders, their partners, and what failed halfway.
+
+use provisioner::events::Outcome;
+
+use crate::program::{get, group, thing};
+use crate::run::entry;
+use crate::standing;
+use crate::world::{Goes, World};
+use provisioner::state::Snapshot;
+
+#[tokio::test]
+async fn a_new_one_comes_first_and_the_old_one_goes_at_the_end() {
+    let program = |k: &str| [thing("a").with("k", k), thing("b").of("v", "a")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create a", "update b-1", "delete a-1"]);
+}
+
+#[tokio::test]
+async fn old_copies_of_several_runs_go_together() {
+    let program = |k: &str| [thing("a").with("k", k)];
+    let (world, state) = standing(&program("1")).await;
+    world.when("delete a-1", Goes::Wrong).when("delete a-2", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    let ended = world.up(&ended.state, &program("3")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-3", "a-2 (delete)", "a-1 (delete)"]);
+    world.mend();
+    let ended = world.up(&ended.state, &program("3")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes().len(), 2);
+}
+
+#[tokio::test]
+async fn an_old_copy_goes_after_what_was_made_with_it() {
+    let program = |k: &str| [thing("a").with("k", k), thing("b").of("k", "a")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create a", "create b", "delete b-1", "delete a-1"]);
+}
+
+#[tokio::test]
+async fn a_replaced_and_renamed_resource_is_deleted_after_what_hung_on_it() {
+    let (world, state) = standing(&[thing("a").with("k", "1"), thing("b").of("v", "a")]).await;
+    let ended = world.up(&state, &[thing("c").was("a").with("k", "2")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create c", "delete b-1", "delete a-1"]);
+}
+
+#[tokio::test]
+async fn a_failed_delete_before_a_replacement_leaves_everything_as_it_was() {
+    let program = |d: &str| [thing("a").with("d", d), thing("b").of("k", "a")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("delete b-1", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1", "b-1"]);
+}
+
+#[tokio::test]
+async fn what_a_broken_replacement_could_not_delete_is_not_deleted_twice_in_one_run() {
+    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
+    world.when("delete b-1", Goes::Wrong);
+    let ended = world.up(&state, &[thing("a").with("d", "2")]).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), ["delete b-1"]);
+    assert_eq!(ended.entries(), ["a-1", "b-1"]);
+}
+
+#[tokio::test]
+async fn a_replacement_that_is_owed_is_made_without_another_delete() {
+    let program = |d: &str| [thing("a").with("d", d), thing("b").of("k", "a")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create a", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1 (owed)", "b-1 (owed)"]);
+    world.mend();
+    let ended = world.up(&ended.state, &program("1")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create a", "create b"]);
+}
+
+#[tokio::test]
+async fn a_replacement_that_is_owed_and_no_longer_wanted_is_forgotten() {
+    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
+    world.when("create a", Goes::Wrong);
+    let program = [thing("a").with("d", "2"), thing("b").of("k", "a")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
+    world.mend();
+    let ended = world.up(&ended.state, &[]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes().len(), ended.entries().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_new_one_that_does_not_come_up_is_recorded_and_updated_by_the_next_run() {
+    let program = |k: &str| [thing("a").with("k", k)];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create a", Goes::HalfWell);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-2", "a-1 (delete)"]);
+    world.mend();
+    let ended = world.up(&ended.state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-2", "delete a-1"]);
+}
+
+#[tokio::test]
+async fn a_failed_update_keeps_the_old_inputs_and_is_tried_again() {
+    let (world, state) = standing(&[thing("a").with("v", "1")]).await;
+    world.when("update a-1", Goes::HalfWell);
+    let ended = world.up(&state, &[thing("a").with("v", "2")]).go().await.expect(Outcome::Failed);
+    let a = entry(&ended.state, "a");
+    assert_eq!((a.inputs["v"].as_str(), a.outputs["v"].as_str()), (Some("1"), Some("2")));
+    world.mend();
+    let ended = world.up(&ended.state, &[thing("a").with("v", "1")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-1"]);
+}
+
+#[tokio::test]
+async fn partners_are_replaced_together() {
+    let program = |k: &str| [thing("a").with("k", k), thing("b").after("a").replace_with("a")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes().len(), 4);
+    assert_eq!(ended.called("diff b"), 0);
+}
+
+#[tokio::test]
+async fn a_protected_dependent_stops_a_replacement_that_would_take_it_down() {
+    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a").protected()]).await;
+    let program = [thing("a").with("d", "2"), thing("b").of("k", "a").protected()];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_new_name_of_the_parent_is_a_new_name_of_all_beneath_it() {
+    let (world, state) =
+        standing(&[group("g"), group("h").within("g"), thing("a").within("h"), thing("b").of("v", "a")]).await;
+    // The grandchild is not registered when what depends on it still names it by its old parent.
+    let program = [group("g2").was("g"), group("h").within("g2"), thing("a").within("h"), thing("b").of("v", "a")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.entries(), ["g2", "h", "a-1", "b-1"]);
+}
+
+#[tokio::test]
+async fn an_import_that_finds_nothing_fails_alone_where_the_run_goes_on() {
+    let world = World::default();
+    world.when("read nothing", Goes::Gone);
+    let import = |name: &str, id: &'static str| thing(name).but(move |goal| goal.import_id = id.to_owned());
+    world.add("there");
+    let program = [import("a", "nothing"), import("b", "there"), thing("c").after("a")];
+    let ended = world.up(&Snapshot::default(), &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["there"]);
+}
+
+#[tokio::test]
+async fn an_import_takes_the_place_of_what_was_managed() {
+    let (world, state) = standing(&[thing("a"), thing("b").of("v", "a")]).await;
+    world.add("there");
+    let program = [thing("a").but(|goal| goal.import_id = "there".to_owned()), thing("b").of("v", "a")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update b-1", "delete a-1"]);
+    assert_eq!(entry(&ended.state, "a").import_id, "there");
+}
+
+#[tokio::test]
+async fn what_is_only_read_now_is_deleted_if_it_is_another_one_and_let_go_if_it_is_the_same() {
+    let (world, state) = standing(&[thing("a"), thing("b")]).await;
+    let ended = world.up(&state, &[get("a", "theirs"), get("b", "b-1")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete a-1"]);
+}
