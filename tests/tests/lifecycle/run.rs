@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use provisioner::deployment::{
     ConfigEntry, Deployment, DeploymentOptions, ProgramEnd, Refused, RegistrationResult, StopSignals, UrnPattern,
 };
-use provisioner::events::{Event, EventSink, Operation, Outcome, Severity, StepOp};
+use provisioner::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
 use provisioner::state::{Ledger, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
 use pulumi_proto::urn::Urn;
 
@@ -350,16 +350,22 @@ impl Events {
         }
     }
 
-    /// Ids of what was deleted before its replacement.
+    /// Ids of what was deleted before a replacement, copies that awaited their deletion included.
     fn heads(&self) -> BTreeSet<String> {
         let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = |event: &Event| match event {
-            Event::StepStarted(step) if step.op == StepOp::DeleteReplaced => {
-                step.old.as_ref().filter(|old| !old.delete).map(|old| old.id.clone())
-            }
+        let begun = |event: &Event| match event {
+            Event::StepStarted(step) => Some(Arc::clone(step)),
             _ => None,
         };
-        events.iter().filter_map(head).collect()
+        let steps: Vec<_> = events.iter().filter_map(begun).collect();
+        let program_ended = steps.iter().rposition(|step| {
+            !matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced | StepOp::Discard | StepOp::RemovePendingReplace)
+        });
+        let head = |(place, step): (usize, &Arc<StepInfo>)| {
+            let old = step.old.as_ref().filter(|_| step.op == StepOp::DeleteReplaced)?;
+            (!old.delete || Some(place) < program_ended).then(|| old.id.clone())
+        };
+        steps.iter().enumerate().filter_map(head).collect()
     }
 }
 
