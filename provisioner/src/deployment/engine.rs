@@ -21,6 +21,7 @@ use crate::state::{
     Effect, OperationId, OperationKind, PendingOperation, Record, ResourceState, Snapshot, StateError, StateRecorder,
 };
 
+use super::decide::condemn::Entry;
 use super::options::{DeploymentOptions, StopSignals};
 use super::providers::{Instance, Job, Providers};
 use super::registrar::Registered;
@@ -174,6 +175,33 @@ impl Engine {
             }
             rung.await;
         }
+    }
+
+    /// Waits until nothing that refers to an entry is being deleted, and notes that the entry now is.
+    pub(super) async fn begin_deletion(&self, entry: &Entry) {
+        loop {
+            let rung = self.progress.notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            {
+                let mut tables = self.tables();
+                let refers = |state: &Arc<ResourceState>| {
+                    let provider = state.provider.iter().map(|provider| &provider.urn);
+                    provider.chain(super::decide::scope::references(state)).any(|urn| *urn == entry.1.urn)
+                };
+                if !tables.deleting.values().any(refers) {
+                    tables.deleting.insert(entry.0, Arc::clone(&entry.1));
+                    return;
+                }
+            }
+            rung.await;
+        }
+    }
+
+    /// Notes that an entry is not being deleted any more.
+    pub(super) fn end_deletion(&self, entry: &Entry) {
+        self.tables().deleting.remove(&entry.0);
+        self.progress.notify_waiters();
     }
 
     /// Writes a record down and takes it in. What could not be written is taken in all the same, so that the state at the

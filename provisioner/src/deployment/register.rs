@@ -352,7 +352,16 @@ impl Engine {
             if !all_gone(&step.after).await {
                 return self.failed(urn);
             }
-            match self.execute(step).await {
+            let outcome_of_step = match step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) {
+                Some(entry) => {
+                    self.begin_deletion(&entry).await;
+                    let outcome = if self.halted() { Err(()) } else { self.execute(step).await.map_err(drop) };
+                    self.end_deletion(&entry);
+                    outcome
+                }
+                None => self.execute(step).await.map_err(drop),
+            };
+            match outcome_of_step {
                 Ok(Some(entry)) => outcome = Some(entry),
                 Ok(None) => {}
                 Err(_) => return self.failed(urn),

@@ -44,6 +44,8 @@ pub(super) struct Tables {
     condemned: HashMap<Urn, Condemned>,
     /// Entries that go or went before their replacement; true once they are gone.
     going: HashMap<EntryId, watch::Receiver<bool>>,
+    /// Entries that are being deleted before their replacement at this moment.
+    pub(super) deleting: HashMap<EntryId, Arc<ResourceState>>,
     /// Carried over by the chain of somebody who refers to it.
     pub(super) carried: HashSet<Urn>,
     /// URNs that targets kept from being created.
@@ -93,6 +95,7 @@ impl Tables {
             deleted: HashSet::new(),
             condemned: HashMap::new(),
             going: HashMap::new(),
+            deleting: HashMap::new(),
             carried: HashSet::new(),
             skipped: HashSet::new(),
             failed: HashSet::new(),

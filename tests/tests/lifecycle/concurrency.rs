@@ -292,3 +292,22 @@ async fn many_independent_chains_of_replacements_end() {
     world.be_restless();
     world.up(&state, &program("2")).parallel(3).go().await.expect(Outcome::Succeeded);
 }
+
+#[tokio::test]
+async fn nothing_is_deleted_while_what_hung_on_it_is_being_deleted_by_another_chain() {
+    let program = |d: &str| [thing("a").with("d", d), thing("x").of("k", "a"), thing("b").with("d", d).after("a")];
+    let (world, state) = standing(&program("1")).await;
+    let (x, b) = (world.hold("delete x-1"), world.hold("delete b-1"));
+    // b no longer hangs on a, and is replaced by itself while what a takes down is being deleted.
+    let run =
+        world.up(&state, &[thing("a").with("d", "2"), thing("late"), thing("b").with("d", "2").after("late")]).go();
+    let (ended, ()) = tokio::join!(run, async {
+        x.reached().await;
+        b.reached().await;
+        x.release();
+        calm().await;
+        assert_eq!(world.count("delete a-1"), 0);
+        b.release();
+    });
+    ended.expect(Outcome::Succeeded);
+}
