@@ -17,7 +17,7 @@ fn mistakes_in_the_declaration_of_plugins_are_told_together_before_any_is_starte
         - { name: files, source: { type: local, path: $FILES } }
         - { name: pulumi, source: { type: local, path: $FILES } }
         - { name: Bad, source: { type: local, path: $FILES } }
-        - { source: { type: local, path: $FILES } }
+        - { source: { type: local, path: x } }
         - { name: a }
         - { name: b, source: { type: ftp, path: x } }
         - { name: c, source: { type: local } }
@@ -54,8 +54,8 @@ fn mistakes_in_the_declaration_of_plugins_are_told_together_before_any_is_starte
     error[plugin]: plugin #5: name is required
       --> .sc/stacks/reef/server.yaml:12:5
        |
-    12 |   - { source: { type: local, path: [bin]/pulumi-resource-files } }
-       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    12 |   - { source: { type: local, path: x } }
+       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
     error[plugin]: plugin "a": source.type is required
       --> .sc/stacks/reef/server.yaml:13:5
