@@ -51,13 +51,19 @@ pub enum ProviderError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The plugin's process ended; every call in flight fails with this.
-    #[error("the plugin {plugin} ended during {method} ({status}){}", tail_note(.stderr))]
+    /// The plugin's process ended; every call in flight and every later one fails with this.
+    #[error(
+        "the plugin {plugin} ended {} {method} ({status}){}",
+        if *.reached { "during" } else { "before" },
+        tail_note(.stderr)
+    )]
     Died {
         /// Name of the plugin.
         plugin: String,
         /// The RPC.
         method: &'static str,
+        /// Whether the call may have reached it.
+        reached: bool,
         /// How it ended, in words.
         status: String,
         /// The last lines it wrote.
@@ -74,7 +80,8 @@ impl ProviderError {
     pub fn is_indeterminate(&self) -> bool {
         match self {
             Self::Failed { indeterminate, .. } => *indeterminate,
-            Self::Died { .. } | Self::Protocol { .. } => true,
+            Self::Died { reached, .. } => *reached,
+            Self::Protocol { .. } => true,
             Self::Partial { .. } | Self::MissingConfig(_) | Self::InvalidInputs { .. } | Self::Unimplemented { .. } => {
                 false
             }

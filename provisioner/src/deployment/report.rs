@@ -9,12 +9,16 @@ use crate::state::OperationKind;
 use super::decide::Refusal;
 use super::steps::{Step, StepError};
 
+/// What to do about a creation of which nobody knows what came.
+const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, then take it in with `options.import` or \
+     delete it;\n`sc refresh --clear-pending-creates` forgets that it was begun";
+
 /// The message of a step that failed.
 pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = Message::new(Severity::Error, chain(error));
     if let StepError::Provider(error) = error {
         message.plugin = Some(provider_of(step));
-        message.hint = hint(step.op, error);
+        message.hint = hint(error);
     }
     if let StepError::Host(error) = error {
         message.hint.clone_from(&error.hint);
@@ -29,15 +33,14 @@ fn provider_of(step: &Step) -> String {
     pulumi_proto::urn::TypeToken::new(step.urn.type_token()).package().to_owned()
 }
 
-fn hint(op: StepOp, error: &ProviderError) -> String {
+fn hint(error: &ProviderError) -> String {
     match error {
-        ProviderError::Died { .. } if matches!(op, StepOp::Create | StepOp::CreateReplacement) => {
-            "it may exist all the same, and is not recorded: look for it, then take it in with `options.import` or \
-             delete it"
-                .to_owned()
+        ProviderError::Died { method: "Create", reached: true, .. } => UNKNOWN_CREATION.to_owned(),
+        ProviderError::Died { method: "Update" | "Delete", reached: true, .. } => {
+            "what became of it is not known; the next refresh reads it, and the next run goes on from there".to_owned()
         }
         ProviderError::Died { .. } => {
-            "what became of it is not known; the next refresh reads it, and the next run goes on from there".to_owned()
+            "nothing was done to it: once the plugin stays alive, run the command once more".to_owned()
         }
         ProviderError::Partial { .. } => {
             "the resource exists and is recorded; the next run updates it until it comes up".to_owned()
@@ -113,10 +116,7 @@ pub(super) fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
     let mut message = Message::new(Severity::Warning, text);
     message.urn = Some(urn.clone());
     message.hint = match kind {
-        OperationKind::Creating => {
-            "it may exist without being recorded: look for it, then take it in with `options.import` or delete it;\n\
-             `sc refresh --clear-pending-creates` forgets that it was begun"
-        }
+        OperationKind::Creating => UNKNOWN_CREATION,
         OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing => {
             "what is recorded of it may be from before; a refresh reads what became of it"
         }

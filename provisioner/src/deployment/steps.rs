@@ -260,6 +260,10 @@ impl Engine {
                 new.refresh_before_update = failure.refresh_before_update;
                 Some(ProviderError::Partial { message, failure })
             }
+            // Nobody can say whether it exists: it stays pending.
+            Err(error @ StepError::Provider(ProviderError::Died { method: "Create", reached: true, .. })) => {
+                return Err(error);
+            }
             Err(error) => {
                 self.end_without_effect(operation).await?;
                 return Err(error);

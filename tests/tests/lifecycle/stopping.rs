@@ -154,7 +154,7 @@ async fn aborted_while_a_provider_is_replaced_every_instance_is_closed() {
 }
 
 #[tokio::test]
-async fn a_provider_that_dies_in_a_creation_fails_it_and_what_hangs_on_it() {
+async fn a_provider_that_dies_in_a_creation_fails_it_and_what_hangs_on_it_and_it_stays_pending() {
     let world = World::default();
     world.when("create a", Goes::Down);
     let program = [thing("a"), thing("b"), thing("c").after("a")];
@@ -162,6 +162,8 @@ async fn a_provider_that_dies_in_a_creation_fails_it_and_what_hangs_on_it() {
     assert_eq!(ended.result("a"), RegistrationResult::Failed);
     assert_eq!(ended.result("c"), RegistrationResult::Skipped);
     assert_eq!(ended.entries(), ["b-1"]);
+    let pending = &ended.state.pending_operations;
+    assert_eq!(pending.iter().map(|operation| operation.kind).collect::<Vec<_>>(), [OperationKind::Creating]);
 }
 
 #[tokio::test]

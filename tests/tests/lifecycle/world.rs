@@ -337,6 +337,7 @@ fn failure(method: &'static str, goes: Goes) -> ProviderError {
         Goes::Down => ProviderError::Died {
             plugin: "cloud".to_owned(),
             method,
+            reached: true,
             status: "signal 9".to_owned(),
             stderr: Vec::new(),
         },

@@ -72,7 +72,7 @@ impl GrpcProvider {
         };
         loop {
             if let Some(process) = self.process.as_ref().filter(|process| process.exit().is_some()) {
-                return Err(self.died("Handshake", process).await);
+                return Err(self.died("Handshake", process, true).await);
             }
             let status = match client(self.channel.clone()).handshake(request.clone()).await {
                 Ok(reply) => return Ok(Some(capabilities(reply.into_inner()))),

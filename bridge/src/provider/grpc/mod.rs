@@ -215,7 +215,7 @@ impl GrpcProvider {
         };
         // What listens on the port of a dead plugin is a stranger.
         if process.exit().is_some() {
-            return Err(self.died(method, process).await);
+            return Err(self.died(method, process, false).await);
         }
         tokio::pin!(call);
         let answer = tokio::select! {
@@ -223,7 +223,7 @@ impl GrpcProvider {
             answer = &mut call => answer,
             _ = process.exited() => match tokio::time::timeout(AFTERLIFE, call).await {
                 Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(_)) | Err(_) => return Err(self.died(method, process).await),
+                Ok(Err(_)) | Err(_) => return Err(self.died(method, process, true).await),
             },
         };
         match answer {
@@ -231,7 +231,7 @@ impl GrpcProvider {
             Err(status) if errors::is_lost_connection(&status) => {
                 // The connection of a dying process ends before the process does.
                 match tokio::time::timeout(AFTERLIFE, process.exited()).await {
-                    Ok(_) => Err(self.died(method, process).await),
+                    Ok(_) => Err(self.died(method, process, true).await),
                     Err(_) => Err(errors::lost_connection(method, &status)),
                 }
             }
@@ -239,9 +239,10 @@ impl GrpcProvider {
         }
     }
 
-    async fn died(&self, method: &'static str, process: &Process) -> ProviderError {
+    /// `reached`: the call may have reached the plugin before it ended.
+    async fn died(&self, method: &'static str, process: &Process, reached: bool) -> ProviderError {
         let (status, last_words) = self.last_words(process).await;
-        ProviderError::Died { plugin: self.name.clone(), method, status, stderr: last_words.0 }
+        ProviderError::Died { plugin: self.name.clone(), method, reached, status, stderr: last_words.0 }
     }
 
     async fn last_words(&self, process: &Process) -> (String, LastWords) {
