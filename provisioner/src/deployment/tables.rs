@@ -2,7 +2,7 @@
 //!
 //! One lock guards all of it, held for moments and never across an await.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -242,30 +242,27 @@ impl Tables {
     /// An entry confirmed as it is, once, and before it whatever it refers to that nothing else has confirmed: a provider that
     /// was replaced meanwhile, for one.
     pub(super) fn keep(&self, entry: EntryId) -> Vec<Effect> {
-        if self.ledger.is_finished(entry) {
+        if self.ledger.is_finished(entry) || self.ledger.get(entry).is_none() {
             return Vec::new();
         }
-        let (finished, leftover): (Vec<_>, Vec<_>) =
-            self.ledger.entries().partition(|(id, _)| self.ledger.is_finished(*id));
-        let there: HashSet<&Urn> = finished.iter().map(|(_, state)| &state.urn).collect();
-        let providers: HashSet<ProviderReference> =
-            finished.iter().filter_map(|(_, state)| state.as_provider_reference()).collect();
-        let mut needed = HashSet::from([entry]);
-        let mut urns: HashSet<&Urn> = HashSet::new();
-        let mut references: HashSet<&ProviderReference> = HashSet::new();
-        let mut kept = Vec::new();
-        // Backwards: what an entry refers to comes before it.
-        for (id, state) in leftover.into_iter().rev() {
-            let provides = || state.as_provider_reference().is_some_and(|reference| references.contains(&reference));
-            if needed.contains(&id) || urns.contains(&state.urn) || provides() {
-                needed.insert(id);
-                urns.extend(super::decide::scope::references(state).filter(|urn| !there.contains(urn)));
-                references.extend(state.provider.iter().filter(|provider| !providers.contains(provider)));
-                kept.push(Effect::Keep(id));
-            }
+        let mut kept = BTreeSet::new();
+        let mut open = vec![entry];
+        while let Some(id) = open.pop() {
+            let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
+            let named = super::decide::scope::references(state)
+                .filter(|urn| self.ledger.named(urn).all(|(id, _)| !self.ledger.is_finished(id)))
+                .flat_map(|urn| self.ledger.named(urn));
+            let providers = state.provider.iter().flat_map(|reference| {
+                let provides = |state: &ResourceState| state.as_provider_reference().as_ref() == Some(reference);
+                let entries = self.ledger.named(&reference.urn).filter(move |(_, state)| provides(state));
+                let confirmed = entries.clone().any(|(id, _)| self.ledger.is_finished(id));
+                entries.filter(move |_| !confirmed)
+            });
+            // What an entry refers to comes before it.
+            open.extend(named.chain(providers).map(|(needed, _)| needed).filter(|needed| *needed < id));
         }
-        kept.reverse();
-        kept
+        // What this run has not touched is in the order it was loaded in, by which it is numbered.
+        kept.into_iter().map(Effect::Keep).collect()
     }
 
     /// An entry changed where it stands.

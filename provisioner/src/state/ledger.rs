@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use pulumi_proto::urn::Urn;
+
 use super::resource::ResourceState;
 use super::snapshot::{OperationKind, PendingOperation, Snapshot};
 
@@ -63,6 +65,8 @@ pub enum Effect {
 pub struct Ledger {
     base: Snapshot,
     entries: HashMap<EntryId, Arc<ResourceState>>,
+    /// The entries of each URN: the live one, and those that await their deletion.
+    names: HashMap<Urn, Vec<EntryId>>,
     /// Entries in the order of the old list; those that moved or went are still named and skipped.
     old_order: Vec<EntryId>,
     /// Entries in order of completion, by a number that only grows.
@@ -78,16 +82,17 @@ pub struct Ledger {
 impl Ledger {
     /// Starts from a loaded snapshot.
     pub fn new(base: Snapshot) -> Self {
-        let entries: HashMap<_, _> = base
-            .resources
-            .iter()
-            .enumerate()
-            .map(|(index, state)| (EntryId(index as u64), Arc::clone(state)))
-            .collect();
         let count = base.resources.len() as u64;
+        let mut entries = HashMap::with_capacity(base.resources.len());
+        let mut names: HashMap<Urn, Vec<EntryId>> = HashMap::with_capacity(base.resources.len());
+        for (entry, state) in (0..count).map(EntryId).zip(&base.resources) {
+            entries.insert(entry, Arc::clone(state));
+            names.entry(state.urn.clone()).or_default().push(entry);
+        }
         Self {
             old_order: (0..count).map(EntryId).collect(),
             entries,
+            names,
             base,
             finished: BTreeMap::new(),
             positions: HashMap::new(),
@@ -121,6 +126,11 @@ impl Ledger {
         self.entries.get(&entry)
     }
 
+    /// The entries of a URN, in no order.
+    pub fn named(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
+        self.names.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+    }
+
     /// Whether this run has made or confirmed an entry.
     pub fn is_finished(&self, entry: EntryId) -> bool {
         self.positions.contains_key(&entry)
@@ -151,20 +161,38 @@ impl Ledger {
         match effect {
             Effect::Add(entry, state) => {
                 self.next_entry = self.next_entry.max(entry.0 + 1);
-                self.entries.insert(*entry, Arc::clone(state));
+                self.put(*entry, Some(state));
                 self.move_to_end(*entry);
             }
             Effect::Remove(entry) => {
-                self.entries.remove(entry);
+                self.put(*entry, None);
                 if let Some(position) = self.positions.remove(entry) {
                     self.finished.remove(&position);
                 }
             }
-            Effect::Rewrite(entry, state) => {
-                self.entries.insert(*entry, Arc::clone(state));
-            }
+            Effect::Rewrite(entry, state) => self.put(*entry, Some(state)),
             Effect::Keep(entry) => self.move_to_end(*entry),
             Effect::DropInheritedPending => self.keep_inherited_pending = false,
+        }
+    }
+
+    /// Puts a state in the place of what an entry was.
+    fn put(&mut self, entry: EntryId, state: Option<&Arc<ResourceState>>) {
+        let old = match state {
+            Some(state) => self.entries.insert(entry, Arc::clone(state)),
+            None => self.entries.remove(&entry),
+        };
+        let (old, new) = (old.as_ref().map(|old| &old.urn), state.map(|state| &state.urn));
+        if old == new {
+            return;
+        }
+        if let Some(old) = old
+            && let Some(entries) = self.names.get_mut(old)
+        {
+            entries.retain(|named| *named != entry);
+        }
+        if let Some(new) = new {
+            self.names.entry(new.clone()).or_default().push(entry);
         }
     }
 
@@ -199,8 +227,6 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use pulumi_proto::urn::Urn;
-
     use super::*;
 
     fn state(name: &str) -> Arc<ResourceState> {
@@ -224,6 +250,20 @@ mod tests {
         assert_eq!(names(&ledger), ["b", "d", "a", "c"]);
         ledger.apply(&Record::Change(vec![Effect::Remove(EntryId(1)), Effect::Remove(EntryId(0))]));
         assert_eq!(names(&ledger), ["d", "c"]);
+    }
+
+    #[test]
+    fn an_entry_is_found_under_the_name_it_has_now() {
+        let mut ledger = ledger(&["a", "b"]);
+        let found = |ledger: &Ledger, name: &str| -> Vec<EntryId> {
+            ledger.named(&state(name).urn).map(|(entry, _)| entry).collect()
+        };
+        let second = ledger.new_entry();
+        ledger.apply(&Record::Change(vec![Effect::Rewrite(EntryId(1), state("c")), Effect::Add(second, state("a"))]));
+        assert_eq!(found(&ledger, "a"), [EntryId(0), second]);
+        assert_eq!((found(&ledger, "b"), found(&ledger, "c")), (vec![], vec![EntryId(1)]));
+        ledger.apply(&Record::Change(vec![Effect::Remove(EntryId(0)), Effect::Remove(second)]));
+        assert_eq!(found(&ledger, "a"), []);
     }
 
     #[test]
