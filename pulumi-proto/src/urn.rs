@@ -40,10 +40,9 @@ impl Urn {
     /// Builds the URN of a resource from the names of its stack and project, its parent (if it has one) and its own
     /// type and name.
     pub fn new(stack: &str, project: &str, parent: Option<&Urn>, type_token: &str, name: &str) -> Self {
-        match parent.map(Urn::qualified_type).filter(|parent| *parent != ROOT_STACK_TYPE) {
-            Some(parent) => Self(format!("{URN_PREFIX}{stack}::{project}::{parent}${type_token}::{name}").into()),
-            None => Self(format!("{URN_PREFIX}{stack}::{project}::{type_token}::{name}").into()),
-        }
+        let parent = parent.map(Urn::qualified_type).filter(|parent| *parent != ROOT_STACK_TYPE);
+        let (ancestors, joint) = parent.map_or(("", ""), |parent| (parent, "$"));
+        Self([URN_PREFIX, stack, "::", project, "::", ancestors, joint, type_token, "::", name].concat().into())
     }
 
     /// The URN of the root resource of a stack: type `pulumi:pulumi:Stack`, name `PROJECT-STACK`.

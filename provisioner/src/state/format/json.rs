@@ -19,7 +19,8 @@ pub(super) fn write_string(out: &mut String, text: &str, escaping: Escaping) {
     let mut copied = 0;
     let mut index = 0;
     while index < bytes.len() {
-        let Some((escape, length)) = escape_at(bytes, index, escaping) else {
+        let plain = !MAY_BE_ESCAPED[usize::from(bytes[index])];
+        let Some((escape, length)) = (if plain { None } else { escape_at(bytes, index, escaping) }) else {
             index += 1;
             continue;
         };
@@ -34,6 +35,17 @@ pub(super) fn write_string(out: &mut String, text: &str, escaping: Escaping) {
     out.push_str(&text[copied..]);
     out.push('"');
 }
+
+/// The bytes that an escaped character can start with.
+const MAY_BE_ESCAPED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+        byte += 1;
+    }
+    table
+};
 
 enum Escape {
     Short(char),
