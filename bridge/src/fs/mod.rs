@@ -49,7 +49,9 @@ pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(
     options.prefix(".tmp-");
     set_mode(&mut options, access);
     let mut file = options.tempfile_in(folder).map_err(PathError::of("create a file in", folder))?;
-    file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(PathError::of("write", file.path()))?;
+    // What it is called meanwhile says nothing to anybody: an error names the file that was to be written.
+    let written = file.as_file_mut().write_all(content).and_then(|()| file.as_file().sync_all());
+    written.map_err(PathError::of("write", path))?;
     file.persist(path).map_err(|error| PathError::of("replace", path)(error.error))?;
     sync_folder(folder)
 }

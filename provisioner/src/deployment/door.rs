@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bridge::provider::InvokeRequest;
+use futures_util::FutureExt as _;
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
@@ -27,22 +28,22 @@ impl Registrar for Deployment {
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
         let engine = Arc::clone(&self.engine);
-        self.job(async move { engine.register(goal, false).await }).await.unwrap_or(Err(Refused))
+        self.job(async move { engine.register(goal, false).await }.boxed()).await.unwrap_or(Err(Refused))
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
         let (engine, urn) = (Arc::clone(&self.engine), urn.clone());
-        self.job(async move { engine.register_outputs(&urn, outputs).await }).await.unwrap_or(Err(Refused))
+        self.job(async move { engine.register_outputs(&urn, outputs).await }.boxed()).await.unwrap_or(Err(Refused))
     }
 
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Refused> {
         let engine = Arc::clone(&self.engine);
-        self.job(async move { engine.read(goal).await }).await.unwrap_or(Err(Refused))
+        self.job(async move { engine.read(goal).await }.boxed()).await.unwrap_or(Err(Refused))
     }
 
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
         let engine = Arc::clone(&self.engine);
-        self.job(async move { engine.invoke(goal).await }).await.unwrap_or(Err(Refused))
+        self.job(async move { engine.invoke(goal).await }.boxed()).await.unwrap_or(Err(Refused))
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Instant;
 use bridge::host::ProviderHost;
 use bridge::provider::Provider;
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::future::FutureExt as _;
 use futures_util::stream::FuturesUnordered;
 use pulumi_proto::urn::Urn;
@@ -19,6 +20,7 @@ use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
 use crate::state::{
     Effect, OperationId, OperationKind, PendingOperation, Record, ResourceState, Snapshot, StateError, StateRecorder,
+    free_aside,
 };
 
 use super::decide::condemn::Entry;
@@ -352,7 +354,9 @@ impl Deployment {
     }
 
     /// Runs something as a job of the deployment, so that it goes on even if the caller stops waiting.
-    pub(super) async fn job<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    ///
+    /// The work is boxed, for what waits its turn by the thousand has to be small.
+    pub(super) async fn job<T: Send + 'static>(&self, work: BoxFuture<'static, T>) -> Option<T> {
         let (sender, answer) = oneshot::channel();
         let mut read_first = self.engine.read_first.subscribe();
         let job = async move {
@@ -391,8 +395,11 @@ async fn run(
         (false, false) => Outcome::Succeeded,
     };
     let (snapshot, changes) = {
-        let tables = engine.tables();
-        (tables.ledger.snapshot(), tables.counts.clone())
+        let mut tables = engine.tables();
+        let snapshot = tables.ledger.snapshot();
+        let changes = std::mem::take(&mut tables.counts);
+        free_aside(std::mem::replace(&mut *tables, Tables::new(Snapshot::default())));
+        (snapshot, changes)
     };
     let summary = Summary { phase, changes, outcome, duration: started.elapsed() };
     engine.emit(Event::PhaseEnded(summary.clone()));

@@ -61,8 +61,9 @@ impl Engine {
         self.inherit(&urn, &mut goal)?;
         if kind == Kind::Custom && goal.provider.is_none() {
             let package = goal.type_token.package().to_owned();
-            let reference =
-                self.default_provider(&urn, &package, &goal.version, &goal.plugin_download_url, goal.source).await?;
+            let (version, url) = (goal.version.clone(), goal.plugin_download_url.clone());
+            // Boxed, like what follows: what waits for a slot stays small, for ten thousand may.
+            let reference = Box::pin(self.default_provider(&urn, &package, &version, &url, goal.source)).await?;
             goal.provider = Some(reference);
         }
         if kind == Kind::Provider {
@@ -75,7 +76,6 @@ impl Engine {
         if self.halted() {
             return Err(Refused);
         }
-        // What waits for a slot stays small: ten thousand may.
         Box::pin(self.take_through(goal, urn, kind, internal)).await
     }
 

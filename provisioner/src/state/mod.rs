@@ -23,3 +23,8 @@ pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{ExportedSecrets, JournalRecorder, Recovered, StackAccess, StackState, StackView};
+
+/// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.
+pub(crate) fn free_aside(value: impl Send + 'static) {
+    tokio::task::spawn_blocking(move || drop(value));
+}

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use super::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint, export_checkpoint};
 use super::error::{JournalConflict, StateError};
 use super::format::{self, UpdateInfo};
+use super::free_aside;
 use super::integrity::{self, IntegrityError, ParentMismatch};
-use super::journal::{self, Journal, JournalStart};
+use super::journal::{self, CheckpointDigest, Journal, JournalStart};
 use super::ledger::Record;
 use super::recorder::StateRecorder;
 use super::secrets::{CiphertextReuse, Crypter, Keyring, SecretsError, SecretsManager};
@@ -108,15 +109,15 @@ impl StackState {
     ) -> Result<(Snapshot, Vec<ParentMismatch>, Option<Recovered>, Sealer, Journal), StateError> {
         let loaded = load(access).await?;
         let sealer = Sealer::choose(access, configured, loaded.as_ref()).await?;
-        let mut base = loaded.as_ref().map(|loaded| journal::digest(&loaded.text));
-        let mut snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot).unwrap_or_default();
-        let found = recovery::find(access, base.as_deref(), &snapshot).await?;
+        let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
+        let mut snapshot = snapshot.flatten().unwrap_or_default();
+        let found = recovery::find(access, base.as_ref(), &snapshot).await?;
         for journal in &found.settled {
             journal::remove(journal)?;
         }
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
-            base = Some(recovery.save(access, &sealer).await?);
+            base = Some(CheckpointDigest::known(recovery.save(access, &sealer).await?));
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.told));
         }
         let oddities = integrity::verify(&snapshot)?;
@@ -165,7 +166,7 @@ impl StackState {
             Ok(written) => written,
             Err(error) => return Err(self.unsaved(error).await),
         };
-        let closed = self.journal().close(&journal::digest(&text)).map_err(StateError::from);
+        let closed = self.journal().close(&text).map_err(StateError::from);
         let saved = match closed {
             Ok(()) => self.access.store.save(&stack, &text).await.map_err(StateError::from),
             Err(error) => Err(error),
@@ -180,6 +181,7 @@ impl StackState {
             None => Ok(()),
         };
         self.access.store.unlock(self.lock).await?;
+        free_aside((self.snapshot, self.journal));
         settled?;
         archived?;
         breach.map_or(Ok(()), |breach| Err(StateError::SavedBroken(breach)))
@@ -217,12 +219,12 @@ impl StackView {
     /// [`StateError`].
     pub async fn open(access: &StackAccess) -> Result<Self, StateError> {
         let loaded = load(access).await?;
-        let base = loaded.as_ref().map(|loaded| journal::digest(&loaded.text));
         let exists = loaded.is_some();
         let sealer = Sealer::of_state(loaded.as_ref());
-        let snapshot = loaded.and_then(|loaded| loaded.checkpoint.checkpoint.snapshot);
+        let (base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
+        let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
-        let (snapshot, recovered, conflict) = match recovery::find(access, base.as_deref(), &found).await {
+        let (snapshot, recovered, conflict) = match recovery::find(access, base.as_ref(), &found).await {
             Ok(recovery::Found { recovery: Some(recovery), .. }) => {
                 (Some(recovery.snapshot), Some(recovery.told), None)
             }
@@ -288,9 +290,9 @@ impl Sealer {
     }
 }
 
-/// A checkpoint and its text.
+/// A checkpoint, and how journals know it.
 struct Loaded {
-    text: String,
+    digest: CheckpointDigest,
     checkpoint: LoadedCheckpoint,
 }
 
@@ -298,7 +300,7 @@ async fn load(access: &StackAccess) -> Result<Option<Loaded>, StateError> {
     let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
     let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
-    Ok(Some(Loaded { text, checkpoint }))
+    Ok(Some(Loaded { digest: CheckpointDigest::of(text), checkpoint }))
 }
 
 /// The text of the checkpoint to save, and which laws it breaks. What breaks them is marked so that others can tell.
@@ -321,6 +323,7 @@ async fn write(
     }
     let manager = sealer.manager.as_deref();
     let text = encode_checkpoint(&access.stack.to_string(), Some(&snapshot), manager.ok(), &sealer.reuse).await;
+    free_aside(snapshot);
     match (text, &sealer.manager) {
         (Ok(text), _) => Ok((text, breach)),
         // Why there is no key says more than that there is none.

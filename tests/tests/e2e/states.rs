@@ -283,7 +283,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
       + creating late--prod (files:fs:File)
       + created late--prod (files:fs:File) ([time])
     error: the state of organization/tank/reef could not be saved; what was done is kept in [repo]/backend/.sc/journal/tank/reef/[id]
-      caused by: cannot write [repo]/backend/.pulumi/stacks/tank/reef.json.bak
+      caused by: cannot write [repo]/backend/.pulumi/stacks/tank/reef.json
       caused by: File too large (os error 27)
       hint: put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal holds is taken in first
     "#);

@@ -22,8 +22,8 @@ mod write_value;
 
 use std::fmt::Write as _;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use pulumi_proto::urn::NameError;
-use sha2::{Digest as _, Sha256};
 
 use super::secrets::SecretsError;
 use super::snapshot::Snapshot;
@@ -124,7 +124,7 @@ impl FormatError {
 
 /// The checksum of a manifest: that of its version.
 fn magic(version: &str) -> String {
-    if version.is_empty() { String::new() } else { hex(&Sha256::digest(version)) }
+    if version.is_empty() { String::new() } else { hex(digest(&SHA256, version.as_bytes()).as_ref()) }
 }
 
 /// A value in compact JSON, escaped for HTML as Go does unless told otherwise.

@@ -23,12 +23,14 @@ mod line;
 mod replay;
 mod writer;
 
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
+use aws_lc_rs::digest::{SHA256, digest as digest_of};
 use bridge::fs::PathError;
-use sha2::{Digest as _, Sha256};
 
 use super::format::{FormatError, hex};
 use super::store::StackReference;
@@ -71,9 +73,44 @@ pub enum JournalError {
     },
 }
 
+/// A checkpoint as journals know it: by its digest, which is computed aside, before anybody asks for it.
+#[derive(Clone)]
+pub(super) struct CheckpointDigest(Arc<Digested>);
+
+struct Digested {
+    checkpoint: String,
+    digest: OnceLock<String>,
+}
+
+impl CheckpointDigest {
+    /// That of a text.
+    pub(super) fn of(checkpoint: String) -> Self {
+        let digest = Self(Arc::new(Digested { checkpoint, digest: OnceLock::new() }));
+        let computed = digest.clone();
+        tokio::task::spawn_blocking(move || computed.as_str().len());
+        digest
+    }
+
+    /// One that is known.
+    pub(super) fn known(digest: String) -> Self {
+        Self(Arc::new(Digested { checkpoint: String::new(), digest: OnceLock::from(digest) }))
+    }
+
+    /// Its text.
+    pub(super) fn as_str(&self) -> &str {
+        self.0.digest.get_or_init(|| digest(&self.0.checkpoint))
+    }
+}
+
+impl fmt::Debug for CheckpointDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CheckpointDigest").finish_non_exhaustive()
+    }
+}
+
 /// The digest by which a journal knows the checkpoint it starts from.
 pub(super) fn digest(checkpoint: &str) -> String {
-    hex(&Sha256::digest(checkpoint))
+    hex(digest_of(&SHA256, checkpoint.as_bytes()).as_ref())
 }
 
 /// The folder of the journals of a stack.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bridge::fs::{PathError, sync_folder};
 use jiff::Timestamp;
 
-use super::{JournalError, VERSION, line};
+use super::{CheckpointDigest, JournalError, VERSION, line};
 use crate::state::error::StateError;
 use crate::state::ledger::Record;
 use crate::state::secrets::Crypter;
@@ -23,12 +23,12 @@ use crate::state::store::StackReference;
 const GATHERING: Duration = Duration::from_millis(50);
 
 /// What the first line of a journal says.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::state) struct JournalStart {
     /// The stack.
     pub(in crate::state) stack: StackReference,
-    /// Digest of the checkpoint the run starts from, if there is one.
-    pub(in crate::state) base: Option<String>,
+    /// The checkpoint the run starts from, if there is one.
+    pub(in crate::state) base: Option<CheckpointDigest>,
     /// The manager that seals the secrets in it.
     pub(in crate::state) secrets: Option<SecretsDescription>,
 }
@@ -114,12 +114,12 @@ impl Journal {
     }
 
     /// Says which checkpoint is about to be saved, and makes that certain. Without a file there is nothing to settle.
-    pub(in crate::state) fn close(&mut self, digest: &str) -> Result<(), JournalError> {
+    pub(in crate::state) fn close(&mut self, checkpoint: &str) -> Result<(), JournalError> {
         if self.file.is_none() {
             return Ok(());
         }
         self.line.clear();
-        push_close(&mut self.line, digest);
+        push_close(&mut self.line, &super::digest(checkpoint));
         self.write_line()?;
         if let Some(journal) = &self.file {
             journal.file.sync_data().map_err(PathError::of("flush", &self.path))?;
@@ -133,7 +133,7 @@ impl Journal {
         let header = serde_json::json!({
             "journal": VERSION,
             "stack": self.start.stack.to_string(),
-            "base": self.start.base,
+            "base": self.start.base.as_ref().map(CheckpointDigest::as_str),
             "started": Timestamp::now().to_string(),
             "secrets": secrets.map(|secrets| serde_json::json!({ "type": secrets.kind, "state": secrets.state })),
         });

@@ -79,7 +79,7 @@ impl PassphraseManager {
     /// [`SecretsError::Encrypt`] if the system has no randomness to give.
     pub async fn create(passphrase: Passphrase) -> Result<Self, SecretsError> {
         let mut raw = [0; SALT_LENGTH];
-        aws_lc_rs::rand::fill(&mut raw).map_err(|_| SecretsError::Encrypt)?;
+        getrandom::fill(&mut raw).map_err(|_| SecretsError::Encrypt)?;
         let crypter = tokio::task::spawn_blocking(move || Arc::new(derive(&passphrase, &raw)))
             .await
             .map_err(|_| SecretsError::Interrupted)?;

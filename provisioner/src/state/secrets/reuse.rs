@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
+use aws_lc_rs::digest::{SHA256, digest};
 
 /// The sealed texts of a loaded snapshot by the digest of what they hold.
 ///
@@ -12,13 +12,20 @@ use sha2::{Digest as _, Sha256};
 /// do not come to share one. Valid for one key only.
 #[derive(Clone, Debug, Default)]
 pub struct CiphertextReuse {
-    loaded: HashMap<[u8; 32], Vec<Arc<str>>>,
+    loaded: HashMap<Digest, Vec<Arc<str>>>,
+}
+
+/// The SHA-256 of a text.
+type Digest = Vec<u8>;
+
+fn digest_of(text: &str) -> Digest {
+    digest(&SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
 impl CiphertextReuse {
     /// Remembers what a sealed text was found to hold.
     pub(in crate::state) fn remember(&mut self, plaintext: &str, ciphertext: &str) {
-        self.loaded.entry(Sha256::digest(plaintext).into()).or_default().push(ciphertext.into());
+        self.loaded.entry(digest_of(plaintext)).or_default().push(ciphertext.into());
     }
 
     /// Starts handing out, for one snapshot to be written.
@@ -30,8 +37,8 @@ impl CiphertextReuse {
 /// The handing out for one snapshot, in the order of its secrets.
 #[derive(Debug)]
 pub(in crate::state) struct ReusePass<'a> {
-    loaded: &'a HashMap<[u8; 32], Vec<Arc<str>>>,
-    used: HashMap<[u8; 32], usize>,
+    loaded: &'a HashMap<Digest, Vec<Arc<str>>>,
+    used: HashMap<Digest, usize>,
 }
 
 impl ReusePass<'_> {
@@ -40,7 +47,7 @@ impl ReusePass<'_> {
         if self.loaded.is_empty() {
             return None;
         }
-        let digest: [u8; 32] = Sha256::digest(plaintext).into();
+        let digest = digest_of(plaintext);
         let candidates = self.loaded.get(&digest)?;
         let used = self.used.entry(digest).or_default();
         *used += 1;

@@ -56,7 +56,7 @@ impl fmt::Debug for SymmetricCrypter {
 impl Crypter for SymmetricCrypter {
     fn encrypt(&self, plaintext: &str) -> Result<String, SecretsError> {
         let mut nonce = [0; NONCE_LEN];
-        aws_lc_rs::rand::fill(&mut nonce).map_err(|_| SecretsError::Encrypt)?;
+        getrandom::fill(&mut nonce).map_err(|_| SecretsError::Encrypt)?;
         self.seal(plaintext, nonce)
     }
 

@@ -7,7 +7,7 @@ use pulumi_proto::urn::Urn;
 
 use super::{Sealer, StackAccess, write};
 use crate::state::error::{JournalConflict, StateError};
-use crate::state::journal::{self, Replay};
+use crate::state::journal::{self, CheckpointDigest, Replay};
 use crate::state::ledger::{Effect, Ledger, Record};
 use crate::state::snapshot::{OperationKind, Snapshot};
 
@@ -47,7 +47,7 @@ pub(super) struct Found {
 /// [`StateError::Conflict`] if there is one that belongs to another checkpoint.
 pub(super) async fn find(
     access: &StackAccess,
-    checkpoint: Option<&str>,
+    checkpoint: Option<&CheckpointDigest>,
     snapshot: &Snapshot,
 ) -> Result<Found, StateError> {
     let mut found = Found::default();
@@ -56,6 +56,7 @@ pub(super) async fn find(
             found.settled.push(path);
             continue;
         };
+        let checkpoint = checkpoint.map(CheckpointDigest::as_str);
         if replay.closed.is_some() && replay.closed.as_deref() == checkpoint {
             found.settled.push(path);
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {

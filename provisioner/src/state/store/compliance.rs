@@ -150,6 +150,28 @@ async fn the_files_are_those_that_the_command_line_writes() {
     assert!(text(".pulumi/meta.yaml.attrs").ends_with("\"md5\":\"EaRWdV65+nlqCnYlI4a4Wg==\"}\n"));
 }
 
+#[tokio::test]
+async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let read = |name: &str| {
+        let path = |name: &str| std::fs::read_to_string(folder.path().join(".pulumi/stacks/reef").join(name)).unwrap();
+        (path(name), path(&format!("{name}.attrs")))
+    };
+    let mut saved: Vec<(String, String)> = Vec::new();
+    for text in [EMPTY, SECOND, EMPTY] {
+        store.save(&stack("dev"), text).await.unwrap();
+        let now = read("dev.json");
+        assert_eq!(now.0, text);
+        if let Some(before) = saved.last() {
+            assert_eq!(read("dev.json.bak"), *before);
+            assert_ne!(now.1, before.1);
+        }
+        saved.push(now);
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join(".pulumi/stacks/reef")).unwrap().count(), 4);
+}
+
 /// The files below a folder, sorted, with `NS` for a time in nanoseconds.
 fn files(root: &Path, folder: &Path) -> Vec<String> {
     let mut found = Vec::new();

@@ -18,6 +18,7 @@ use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 use super::url::FileUrl;
 use super::{StateStore, StoreError};
+use crate::state::free_aside;
 
 /// What the metadata of a store of our layout hold.
 const META_TEXT: &str = "version: 1\n";
@@ -219,7 +220,7 @@ impl Folder {
         self.write_meta()?;
         let key = layout::checkpoint(stack);
         match self.current_variant(stack)? {
-            Some(current) if current == key => self.copy(&key, &format!("{key}.bak"))?,
+            Some(current) if current == key => self.keep(&key, &format!("{key}.bak"))?,
             Some(current) => return Err(StoreError::Compressed(self.at(&current).display().to_string())),
             None => {}
         }
@@ -315,7 +316,20 @@ impl Folder {
              \"user.content_language\":\"\",\"user.content_type\":\"text/plain; charset=utf-8\",\
              \"user.metadata\":null,\"md5\":\"{md5}\"}}\n"
         );
+        // A new file: the old one may go by another name, too.
+        remove(&sidecar)?;
         Ok(fs::write(&sidecar, text).map_err(PathError::of("write", &sidecar))?)
+    }
+
+    /// Keeps a file that is about to be replaced, and its sidecar, under another name. Nothing is written, for what replaces
+    /// it is another file; where names cannot share a file it is copied.
+    fn keep(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let (source, kept) = (self.at(from), self.at(to));
+        let linked = link_over(&source, &kept).and_then(|()| {
+            let linked = link_over(&sidecar(&source), &sidecar(&kept));
+            linked.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+        });
+        linked.or_else(|_| self.copy(from, to))
     }
 
     /// Copies a file and its sidecar. Unlike what is written, a copy is not flushed: no promise hangs on it.
@@ -328,7 +342,7 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::NotFound => remove(&sidecar(&to))?,
             copied => drop(copied.map_err(PathError::of("write", &sidecar(&to)))?),
         }
-        let unfinished = folder.join(format!(".tmp-{}", uuid::Uuid::new_v4()));
+        let unfinished = unfinished_beside(&to);
         let copied = fs::copy(&from, &unfinished).and_then(|_| fs::rename(&unfinished, &to));
         if copied.is_err() {
             remove(&unfinished)?;
@@ -396,6 +410,23 @@ fn remove(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(PathError::of("remove", path)(error).into()),
         _ => Ok(()),
     }
+}
+
+/// Gives a file a second name, in place of whatever had it.
+fn link_over(from: &Path, to: &Path) -> io::Result<()> {
+    let unfinished = unfinished_beside(to);
+    let replaced = fs::File::open(to);
+    let linked = fs::hard_link(from, &unfinished).and_then(|()| fs::rename(&unfinished, to));
+    // Still there after a failure, and where the two names were of one file already: a rename does nothing then.
+    fs::remove_file(&unfinished).ok();
+    // Nobody has to wait until the disk has given back what a large file took.
+    free_aside(replaced);
+    linked
+}
+
+/// Where a file is made that takes its name once it is whole.
+fn unfinished_beside(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".tmp-{}", uuid::Uuid::new_v4()))
 }
 
 fn sidecar(path: &Path) -> PathBuf {
