@@ -1,5 +1,6 @@
 //! What nobody registered goes (engine semantics, section 3).
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -28,6 +29,9 @@ impl Engine {
         }
         let doomed: HashMap<EntryId, StepOp> =
             candidates.into_iter().filter(|((id, _), _)| allowed.contains(id)).map(|((id, _), op)| (id, op)).collect();
+        if doomed.is_empty() {
+            return false;
+        }
         let (order, entries, base) = {
             let tables = self.tables();
             let ids: HashSet<EntryId> = doomed.keys().copied().collect();
@@ -39,8 +43,9 @@ impl Engine {
         };
         // What is tied to something that goes needs no call of its own.
         self.tables().deleted.extend(doomed.keys().filter_map(|id| entries.get(id)).map(|state| state.urn.clone()));
-        let loaded = by_urn(&base);
-        let mut spared = self.needed_by_what_stays(&doomed, &loaded);
+        let loaded = LazyCell::new(|| by_urn(&base));
+        let something_stays = self.tables().ledger.entries().any(|(id, _)| !doomed.contains_key(&id));
+        let mut spared = if something_stays { self.needed_by_what_stays(&doomed, &loaded) } else { HashSet::new() };
         for (id, state) in base.iter().filter(|(id, _)| doomed.get(id) == Some(&StepOp::Delete)) {
             // A protected entry stays, as its own step will tell, and so does what it needs.
             if entries.get(id).is_some_and(|entry| entry.protect) {
@@ -58,7 +63,8 @@ impl Engine {
                         return Some(Went::Nowhere);
                     }
                     let step = self.delete_step(&entry, op).await;
-                    self.execute(step).await.is_err().then_some(Went::Wrong(entry.0))
+                    // Boxed: what waits for a slot stays small.
+                    Box::pin(self.execute(step)).await.is_err().then_some(Went::Wrong(entry.0))
                 })
             });
             for went in join_all(steps).await.into_iter().flatten() {
@@ -215,7 +221,6 @@ impl Engine {
 
     /// Holds names that the user gave against what there is. False if the run cannot go on.
     pub(super) fn check_names(&self) -> bool {
-        let known: Vec<Urn> = self.tables().base.iter().map(|(_, state)| state.urn.clone()).collect();
         let scope = &self.options.scope;
         let must_exist: Vec<_> = match self.options.operation {
             Operation::Update => self.options.replace.iter().collect(),
@@ -225,7 +230,7 @@ impl Engine {
         };
         let mut fine = true;
         for pattern in must_exist.into_iter().filter(|pattern| pattern.is_literal()) {
-            if !known.iter().any(|urn| pattern.matches(urn)) {
+            if !self.tables().base.iter().any(|(_, state)| pattern.matches(&state.urn)) {
                 self.tell_unknown_name(pattern.as_str());
                 fine = false;
             }
