@@ -47,7 +47,8 @@ fn run(arguments: Vec<OsString>) -> Exit {
         Err(error) => return refuse(&error),
     };
     let ui = Ui::new(&cli.global, &ui::Facts::of_process());
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // One thread: what a run does between waiting for plugins and disks is less than handing it to other threads costs.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return ui.fail(&anyhow::Error::new(error).context("the runtime cannot be started")),
     };
