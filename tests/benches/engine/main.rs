@@ -16,9 +16,10 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context as _;
+use tokio::runtime::Builder;
 
 use figures::Figures;
-use report::Report;
+use report::{Report, Round};
 use workload::{Shape, Workload};
 
 /// The scripted provider, which answers by its rules and records nothing.
@@ -65,7 +66,8 @@ fn compare(plans: &[Plan]) -> anyhow::Result<()> {
     let mut report = Report::default();
     for plan in plans {
         for _ in 0..plan.rounds {
-            report.add(plan.workload, in_process("ours", plan.workload)?, in_process("bare", plan.workload)?);
+            let [ours, bare, single] = ["ours", "bare", "single"].map(|who| in_process(who, plan.workload));
+            report.add(plan.workload, Round { ours: ours?, bare: bare?, single: single? });
         }
     }
     print!("{report}");
@@ -81,11 +83,16 @@ fn in_process(who: &str, workload: Workload) -> anyhow::Result<Figures> {
 }
 
 fn measure(who: &str, workload: &Workload) -> anyhow::Result<()> {
-    // As in `sc`.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let figures = match who {
-        "ours" => runtime.block_on(ours::measure(*workload, Path::new(SCRATCH)))?,
-        _ => runtime.block_on(bare::measure(*workload))?,
+        // As in `sc`.
+        "ours" => Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(ours::measure(*workload, Path::new(SCRATCH)))?,
+        // As `#[tokio::main]` has it.
+        "bare" => Builder::new_multi_thread().enable_all().build()?.block_on(bare::measure(*workload))?,
+        // The fastest that one thread can be.
+        _ => Builder::new_current_thread().enable_all().build()?.block_on(bare::measure(*workload))?,
     };
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
@@ -62,6 +62,9 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
 /// Where the state of the stack is in its store.
 const CHECKPOINT: &str = ".pulumi/stacks/bench/dev.json";
 
+/// Between two runs.
+const SETTLE: Duration = Duration::from_millis(100);
+
 struct Bench<'f> {
     folder: &'f Path,
     access: StackAccess,
@@ -103,6 +106,8 @@ impl<'f> Bench<'f> {
         let host = self.host().await.map_err(|error| anyhow::anyhow!(error.message))?;
         self.provider_start = seconds(started.elapsed());
 
+        // What the run before left to be freed aside is freed meanwhile.
+        tokio::time::sleep(SETTLE).await;
         let started = Instant::now();
         let holder = LockHolder { pid: std::process::id(), username: "bench".into(), hostname: "bench".into() };
         let state = StackState::open(self.access.clone(), &holder).await?;

@@ -21,28 +21,40 @@ pub(crate) struct Report {
 
 struct Case {
     workload: Workload,
-    ours: Vec<Figures>,
-    bare: Vec<Figures>,
+    rounds: Vec<Round>,
+}
+
+/// What each took for the same.
+pub(crate) struct Round {
+    /// The engine.
+    pub(crate) ours: Figures,
+    /// The bare loop, as programs with tonic usually run: on as many threads as there are processors.
+    pub(crate) bare: Figures,
+    /// The bare loop on one thread.
+    pub(crate) single: Figures,
 }
 
 impl Report {
     /// Adds one round.
-    pub(crate) fn add(&mut self, workload: Workload, ours: Figures, bare: Figures) {
+    pub(crate) fn add(&mut self, workload: Workload, round: Round) {
         let same =
             |case: &&mut Case| (case.workload.resources, case.workload.shape) == (workload.resources, workload.shape);
         match self.cases.iter_mut().find(same) {
-            Some(case) => {
-                case.ours.push(ours);
-                case.bare.push(bare);
-            }
-            None => self.cases.push(Case { workload, ours: vec![ours], bare: vec![bare] }),
+            Some(case) => case.rounds.push(round),
+            None => self.cases.push(Case { workload, rounds: vec![round] }),
         }
     }
 
-    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: impl Fn(&Figures) -> f64) -> fmt::Result {
-        let (ours, bare) = (median(case.ours.iter().map(&time)), median(case.bare.iter().map(&time)));
+    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: fn(&Figures) -> f64) -> fmt::Result {
+        let (ours, bare) = (case.ours(time), case.median(|round| time(&round.bare)));
         let row = format!("{what} {}", case.name());
         compared(f, &row, &milliseconds(ours), &milliseconds(bare), ours / bare, TIME_LIMIT)
+    }
+
+    fn single_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: fn(&Figures) -> f64) -> fmt::Result {
+        let (ours, single) = (case.ours(time), case.median(|round| time(&round.single)));
+        let (row, ratio) = (format!("{what} {}", case.name()), ours / single);
+        writeln!(f, "{row:<36}{:>12}{:>12}{ratio:>8.2}", milliseconds(ours), milliseconds(single))
     }
 }
 
@@ -54,8 +66,16 @@ impl Case {
         }
     }
 
+    fn median(&self, figure: impl Fn(&Round) -> f64) -> f64 {
+        median(self.rounds.iter().map(figure))
+    }
+
+    fn ours(&self, time: fn(&Figures) -> f64) -> f64 {
+        self.median(|round| time(&round.ours))
+    }
+
     fn engine(&self, figure: impl Fn(&EngineFigures) -> f64) -> f64 {
-        median(self.ours.iter().filter_map(|ours| ours.engine.as_ref()).map(figure))
+        median(self.rounds.iter().filter_map(|round| round.ours.engine.as_ref()).map(figure))
     }
 
     fn each(&self, seconds: f64) -> f64 {
@@ -66,22 +86,26 @@ impl Case {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(first) = self.cases.first() else { return Ok(()) };
-        let rounds: Vec<_> = self.cases.iter().map(|case| format!("{}: {}", case.name(), case.ours.len())).collect();
+        let rounds: Vec<_> = self.cases.iter().map(|case| format!("{}: {}", case.name(), case.rounds.len())).collect();
         writeln!(f, "medians; rounds: {}\n", rounds.join(", "))?;
         header(f, "time of a run", "engine", "bare loop")?;
+        let times: [(&str, fn(&Figures) -> f64); 3] =
+            [("create", |run| run.create), ("no-op", |run| run.no_op), ("destroy", |run| run.destroy)];
         for case in &self.cases {
-            Self::time_row(f, case, "create", |figures| figures.create)?;
-            Self::time_row(f, case, "no-op", |figures| figures.no_op)?;
-            Self::time_row(f, case, "destroy", |figures| figures.destroy)?;
+            times.iter().try_for_each(|(what, time)| Self::time_row(f, case, what, *time))?;
+        }
+
+        writeln!(f, "\n{:<36}{:>12}{:>12}{:>8}", "the loop on one thread", "engine", "bare loop", "ratio")?;
+        for case in &self.cases {
+            times.iter().try_for_each(|(what, time)| Self::single_row(f, case, what, *time))?;
         }
         let (name, small) = (first.name(), first);
         let larger: Vec<_> = self.cases[1..].iter().filter(|case| case.workload.shape == Shape::Independent).collect();
 
         header(f, "time for one resource", "large", &name)?;
         for case in &larger {
-            for (what, time) in [("create", (|run| run.create) as fn(&Figures) -> f64), ("no-op", |run| run.no_op)] {
-                let large = case.each(median(case.ours.iter().map(time)));
-                let small = small.each(median(small.ours.iter().map(time)));
+            for (what, time) in times {
+                let (large, small) = (case.each(case.ours(time)), small.each(small.ours(time)));
                 let row = format!("{what} {}", case.name());
                 compared(f, &row, &microseconds(large), &microseconds(small), large / small, GROWTH_LIMIT)?;
             }
