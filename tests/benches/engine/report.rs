@@ -13,6 +13,9 @@ const GROWTH_LIMIT: f64 = 1.2;
 /// larger numbers.
 const BYTES_LIMIT: f64 = 1.05;
 
+/// The time of one operation.
+type Time = fn(&Figures) -> f64;
+
 /// All that was measured.
 #[derive(Default)]
 pub(crate) struct Report {
@@ -45,13 +48,13 @@ impl Report {
         }
     }
 
-    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: fn(&Figures) -> f64) -> fmt::Result {
+    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: Time) -> fmt::Result {
         let (ours, bare) = (case.ours(time), case.median(|round| time(&round.bare)));
         let row = format!("{what} {}", case.name());
         compared(f, &row, &milliseconds(ours), &milliseconds(bare), ours / bare, TIME_LIMIT)
     }
 
-    fn single_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: fn(&Figures) -> f64) -> fmt::Result {
+    fn single_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: Time) -> fmt::Result {
         let (ours, single) = (case.ours(time), case.median(|round| time(&round.single)));
         let (row, ratio) = (format!("{what} {}", case.name()), ours / single);
         writeln!(f, "{row:<36}{:>12}{:>12}{ratio:>8.2}", milliseconds(ours), milliseconds(single))
@@ -70,7 +73,7 @@ impl Case {
         median(self.rounds.iter().map(figure))
     }
 
-    fn ours(&self, time: fn(&Figures) -> f64) -> f64 {
+    fn ours(&self, time: Time) -> f64 {
         self.median(|round| time(&round.ours))
     }
 
@@ -89,7 +92,7 @@ impl fmt::Display for Report {
         let rounds: Vec<_> = self.cases.iter().map(|case| format!("{}: {}", case.name(), case.rounds.len())).collect();
         writeln!(f, "medians; rounds: {}\n", rounds.join(", "))?;
         header(f, "time of a run", "engine", "bare loop")?;
-        let times: [(&str, fn(&Figures) -> f64); 3] =
+        let times: [(&str, Time); 3] =
             [("create", |run| run.create), ("no-op", |run| run.no_op), ("destroy", |run| run.destroy)];
         for case in &self.cases {
             times.iter().try_for_each(|(what, time)| Self::time_row(f, case, what, *time))?;
