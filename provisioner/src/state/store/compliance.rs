@@ -169,7 +169,11 @@ async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
         }
         saved.push(now);
     }
-    assert_eq!(std::fs::read_dir(folder.path().join(".pulumi/stacks/reef")).unwrap().count(), 4);
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    assert_eq!(std::fs::read_dir(&stacks).unwrap().count(), 4);
+    std::fs::remove_file(stacks.join("dev.json.attrs")).unwrap();
+    store.save(&stack("dev"), SECOND).await.unwrap();
+    assert!(!stacks.join("dev.json.bak.attrs").exists(), "what described an older one does not describe this one");
 }
 
 /// The files below a folder, sorted, with `NS` for a time in nanoseconds.

@@ -325,9 +325,11 @@ impl Folder {
     /// it is another file; where names cannot share a file it is copied.
     fn keep(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let (source, kept) = (self.at(from), self.at(to));
-        let linked = link_over(&source, &kept).and_then(|()| {
-            let linked = link_over(&sidecar(&source), &sidecar(&kept));
-            linked.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+        // Without a sidecar of its own it must not come by that of another.
+        remove(&sidecar(&kept))?;
+        let linked = link_over(&source, &kept).and_then(|()| match link_over(&sidecar(&source), &sidecar(&kept)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            linked => linked,
         });
         linked.or_else(|_| self.copy(from, to))
     }
