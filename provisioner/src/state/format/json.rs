@@ -19,8 +19,8 @@ pub(super) fn write_string(out: &mut String, text: &str, escaping: Escaping) {
     let mut copied = 0;
     let mut index = 0;
     while index < bytes.len() {
-        let plain = !MAY_BE_ESCAPED[usize::from(bytes[index])];
-        let Some((escape, length)) = (if plain { None } else { escape_at(bytes, index, escaping) }) else {
+        let first = usize::from(bytes[index]);
+        let Some((escape, length)) = MAY_BE_ESCAPED[first].then(|| escape_at(bytes, index, escaping)).flatten() else {
             index += 1;
             continue;
         };
@@ -36,7 +36,7 @@ pub(super) fn write_string(out: &mut String, text: &str, escaping: Escaping) {
     out.push('"');
 }
 
-/// The bytes that an escaped character can start with.
+/// The bytes that an escaped character can start with: the others need no closer look.
 const MAY_BE_ESCAPED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -301,6 +301,16 @@ mod tests {
         assert_eq!(string("\u{2027}\u{2028}\u{2029}–", Escaping::Plain), "\"\u{2027}\\u2028\\u2029–\"");
         assert_eq!(string("<&>", Escaping::Plain), "\"<&>\"");
         assert_eq!(string("<&>", Escaping::Html), "\"\\u003c\\u0026\\u003e\"");
+    }
+
+    #[test]
+    fn no_byte_that_starts_an_escape_is_passed_over() {
+        for byte in 0..=u8::MAX {
+            let escaped = [[byte, 0x80, 0xa8], [byte, 0x80, 0xa9]]
+                .iter()
+                .any(|bytes| escape_at(bytes, 0, Escaping::Plain).or(escape_at(bytes, 0, Escaping::Html)).is_some());
+            assert_eq!(MAY_BE_ESCAPED[usize::from(byte)], escaped, "{byte:#04x}");
+        }
     }
 
     #[test]
