@@ -61,9 +61,9 @@ impl Engine {
         self.inherit(&urn, &mut goal)?;
         if kind == Kind::Custom && goal.provider.is_none() {
             let package = goal.type_token.package().to_owned();
-            let (version, url) = (goal.version.clone(), goal.plugin_download_url.clone());
+            let (version, url) = (&goal.version, &goal.plugin_download_url);
             // Boxed, like what follows: what waits for a slot stays small, for ten thousand may.
-            let reference = Box::pin(self.default_provider(&urn, &package, &version, &url, goal.source)).await?;
+            let reference = Box::pin(self.default_provider(&urn, &package, version, url, goal.source)).await?;
             goal.provider = Some(reference);
         }
         if kind == Kind::Provider {

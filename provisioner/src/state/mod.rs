@@ -25,6 +25,7 @@ pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription
 pub use stack_state::{ExportedSecrets, JournalRecorder, Recovered, StackAccess, StackState, StackView};
 
 /// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.
+/// Only where tokio runs.
 pub(crate) fn free_aside(value: impl Send + 'static) {
     tokio::task::spawn_blocking(move || drop(value));
 }
