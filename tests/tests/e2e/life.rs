@@ -339,12 +339,15 @@ fn a_stack_inherits_the_provisioner_of_another_and_both_are_provisioned_in_order
       + created shore--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/shore"), "atoll");
-    insta::assert_snapshot!(repository.sc("stack ls"), @r"
+    // A moment has as many digits as it needs: how wide its column is differs from run to run.
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let stacks: Vec<_> = repository.sc("stack ls").lines().map(words).collect();
+    insta::assert_snapshot!(stacks.join("\n"), @r"
     exit 0
     --- out
-    STACK  PROJECT  RESOURCES  UPDATED                         STATUS
-    reef   tank     3          [moment]  -
-    atoll  tank     3          [moment]  -
+    STACK PROJECT RESOURCES UPDATED STATUS
+    reef tank 3 [moment] -
+    atoll tank 3 [moment] -
     --- err
     ");
     repository.ends(2, "destroy --parent --yes");
