@@ -29,6 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     tonic_prost_build::configure()
         // Sorted maps: the same message is the same bytes, every time.
         .btree_map(".")
+        // Properties stay bytes until somebody wants to know them.
+        .extern_path(".google.protobuf.Struct", "crate::property::wire::Bag")
+        .extern_path(".google.protobuf.Value", "crate::property::wire::Value")
         // A provider serves what it has; the protocol foresees UNIMPLEMENTED for the rest.
         .generate_default_stubs(true)
         // Holds credentials; `plugin_v1` writes it by hand.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::Write as _;
 
-use pulumi_proto::property::wire::{DecodeOptions, EncodeOptions, decode, encode};
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::diff_response::DiffChanges;
 use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
@@ -76,12 +76,12 @@ fn outputs(mut inputs: PropertyMap) -> PropertyMap {
     inputs
 }
 
-fn inputs(bag: Option<prost_types::Struct>) -> Result<PropertyMap, Status> {
-    decode(bag.unwrap_or_default(), &DecodeOptions::EVERYTHING)
+fn inputs(bag: Option<Bag>) -> Result<PropertyMap, Status> {
+    decode(&bag.unwrap_or_default(), &DecodeOptions::EVERYTHING)
         .map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
-fn wire(bag: &PropertyMap) -> Result<Option<prost_types::Struct>, Status> {
+fn wire(bag: &PropertyMap) -> Result<Option<Bag>, Status> {
     encode(bag, &EncodeOptions::EVERYTHING).map(Some).map_err(|error| Status::internal(error.to_string()))
 }
 

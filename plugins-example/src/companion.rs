@@ -2,20 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prost_types::Struct;
-use prost_types::value::Kind;
 use pulumi_proto::plugin_v1::health_check_response;
 use pulumi_proto::plugin_v1::plugin_server::Plugin;
 use pulumi_proto::plugin_v1::{
     CleanupRequest, CleanupResponse, ComputeProcessorsRequest, ComputeProcessorsResponse, HealthCheckRequest,
     HealthCheckResponse, InitializeRequest, InitializeResponse, PublishedValue, Variable,
 };
-use pulumi_proto::property::wire::{EncodeOptions, Unknowns, encode_value};
+use pulumi_proto::property::wire::{DecodeOptions, EncodeOptions, Unknowns, decode, encode_value};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::{Request, Response, Status};
 
 use crate::provider::Shared;
-use crate::value::{from_wire, get, is_secret};
+use crate::value::{from_wire, get, is_secret, text};
 use crate::{PACKAGE, VERSION, resources};
 
 /// The service.
@@ -110,10 +108,6 @@ impl Companion {
 
 /// Which deployment the plugin was initialized for, in words.
 fn deployment(init: &InitializeRequest) -> Option<String> {
-    let text = |bag: &Struct, name: &str| match &bag.fields.get(name)?.kind {
-        Some(Kind::StringValue(text)) => Some(text.clone()),
-        _ => None,
-    };
-    let bag = init.config_file.as_ref()?;
-    Some(format!("ready for stack {} of {}", text(bag, "stack")?, text(bag, "project")?))
+    let file = decode(init.config_file.as_ref()?, &DecodeOptions::EVERYTHING).ok()?;
+    Some(format!("ready for stack {} of {}", text(&file, "stack")?, text(&file, "project")?))
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::property::wire::Unknowns;
+use pulumi_proto::property::wire::{Bag, Unknowns};
 use pulumi_proto::rpc::resource_provider_server::ResourceProvider;
 use pulumi_proto::rpc::{
     CheckRequest, CheckResponse, ConfigureRequest, ConfigureResponse, CreateRequest, CreateResponse, DeleteRequest,
@@ -62,7 +62,7 @@ impl Shared {
     }
 
     /// A bag for the answer.
-    fn to_wire(&self, bag: &PropertyMap) -> Result<Option<prost_types::Struct>, Status> {
+    fn to_wire(&self, bag: &PropertyMap) -> Result<Option<Bag>, Status> {
         // Before Configure there are no secrets: only CheckConfig answers with a bag, and gets its inputs without marks.
         to_wire(bag, self.configured.get().is_none_or(|configured| configured.keep_secrets))
     }

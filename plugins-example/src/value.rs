@@ -1,7 +1,6 @@
 //! Property values, read and made: secrets and unknowns are wrappers and sentinels that any input may come with.
 
-use prost_types::Struct;
-use pulumi_proto::property::wire::{DecodeOptions, EncodeOptions, Unknowns, decode, encode};
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, Unknowns, decode, encode};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
@@ -9,16 +8,16 @@ use tonic::Status;
 ///
 /// # Errors
 /// INVALID_ARGUMENT for what is no bag of properties, or holds an unknown where none may be.
-pub(crate) fn from_wire(bag: Option<Struct>, unknowns: Unknowns) -> Result<PropertyMap, Status> {
+pub(crate) fn from_wire(bag: Option<Bag>, unknowns: Unknowns) -> Result<PropertyMap, Status> {
     let options = DecodeOptions { unknowns, keep_outputs: false, ..DecodeOptions::EVERYTHING };
-    decode(bag.unwrap_or_default(), &options).map_err(|error| Status::invalid_argument(error.to_string()))
+    decode(&bag.unwrap_or_default(), &options).map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
 /// A bag for the answer. Only a caller that said that it takes secrets gets them marked.
 ///
 /// # Errors
 /// INTERNAL for what cannot be encoded; nothing of ours.
-pub(crate) fn to_wire(bag: &PropertyMap, keep_secrets: bool) -> Result<Option<Struct>, Status> {
+pub(crate) fn to_wire(bag: &PropertyMap, keep_secrets: bool) -> Result<Option<Bag>, Status> {
     let options = EncodeOptions { keep_secrets, ..EncodeOptions::EVERYTHING };
     encode(bag, &options).map(Some).map_err(|error| Status::internal(error.to_string()))
 }

@@ -6,9 +6,8 @@ use bridge::provider::{
     Autonaming, Capabilities, CheckRequest, CreateRequest, DiffChanges, DiffKind, DiffReply, DiffRequest,
     InvokeRequest, ListReply, ListRequest, Provider, ProviderError, ReadRequest, SchemaRequest, UpdateRequest,
 };
-use pulumi_proto::property::{
-    ASSET_SIGNATURE, Asset, AssetContent, PropertyMap, PropertyValue, SIGNATURE_KEY, UNKNOWN_STRING,
-};
+use pulumi_proto::property::wire::{EncodeOptions, encode};
+use pulumi_proto::property::{Asset, AssetContent, PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::rpc;
 use tonic::Status;
 
@@ -135,10 +134,8 @@ async fn a_created_resource_has_an_id_except_in_a_preview() {
 async fn an_asset_that_comes_back_as_a_hash_gets_its_contents_again() {
     let probe = Probe::default();
     let asset = |content| PropertyValue::Asset(Asset { hash: "ab".into(), content });
-    let mut elided = texts([]);
-    let object = texts([(SIGNATURE_KEY, ASSET_SIGNATURE), ("hash", "ab")]);
-    let kind = prost_types::value::Kind::StructValue(object);
-    elided.fields.insert("a".into(), prost_types::Value { kind: Some(kind) });
+    let as_hash = shared([("a", asset(AssetContent::Elided))]);
+    let elided = encode(&as_hash, &EncodeOptions::EVERYTHING).unwrap();
     let reply = rpc::ReadResponse {
         id: "i".into(),
         properties: Some(elided.clone()),

@@ -96,7 +96,10 @@ async fn a_configuration_is_sent_twice_in_two_forms_and_once_in_time() {
     let sent: rpc::ConfigureRequest = probe.last("Configure");
     let variables: Vec<_> = sent.variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(variables, ["rec:config:region=eu", "rec:config:retries=3", "rec:config:token=x"]);
-    assert_eq!(sent.args.unwrap().fields.into_keys().collect::<Vec<_>>(), ["region", "retries", "token", "version"]);
+    assert_eq!(
+        sent.args.unwrap().open().unwrap().fields.into_keys().collect::<Vec<_>>(),
+        ["region", "retries", "token", "version"]
+    );
     assert!(sent.accept_secrets && sent.accept_resources && sent.sends_old_inputs && sent.sends_old_inputs_to_delete);
     assert_eq!(
         (sent.id.as_deref(), sent.urn.as_deref(), sent.name.as_deref(), sent.r#type.as_deref()),

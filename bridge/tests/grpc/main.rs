@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bridge::provider::Capabilities;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 
@@ -42,8 +43,8 @@ fn secret(value: &str) -> PropertyValue {
     PropertyValue::secret(value.into())
 }
 
-/// A struct of texts.
-fn texts<const N: usize>(members: [(&str, &str); N]) -> Struct {
+/// A bag of texts.
+fn texts<const N: usize>(members: [(&str, &str); N]) -> Bag {
     let value = |text: &str| Value { kind: Some(Kind::StringValue(text.to_owned())) };
-    Struct { fields: members.into_iter().map(|(key, text)| (key.to_owned(), value(text))).collect() }
+    Struct { fields: members.into_iter().map(|(key, text)| (key.to_owned(), value(text))).collect() }.into()
 }

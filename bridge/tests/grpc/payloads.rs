@@ -8,8 +8,9 @@ use bridge::provider::{
     CreateRequest, DeleteRequest, DiffConfigRequest, DiffRequest, InvokeRequest, Provider, ProviderError, ReadRequest,
     RunInfo, UpdateRequest,
 };
+use prost_types::Value;
 use prost_types::value::Kind;
-use prost_types::{Struct, Value};
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::property::{
     ASSET_SIGNATURE, Asset, AssetContent, BYTES_SIGNATURE, OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue,
     RESOURCE_SIGNATURE, ReferenceId, ResourceReference, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING,
@@ -41,8 +42,8 @@ fn known() -> Arc<PropertyMap> {
 
 /// How each member travelled, by its first letter: upper case as something special, lower case as a plain value; the
 /// asset is `A` with its contents and `a` without; `-` is not there.
-fn shape(bag: Option<Struct>) -> String {
-    let bag = bag.expect("every bag is sent");
+fn shape(bag: Option<Bag>) -> String {
+    let bag = bag.expect("every bag is sent").open().unwrap();
     ["asset", "output", "ref", "secret", "unknown"].map(|key| letter(key, bag.fields.get(key))).concat()
 }
 
@@ -82,7 +83,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
     let olds = Arc::new(everything());
     let news = if preview { Arc::new(everything()) } else { known() };
     let mut rows = Vec::new();
-    let mut row = |name: &str, bag: Option<Struct>| rows.push(format!("{name} {}", shape(bag)));
+    let mut row = |name: &str, bag: Option<Bag>| rows.push(format!("{name} {}", shape(bag)));
 
     provider
         .check_config(CheckConfigRequest { urn: PROVIDER.parse().unwrap(), olds: olds.clone(), news: olds.clone() })
@@ -290,8 +291,8 @@ async fn a_replacement_trigger_travels_whole_in_a_preview() {
     let mut request = construct(Arc::default(), true);
     request.options.replacement_trigger = Some(PropertyValue::secret(PropertyValue::UNKNOWN));
     probe.provider(Some(ALL)).construct(request).await.unwrap();
-    let trigger = probe.last::<rpc::ConstructRequest>("Construct").replacement_trigger;
-    assert_eq!(letter("secret", trigger.as_ref()), "S");
+    let trigger = probe.last::<rpc::ConstructRequest>("Construct").replacement_trigger.unwrap().open().unwrap();
+    assert_eq!(letter("secret", Some(&trigger)), "S");
 }
 
 #[tokio::test]
@@ -300,7 +301,7 @@ async fn bytes_go_only_to_who_takes_them() {
     probe.answers("Create", rpc::CreateResponse { id: "1".into(), ..Default::default() });
     let inputs = Arc::new(bag([("b", PropertyValue::Bytes(vec![0xff]))]));
     create(&probe.provider(Some(ALL)), inputs.clone(), false).await.unwrap();
-    let sent = probe.last::<rpc::CreateRequest>("Create").properties.unwrap();
+    let sent = probe.last::<rpc::CreateRequest>("Create").properties.unwrap().open().unwrap();
     let Some(Kind::StructValue(object)) = &sent.fields["b"].kind else { panic!("{sent:?}") };
     assert_eq!(object.fields[SIGNATURE_KEY].kind, Some(Kind::StringValue(BYTES_SIGNATURE.into())));
 
@@ -323,7 +324,7 @@ async fn an_import_sends_an_empty_state_and_no_inputs() {
     let request = ReadRequest { urn: urn(), id: "x".into(), outputs: None, inputs: None, timeout: 2.5 };
     probe.provider(Some(ALL)).read(request).await.unwrap();
     let sent: rpc::ReadRequest = probe.last("Read");
-    assert_eq!((sent.properties, sent.inputs, sent.timeout), (Some(Struct::default()), None, 2.5));
+    assert_eq!((sent.properties, sent.inputs, sent.timeout), (Some(Bag::default()), None, 2.5));
     assert_eq!((sent.urn, sent.name, sent.r#type), (urn().to_string(), "a".into(), "rec:index:Thing".into()));
 }
 
@@ -341,6 +342,6 @@ async fn empty_bags_are_sent() {
     };
     provider.check(request).await.unwrap();
     let sent: rpc::CheckRequest = probe.last("Check");
-    assert_eq!((sent.olds, sent.news), (Some(Struct::default()), Some(Struct::default())));
+    assert_eq!((sent.olds, sent.news), (Some(Bag::default()), Some(Bag::default())));
     assert_eq!((sent.random_seed, sent.autonaming), (vec![7; 32], None));
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use plugins_example::{Plugin, serve};
-use prost_types::Struct;
 use pulumi_proto::plugin_v1::plugin_client::PluginClient;
-use pulumi_proto::property::wire::{DecodeOptions, EncodeOptions, decode, encode};
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::engine_server::{Engine, EngineServer};
 use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
@@ -152,12 +151,12 @@ pub(crate) fn bag<const N: usize>(members: [(&str, PropertyValue); N]) -> Proper
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-pub(crate) fn wire(bag: &PropertyMap) -> Option<Struct> {
+pub(crate) fn wire(bag: &PropertyMap) -> Option<Bag> {
     Some(encode(bag, &EncodeOptions::EVERYTHING).unwrap())
 }
 
-pub(crate) fn ours(bag: Option<Struct>) -> PropertyMap {
-    decode(bag.unwrap(), &DecodeOptions::EVERYTHING).unwrap()
+pub(crate) fn ours(bag: Option<Bag>) -> PropertyMap {
+    decode(&bag.unwrap(), &DecodeOptions::EVERYTHING).unwrap()
 }
 
 pub(crate) fn shown(failures: Vec<CheckFailure>) -> Vec<String> {

@@ -5,19 +5,27 @@
 
 mod decode;
 mod encode;
+mod encoded;
+mod read;
 mod secretness;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub use decode::{decode, decode_value};
 pub use encode::{encode, encode_value};
+pub use encoded::Encoded;
 pub use secretness::copy_secretness;
 
 use super::UnknownKind;
 use super::path::{Element, PropertyPath};
 
-/// How deep values may nest. prost reads no more than 32 structs inside each other; Go's readers take thousands, which
-/// would end a process here by its stack.
+/// A bag of properties as it travels.
+pub type Bag = Encoded<prost_types::Struct>;
+/// A single property value as it travels.
+pub type Value = Encoded<prost_types::Value>;
+
+/// How deep values may nest. Go's readers take thousands of levels, which would end a process here by its stack.
 pub const MAX_DEPTH: usize = 128;
 
 /// What happens to unknown values, output values without a value among them.
@@ -102,6 +110,9 @@ pub enum WireProblem {
     /// Values nested deeper than [`MAX_DEPTH`].
     #[error("values nest deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// Bytes that are not what `google/protobuf/struct.proto` says.
+    #[error("the message is no protobuf struct")]
+    Unreadable,
     /// A `google.protobuf.Value` of no kind.
     #[error("the value has no kind")]
     NoKind,

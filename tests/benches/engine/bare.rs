@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use prost_types::Struct;
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
 use pulumi_proto::rpc::{CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest, DiffRequest};
 use tokio::sync::OnceCell;
@@ -108,21 +109,21 @@ impl Loop {
             urn: urn.clone(),
             name: thing.name.clone(),
             r#type: TYPE.to_owned(),
-            olds: Some(Struct::default()),
-            news: Some(self.news(thing)),
+            olds: Some(Bag::default()),
+            news: Some(self.news(thing).into()),
             random_seed: vec![7; 32],
             ..Default::default()
         };
-        let inputs = client.check(check).await?.into_inner().inputs.unwrap_or_default();
+        let inputs = opened(client.check(check).await?.into_inner().inputs)?;
         let create = CreateRequest {
             urn,
             name: thing.name.clone(),
             r#type: TYPE.to_owned(),
-            properties: Some(inputs.clone()),
+            properties: Some(Bag::from(&inputs)),
             ..Default::default()
         };
         let created = client.create(create).await?.into_inner();
-        let made = Made { id: created.id, inputs, outputs: created.properties.unwrap_or_default() };
+        let made = Made { id: created.id, inputs, outputs: opened(created.properties)? };
         self.made[index].set(made).ok().context("a resource is made once")
     }
 
@@ -133,20 +134,20 @@ impl Loop {
             urn: urn.clone(),
             name: thing.name.clone(),
             r#type: TYPE.to_owned(),
-            olds: Some(made.inputs.clone()),
-            news: Some(self.news(thing)),
+            olds: Some(Bag::from(&made.inputs)),
+            news: Some(self.news(thing).into()),
             random_seed: vec![7; 32],
             ..Default::default()
         };
-        let inputs = client.check(check).await?.into_inner().inputs;
+        let inputs = opened(client.check(check).await?.into_inner().inputs)?;
         let diff = DiffRequest {
             urn,
             name: thing.name.clone(),
             r#type: TYPE.to_owned(),
             id: made.id.clone(),
-            olds: Some(made.outputs.clone()),
-            old_inputs: Some(made.inputs.clone()),
-            news: inputs,
+            olds: Some(Bag::from(&made.outputs)),
+            old_inputs: Some(Bag::from(&made.inputs)),
+            news: Some(inputs.into()),
             ..Default::default()
         };
         let reply = client.diff(diff).await?.into_inner();
@@ -161,8 +162,8 @@ impl Loop {
             name: thing.name.clone(),
             r#type: TYPE.to_owned(),
             id: made.id.clone(),
-            properties: Some(made.outputs.clone()),
-            old_inputs: Some(made.inputs.clone()),
+            properties: Some(Bag::from(&made.outputs)),
+            old_inputs: Some(Bag::from(&made.inputs)),
             ..Default::default()
         };
         client.delete(delete).await?;
@@ -172,6 +173,11 @@ impl Loop {
     fn made(&self, index: usize) -> anyhow::Result<&Made> {
         self.made[index].get().context("it was made before")
     }
+}
+
+/// What is in a bag, as a program on prost's own types has it.
+fn opened(bag: Option<Bag>) -> anyhow::Result<Struct> {
+    Ok(bag.unwrap_or_default().open()?)
 }
 
 /// A provider process that dies with this value.

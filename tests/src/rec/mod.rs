@@ -38,6 +38,7 @@ mod tests {
     use std::sync::Arc;
 
     use prost_types::Struct;
+    use pulumi_proto::property::wire::Bag;
     use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
     use pulumi_proto::rpc::{CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest};
     use serde_json::json;
@@ -47,7 +48,7 @@ mod tests {
     const URN: &str = "urn:pulumi:dev::t::rec:index:Thing::a";
 
     fn create(preview: bool) -> CreateRequest {
-        let properties = Some(Struct { fields: [("v".to_owned(), rules::text("x"))].into() });
+        let properties = Some(Struct { fields: [("v".to_owned(), rules::text("x"))].into() }.into());
         CreateRequest { urn: URN.to_owned(), properties, preview, timeout: 1.5, ..CreateRequest::default() }
     }
 
@@ -66,7 +67,7 @@ mod tests {
         client
             .check(CheckRequest {
                 urn: URN.to_owned(),
-                olds: Some(Struct::default()),
+                olds: Some(Bag::default()),
                 random_seed: vec![1],
                 ..Default::default()
             })

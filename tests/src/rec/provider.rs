@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use prost::Message as _;
 use prost_types::Struct;
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::resource_provider_server::ResourceProvider;
 use tokio_util::sync::CancellationToken;
@@ -74,13 +75,18 @@ impl Recorder {
     }
 }
 
+/// What is in a bag.
+fn opened(bag: Option<Bag>) -> Result<Option<Struct>, Status> {
+    bag.map(|bag| bag.open().map_err(|error| Status::invalid_argument(error.to_string()))).transpose()
+}
+
 /// The name in a URN.
 fn name_of(urn: &str) -> &str {
     urn.rsplit_once("::").map_or(urn, |(_, name)| name)
 }
 
 /// The error of a resource that is there but did not come up.
-fn partial(id: &str, properties: Option<Struct>, inputs: Option<Struct>) -> Status {
+fn partial(id: &str, properties: Option<Bag>, inputs: Option<Bag>) -> Status {
     const MESSAGE: &str = "rec: initialisation failed";
     let detail = rpc::ErrorResourceInitFailed {
         id: id.to_owned(),
@@ -132,7 +138,7 @@ impl ResourceProvider for Recorder {
             return Ok(Response::new(rpc::DiffResponse::default()));
         }
         let how = Behaviour { delete_before_replace: script.delete_before_replace, ..Behaviour::default() };
-        let (old, new) = (request.old_inputs.unwrap_or_default(), request.news.unwrap_or_default());
+        let (old, new) = (opened(request.old_inputs)?.unwrap_or_default(), opened(request.news)?.unwrap_or_default());
         Ok(Response::new(rules::compare(&old, &new, rules::CONFIG_REPLACES, &how)))
     }
 
@@ -155,38 +161,38 @@ impl ResourceProvider for Recorder {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Check", &request, how.check.is_some())?;
-        let mut inputs = request.news.unwrap_or_default();
+        let mut inputs = opened(request.news)?.unwrap_or_default();
         for (name, value) in &how.defaults {
             inputs.fields.entry(name.clone()).or_insert_with(|| rules::value_of(value));
         }
-        Ok(Response::new(rpc::CheckResponse { inputs: Some(inputs), failures: refusals(&how.check_failures) }))
+        Ok(Response::new(rpc::CheckResponse { inputs: Some(inputs.into()), failures: refusals(&how.check_failures) }))
     }
 
     async fn diff(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Diff", &request, how.diff == Some(ScriptedDiff::Error))?;
-        let (old, new) = (request.old_inputs.as_ref(), request.news.as_ref());
-        Ok(Response::new(rules::resource_diff(old, new, &request.ignore_changes, &how)))
+        let (old, new) = (opened(request.old_inputs)?, opened(request.news)?);
+        Ok(Response::new(rules::resource_diff(old.as_ref(), new.as_ref(), &request.ignore_changes, &how)))
     }
 
     async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
-        let inputs = request.properties.as_ref();
+        let inputs = opened(request.properties.clone())?;
         if request.preview {
             self.record("Create", &request, None);
-            let properties = Some(rules::outputs("", inputs, true));
+            let properties = Some(rules::outputs("", inputs.as_ref(), true).into());
             return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
         }
         if how.create == Some(ScriptedCreate::Error) {
             self.recorded("Create", &request, true)?;
         }
         let mut id = self.book.next_id(name_of(&request.urn));
-        let properties = Some(rules::outputs(&id, inputs, false));
+        let properties: Option<Bag> = Some(rules::outputs(&id, inputs.as_ref(), false).into());
         let error = match how.create {
-            Some(ScriptedCreate::Partial) => Some(partial(&id, properties.clone(), inputs.cloned())),
-            Some(ScriptedCreate::PartialNoid) => Some(partial("", properties.clone(), inputs.cloned())),
+            Some(ScriptedCreate::Partial) => Some(partial(&id, properties.clone(), request.properties.clone())),
+            Some(ScriptedCreate::PartialNoid) => Some(partial("", properties.clone(), request.properties.clone())),
             Some(ScriptedCreate::Noid) => {
                 id.clear();
                 None
@@ -210,7 +216,7 @@ impl ResourceProvider for Recorder {
         if how.read == Some(ScriptedRead::Gone) {
             return Ok(Response::new(rpc::ReadResponse::default()));
         }
-        let (mut id, mut properties, mut inputs) = (request.id, request.properties, request.inputs);
+        let (mut id, mut properties, mut inputs) = (request.id, opened(request.properties)?, opened(request.inputs)?);
         let nothing_given = |bag: &Option<Struct>| bag.as_ref().is_none_or(|bag| bag.fields.is_empty());
         if inputs.is_none() || (nothing_given(&inputs) && nothing_given(&properties)) {
             // An import or a get: the world holds v = "read".
@@ -222,6 +228,7 @@ impl ResourceProvider for Recorder {
             inputs.get_or_insert_default().fields.extend(drift);
             properties = Some(rules::outputs(&id, inputs.as_ref(), false));
         }
+        let (properties, mut inputs) = (properties.map(Bag::from), inputs.map(Bag::from));
         match how.read {
             Some(ScriptedRead::Partial) => return Err(partial(&id, properties, inputs)),
             Some(ScriptedRead::Newid) => id.push_str("-new"),
@@ -235,7 +242,8 @@ impl ResourceProvider for Recorder {
     async fn update(&self, request: Request<rpc::UpdateRequest>) -> Answer<rpc::UpdateResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
-        let properties = Some(rules::outputs(&request.id, request.news.as_ref(), request.preview));
+        let inputs = opened(request.news.clone())?;
+        let properties: Option<Bag> = Some(rules::outputs(&request.id, inputs.as_ref(), request.preview).into());
         let error = match how.update.filter(|_| !request.preview) {
             Some(ScriptedUpdate::Error) => Some(Status::unknown("rec: Update fails")),
             Some(ScriptedUpdate::Partial) => Some(partial(&request.id, properties.clone(), request.news.clone())),
@@ -263,9 +271,9 @@ impl ResourceProvider for Recorder {
     async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Answer<rpc::InvokeResponse> {
         let request = request.into_inner();
         self.record("Invoke", &request, None);
-        let arguments = request.args.unwrap_or_default();
+        let arguments = opened(request.args)?.unwrap_or_default();
         let result = prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(arguments)) };
-        let r#return = Some(Struct { fields: [("result".to_owned(), result)].into() });
+        let r#return = Some(Struct { fields: [("result".to_owned(), result)].into() }.into());
         Ok(Response::new(rpc::InvokeResponse { r#return, ..Default::default() }))
     }
 

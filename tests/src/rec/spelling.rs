@@ -4,6 +4,7 @@
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::rpc;
 use serde_json::{Map, Number, json};
 
@@ -29,8 +30,8 @@ impl Members {
         self.member(name, (value != 0.0).then(|| number(value)))
     }
 
-    fn bag(self, name: &str, bag: &Option<Struct>) -> Self {
-        self.member(name, bag.as_ref().map(spell_struct))
+    fn bag(self, name: &str, bag: &Option<Bag>) -> Self {
+        self.member(name, bag.as_ref().map(spell_bag))
     }
 
     fn list(self, name: &str, list: &[String]) -> Self {
@@ -45,6 +46,10 @@ impl Members {
     fn done(self) -> serde_json::Value {
         self.0.into()
     }
+}
+
+fn spell_bag(bag: &Bag) -> serde_json::Value {
+    bag.open().map_or_else(|error| error.to_string().into(), |bag| spell_struct(&bag))
 }
 
 fn spell_struct(bag: &Struct) -> serde_json::Value {

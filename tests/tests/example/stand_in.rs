@@ -8,6 +8,7 @@ use bridge::provider::Provider;
 use bridge::provider::grpc::GrpcProvider;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::diff_response::DiffChanges;
 use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
@@ -30,6 +31,11 @@ impl ProviderHost for StandIns {
 struct StandIn;
 
 type Answer<T> = Result<Response<T>, Status>;
+
+/// What is in a bag.
+fn opened(bag: Option<Bag>) -> Result<Struct, Status> {
+    bag.unwrap_or_default().open().map_err(|error| Status::invalid_argument(error.to_string()))
+}
 
 /// The id and the further outputs of a new resource.
 fn made(urn: &str, inputs: &Struct) -> (String, Vec<(&'static str, String)>) {
@@ -92,14 +98,17 @@ impl ResourceProvider for StandIn {
 
     async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
         let request = request.into_inner();
-        let mut properties = request.properties.unwrap_or_default();
+        let mut properties = opened(request.properties)?;
         let (id, outputs) = made(&request.urn, &properties);
         if request.preview {
-            return Ok(Response::new(rpc::CreateResponse { properties: Some(properties), ..Default::default() }));
+            return Ok(Response::new(rpc::CreateResponse {
+                properties: Some(properties.into()),
+                ..Default::default()
+            }));
         }
         let text = |text| Value { kind: Some(Kind::StringValue(text)) };
         properties.fields.extend(outputs.into_iter().map(|(name, value)| (name.to_owned(), text(value))));
-        Ok(Response::new(rpc::CreateResponse { id, properties: Some(properties), ..Default::default() }))
+        Ok(Response::new(rpc::CreateResponse { id, properties: Some(properties.into()), ..Default::default() }))
     }
 
     async fn delete(&self, _: Request<rpc::DeleteRequest>) -> Answer<()> {

@@ -1,8 +1,7 @@
 //! How property bags travel: one function for each row of the table in the provider protocol, section 5.4.
 
-use prost_types::{Struct, Value};
 use pulumi_proto::property::wire::{
-    self, DecodeOptions, EncodeOptions, Unknowns, WireError, copy_secretness, decode, encode,
+    self, Bag, DecodeOptions, EncodeOptions, Unknowns, WireError, copy_secretness, decode, encode,
 };
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue};
 
@@ -17,7 +16,7 @@ pub(super) struct Encoder {
 
 impl Encoder {
     /// CheckConfig and DiffConfig: everything plain, unknowns allowed.
-    pub(super) fn config(&self, bag: &PropertyMap) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn config(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         self.bag(
             bag,
             EncodeOptions {
@@ -32,7 +31,7 @@ impl Encoder {
     }
 
     /// Configure's `args`: secrets and references whatever the provider will say it takes.
-    pub(super) fn configuration(&self, bag: &PropertyMap) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn configuration(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         self.bag(
             bag,
             EncodeOptions {
@@ -48,36 +47,36 @@ impl Encoder {
 
     /// What the program wants: `news` of Update, `properties` of Create. An unknown outside a preview would
     /// make something else than what was asked for: it is refused.
-    pub(super) fn wanted(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn wanted(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Reject };
         self.bag(bag, self.as_accepted(unknowns))
     }
 
     /// Both bags of Check: outside a preview, what is unknown is left out.
-    pub(super) fn checked(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn checked(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         self.bag(bag, self.as_accepted(unknowns))
     }
 
     /// `news` of Diff.
-    pub(super) fn wanted_elided(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn wanted_elided(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if unknowns { Unknowns::Keep } else { Unknowns::Reject };
         self.bag(bag, EncodeOptions { elide_assets: true, ..self.as_accepted(unknowns) })
     }
 
     /// What is recorded, as Diff sends it: unknowns only where it takes them.
-    pub(super) fn recorded(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn recorded(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if unknowns { Unknowns::Keep } else { Unknowns::Drop };
         self.bag(bag, EncodeOptions { elide_assets: true, ..self.as_accepted(unknowns) })
     }
 
     /// Arguments of Invoke, the query of List: what is unknown is left out.
-    pub(super) fn arguments(&self, bag: &PropertyMap) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn arguments(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         self.bag(bag, self.as_accepted(Unknowns::Drop))
     }
 
     /// Arguments of Call: secrets and references whatever the provider takes.
-    pub(super) fn call_arguments(&self, bag: &PropertyMap) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn call_arguments(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         let options = EncodeOptions {
             keep_secrets: true,
             keep_resources: true,
@@ -88,13 +87,13 @@ impl Encoder {
     }
 
     /// Inputs of Construct.
-    pub(super) fn component(&self, bag: &PropertyMap) -> Result<Option<Struct>, ProviderError> {
+    pub(super) fn component(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         let keep_outputs = self.capabilities.accept_outputs;
         self.bag(bag, EncodeOptions { keep_outputs, ..self.as_accepted(Unknowns::Keep) })
     }
 
     /// Construct's `replacement_trigger`.
-    pub(super) fn trigger(&self, value: &PropertyValue, preview: bool) -> Result<Option<Value>, ProviderError> {
+    pub(super) fn trigger(&self, value: &PropertyValue, preview: bool) -> Result<Option<wire::Value>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         let options = EncodeOptions { unknowns, keep_bytes: false, ..EncodeOptions::EVERYTHING };
         wire::encode_value(value, &options).map_err(|error| self.refused(&error))
@@ -112,7 +111,7 @@ impl Encoder {
     }
 
     /// Every bag is sent, an empty one too: Node fails on absent ones.
-    fn bag(&self, bag: &PropertyMap, options: EncodeOptions) -> Result<Option<Struct>, ProviderError> {
+    fn bag(&self, bag: &PropertyMap, options: EncodeOptions) -> Result<Option<Bag>, ProviderError> {
         encode(bag, &options).map(Some).map_err(|error| self.refused(&error))
     }
 
@@ -145,12 +144,12 @@ impl Decoder {
     }
 
     /// An absent bag is an empty one.
-    pub(super) fn bag(&self, bag: Option<Struct>) -> Result<PropertyMap, ProviderError> {
+    pub(super) fn bag(&self, bag: Option<Bag>) -> Result<PropertyMap, ProviderError> {
         Ok(self.optional(bag)?.unwrap_or_default())
     }
 
     /// An absent bag says something.
-    pub(super) fn optional(&self, bag: Option<Struct>) -> Result<Option<PropertyMap>, ProviderError> {
+    pub(super) fn optional(&self, bag: Option<Bag>) -> Result<Option<PropertyMap>, ProviderError> {
         let options = DecodeOptions {
             unknowns: self.unknowns,
             keep_secrets: true,
@@ -158,7 +157,7 @@ impl Decoder {
             keep_outputs: self.keep_outputs,
         };
         let invalid = |error: WireError| ProviderError::Protocol { method: self.method, reason: error.to_string() };
-        bag.map(|bag| decode(bag, &options).map_err(invalid)).transpose()
+        bag.map(|bag| decode(&bag, &options).map_err(invalid)).transpose()
     }
 }
 

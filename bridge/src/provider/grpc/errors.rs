@@ -1,7 +1,8 @@
 //! What a gRPC status means (provider protocol, section 6): the details first, then the code.
 
 use prost::Message as _;
-use prost_types::{Any, Struct};
+use prost_types::Any;
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::{google_rpc, rpc};
 use tonic::{Code, Status};
 
@@ -76,7 +77,7 @@ pub(super) fn in_words(status: &Status) -> String {
 }
 
 fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, message: String) -> ProviderError {
-    let decoded = |bag: Option<Struct>| decoder.optional(bag);
+    let decoded = |bag: Option<Bag>| decoder.optional(bag);
     let failure = decoded(failed.properties).and_then(|outputs| {
         Ok(PartialFailure {
             id: failed.id,

@@ -6,13 +6,11 @@ use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use prost_types::value::Kind;
-use prost_types::{Struct, Value};
 use pulumi_proto::plugin_v1::health_check_response::Status as Health;
 use pulumi_proto::plugin_v1::plugin_client::PluginClient;
 use pulumi_proto::plugin_v1::{AuthConfig, CleanupRequest, HealthCheckRequest, InitializeRequest};
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::property::wire::{EncodeOptions, Unknowns, encode};
+use pulumi_proto::property::wire::{Bag, EncodeOptions, Unknowns, encode};
 use tonic::transport::Channel;
 use tonic::{Response, Status};
 
@@ -122,14 +120,13 @@ impl GrpcProvider {
 }
 
 fn message(init: &PluginInit) -> Result<InitializeRequest, ProviderError> {
-    let text = |text: &str| Value { kind: Some(Kind::StringValue(text.to_owned())) };
-    let config_file =
-        [("project".to_owned(), text(&init.project)), ("stack".to_owned(), text(&init.stack))].into_iter().collect();
+    let config_file: PropertyMap =
+        [("project".to_owned(), init.project.as_str().into()), ("stack".to_owned(), init.stack.as_str().into())].into();
     let auth = init.auth.iter().map(|(name, entry)| {
         Ok((name.clone(), AuthConfig { r#type: entry.kind.clone(), config: Some(plain(&entry.config)?) }))
     });
     Ok(InitializeRequest {
-        config_file: Some(Struct { fields: config_file }),
+        config_file: Some(plain(&config_file)?),
         secrets: init.secrets.clone(),
         auth: auth.collect::<Result<_, ProviderError>>()?,
         plugin_config: Some(plain(&init.config)?),
@@ -137,7 +134,7 @@ fn message(init: &PluginInit) -> Result<InitializeRequest, ProviderError> {
 }
 
 /// A bag without any marks: the service knows nothing of them.
-fn plain(bag: &PropertyMap) -> Result<Struct, ProviderError> {
+fn plain(bag: &PropertyMap) -> Result<Bag, ProviderError> {
     let options = EncodeOptions {
         unknowns: Unknowns::Drop,
         keep_secrets: false,

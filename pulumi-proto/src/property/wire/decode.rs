@@ -1,11 +1,10 @@
-//! Structs as they came to bags of ours.
+//! What came to bags of ours.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use prost_types::value::Kind;
-use prost_types::{Struct, Value};
 
-use super::{Attempt, DecodeOptions, Fault, Unknowns, WireError, WireProblem, descend};
+use super::read::{Kind, Object, Raw};
+use super::{Attempt, Bag, DecodeOptions, Fault, Unknowns, Value, WireError, WireProblem, descend};
 use crate::property::path::Element;
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
@@ -18,57 +17,63 @@ use crate::urn::Urn;
 ///
 /// # Errors
 /// Values without a kind, malformed special objects, nesting beyond [`super::MAX_DEPTH`], and what the options refuse.
-pub fn decode(bag: Struct, options: &DecodeOptions) -> Result<PropertyMap, WireError> {
-    Ok(members(bag, options, 0)?)
+pub fn decode(bag: &Bag, options: &DecodeOptions) -> Result<PropertyMap, WireError> {
+    Ok(members(Object(bag.bytes()), options, 0)?)
 }
 
 /// Decodes a single value; `None` is an unknown that the options drop.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_value(value: Value, options: &DecodeOptions) -> Result<Option<PropertyValue>, WireError> {
-    Ok(any(value, options, 0)?)
+pub fn decode_value(value: &Value, options: &DecodeOptions) -> Result<Option<PropertyValue>, WireError> {
+    Ok(any(Raw(value.bytes()), options, 0)?)
 }
 
-fn members(bag: Struct, options: &DecodeOptions, depth: usize) -> Attempt<PropertyMap> {
-    let member = |(key, value): (String, Value)| match any(value, options, depth) {
-        Ok(value) => value.map(|value| Ok((key, value))),
-        Err(fault) => Some(Err(fault.inside(Element::Key(key)))),
+fn members(object: Object<'_>, options: &DecodeOptions, depth: usize) -> Attempt<PropertyMap> {
+    let member = |(key, value): (&str, Raw<'_>)| match any(value, options, depth) {
+        Ok(value) => Ok(value.map(|value| (key.to_owned(), value))),
+        Err(fault) => Err(fault.inside(Element::Key(key.to_owned()))),
     };
-    bag.fields.into_iter().filter_map(member).collect()
+    object.members().filter_map(|entry| entry.and_then(member).transpose()).collect()
 }
 
-fn any(value: Value, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
+fn any(value: Raw<'_>, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
     let depth = descend(depth)?;
-    Ok(Some(match value.kind.ok_or_else(|| Fault::new(WireProblem::NoKind))? {
-        Kind::NullValue(_) => PropertyValue::Null,
-        Kind::BoolValue(value) => PropertyValue::Bool(value),
-        Kind::NumberValue(value) => PropertyValue::Number(value),
-        Kind::StringValue(text) => match UnknownKind::from_sentinel(&text) {
-            None => PropertyValue::String(text),
+    Ok(Some(match value.kind()? {
+        Kind::Null => PropertyValue::Null,
+        Kind::Bool(value) => PropertyValue::Bool(value),
+        Kind::Number(value) => PropertyValue::Number(value),
+        Kind::Text(text) => match UnknownKind::from_sentinel(text) {
+            None => PropertyValue::String(text.to_owned()),
             Some(kind) => return options.unknowns.treat(PropertyValue::Unknown(kind)),
         },
-        Kind::ListValue(list) => {
-            let item = |(index, item)| match any(item, options, depth) {
+        Kind::List(list) => {
+            let item = |(index, item): (usize, Attempt<Raw<'_>>)| match item.and_then(|item| any(item, options, depth))
+            {
                 Ok(item) => Ok(item.unwrap_or(PropertyValue::Null)),
                 Err(fault) => Err(fault.inside(Element::Index(index))),
             };
-            PropertyValue::List(list.values.into_iter().enumerate().map(item).collect::<Attempt<_>>()?)
+            PropertyValue::List(list.items().enumerate().map(item).collect::<Attempt<_>>()?)
         }
-        Kind::StructValue(mut object) => match object.fields.remove(SIGNATURE_KEY) {
+        Kind::Object(object) => match object.get(SIGNATURE_KEY)? {
             None => PropertyValue::Map(members(object, options, depth)?),
-            Some(signature) => return special(&signature, object, options, depth),
+            Some(signature) => return special(signature, object, options, depth),
         },
     }))
 }
 
 /// An object that is not a map. Fields that nobody knows are passed over.
-fn special(signature: &Value, object: Struct, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
-    let Some(Kind::StringValue(signature)) = &signature.kind else {
+fn special(
+    signature: Raw<'_>,
+    object: Object<'_>,
+    options: &DecodeOptions,
+    depth: usize,
+) -> Attempt<Option<PropertyValue>> {
+    let Kind::Text(signature) = signature.kind()? else {
         return Err(Fault::new(WireProblem::UnrecognizedSignature("not a text".to_owned())));
     };
     let fields = |what| Fields { object, what };
-    match signature.as_str() {
+    match signature {
         SECRET_SIGNATURE => secret(fields("secret"), options, depth),
         ASSET_SIGNATURE => asset(fields("asset"), options),
         ARCHIVE_SIGNATURE => archive(fields("archive"), options, depth),
@@ -80,72 +85,77 @@ fn special(signature: &Value, object: Struct, options: &DecodeOptions, depth: us
 }
 
 /// The fields of a special object.
-struct Fields {
-    object: Struct,
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    object: Object<'a>,
     what: &'static str,
 }
 
-impl Fields {
-    fn take(&mut self, key: &str) -> Option<Value> {
-        self.object.fields.remove(key)
+impl<'a> Fields<'a> {
+    fn get(self, key: &str) -> Attempt<Option<Raw<'a>>> {
+        self.object.get(key)
+    }
+
+    fn kind(self, key: &str) -> Attempt<Option<Kind<'a>>> {
+        self.get(key)?.map(Raw::kind).transpose()
     }
 
     /// A text; empty where it is absent.
-    fn text(&mut self, key: &str, fault: &'static str) -> Attempt<String> {
-        match self.take(key).map(|value| value.kind) {
-            None => Ok(String::new()),
-            Some(Some(Kind::StringValue(text))) => Ok(text),
+    fn text(self, key: &str, fault: &'static str) -> Attempt<&'a str> {
+        match self.kind(key)? {
+            None => Ok(""),
+            Some(Kind::Text(text)) => Ok(text),
             Some(_) => Err(self.malformed(fault)),
         }
     }
 
-    fn malformed(&self, fault: &'static str) -> Box<Fault> {
+    fn malformed(self, fault: &'static str) -> Box<Fault> {
         Fault::new(WireProblem::Malformed { what: self.what, fault })
     }
 }
 
-fn secret(mut fields: Fields, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
-    let inside = fields.take("value").ok_or_else(|| fields.malformed("no value"))?;
+fn secret(fields: Fields<'_>, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
+    let inside = fields.get("value")?.ok_or_else(|| fields.malformed("no value"))?;
     let value = any(inside, options, depth)?;
     Ok(if options.keep_secrets { value.map(PropertyValue::secret_verbatim) } else { value })
 }
 
-fn asset(mut fields: Fields, options: &DecodeOptions) -> Attempt<Option<PropertyValue>> {
+fn asset(fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<PropertyValue>> {
     let hash = fields.text("hash", "the hash is no text")?;
     let path = fields.text("path", "the path is no text")?;
     let uri = fields.text("uri", "the URI is no text")?;
     let text = fields.text("text", "the text is no text")?;
-    if [&path, &uri, &text].into_iter().any(|content| UnknownKind::from_sentinel(content).is_some()) {
+    if [path, uri, text].into_iter().any(|content| UnknownKind::from_sentinel(content).is_some()) {
         return options.unknowns.treat(PropertyValue::Unknown(UnknownKind::Asset));
     }
     let content = if !path.is_empty() {
-        AssetContent::Path(path)
+        AssetContent::Path(path.to_owned())
     } else if !uri.is_empty() {
-        AssetContent::Uri(uri)
+        AssetContent::Uri(uri.to_owned())
     } else if !text.is_empty() || hash.is_empty() {
-        AssetContent::Text(text)
+        AssetContent::Text(text.to_owned())
     } else {
         AssetContent::Elided
     };
-    Ok(Some(PropertyValue::Asset(Asset { hash, content })))
+    Ok(Some(PropertyValue::Asset(Asset { hash: hash.to_owned(), content })))
 }
 
-fn archive(mut fields: Fields, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
+fn archive(fields: Fields<'_>, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
     let hash = fields.text("hash", "the hash is no text")?;
     let path = fields.text("path", "the path is no text")?;
     let uri = fields.text("uri", "the URI is no text")?;
-    if [&path, &uri].into_iter().any(|content| UnknownKind::from_sentinel(content).is_some()) {
+    if [path, uri].into_iter().any(|content| UnknownKind::from_sentinel(content).is_some()) {
         return options.unknowns.treat(PropertyValue::Unknown(UnknownKind::Archive));
     }
-    let assets = match fields.take("assets").map(|assets| assets.kind) {
+    let assets = match fields.kind("assets")? {
         None => None,
-        Some(Some(Kind::StructValue(assets))) => Some(assets),
+        Some(Kind::Object(assets)) => Some(assets),
         Some(_) => return Err(fields.malformed("the assets are no map")),
     };
     let content = if !path.is_empty() {
-        ArchiveContent::Path(path)
+        ArchiveContent::Path(path.to_owned())
     } else if !uri.is_empty() {
-        ArchiveContent::Uri(uri)
+        ArchiveContent::Uri(uri.to_owned())
     } else if let Some(assets) = assets {
         // Dropping a member would make another archive of it: one unknown member makes the whole unknown.
         let assets = members(assets, &DecodeOptions { unknowns: Unknowns::Keep, ..*options }, depth)?;
@@ -168,16 +178,16 @@ fn archive(mut fields: Fields, options: &DecodeOptions, depth: usize) -> Attempt
     } else {
         ArchiveContent::Elided
     };
-    Ok(Some(PropertyValue::Archive(Archive { hash, content })))
+    Ok(Some(PropertyValue::Archive(Archive { hash: hash.to_owned(), content })))
 }
 
-fn reference(mut fields: Fields, options: &DecodeOptions) -> Attempt<Option<PropertyValue>> {
+fn reference(fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<PropertyValue>> {
     let urn = fields.text("urn", "the URN is no text")?;
     let urn: Urn = urn.parse().map_err(|_| fields.malformed("the URN is none"))?;
-    let package_version = fields.text("packageVersion", "the package version is no text")?;
-    let id = match fields.take("id") {
+    let package_version = fields.text("packageVersion", "the package version is no text")?.to_owned();
+    let id = match fields.kind("id")? {
         None => None,
-        Some(id) => reference_id(id, &fields, options)?,
+        Some(id) => reference_id(id, fields, options)?,
     };
     if options.keep_resources {
         return Ok(Some(PropertyValue::Resource(ResourceReference { urn, id, package_version })));
@@ -191,41 +201,39 @@ fn reference(mut fields: Fields, options: &DecodeOptions) -> Attempt<Option<Prop
 
 /// Reads an id: a text, or an output value around one. Null is no id; an empty text is an id not known yet, as the
 /// engine writes it even where unknown values are refused.
-fn reference_id(id: Value, fields: &Fields, options: &DecodeOptions) -> Attempt<Option<ReferenceId>> {
-    let id = match id.kind {
-        Some(Kind::StructValue(mut output)) if has_signature(&output, OUTPUT_SIGNATURE) => {
-            match output.fields.remove("value") {
-                Some(value) => value.kind,
-                None => Some(Kind::StringValue(UnknownKind::String.sentinel().to_owned())),
-            }
-        }
+fn reference_id(id: Kind<'_>, fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<ReferenceId>> {
+    let id = match id {
+        Kind::Object(output) if has_signature(output, OUTPUT_SIGNATURE)? => match output.get("value")? {
+            Some(value) => value.kind()?,
+            None => Kind::Text(UnknownKind::String.sentinel()),
+        },
         id => id,
     };
     match id {
-        Some(Kind::NullValue(_)) => Ok(None),
-        Some(Kind::StringValue(id)) if id.is_empty() => Ok(Some(ReferenceId::Unknown)),
-        Some(Kind::StringValue(id)) if UnknownKind::from_sentinel(&id).is_some() => match options.unknowns {
+        Kind::Null => Ok(None),
+        Kind::Text("") => Ok(Some(ReferenceId::Unknown)),
+        Kind::Text(id) if UnknownKind::from_sentinel(id).is_some() => match options.unknowns {
             Unknowns::Reject => Err(Fault::new(WireProblem::Unknown)),
             // Without its id the reference would be one to a component.
             Unknowns::Keep | Unknowns::Drop => Ok(Some(ReferenceId::Unknown)),
         },
-        Some(Kind::StringValue(id)) => Ok(Some(ReferenceId::Known(id))),
+        Kind::Text(id) => Ok(Some(ReferenceId::Known(id.to_owned()))),
         _ => Err(fields.malformed("the id is no text")),
     }
 }
 
-fn has_signature(object: &Struct, signature: &str) -> bool {
-    let value = object.fields.get(SIGNATURE_KEY);
-    matches!(value, Some(Value { kind: Some(Kind::StringValue(value)) }) if value == signature)
+fn has_signature(object: Object<'_>, signature: &str) -> Attempt<bool> {
+    let Some(value) = object.get(SIGNATURE_KEY)? else { return Ok(false) };
+    Ok(matches!(value.kind()?, Kind::Text(value) if value == signature))
 }
 
-fn output(mut fields: Fields, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
-    let secret = match fields.take("secret").map(|secret| secret.kind) {
+fn output(fields: Fields<'_>, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
+    let secret = match fields.kind("secret")? {
         None => false,
-        Some(Some(Kind::BoolValue(secret))) => secret,
+        Some(Kind::Bool(secret)) => secret,
         Some(_) => return Err(fields.malformed("whether it is secret is no bool")),
     };
-    let value = fields.take("value");
+    let value = fields.get("value")?;
     let known = value.is_some();
     let value = match value {
         Some(value) => any(value, options, depth)?,
@@ -235,24 +243,24 @@ fn output(mut fields: Fields, options: &DecodeOptions, depth: usize) -> Attempt<
     if !options.keep_outputs {
         return Ok(Some(if secret && options.keep_secrets { PropertyValue::secret(value) } else { value }));
     }
-    let dependencies = dependencies(&mut fields)?;
+    let dependencies = dependencies(fields)?;
     let value = known.then_some(value);
     Ok(Some(PropertyValue::Output(Box::new(OutputValue { value, secret, dependencies }))))
 }
 
-fn dependencies(fields: &mut Fields) -> Attempt<Vec<Urn>> {
-    let Some(list) = fields.take("dependencies") else { return Ok(Vec::new()) };
-    let Some(Kind::ListValue(list)) = list.kind else { return Err(fields.malformed("the dependencies are no list")) };
-    let urn = |dependency: Value| match dependency.kind {
-        Some(Kind::StringValue(urn)) => urn.parse().map_err(|_| fields.malformed("a dependency is no URN")),
+fn dependencies(fields: Fields<'_>) -> Attempt<Vec<Urn>> {
+    let Some(list) = fields.kind("dependencies")? else { return Ok(Vec::new()) };
+    let Kind::List(list) = list else { return Err(fields.malformed("the dependencies are no list")) };
+    let urn = |dependency: Raw<'_>| match dependency.kind()? {
+        Kind::Text(urn) => urn.parse().map_err(|_| fields.malformed("a dependency is no URN")),
         _ => Err(fields.malformed("a dependency is no text")),
     };
-    list.values.into_iter().map(urn).collect()
+    list.items().map(|dependency| dependency.and_then(urn)).collect()
 }
 
-fn bytes(mut fields: Fields) -> Attempt<PropertyValue> {
-    let value = fields.take("value").ok_or_else(|| fields.malformed("no value"))?;
-    let Some(Kind::StringValue(encoded)) = value.kind else { return Err(fields.malformed("the value is no text")) };
+fn bytes(fields: Fields<'_>) -> Attempt<PropertyValue> {
+    let value = fields.get("value")?.ok_or_else(|| fields.malformed("no value"))?;
+    let Kind::Text(encoded) = value.kind()? else { return Err(fields.malformed("the value is no text")) };
     let bytes = STANDARD.decode(encoded).map_err(|_| fields.malformed("the value is no base64"))?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => PropertyValue::String(text),

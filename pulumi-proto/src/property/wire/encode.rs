@@ -1,13 +1,10 @@
-//! Bags of ours to structs.
-
-use std::collections::BTreeMap;
+//! Bags of ours to what travels.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use prost_types::value::Kind;
-use prost_types::{ListValue, Struct, Value};
 
-use super::{Attempt, EncodeOptions, Fault, WireError, WireProblem, descend};
+use super::write::Writer;
+use super::{Attempt, Bag, EncodeOptions, Fault, Value, WireError, WireProblem, descend};
 use crate::property::path::Element;
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
@@ -20,8 +17,10 @@ use crate::urn::Urn;
 ///
 /// # Errors
 /// What the options refuse, and nesting beyond [`super::MAX_DEPTH`].
-pub fn encode(bag: &PropertyMap, options: &EncodeOptions) -> Result<Struct, WireError> {
-    Ok(members(bag, options, 0)?)
+pub fn encode(bag: &PropertyMap, options: &EncodeOptions) -> Result<Bag, WireError> {
+    let mut writer = Writer::new();
+    members(&mut writer, bag, options, 0)?;
+    Ok(Bag::of(writer.done()))
 }
 
 /// Encodes a single value; `None` is an unknown that the options drop.
@@ -29,152 +28,188 @@ pub fn encode(bag: &PropertyMap, options: &EncodeOptions) -> Result<Struct, Wire
 /// # Errors
 /// As [`encode`].
 pub fn encode_value(value: &PropertyValue, options: &EncodeOptions) -> Result<Option<Value>, WireError> {
-    Ok(any(value, options, 0)?)
+    let mut writer = Writer::new();
+    let there = any(&mut writer, value, options, 0)?;
+    Ok(there.then(|| Value::of(writer.done())))
 }
 
-fn members(map: &PropertyMap, options: &EncodeOptions, depth: usize) -> Attempt<Struct> {
-    let member = |(key, value): (&String, &PropertyValue)| match any(value, options, depth) {
-        Ok(value) => value.map(|value| Ok((key.clone(), value))),
-        Err(fault) => Some(Err(fault.inside(Element::Key(key.clone())))),
-    };
-    Ok(Struct { fields: map.iter().filter_map(member).collect::<Attempt<_>>()? })
+fn members(writer: &mut Writer, map: &PropertyMap, options: &EncodeOptions, depth: usize) -> Attempt<()> {
+    for (key, value) in map {
+        let member = writer.member(key, |writer| any(writer, value, options, depth));
+        member.map_err(|fault| fault.inside(Element::Key(key.clone())))?;
+    }
+    Ok(())
 }
 
-fn items(list: &[PropertyValue], options: &EncodeOptions, depth: usize) -> Attempt<ListValue> {
-    let item = |(index, value)| match any(value, options, depth) {
-        Ok(value) => value.map(Ok),
-        Err(fault) => Some(Err(fault.inside(Element::Index(index)))),
-    };
-    Ok(ListValue { values: list.iter().enumerate().filter_map(item).collect::<Attempt<_>>()? })
+fn items(writer: &mut Writer, list: &[PropertyValue], options: &EncodeOptions, depth: usize) -> Attempt<()> {
+    for (index, value) in list.iter().enumerate() {
+        let item = writer.item(|writer| any(writer, value, options, depth));
+        item.map_err(|fault| fault.inside(Element::Index(index)))?;
+    }
+    Ok(())
 }
 
-fn any(value: &PropertyValue, options: &EncodeOptions, depth: usize) -> Attempt<Option<Value>> {
+/// Writes a value, or says that there is none to write.
+fn any(writer: &mut Writer, value: &PropertyValue, options: &EncodeOptions, depth: usize) -> Attempt<bool> {
     let depth = descend(depth)?;
-    let kind = match value {
-        PropertyValue::Null => Kind::NullValue(0),
-        PropertyValue::Bool(value) => Kind::BoolValue(*value),
-        PropertyValue::Number(value) => Kind::NumberValue(*value),
-        PropertyValue::String(text) => Kind::StringValue(text.clone()),
-        PropertyValue::Bytes(bytes) => return bytes_value(bytes, options).map(Some),
-        PropertyValue::List(list) => Kind::ListValue(items(list, options, depth)?),
-        PropertyValue::Map(map) => Kind::StructValue(members(map, options, depth)?),
-        PropertyValue::Asset(asset) => return Ok(Some(asset_value(asset, options))),
-        PropertyValue::Archive(archive) => return archive_value(archive, options, depth).map(Some),
-        PropertyValue::Resource(reference) => return reference_value(reference, options),
-        PropertyValue::Secret(secret) => return secret_value(secret.expose(), options, depth),
-        PropertyValue::Output(output) => return output_value(output, options, depth),
-        PropertyValue::Unknown(kind) => return unknown_value(*kind, options),
-    };
-    Ok(Some(Value { kind: Some(kind) }))
+    match value {
+        PropertyValue::Null => writer.null(),
+        PropertyValue::Bool(value) => writer.bool(*value),
+        PropertyValue::Number(value) => writer.number(*value),
+        PropertyValue::String(text) => writer.text(text),
+        PropertyValue::Bytes(bytes) => bytes_value(writer, bytes, options)?,
+        PropertyValue::List(list) => writer.list(|writer| items(writer, list, options, depth))?,
+        PropertyValue::Map(map) => writer.object(|writer| members(writer, map, options, depth))?,
+        PropertyValue::Asset(asset) => asset_value(writer, asset, options)?,
+        PropertyValue::Archive(archive) => archive_value(writer, archive, options, depth)?,
+        PropertyValue::Resource(reference) => return reference_value(writer, reference, options),
+        PropertyValue::Secret(secret) => return secret_value(writer, secret.expose(), options, depth),
+        PropertyValue::Output(output) => return output_value(writer, output, options, depth),
+        PropertyValue::Unknown(kind) => return unknown_value(writer, *kind, options),
+    }
+    Ok(true)
 }
 
-fn text(text: impl Into<String>) -> Value {
-    Value { kind: Some(Kind::StringValue(text.into())) }
+/// An object that is not a map; the closure writes what it has beside its signature.
+fn tagged(writer: &mut Writer, signature: &str, fields: impl FnOnce(&mut Writer) -> Attempt<()>) -> Attempt<()> {
+    writer.object(|writer| {
+        writer.text_member(SIGNATURE_KEY, signature)?;
+        fields(writer)
+    })
 }
 
-/// An object that is not a map.
-fn tagged<const N: usize>(signature: &str, fields: [(&str, Option<Value>); N]) -> Value {
-    let fields = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    let fields: BTreeMap<_, _> = fields.chain([(SIGNATURE_KEY.to_owned(), text(signature))]).collect();
-    Value { kind: Some(Kind::StructValue(Struct { fields })) }
+/// A text member that is left out where it is empty.
+fn unless_empty(writer: &mut Writer, key: &str, text: &str) -> Attempt<()> {
+    if text.is_empty() { Ok(()) } else { writer.text_member(key, text) }
 }
 
-/// A text field that is left out where it is empty.
-fn unless_empty(value: &str) -> Option<Value> {
-    (!value.is_empty()).then(|| text(value))
+fn unknown_value(writer: &mut Writer, kind: UnknownKind, options: &EncodeOptions) -> Attempt<bool> {
+    let unknown = options.unknowns.treat(kind.sentinel())?;
+    unknown.into_iter().for_each(|sentinel| writer.text(sentinel));
+    Ok(unknown.is_some())
 }
 
-fn unknown_value(kind: UnknownKind, options: &EncodeOptions) -> Attempt<Option<Value>> {
-    options.unknowns.treat(text(kind.sentinel()))
-}
-
-fn bytes_value(bytes: &[u8], options: &EncodeOptions) -> Attempt<Value> {
+fn bytes_value(writer: &mut Writer, bytes: &[u8], options: &EncodeOptions) -> Attempt<()> {
     match std::str::from_utf8(bytes) {
-        Ok(valid) => Ok(text(valid)),
-        Err(_) if options.keep_bytes => Ok(tagged(BYTES_SIGNATURE, [("value", Some(text(STANDARD.encode(bytes))))])),
-        Err(_) => Err(Fault::new(WireProblem::Bytes)),
-    }
-}
-
-fn secret_value(inside: &PropertyValue, options: &EncodeOptions, depth: usize) -> Attempt<Option<Value>> {
-    let value = any(inside, options, depth)?;
-    if !options.keep_secrets {
-        return Ok(value);
-    }
-    Ok(value.map(|value| tagged(SECRET_SIGNATURE, [("value", Some(value))])))
-}
-
-fn asset_value(asset: &Asset, options: &EncodeOptions) -> Value {
-    let content = match &asset.content {
-        _ if options.elide_assets => None,
-        AssetContent::Elided => None,
-        AssetContent::Text(content) => Some(("text", content)),
-        AssetContent::Path(content) => Some(("path", content)),
-        AssetContent::Uri(content) => Some(("uri", content)),
-    };
-    let (key, content) = content.map_or(("text", None), |(key, content)| (key, unless_empty(content)));
-    tagged(ASSET_SIGNATURE, [("hash", unless_empty(&asset.hash)), (key, content)])
-}
-
-fn archive_value(archive: &Archive, options: &EncodeOptions, depth: usize) -> Attempt<Value> {
-    let (key, content) = match &archive.content {
-        _ if options.elide_assets => ("assets", None),
-        ArchiveContent::Elided => ("assets", None),
-        ArchiveContent::Assets(assets) => {
-            let assets = members(assets, options, depth)?;
-            ("assets", Some(Value { kind: Some(Kind::StructValue(assets)) }))
+        Ok(valid) => writer.text(valid),
+        Err(_) if options.keep_bytes => {
+            tagged(writer, BYTES_SIGNATURE, |writer| writer.text_member("value", &STANDARD.encode(bytes)))?;
         }
-        ArchiveContent::Path(path) => ("path", unless_empty(path)),
-        ArchiveContent::Uri(uri) => ("uri", unless_empty(uri)),
-    };
-    Ok(tagged(ARCHIVE_SIGNATURE, [("hash", unless_empty(&archive.hash)), (key, content)]))
-}
-
-fn reference_value(reference: &ResourceReference, options: &EncodeOptions) -> Attempt<Option<Value>> {
-    if !options.keep_resources {
-        return match &reference.id {
-            Some(ReferenceId::Known(id)) => Ok(Some(text(id))),
-            Some(ReferenceId::Unknown) => unknown_value(UnknownKind::String, options),
-            None => Ok(Some(text(reference.urn.as_str()))),
-        };
+        Err(_) => return Err(Fault::new(WireProblem::Bytes)),
     }
-    let id = reference.id.as_ref().map(|id| match id {
-        ReferenceId::Known(id) => text(id),
-        ReferenceId::Unknown => text(""),
-    });
-    Ok(Some(tagged(
-        RESOURCE_SIGNATURE,
-        [
-            ("urn", Some(text(reference.urn.as_str()))),
-            // What readers make of an URN themselves; written all the same, as the engine does.
-            ("name", Some(text(reference.urn.name()))),
-            ("type", Some(text(reference.urn.type_token()))),
-            ("id", id),
-            ("packageVersion", unless_empty(&reference.package_version)),
-        ],
-    )))
+    Ok(())
 }
 
-fn output_value(output: &OutputValue, options: &EncodeOptions, depth: usize) -> Attempt<Option<Value>> {
-    let value = match &output.value {
-        Some(value) => any(value, options, depth)?,
-        None => unknown_value(UnknownKind::String, options)?,
+fn secret_value(writer: &mut Writer, inside: &PropertyValue, options: &EncodeOptions, depth: usize) -> Attempt<bool> {
+    if options.keep_secrets {
+        marked(writer, |writer| any(writer, inside, options, depth))
+    } else {
+        any(writer, inside, options, depth)
+    }
+}
+
+/// A secret, unless there is nothing in it.
+fn marked(writer: &mut Writer, inside: impl FnOnce(&mut Writer) -> Attempt<bool>) -> Attempt<bool> {
+    let mut there = false;
+    tagged(writer, SECRET_SIGNATURE, |writer| {
+        there = writer.member("value", inside)?;
+        Ok(())
+    })?;
+    Ok(there)
+}
+
+fn asset_value(writer: &mut Writer, asset: &Asset, options: &EncodeOptions) -> Attempt<()> {
+    tagged(writer, ASSET_SIGNATURE, |writer| {
+        unless_empty(writer, "hash", &asset.hash)?;
+        match &asset.content {
+            _ if options.elide_assets => Ok(()),
+            AssetContent::Elided => Ok(()),
+            AssetContent::Text(content) => unless_empty(writer, "text", content),
+            AssetContent::Path(content) => unless_empty(writer, "path", content),
+            AssetContent::Uri(content) => unless_empty(writer, "uri", content),
+        }
+    })
+}
+
+fn archive_value(writer: &mut Writer, archive: &Archive, options: &EncodeOptions, depth: usize) -> Attempt<()> {
+    tagged(writer, ARCHIVE_SIGNATURE, |writer| {
+        if let (ArchiveContent::Assets(assets), false) = (&archive.content, options.elide_assets) {
+            let object = |writer: &mut Writer| writer.object(|writer| members(writer, assets, options, depth));
+            writer.member("assets", |writer| object(writer).map(|()| true))?;
+        }
+        unless_empty(writer, "hash", &archive.hash)?;
+        match &archive.content {
+            _ if options.elide_assets => Ok(()),
+            ArchiveContent::Elided | ArchiveContent::Assets(_) => Ok(()),
+            ArchiveContent::Path(path) => unless_empty(writer, "path", path),
+            ArchiveContent::Uri(uri) => unless_empty(writer, "uri", uri),
+        }
+    })
+}
+
+fn reference_value(writer: &mut Writer, reference: &ResourceReference, options: &EncodeOptions) -> Attempt<bool> {
+    if !options.keep_resources {
+        match &reference.id {
+            Some(ReferenceId::Known(id)) => writer.text(id),
+            Some(ReferenceId::Unknown) => return unknown_value(writer, UnknownKind::String, options),
+            None => writer.text(reference.urn.as_str()),
+        }
+        return Ok(true);
+    }
+    tagged(writer, RESOURCE_SIGNATURE, |writer| {
+        match &reference.id {
+            Some(ReferenceId::Known(id)) => writer.text_member("id", id)?,
+            Some(ReferenceId::Unknown) => writer.text_member("id", "")?,
+            None => {}
+        }
+        // Name and type are what readers make of an URN themselves; written all the same, as the engine does.
+        writer.text_member("name", reference.urn.name())?;
+        unless_empty(writer, "packageVersion", &reference.package_version)?;
+        writer.text_member("type", reference.urn.type_token())?;
+        writer.text_member("urn", reference.urn.as_str())
+    })?;
+    Ok(true)
+}
+
+fn output_value(writer: &mut Writer, output: &OutputValue, options: &EncodeOptions, depth: usize) -> Attempt<bool> {
+    let inside = |writer: &mut Writer| match &output.value {
+        Some(value) => any(writer, value, options, depth),
+        None => unknown_value(writer, UnknownKind::String, options),
     };
-    let Some(value) = value else { return Ok(None) };
     if !options.keep_outputs {
         let mark =
             output.secret && options.keep_secrets && !output.value.as_ref().is_some_and(PropertyValue::is_secret);
-        return Ok(Some(if mark { tagged(SECRET_SIGNATURE, [("value", Some(value))]) } else { value }));
+        return if mark { marked(writer, inside) } else { inside(writer) };
     }
-    let dependencies = output.dependencies.iter().map(Urn::as_str).map(text).collect::<Vec<_>>();
-    let dependencies =
-        (!dependencies.is_empty()).then_some(Value { kind: Some(Kind::ListValue(ListValue { values: dependencies })) });
-    Ok(Some(tagged(
-        OUTPUT_SIGNATURE,
-        [
-            ("value", output.value.is_some().then_some(value)),
-            ("secret", output.secret.then_some(Value { kind: Some(Kind::BoolValue(true)) })),
-            ("dependencies", dependencies),
-        ],
-    )))
+    let mut there = true;
+    tagged(writer, OUTPUT_SIGNATURE, |writer| {
+        if !output.dependencies.is_empty() {
+            writer.member("dependencies", |writer| {
+                writer.list(|writer| urns(writer, &output.dependencies)).map(|()| true)
+            })?;
+        }
+        if output.secret {
+            writer.member("secret", |writer| {
+                writer.bool(true);
+                Ok(true)
+            })?;
+        }
+        there = match &output.value {
+            Some(_) => writer.member("value", inside)?,
+            // An output of nothing is an unknown one.
+            None => options.unknowns.treat(())?.is_some(),
+        };
+        Ok(())
+    })?;
+    Ok(there)
+}
+
+fn urns(writer: &mut Writer, urns: &[Urn]) -> Attempt<()> {
+    for urn in urns {
+        writer.item(|writer| {
+            writer.text(urn.as_str());
+            Ok(true)
+        })?;
+    }
+    Ok(())
 }

@@ -1,14 +1,18 @@
 //! What goes over the wire, seen from both sides.
 
 use proptest::prelude::*;
+use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 
-use super::*;
+use super::{
+    Bag, DecodeOptions, EncodeOptions, MAX_DEPTH, Unknowns, WireProblem, copy_secretness, decode, decode_value, encode,
+    encode_value,
+};
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
     OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ReferenceId, ResourceReference,
-    SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING,
+    SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING, UnknownKind,
 };
 use crate::urn::Urn;
 
@@ -47,11 +51,12 @@ fn output(value: Option<PropertyValue>, secret: bool) -> PropertyValue {
 }
 
 fn sent(value: PropertyValue, options: EncodeOptions) -> Result<Option<Value>, String> {
-    encode_value(&value, &options).map_err(|error| error.to_string())
+    let sent = encode_value(&value, &options).map_err(|error| error.to_string())?;
+    Ok(sent.map(|sent| sent.open().unwrap()))
 }
 
 fn received(value: Value, options: DecodeOptions) -> Result<Option<PropertyValue>, String> {
-    decode_value(value, &options).map_err(|error| error.to_string())
+    decode_value(&value.into(), &options).map_err(|error| error.to_string())
 }
 
 const ALL_OUT: EncodeOptions = EncodeOptions::EVERYTHING;
@@ -128,7 +133,7 @@ fn a_rejected_unknown_is_named_by_its_path() {
     assert_eq!(error.to_string(), r#"property a[0]["b c"]: unexpected unknown value"#);
 
     let wire = encode(&value, &ALL_OUT).unwrap();
-    let error = decode(wire, &DecodeOptions { unknowns: Unknowns::Reject, ..ALL_IN }).unwrap_err();
+    let error = decode(&wire, &DecodeOptions { unknowns: Unknowns::Reject, ..ALL_IN }).unwrap_err();
     assert_eq!(error.to_string(), r#"property a[0]["b c"]: unexpected unknown value"#);
 }
 
@@ -268,21 +273,73 @@ fn what_is_malformed_is_refused_with_its_place() {
         (list(vec![text("x"), Value { kind: None }]), "property a[1]: the value has no kind"),
     ];
     for (wire, error) in cases {
-        assert_eq!(decode(bag([("a", wire)]), &ALL_IN).unwrap_err().to_string(), error);
+        assert_eq!(decode(&bag([("a", wire)]).into(), &ALL_IN).unwrap_err().to_string(), error);
     }
 }
 
 #[test]
 fn nesting_has_a_limit_in_both_directions() {
     let nested = |depth| (1..depth).fold(PropertyValue::Null, |inside, _| vec![inside].into());
-    let wire = sent(nested(MAX_DEPTH), ALL_OUT).unwrap().unwrap();
-    assert_eq!(received(wire.clone(), ALL_IN), Ok(Some(nested(MAX_DEPTH))));
+    let wire = encode_value(&nested(MAX_DEPTH), &ALL_OUT).unwrap().unwrap();
+    assert_eq!(decode_value(&wire, &ALL_IN).unwrap(), Some(nested(MAX_DEPTH)));
 
     let error = encode_value(&nested(MAX_DEPTH + 1), &ALL_OUT).unwrap_err();
     assert_eq!(error.problem, WireProblem::TooDeep);
-    let error = decode_value(list(vec![wire]), &ALL_IN).unwrap_err();
+    let deeper = nested_on_the_wire(MAX_DEPTH + 1);
+    let error = decode_value(&deeper, &ALL_IN).unwrap_err();
     assert_eq!(error.problem, WireProblem::TooDeep);
     assert_eq!(error.path.elements().len(), MAX_DEPTH);
+}
+
+/// A null in so many lists, less one.
+fn nested_on_the_wire(depth: usize) -> super::Value {
+    let mut bytes = vec![0x08, 0];
+    for _ in 1..depth {
+        for tag in [1, 6] {
+            let mut message = Vec::new();
+            prost::encoding::bytes::encode(tag, &bytes, &mut message);
+            bytes = message;
+        }
+    }
+    super::Value::of(bytes)
+}
+
+#[test]
+fn bytes_that_are_no_struct_are_refused() {
+    let field = |tag, bytes: &[u8]| {
+        let mut message = Vec::new();
+        prost::encoding::bytes::encode(tag, &bytes.to_vec(), &mut message);
+        message
+    };
+    let cases = [
+        vec![0x0a],                               // a field that ends after its key
+        vec![0x0a, 0x05, 0x0a],                   // one shorter than it says
+        vec![0x08, 0x01],                         // a number for a member
+        field(1, &[0x0a, 0x01, 0xff]),            // a key that is not UTF-8
+        field(1, &field(2, &field(3, &[0xff]))),  // a text that is not UTF-8
+        field(1, &field(2, &[0x11, 0, 0])),       // a number of two bytes
+        field(1, &field(2, &[0x1d, 0, 0, 0, 0])), // a text of four bytes
+    ];
+    for bytes in cases {
+        let error = decode(&Bag::of(bytes.clone()), &ALL_IN).unwrap_err();
+        assert_eq!(error.problem, WireProblem::Unreadable, "{bytes:?}");
+        assert!(Bag::of(bytes.clone()).open().is_err(), "prost takes {bytes:?}");
+    }
+}
+
+#[test]
+fn fields_that_nobody_knows_are_passed_over() {
+    let mut bytes = bag([("a", text("x"))]).encode_to_vec();
+    bytes.extend([0x10, 0x07, 0x1d, 1, 2, 3, 4, 0x22, 0x01, 0x00]);
+    let bag = Bag::decode(bytes.as_slice()).unwrap();
+    assert_eq!(decode(&bag, &ALL_IN).unwrap(), map([("a", "x".into())]));
+    assert_eq!(bag.open().unwrap().fields.len(), 1);
+}
+
+#[test]
+fn debug_of_a_bag_shows_nothing_of_what_is_in_it() {
+    let bag = encode(&map([("token", "s3cr3t".into())]), &ALL_OUT).unwrap();
+    assert_eq!(format!("{bag:?}"), "[19 bytes]");
 }
 
 #[test]
@@ -400,6 +457,43 @@ fn any_bag() -> impl Strategy<Value = PropertyMap> {
     prop::collection::btree_map(any::<String>(), any_property(), 0..5)
 }
 
+/// What kind of value is where, as prost reads it.
+fn spelled(bag: &Struct) -> std::collections::BTreeMap<String, String> {
+    fn kind(value: &Value) -> String {
+        match value.kind.as_ref().unwrap() {
+            Kind::NullValue(_) => "null".to_owned(),
+            Kind::BoolValue(value) => value.to_string(),
+            Kind::NumberValue(value) => value.to_string(),
+            Kind::StringValue(text) => format!("{text:?}"),
+            Kind::ListValue(list) => {
+                format!("[{}]", list.values.iter().map(|item| kind(item) + ",").collect::<String>())
+            }
+            Kind::StructValue(map) => match map.fields.get(SIGNATURE_KEY) {
+                Some(_) => "tagged".to_owned(),
+                None => format!("{:?}", spelled(map)),
+            },
+        }
+    }
+    bag.fields.iter().map(|(key, value)| (key.clone(), kind(value))).collect()
+}
+
+/// The same of a value of ours.
+fn outline(value: &PropertyValue) -> String {
+    match value {
+        PropertyValue::Null => "null".to_owned(),
+        PropertyValue::Bool(value) => value.to_string(),
+        PropertyValue::Number(value) => value.to_string(),
+        PropertyValue::String(text) => format!("{text:?}"),
+        PropertyValue::Unknown(kind) => format!("{:?}", kind.sentinel()),
+        PropertyValue::List(items) => format!("[{}]", items.iter().map(|item| outline(item) + ",").collect::<String>()),
+        PropertyValue::Map(map) => {
+            let members = map.iter().map(|(key, value)| (key, outline(value)));
+            format!("{:?}", members.collect::<std::collections::BTreeMap<_, _>>())
+        }
+        _ => "tagged".to_owned(),
+    }
+}
+
 /// As a receiver would do it.
 fn stripped(value: &PropertyValue, options: &EncodeOptions) -> Option<PropertyValue> {
     let everything = encode_value(value, &ALL_OUT).unwrap().unwrap();
@@ -409,17 +503,32 @@ fn stripped(value: &PropertyValue, options: &EncodeOptions) -> Option<PropertyVa
         keep_resources: options.keep_resources,
         keep_outputs: options.keep_outputs,
     };
-    decode_value(everything, &options).unwrap()
+    decode_value(&everything, &options).unwrap()
 }
 
 proptest! {
     #[test]
     fn what_is_encoded_in_full_is_decoded_in_full(bag in any_bag()) {
         let wire = encode(&bag, &ALL_OUT).unwrap();
-        let back = decode(wire.clone(), &ALL_IN).unwrap();
+        let back = decode(&wire, &ALL_IN).unwrap();
         // Assets are equal by hash; their content shows once more on the wire.
         prop_assert_eq!(encode(&back, &ALL_OUT).unwrap(), wire);
         prop_assert_eq!(back, bag);
+    }
+
+    /// prost, which had no part in writing it, reads the same; and writes what we read the same.
+    #[test]
+    fn what_is_encoded_is_the_message_that_prost_knows(bag in any_bag()) {
+        let wire = encode(&bag, &ALL_OUT).unwrap();
+        let message = wire.open().unwrap();
+        prop_assert_eq!(spelled(&message), bag.iter().map(|(key, value)| (key.clone(), outline(value))).collect());
+        prop_assert_eq!(decode(&message.into(), &ALL_IN).unwrap(), bag);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let ours = decode(&Bag::of(bytes.clone()), &ALL_IN);
+        prop_assert!(ours.is_err() || Struct::decode(bytes.as_slice()).is_ok(), "prost refuses what we take: {ours:?}");
     }
 
     #[test]
@@ -431,13 +540,13 @@ proptest! {
     ) {
         let options = EncodeOptions { keep_secrets, keep_resources, keep_outputs, ..ALL_OUT };
         let out = encode_value(&value, &options).unwrap().unwrap();
-        prop_assert_eq!(decode_value(out, &ALL_IN).unwrap(), stripped(&value, &options));
+        prop_assert_eq!(decode_value(&out, &ALL_IN).unwrap(), stripped(&value, &options));
     }
 
     #[test]
     fn without_secrets_and_outputs_nothing_secret_is_sent(value in any_property()) {
         let options = EncodeOptions { keep_secrets: false, keep_outputs: false, ..ALL_OUT };
-        let back = decode_value(encode_value(&value, &options).unwrap().unwrap(), &ALL_IN).unwrap().unwrap();
+        let back = decode_value(&encode_value(&value, &options).unwrap().unwrap(), &ALL_IN).unwrap().unwrap();
         prop_assert!(!back.contains_secrets());
         prop_assert_eq!(back, value.without_wrappers());
     }
