@@ -1,20 +1,21 @@
 //! A gRPC service without a socket: server and client in one process, joined by pipes in memory.
 
+use bridge::launch::Connection;
 use tokio::io::DuplexStream;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::body::Body;
+use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
-use tonic::transport::{Channel, Endpoint, Server, Uri};
-use tower::Service;
+use tonic::transport::Server;
 
 /// Bytes a pipe holds before its writer waits.
 const PIPE: usize = 1 << 20;
 
 /// Serves a service in a task of the current runtime and gives the client's end of it.
 ///
-/// The server ends once every clone of the channel is gone.
-pub fn in_memory<S>(service: S) -> Channel
+/// The server ends once every clone of the connection is gone.
+pub fn in_memory<S>(service: S) -> Connection
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = std::convert::Infallible>
         + NamedService
@@ -27,10 +28,9 @@ where
     let (dial, listen) = tokio::sync::mpsc::unbounded_channel::<Result<DuplexStream, std::io::Error>>();
     let server = Server::builder().add_service(service).serve_with_incoming(UnboundedReceiverStream::new(listen));
     tokio::spawn(server);
-    let connector = tower::service_fn(move |_: Uri| {
+    Connection::new(move || {
         let (near, far) = tokio::io::duplex(PIPE);
         let sent = dial.send(Ok(far)).map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
-        async move { sent.map(|()| hyper_util::rt::TokioIo::new(near)) }
-    });
-    Endpoint::from_static("http://in.memory").connect_with_connector_lazy(connector)
+        async move { sent.map(|()| near) }
+    })
 }

@@ -203,7 +203,7 @@ impl PluginHost {
         let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
         let announcement = Announcement { engine_address: &address, program_folder: plugin.package.folder() };
         let provider =
-            connect(launched.channel, plugin.name(), Some(launched.process), announcement, settings.limits).await;
+            connect(launched.connection, plugin.name(), Some(launched.process), announcement, settings.limits).await;
         let provider = provider.map_err(LoadError::Handshake)?;
         Ok(provider.with_init(plugin.declared.init.clone()).keeping((engine, plugin.package.clone())))
     }

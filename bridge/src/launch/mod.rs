@@ -1,12 +1,13 @@
 //! From a verified package to a connected process: one file per dialect of the first words.
 //!
-//! Enters: a [`VerifiedPackage`] and what its process gets. Leaves: the process, and a channel to the port it said; or an
+//! Enters: a [`VerifiedPackage`] and what its process gets. Leaves: the process, and a connection to the port it said; or an
 //! error that quotes what it said instead. Never here: gRPC messages (the provider shakes hands), configuration,
 //! decisions about when a plugin is started.
 
-mod channel;
+mod connection;
 mod diagnosis;
 mod environment;
+mod local;
 mod port_line;
 pub mod pulumi;
 
@@ -17,12 +18,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tonic::transport::Channel;
-
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 use crate::source::VerifiedPackage;
 
-pub use channel::endpoint;
+pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
 
 /// What a plugin's process gets.
@@ -46,8 +45,8 @@ pub struct LaunchSpec<'a> {
 pub struct Launched {
     /// Its process. Dropping it kills the plugin.
     pub process: Arc<Process>,
-    /// A channel to it, which connects when it is first used, and never again once the process has ended.
-    pub channel: Channel,
+    /// To it; made when it is first used, and never again once the process has ended.
+    pub connection: Connection,
 }
 
 /// Why a plugin did not come up.

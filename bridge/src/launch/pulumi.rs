@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::channel::channel;
 use super::diagnosis::{hint, refusal};
+use super::local::local;
 use super::port_line::parse_port;
 use super::{LastWords, LaunchError, LaunchSpec, Launched};
 use crate::process::{FirstLine, OutputStream, Process, ProcessSpec, SpawnError, describe_exit};
@@ -52,7 +52,7 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         }
     };
     match parse_port(&line) {
-        Some(port) => Ok(Launched { channel: channel(port, &process), process }),
+        Some(port) => Ok(Launched { connection: local(port, &process), process }),
         None => {
             // What follows explains more than the first line does.
             process.drained().await;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use bridge::launch::endpoint;
+use bridge::launch::Connection;
 use bridge::provider::Capabilities;
 use bridge::provider::grpc::GrpcProvider;
 use prost::Message;
@@ -12,7 +12,7 @@ use pulumi_proto::plugin_v1::plugin_server::{Plugin, PluginServer};
 use pulumi_proto::plugin_v1::{self as v1};
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
-use tonic::transport::{Channel, Server, Uri};
+use tonic::transport::Server;
 use tonic::{Request, Response, Status, async_trait};
 
 /// The package whose provider resource the tests configure.
@@ -62,8 +62,8 @@ impl Probe {
         T::decode(request.as_slice()).unwrap()
     }
 
-    /// A channel to it.
-    pub(crate) fn channel(&self) -> Channel {
+    /// A connection to it.
+    pub(crate) fn channel(&self) -> Connection {
         let (near, far) = tokio::io::duplex(1 << 20);
         let mut server = Server::builder().add_service(
             ResourceProviderServer::new(self.clone())
@@ -75,15 +75,11 @@ impl Probe {
         }
         let incoming = tokio_stream::once(Ok::<_, std::io::Error>(far));
         tokio::spawn(server.serve_with_incoming(incoming));
-        let mut near = Some(near);
-        let connector = tower::service_fn(move |_: Uri| {
-            let near = near
-                .take()
-                .map(hyper_util::rt::TokioIo::new)
-                .ok_or(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
-            async move { near }
-        });
-        endpoint("http://in.memory").connect_with_connector_lazy(connector)
+        let near = Mutex::new(Some(near));
+        Connection::new(move || {
+            let near = near.lock().unwrap().take();
+            async move { near.ok_or(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) }
+        })
     }
 
     /// A provider without process, whose handshake said this.

@@ -37,11 +37,13 @@ pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Recorder> {
 mod tests {
     use std::sync::Arc;
 
+    use bridge::launch::Connection;
     use prost_types::Struct;
     use pulumi_proto::property::wire::Bag;
     use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
     use pulumi_proto::rpc::{CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest};
     use serde_json::json;
+    use tonic::codegen::http::Uri;
 
     use super::*;
 
@@ -52,11 +54,11 @@ mod tests {
         CreateRequest { urn: URN.to_owned(), properties, preview, timeout: 1.5, ..CreateRequest::default() }
     }
 
-    fn provider(script: serde_json::Value) -> (Arc<MemoryBook>, ResourceProviderClient<tonic::transport::Channel>) {
+    fn provider(script: serde_json::Value) -> (Arc<MemoryBook>, ResourceProviderClient<Connection>) {
         let script = serde_json::from_value(script).unwrap();
         let book = Arc::new(MemoryBook::new(script, [("a".to_owned(), 2)].into()));
         let channel = crate::channel::in_memory(service(book.clone()));
-        (book, ResourceProviderClient::new(channel))
+        (book, ResourceProviderClient::with_origin(channel, Uri::from_static("http://in.memory")))
     }
 
     #[tokio::test]

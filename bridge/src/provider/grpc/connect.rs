@@ -1,14 +1,15 @@
-//! From a channel to a provider: Handshake and GetPluginInfo (provider protocol, sections 1.5, 3.3, 3.4).
+//! From a connection to a provider: Handshake and GetPluginInfo (provider protocol, sections 1.5, 3.3, 3.4).
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pulumi_proto::rpc;
-use tonic::transport::Channel;
+
 use tonic::{Code, Status};
 
 use super::{GrpcProvider, Limits, client, errors, too_slow};
+use crate::launch::Connection;
 use crate::plugin::PluginVersion;
 use crate::process::Process;
 use crate::provider::{Capabilities, ProviderError};
@@ -30,13 +31,13 @@ pub struct Announcement<'a> {
 /// # Errors
 /// [`ProviderError`] where the plugin does not answer in time, ends, or refuses.
 pub async fn connect(
-    channel: Channel,
+    connection: Connection,
     name: &str,
     process: Option<Arc<Process>>,
     announcement: Announcement<'_>,
     limits: Limits,
 ) -> Result<GrpcProvider, ProviderError> {
-    let provider = GrpcProvider::new(channel.clone(), name, None, "", process.clone()).with_limits(limits);
+    let provider = GrpcProvider::new(connection.clone(), name, None, "", process.clone()).with_limits(limits);
     let mut last_attempt = None;
     let handshake = tokio::time::timeout(limits.handshake, provider.handshake(announcement, &mut last_attempt)).await;
     let capabilities = handshake.unwrap_or_else(|_| Err(not_in_time(limits.handshake, last_attempt)))?;
@@ -47,7 +48,7 @@ pub async fn connect(
         let reason = format!("{:?} is no version", info.version);
         return Err(ProviderError::Protocol { method: "GetPluginInfo", reason });
     }
-    Ok(GrpcProvider::new(channel, name, capabilities, info.version, process).with_limits(limits))
+    Ok(GrpcProvider::new(connection, name, capabilities, info.version, process).with_limits(limits))
 }
 
 impl GrpcProvider {
@@ -74,7 +75,7 @@ impl GrpcProvider {
             if let Some(process) = self.process.as_ref().filter(|process| process.exit().is_some()) {
                 return Err(self.died("Handshake", process, true).await);
             }
-            let status = match client(self.channel.clone()).handshake(request.clone()).await {
+            let status = match client(self.connection.clone()).handshake(request.clone()).await {
                 Ok(reply) => return Ok(Some(capabilities(reply.into_inner()))),
                 Err(status) => status,
             };

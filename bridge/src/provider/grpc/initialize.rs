@@ -11,10 +11,11 @@ use pulumi_proto::plugin_v1::plugin_client::PluginClient;
 use pulumi_proto::plugin_v1::{AuthConfig, CleanupRequest, HealthCheckRequest, InitializeRequest};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::{Bag, EncodeOptions, Unknowns, encode};
-use tonic::transport::Channel;
+
 use tonic::{Response, Status};
 
-use super::{GrpcProvider, MAX_MESSAGE, too_slow, unless_unimplemented};
+use super::{GrpcProvider, MAX_MESSAGE, origin, too_slow, unless_unimplemented};
+use crate::launch::Connection;
 use crate::provider::ProviderError;
 
 /// What a plugin is told once, right after Configure (Simple Container, section 10.2). Holds credentials.
@@ -67,10 +68,11 @@ impl GrpcProvider {
         let failed = |error| self.not_initialized(error);
 
         let limit = self.limits.configure;
-        let call = |mut client: PluginClient<Channel>| async move { client.initialize(message).await };
+        let call = |mut client: PluginClient<Connection>| async move { client.initialize(message).await };
         unless_unimplemented(self.plugin_call(limit, "Initialize", call).await).map_err(failed)?;
 
-        let call = |mut client: PluginClient<Channel>| async move { client.health_check(HealthCheckRequest {}).await };
+        let call =
+            |mut client: PluginClient<Connection>| async move { client.health_check(HealthCheckRequest {}).await };
         let health = unless_unimplemented(self.plugin_call(limit, "HealthCheck", call).await).map_err(failed)?;
         match health {
             None => Ok(()),
@@ -86,7 +88,7 @@ impl GrpcProvider {
     /// Cleanup, if the plugin was initialized. It is ended afterwards, whatever it answers.
     pub(super) async fn cleanup(&self) {
         if self.initialized.swap(false, Ordering::AcqRel) {
-            let call = |mut client: PluginClient<Channel>| async move { client.cleanup(CleanupRequest {}).await };
+            let call = |mut client: PluginClient<Connection>| async move { client.cleanup(CleanupRequest {}).await };
             self.plugin_call(self.limits.cancel, "Cleanup", call).await.ok();
         }
     }
@@ -95,12 +97,12 @@ impl GrpcProvider {
         &self,
         limit: Duration,
         method: &'static str,
-        call: impl FnOnce(PluginClient<Channel>) -> F,
+        call: impl FnOnce(PluginClient<Connection>) -> F,
     ) -> Result<T, ProviderError>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        let client = PluginClient::new(self.channel.clone());
+        let client = PluginClient::with_origin(self.connection.clone(), origin());
         let client = client.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
         let answer = tokio::time::timeout(limit, self.attempt(method, None, call(client))).await;
         answer.unwrap_or_else(|_| Err(too_slow(method, limit)))

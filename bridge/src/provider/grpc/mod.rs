@@ -1,6 +1,6 @@
 //! The provider over gRPC: own types in, generated types out, and back (provider protocol, sections 3 to 6).
 //!
-//! Enters: a channel to a plugin, with or without its process. Leaves: a [`Provider`]. Never here: how the plugin was
+//! Enters: a connection to a plugin, with or without its process. Leaves: a [`Provider`]. Never here: how the plugin was
 //! started, which call comes next.
 
 mod bags;
@@ -24,7 +24,8 @@ use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
 use pulumi_proto::rpc::{self, list_response};
 use pulumi_proto::urn::TypeToken;
 use tokio_stream::StreamExt as _;
-use tonic::transport::Channel;
+
+use tonic::codegen::http::Uri;
 use tonic::{Response, Status};
 
 use self::bags::{Decoder, Encoder, restore_contents, restore_secrets};
@@ -35,7 +36,7 @@ use super::{
     DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed, ParameterizeReply, ParameterizeRequest,
     Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
-use crate::launch::LastWords;
+use crate::launch::{Connection, LastWords};
 use crate::process::{OutputStream, Process, describe_exit};
 
 pub use connect::{Announcement, connect};
@@ -77,14 +78,14 @@ impl Default for Limits {
     }
 }
 
-/// A provider at the other end of a channel.
+/// A provider at the other end of a connection.
 ///
 /// Dropping it kills the plugin's process, if it holds the last reference to it.
 pub struct GrpcProvider {
     name: String,
     version: String,
-    client: ResourceProviderClient<Channel>,
-    channel: Channel,
+    client: ResourceProviderClient<Connection>,
+    connection: Connection,
     limits: Limits,
     /// What the handshake or Configure said; empty before.
     capabilities: OnceLock<Capabilities>,
@@ -102,7 +103,7 @@ impl GrpcProvider {
     /// answer to Configure. `version` is what GetPluginInfo answered. With its `process`, every call in flight fails
     /// with [`ProviderError::Died`] when that ends.
     pub fn new(
-        channel: Channel,
+        connection: Connection,
         name: impl Into<String>,
         handshake: Option<Capabilities>,
         version: impl Into<String>,
@@ -111,8 +112,8 @@ impl GrpcProvider {
         Self {
             name: name.into(),
             version: version.into(),
-            client: client(channel.clone()),
-            channel,
+            client: client(connection.clone()),
+            connection,
             limits: Limits::default(),
             capabilities: handshake.map_or_else(OnceLock::new, OnceLock::from),
             configured: AtomicBool::new(false),
@@ -165,7 +166,7 @@ impl GrpcProvider {
     async fn call<T, F>(
         &self,
         method: &'static str,
-        call: impl FnOnce(ResourceProviderClient<Channel>) -> F,
+        call: impl FnOnce(ResourceProviderClient<Connection>) -> F,
     ) -> Result<T, ProviderError>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -178,7 +179,7 @@ impl GrpcProvider {
     async fn call_with_parts<T, F>(
         &self,
         decoder: &Decoder,
-        call: impl FnOnce(ResourceProviderClient<Channel>) -> F,
+        call: impl FnOnce(ResourceProviderClient<Connection>) -> F,
     ) -> Result<T, ProviderError>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -191,7 +192,7 @@ impl GrpcProvider {
         &self,
         limit: Duration,
         method: &'static str,
-        call: impl FnOnce(ResourceProviderClient<Channel>) -> F,
+        call: impl FnOnce(ResourceProviderClient<Connection>) -> F,
     ) -> Result<T, ProviderError>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -625,8 +626,15 @@ impl fmt::Debug for GrpcProvider {
     }
 }
 
-fn client(channel: Channel) -> ResourceProviderClient<Channel> {
-    ResourceProviderClient::new(channel).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)
+/// What stands for the plugin in its requests, which have to name somebody.
+fn origin() -> Uri {
+    Uri::from_static("http://127.0.0.1")
+}
+
+fn client(connection: Connection) -> ResourceProviderClient<Connection> {
+    ResourceProviderClient::with_origin(connection, origin())
+        .max_decoding_message_size(MAX_MESSAGE)
+        .max_encoding_message_size(MAX_MESSAGE)
 }
 
 fn too_slow(method: &'static str, limit: Duration) -> ProviderError {
