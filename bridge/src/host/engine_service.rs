@@ -16,8 +16,8 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{HostEvent, HostEvents, LogMessage, Severity};
+use crate::launch::MAX_MESSAGE;
 use crate::plugin::{PluginVersion, VersionRange};
-use crate::provider::grpc::MAX_MESSAGE;
 
 /// The URN of the root resource that all plugins of a run share; empty at first.
 pub(super) type RootResource = Arc<Mutex<String>>;

@@ -1,25 +1,20 @@
-//! HTTP/2 to a plugin, for tonic's clients to call over.
+//! HTTP/2 to a plugin.
 //!
-//! In place of tonic's own channel, which passes every call through a queue and three tasks: here the caller writes its
+//! In place of tonic's channel, which passes every call through a queue and three tasks: here the caller writes its
 //! request into the connection itself and reads the answer from it, and the one task there is moves the bytes.
 
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
-use h2::client::{self, SendRequest};
-use h2::{RecvStream, SendStream};
-use http_body::{Body as _, Frame};
+use h2::client::{self, ResponseFuture, SendRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
-use tonic::body::Body;
-use tonic::codegen::http::{HeaderMap, Request, Response};
-use tonic::codegen::{Bytes, Service, StdError};
+use tokio::task::JoinSet;
+use tonic::codegen::http::Request;
+use tonic::codegen::{Bytes, StdError};
 
 /// Windows hold several ordinary messages: a call never waits for the far side to allow more.
 const STREAM_WINDOW: u32 = 4 * MIB;
@@ -28,8 +23,8 @@ const CONNECTION_WINDOW: u32 = 64 * MIB;
 const HEADERS: u32 = 64 * MIB;
 const MIB: u32 = 1024 * 1024;
 
-/// A connection that is made when it is first used, and again when it was lost. Clones share it; it is closed once
-/// the last one and all calls are gone.
+/// A connection that is made when it is first used, and again when it was lost. Clones share it; it is closed with the
+/// last one.
 #[derive(Clone)]
 pub struct Connection(Arc<Shared>);
 
@@ -47,8 +42,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 struct Open {
     sender: SendRequest<Bytes>,
-    /// Moves the bytes; ends with the connection.
-    driver: JoinHandle<()>,
+    /// The one task that moves the bytes; it ends with the connection, and the connection with this.
+    driver: JoinSet<()>,
 }
 
 impl fmt::Debug for Connection {
@@ -80,12 +75,12 @@ impl Connection {
     async fn sender(&self) -> Result<SendRequest<Bytes>, StdError> {
         let sender = {
             let mut open = self.0.open.lock().await;
+            if open.as_mut().is_some_and(|open| open.driver.try_join_next().is_some()) {
+                *open = None;
+            }
             match &*open {
-                Some(open) if !open.driver.is_finished() => open.sender.clone(),
-                _ => {
-                    let new = self.dial().await.map_err(NotConnected)?;
-                    open.insert(new).sender.clone()
-                }
+                Some(open) => open.sender.clone(),
+                None => open.insert(self.dial().await.map_err(NotConnected)?).sender.clone(),
             }
         };
         Ok(sender.ready().await?)
@@ -97,73 +92,18 @@ impl Connection {
         settings.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
         settings.max_header_list_size(HEADERS).enable_push(false);
         let (sender, connection) = settings.handshake(stream).await?;
+        let mut driver = JoinSet::new();
         // Its calls learn how it ended.
-        let driver = tokio::spawn(async move { drop(connection.await) });
+        driver.spawn(async move { drop(connection.await) });
         Ok(Open { sender, driver })
     }
 
-    async fn send(self, request: Request<Body>) -> Result<Response<Answer>, StdError> {
-        let (head, body) = request.into_parts();
+    /// Begins a stream: the head and the whole body of a request. What comes back is read from the future.
+    pub(super) async fn send(&self, head: Request<()>, body: Bytes) -> Result<ResponseFuture, StdError> {
         let mut sender = self.sender().await?;
-        let (response, stream) = sender.send_request(Request::from_parts(head, ()), false)?;
-        send_body(stream, body).await?;
-        Ok(response.await?.map(|stream| Answer { stream }))
-    }
-}
-
-/// Requests are one message, which the connection holds until it is sent: nothing is gained by waiting for its windows.
-async fn send_body(mut stream: SendStream<Bytes>, mut body: Body) -> Result<(), StdError> {
-    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        if let Ok(data) = frame?.into_data() {
-            let last = body.is_end_stream();
-            stream.send_data(data, last)?;
-            if last {
-                return Ok(());
-            }
-        }
-    }
-    Ok(stream.send_data(Bytes::new(), true)?)
-}
-
-impl Service<Request<Body>> for Connection {
-    type Response = Response<Answer>;
-    type Error = StdError;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.clone().send(request))
-    }
-}
-
-/// The body of an answer.
-pub struct Answer {
-    stream: RecvStream,
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = h2::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
-        let stream = &mut self.stream;
-        match ready!(stream.poll_data(cx)) {
-            Some(Ok(data)) => {
-                stream.flow_control().release_capacity(data.len())?;
-                Poll::Ready(Some(Ok(Frame::data(data))))
-            }
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None => {
-                let trailers: Option<HeaderMap> = ready!(stream.poll_trailers(cx))?;
-                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.stream.is_end_stream()
+        let (response, mut stream) = sender.send_request(head, false)?;
+        // The connection holds it until it is sent: nothing is gained by waiting for its windows.
+        stream.send_data(body, true)?;
+        Ok(response)
     }
 }

@@ -4,6 +4,7 @@
 //! error that quotes what it said instead. Never here: gRPC messages (the provider shakes hands), configuration,
 //! decisions about when a plugin is started.
 
+mod call;
 mod connection;
 mod diagnosis;
 mod environment;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 use crate::source::VerifiedPackage;
 
+pub use call::{Answers, MAX_MESSAGE, Procedure};
 pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
 

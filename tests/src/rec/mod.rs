@@ -37,13 +37,12 @@ pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Recorder> {
 mod tests {
     use std::sync::Arc;
 
-    use bridge::launch::Connection;
     use prost_types::Struct;
     use pulumi_proto::property::wire::Bag;
-    use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
+    use pulumi_proto::rpc::resource_provider_server::ResourceProvider as _;
     use pulumi_proto::rpc::{CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest};
     use serde_json::json;
-    use tonic::codegen::http::Uri;
+    use tonic::Request;
 
     use super::*;
 
@@ -54,29 +53,32 @@ mod tests {
         CreateRequest { urn: URN.to_owned(), properties, preview, timeout: 1.5, ..CreateRequest::default() }
     }
 
-    fn provider(script: serde_json::Value) -> (Arc<MemoryBook>, ResourceProviderClient<Connection>) {
+    fn scripted(script: serde_json::Value) -> (Arc<MemoryBook>, Recorder) {
         let script = serde_json::from_value(script).unwrap();
         let book = Arc::new(MemoryBook::new(script, [("a".to_owned(), 2)].into()));
-        let channel = crate::channel::in_memory(service(book.clone()));
-        (book, ResourceProviderClient::with_origin(channel, Uri::from_static("http://in.memory")))
+        (Arc::clone(&book), Recorder::new(book))
     }
 
     #[tokio::test]
     async fn a_call_is_recorded_as_it_went_over_the_wire() {
-        let (book, mut client) = provider(json!({}));
-        let created = client.create(create(false)).await.unwrap().into_inner();
+        let (book, provider) = scripted(json!({}));
+        let created = provider.create(Request::new(create(false))).await.unwrap().into_inner();
         assert_eq!(created.id, "a-3");
-        client
-            .check(CheckRequest {
+        provider
+            .check(Request::new(CheckRequest {
                 urn: URN.to_owned(),
                 olds: Some(Bag::default()),
                 random_seed: vec![1],
                 ..Default::default()
-            })
+            }))
             .await
             .unwrap();
-        client
-            .configure(ConfigureRequest { accept_secrets: true, urn: Some(URN.to_owned()), ..Default::default() })
+        provider
+            .configure(Request::new(ConfigureRequest {
+                accept_secrets: true,
+                urn: Some(URN.to_owned()),
+                ..Default::default()
+            }))
             .await
             .unwrap();
         let calls: Vec<_> = book.calls().into_iter().map(|call| (call.rpc, call.request)).collect();
@@ -90,25 +92,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_creation_takes_no_id_and_a_partial_one_does() {
-        let (book, mut client) = provider(json!({"resources": {"a": {"create": "error"}}}));
-        assert_eq!(client.create(create(false)).await.unwrap_err().message(), "rec: Create fails");
-        assert_eq!(client.create(create(true)).await.unwrap().into_inner().id, "");
+        let (book, provider) = scripted(json!({"resources": {"a": {"create": "error"}}}));
+        assert_eq!(provider.create(Request::new(create(false))).await.unwrap_err().message(), "rec: Create fails");
+        assert_eq!(provider.create(Request::new(create(true))).await.unwrap().into_inner().id, "");
         assert_eq!(book.calls()[0].error.as_deref(), Some("rpc error: code = Unknown desc = rec: Create fails"));
         assert_eq!(book.next_id("a"), "a-3");
 
-        let (book, mut client) = provider(json!({"resources": {"a": {"create": "partial"}}}));
-        assert!(!client.create(create(false)).await.unwrap_err().details().is_empty());
+        let (book, provider) = scripted(json!({"resources": {"a": {"create": "partial"}}}));
+        assert!(!provider.create(Request::new(create(false))).await.unwrap_err().details().is_empty());
         assert_eq!(book.next_id("a"), "a-4");
     }
 
     #[tokio::test]
     async fn a_hanging_call_is_answered_after_cancel() {
-        let (book, mut client) = provider(json!({"resources": {"a": {"hang": "delete"}}}));
-        let mut other = client.clone();
-        let delete = client.delete(DeleteRequest { urn: URN.to_owned(), ..DeleteRequest::default() });
+        let (book, provider) = scripted(json!({"resources": {"a": {"hang": "delete"}}}));
+        let delete = provider.delete(Request::new(DeleteRequest { urn: URN.to_owned(), ..DeleteRequest::default() }));
         let cancel = async {
             book.hanging().await;
-            other.cancel(()).await.unwrap();
+            provider.cancel(Request::new(())).await.unwrap();
         };
         let (deleted, ()) = tokio::join!(delete, cancel);
         deleted.unwrap();

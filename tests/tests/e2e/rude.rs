@@ -149,7 +149,7 @@ fn a_plugin_that_does_not_listen_where_it_says_is_given_up() {
     exit 1
     --- out
     --- err
-    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: the plugin has not answered Handshake within 10 s: Connection refused (os error 111)
+    error: failed to load plugins: failed to load plugin rude: failed to connect to plugin: the plugin has not answered Handshake within 10 s: cannot connect: Connection refused (os error 111)
     ");
 }
 

@@ -8,7 +8,8 @@ use pulumi_proto::rpc;
 
 use tonic::{Code, Status};
 
-use super::{GrpcProvider, Limits, client, errors, too_slow};
+use super::procedures::{GetPluginInfo, Handshake};
+use super::{GrpcProvider, Limits, errors, too_slow};
 use crate::launch::Connection;
 use crate::plugin::PluginVersion;
 use crate::process::Process;
@@ -41,9 +42,7 @@ pub async fn connect(
     let mut last_attempt = None;
     let handshake = tokio::time::timeout(limits.handshake, provider.handshake(announcement, &mut last_attempt)).await;
     let capabilities = handshake.unwrap_or_else(|_| Err(not_in_time(limits.handshake, last_attempt)))?;
-    let info = provider
-        .call_within(limits.plugin_info, "GetPluginInfo", |mut client| async move { client.get_plugin_info(()).await })
-        .await?;
+    let info = provider.call_within::<GetPluginInfo>(limits.plugin_info, &()).await?;
     if !info.version.is_empty() && info.version.parse::<PluginVersion>().is_err() {
         let reason = format!("{:?} is no version", info.version);
         return Err(ProviderError::Protocol { method: "GetPluginInfo", reason });
@@ -75,8 +74,8 @@ impl GrpcProvider {
             if let Some(process) = self.process.as_ref().filter(|process| process.exit().is_some()) {
                 return Err(self.died("Handshake", process, true).await);
             }
-            let status = match client(self.connection.clone()).handshake(request.clone()).await {
-                Ok(reply) => return Ok(Some(capabilities(reply.into_inner()))),
+            let status = match self.connection.call::<Handshake>(&request).await {
+                Ok(reply) => return Ok(Some(capabilities(reply))),
                 Err(status) => status,
             };
             match status.code() {

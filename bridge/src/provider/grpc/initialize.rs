@@ -2,20 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use pulumi_proto::plugin_v1::health_check_response::Status as Health;
-use pulumi_proto::plugin_v1::plugin_client::PluginClient;
 use pulumi_proto::plugin_v1::{AuthConfig, CleanupRequest, HealthCheckRequest, InitializeRequest};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::{Bag, EncodeOptions, Unknowns, encode};
 
-use tonic::{Response, Status};
-
-use super::{GrpcProvider, MAX_MESSAGE, origin, too_slow, unless_unimplemented};
-use crate::launch::Connection;
+use super::procedures::{Cleanup, HealthCheck, Initialize};
+use super::{GrpcProvider, unless_unimplemented};
 use crate::provider::ProviderError;
 
 /// What a plugin is told once, right after Configure (Simple Container, section 10.2). Holds credentials.
@@ -68,12 +63,10 @@ impl GrpcProvider {
         let failed = |error| self.not_initialized(error);
 
         let limit = self.limits.configure;
-        let call = |mut client: PluginClient<Connection>| async move { client.initialize(message).await };
-        unless_unimplemented(self.plugin_call(limit, "Initialize", call).await).map_err(failed)?;
+        unless_unimplemented(self.call_within::<Initialize>(limit, &message).await).map_err(failed)?;
 
-        let call =
-            |mut client: PluginClient<Connection>| async move { client.health_check(HealthCheckRequest {}).await };
-        let health = unless_unimplemented(self.plugin_call(limit, "HealthCheck", call).await).map_err(failed)?;
+        let health = self.call_within::<HealthCheck>(limit, &HealthCheckRequest {}).await;
+        let health = unless_unimplemented(health).map_err(failed)?;
         match health {
             None => Ok(()),
             Some(health) if health.status() == Health::Serving => Ok(()),
@@ -88,24 +81,8 @@ impl GrpcProvider {
     /// Cleanup, if the plugin was initialized. It is ended afterwards, whatever it answers.
     pub(super) async fn cleanup(&self) {
         if self.initialized.swap(false, Ordering::AcqRel) {
-            let call = |mut client: PluginClient<Connection>| async move { client.cleanup(CleanupRequest {}).await };
-            self.plugin_call(self.limits.cancel, "Cleanup", call).await.ok();
+            self.call_within::<Cleanup>(self.limits.cancel, &CleanupRequest {}).await.ok();
         }
-    }
-
-    async fn plugin_call<T, F>(
-        &self,
-        limit: Duration,
-        method: &'static str,
-        call: impl FnOnce(PluginClient<Connection>) -> F,
-    ) -> Result<T, ProviderError>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        let client = PluginClient::with_origin(self.connection.clone(), origin());
-        let client = client.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-        let answer = tokio::time::timeout(limit, self.attempt(method, None, call(client))).await;
-        answer.unwrap_or_else(|_| Err(too_slow(method, limit)))
     }
 
     /// The error of a plugin that does not let itself be initialized. A dead one says that itself.

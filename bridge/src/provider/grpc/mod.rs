@@ -8,6 +8,7 @@ mod connect;
 mod construct;
 mod errors;
 mod initialize;
+mod procedures;
 mod replies;
 mod variables;
 
@@ -20,15 +21,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pulumi_proto::property::PropertyValue;
-use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
 use pulumi_proto::rpc::{self, list_response};
 use pulumi_proto::urn::TypeToken;
-use tokio_stream::StreamExt as _;
 
-use tonic::codegen::http::Uri;
-use tonic::{Response, Status};
+use tonic::Status;
 
 use self::bags::{Decoder, Encoder, restore_contents, restore_secrets};
+use self::procedures::{
+    Call, Cancel, Check, CheckConfig, Configure, Construct, Create, Delete, Diff, DiffConfig, GetMapping, GetMappings,
+    GetSchema, Invoke, List, Parameterize, Read, Update,
+};
 use self::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored};
 use super::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
@@ -36,14 +38,11 @@ use super::{
     DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed, ParameterizeReply, ParameterizeRequest,
     Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
-use crate::launch::{Connection, LastWords};
+use crate::launch::{Connection, LastWords, Procedure};
 use crate::process::{OutputStream, Process, describe_exit};
 
 pub use connect::{Announcement, connect};
 pub use initialize::{AuthEntry, PluginInit};
-
-/// The largest message, in either direction: what Pulumi's own SDKs allow.
-pub const MAX_MESSAGE: usize = 400 * 1024 * 1024;
 
 /// How long the answer to a call is waited for once the process has ended: it may be in the socket already.
 const AFTERLIFE: Duration = Duration::from_secs(1);
@@ -84,7 +83,6 @@ impl Default for Limits {
 pub struct GrpcProvider {
     name: String,
     version: String,
-    client: ResourceProviderClient<Connection>,
     connection: Connection,
     limits: Limits,
     /// What the handshake or Configure said; empty before.
@@ -112,7 +110,6 @@ impl GrpcProvider {
         Self {
             name: name.into(),
             version: version.into(),
-            client: client(connection.clone()),
             connection,
             limits: Limits::default(),
             capabilities: handshake.map_or_else(OnceLock::new, OnceLock::from),
@@ -163,42 +160,27 @@ impl GrpcProvider {
     }
 
     /// Makes a call that fails as a whole or not at all.
-    async fn call<T, F>(
-        &self,
-        method: &'static str,
-        call: impl FnOnce(ResourceProviderClient<Connection>) -> F,
-    ) -> Result<T, ProviderError>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        // Boxed: each layer that passes a future on by value makes room for it once more.
-        self.attempt(method, None, Box::pin(call(self.client.clone()))).await
+    async fn call<P: Procedure>(&self, request: &P::Request) -> Result<P::Reply, ProviderError> {
+        self.attempt(P::NAME, None, self.connection.call::<P>(request)).await
     }
 
     /// Makes a call that may leave a resource behind although it fails; the decoder is for what is said of it.
-    async fn call_with_parts<T, F>(
+    async fn call_with_parts<P: Procedure>(
         &self,
         decoder: &Decoder,
-        call: impl FnOnce(ResourceProviderClient<Connection>) -> F,
-    ) -> Result<T, ProviderError>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        self.attempt(decoder.method, Some(decoder), Box::pin(call(self.client.clone()))).await
+        request: &P::Request,
+    ) -> Result<P::Reply, ProviderError> {
+        self.attempt(P::NAME, Some(decoder), self.connection.call::<P>(request)).await
     }
 
     /// Makes a call that ought to be quick.
-    async fn call_within<T, F>(
+    async fn call_within<P: Procedure>(
         &self,
         limit: Duration,
-        method: &'static str,
-        call: impl FnOnce(ResourceProviderClient<Connection>) -> F,
-    ) -> Result<T, ProviderError>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        let answer = tokio::time::timeout(limit, self.call(method, call)).await;
-        answer.unwrap_or_else(|_| Err(too_slow(method, limit)))
+        request: &P::Request,
+    ) -> Result<P::Reply, ProviderError> {
+        let answer = tokio::time::timeout(limit, self.call::<P>(request)).await;
+        answer.unwrap_or_else(|_| Err(too_slow(P::NAME, limit)))
     }
 
     /// Awaits a call and watches the process meanwhile: a code alone does not tell a dead plugin from a failed call.
@@ -206,13 +188,10 @@ impl GrpcProvider {
         &self,
         method: &'static str,
         partial: Option<&Decoder>,
-        call: impl Future<Output = Result<Response<T>, Status>>,
+        call: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, ProviderError> {
         let Some(process) = &self.process else {
-            return call
-                .await
-                .map(Response::into_inner)
-                .map_err(|status| errors::from_status(method, &status, partial));
+            return call.await.map_err(|status| errors::from_status(method, &status, partial));
         };
         // What listens on the port of a dead plugin is a stranger.
         if process.exit().is_some() {
@@ -228,7 +207,7 @@ impl GrpcProvider {
             },
         };
         match answer {
-            Ok(answer) => Ok(answer.into_inner()),
+            Ok(answer) => Ok(answer),
             Err(status) if errors::is_lost_connection(&status) => {
                 // The connection of a dying process ends before the process does.
                 match tokio::time::timeout(AFTERLIFE, process.exited()).await {
@@ -280,7 +259,7 @@ impl Provider for GrpcProvider {
             }
         };
         let request = rpc::ParameterizeRequest { parameters: Some(parameters) };
-        let reply = self.call("Parameterize", |mut client| async move { client.parameterize(request).await }).await?;
+        let reply = self.call::<Parameterize>(&request).await?;
         Ok(ParameterizeReply { name: reply.name, version: reply.version })
     }
 
@@ -291,7 +270,7 @@ impl Provider for GrpcProvider {
             subpackage_name: request.subpackage_name,
             subpackage_version: request.subpackage_version,
         };
-        let reply = self.call("GetSchema", |mut client| async move { client.get_schema(request).await }).await;
+        let reply = self.call::<GetSchema>(&request).await;
         let schema = unless_unimplemented(reply)?.map(|reply| reply.schema);
         // `{}` is how some providers say that they have none.
         Ok(schema.filter(|schema| !schema.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
@@ -308,11 +287,7 @@ impl Provider for GrpcProvider {
             news: encoder.config(&request.news)?,
             ..Default::default()
         };
-        let reply =
-            self.call_within(self.limits.check_config, METHOD, |mut client| async move {
-                client.check_config(message).await
-            })
-            .await;
+        let reply = self.call_within::<CheckConfig>(self.limits.check_config, &message).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) if is_unimplemented_config(&request.urn, &error) => {
@@ -339,11 +314,7 @@ impl Provider for GrpcProvider {
             old_inputs: encoder.config(&request.old_inputs)?,
             ignore_changes: request.ignore_changes,
         };
-        let reply =
-            self.call_within(self.limits.check_config, METHOD, |mut client| async move {
-                client.diff_config(message).await
-            })
-            .await;
+        let reply = self.call_within::<DiffConfig>(self.limits.check_config, &message).await;
         match reply {
             Ok(reply) => diff_reply(METHOD, reply),
             Err(error) if is_unimplemented_config(&request.urn, &error) => Ok(DiffReply::default()),
@@ -371,9 +342,7 @@ impl Provider for GrpcProvider {
             let message = format!("an instance of plugin {} has one configuration and got it already", self.name);
             return Err(ProviderError::Failed { method: METHOD, message, indeterminate: false });
         }
-        let reply = self
-            .call_within(self.limits.configure, METHOD, |mut client| async move { client.configure(message).await })
-            .await?;
+        let reply = self.call_within::<Configure>(self.limits.configure, &message).await?;
         // What the handshake said counts more.
         self.capabilities.get_or_init(|| Capabilities {
             accept_secrets: reply.accept_secrets,
@@ -400,7 +369,7 @@ impl Provider for GrpcProvider {
             autonaming: request.autonaming.filter(|_| capabilities.supports_autonaming).map(autonaming),
             old_outputs: None,
         };
-        let reply = self.call(METHOD, |mut client| async move { client.check(message).await }).await?;
+        let reply = self.call::<Check>(&message).await?;
         let mut inputs = Decoder::new(METHOD, request.preview).bag(reply.inputs)?;
         restore_secrets(capabilities, &request.news, &mut inputs);
         Ok(CheckReply { inputs, failures: failures(reply.failures) })
@@ -419,7 +388,7 @@ impl Provider for GrpcProvider {
             news: encoder.wanted_elided(&request.news, request.allow_unknowns)?,
             ignore_changes: request.ignore_changes,
         };
-        let reply = self.call(METHOD, |mut client| async move { client.diff(message).await }).await?;
+        let reply = self.call::<Diff>(&message).await?;
         diff_reply(METHOD, reply)
     }
 
@@ -436,7 +405,7 @@ impl Provider for GrpcProvider {
             ..Default::default()
         };
         let decoder = Decoder::new(METHOD, request.preview);
-        let reply = self.call_with_parts(&decoder, |mut client| async move { client.create(message).await }).await;
+        let reply = self.call_with_parts::<Create>(&decoder, &message).await;
         let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.inputs, &request.inputs))?;
         if reply.id.is_empty() && !request.preview {
             let reason = "a created resource has no id".to_owned();
@@ -464,7 +433,7 @@ impl Provider for GrpcProvider {
             ..Default::default()
         };
         let decoder = Decoder::new(METHOD, false);
-        let reply = self.call_with_parts(&decoder, |mut client| async move { client.read(message).await }).await;
+        let reply = self.call_with_parts::<Read>(&decoder, &message).await;
         let known_inputs = request.inputs.clone().unwrap_or_default();
         let reply = reply.map_err(|error| restored(error, encoder.capabilities, &known_inputs, &known_outputs))?;
         let mut outputs = decoder.optional(reply.properties)?;
@@ -497,7 +466,7 @@ impl Provider for GrpcProvider {
             ..Default::default()
         };
         let decoder = Decoder::new(METHOD, request.preview);
-        let reply = self.call_with_parts(&decoder, |mut client| async move { client.update(message).await }).await;
+        let reply = self.call_with_parts::<Update>(&decoder, &message).await;
         let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.news, &request.news))?;
         let mut outputs = decoder.bag(reply.properties)?;
         restore_secrets(encoder.capabilities, &request.news, &mut outputs);
@@ -517,7 +486,7 @@ impl Provider for GrpcProvider {
             timeout: request.timeout,
             ..Default::default()
         };
-        self.call(METHOD, |mut client| async move { client.delete(message).await }).await
+        self.call::<Delete>(&message).await
     }
 
     async fn list(&self, request: ListRequest) -> Result<ListReply, ProviderError> {
@@ -530,25 +499,25 @@ impl Provider for GrpcProvider {
             continuation_token: request.continuation_token,
         };
         // The whole page is one attempt: the process is watched until its last message.
-        self.call(METHOD, |mut client| async move {
-            let mut stream = client.list(message).await?.into_inner();
+        let page = async {
+            let mut answers = self.connection.call_streaming::<List>(&message).await?;
             let mut results = Vec::new();
-            while let Some(message) = stream.next().await {
-                match message?.response {
+            while let Some(answer) = answers.next().await? {
+                match answer.response {
                     Some(list_response::Response::Result(result)) => {
                         results.push(Listed { id: result.id, name: result.name });
                     }
-                    Some(list_response::Response::Computed(_)) => return Ok(Response::new(ListReply::Computed)),
+                    Some(list_response::Response::Computed(_)) => return Ok(ListReply::Computed),
                     Some(list_response::Response::Continuation(continuation)) => {
                         let continuation_token = continuation.continuation_token;
-                        return Ok(Response::new(ListReply::Page { results, continuation_token }));
+                        return Ok(ListReply::Page { results, continuation_token });
                     }
                     None => {}
                 }
             }
-            Ok(Response::new(ListReply::Page { results, continuation_token: String::new() }))
-        })
-        .await
+            Ok(ListReply::Page { results, continuation_token: String::new() })
+        };
+        self.attempt(METHOD, None, page).await
     }
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
@@ -559,7 +528,7 @@ impl Provider for GrpcProvider {
             args: encoder.arguments(&request.arguments)?,
             preview: request.preview,
         };
-        let reply = self.call(METHOD, |mut client| async move { client.invoke(message).await }).await?;
+        let reply = self.call::<Invoke>(&message).await?;
         if !reply.failures.is_empty() {
             return Ok(InvokeReply { result: Default::default(), failures: failures(reply.failures) });
         }
@@ -573,32 +542,32 @@ impl Provider for GrpcProvider {
     async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
         let dry_run = request.run.dry_run;
         let message = construct::call_message(&self.encoder("Call"), request)?;
-        let reply = self.call("Call", |mut client| async move { client.call(message).await }).await?;
+        let reply = self.call::<Call>(&message).await?;
         construct::call_reply(&Decoder::of_component("Call", dry_run), reply)
     }
 
     async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
         let dry_run = request.run.dry_run;
         let message = construct::construct_message(&self.encoder("Construct"), request)?;
-        let reply = self.call("Construct", |mut client| async move { client.construct(message).await }).await?;
+        let reply = self.call::<Construct>(&message).await?;
         construct::construct_reply(&Decoder::of_component("Construct", dry_run), reply)
     }
 
     async fn mappings(&self, key: &str) -> Result<Option<Vec<String>>, ProviderError> {
         let request = rpc::GetMappingsRequest { key: key.to_owned() };
-        let reply = self.call("GetMappings", |mut client| async move { client.get_mappings(request).await }).await;
+        let reply = self.call::<GetMappings>(&request).await;
         Ok(unless_unimplemented(reply)?.map(|reply| reply.providers))
     }
 
     async fn mapping(&self, key: &str, provider: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
         let request = rpc::GetMappingRequest { key: key.to_owned(), provider: provider.to_owned() };
-        let reply = self.call("GetMapping", |mut client| async move { client.get_mapping(request).await }).await;
+        let reply = self.call::<GetMapping>(&request).await;
         let mapping = unless_unimplemented(reply)?.map(|reply| (reply.provider, reply.data));
         Ok(mapping.filter(|(_, data)| !data.is_empty()))
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {
-        let reply = self.call_within(self.limits.cancel, "Cancel", |mut client| async move { client.cancel(()).await });
+        let reply = self.call_within::<Cancel>(self.limits.cancel, &());
         unless_unimplemented(reply.await).map(drop)
     }
 
@@ -624,17 +593,6 @@ impl fmt::Debug for GrpcProvider {
             .field("process", &self.process.as_ref().map(|process| process.id()))
             .finish_non_exhaustive()
     }
-}
-
-/// What stands for the plugin in its requests, which have to name somebody.
-fn origin() -> Uri {
-    Uri::from_static("http://127.0.0.1")
-}
-
-fn client(connection: Connection) -> ResourceProviderClient<Connection> {
-    ResourceProviderClient::with_origin(connection, origin())
-        .max_decoding_message_size(MAX_MESSAGE)
-        .max_encoding_message_size(MAX_MESSAGE)
 }
 
 fn too_slow(method: &'static str, limit: Duration) -> ProviderError {

@@ -1,0 +1,198 @@
+//! gRPC over a connection of ours, against servers that answer as they like.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bridge::launch::{Connection, MAX_MESSAGE, Procedure};
+use h2::server::SendResponse;
+use prost::Message as _;
+use pulumi_proto::rpc;
+use tokio::io::DuplexStream;
+use tonic::Code;
+use tonic::codegen::Bytes;
+use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+
+struct GetPluginInfo;
+
+impl Procedure for GetPluginInfo {
+    const PATH: &'static str = "/pulumirpc.ResourceProvider/GetPluginInfo";
+    const NAME: &'static str = "GetPluginInfo";
+    type Request = rpc::PluginInfo;
+    type Reply = rpc::PluginInfo;
+}
+
+type Requests = Arc<Mutex<Vec<(Request<()>, Vec<u8>)>>>;
+
+/// A connection to a server that answers every request in the same way, and the requests it got.
+fn server(answer: impl Fn(SendResponse<Bytes>) + Clone + Send + Sync + 'static) -> (Connection, Requests) {
+    let requests = Requests::default();
+    let seen = Arc::clone(&requests);
+    let connection = Connection::new(move || {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        tokio::spawn(serve(far, Arc::clone(&seen), answer.clone()));
+        async { Ok(near) }
+    });
+    (connection, requests)
+}
+
+async fn serve(far: DuplexStream, seen: Requests, answer: impl Fn(SendResponse<Bytes>)) {
+    let mut connection = h2::server::handshake(far).await.unwrap();
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        let (head, mut body) = request.into_parts();
+        let seen = Arc::clone(&seen);
+        // The body comes only while the connection is polled, so it is read beside.
+        tokio::spawn(async move {
+            let mut bytes = Vec::new();
+            while let Some(Ok(data)) = body.data().await {
+                bytes.extend_from_slice(&data);
+                body.flow_control().release_capacity(data.len()).unwrap();
+            }
+            seen.lock().unwrap().push((Request::from_parts(head, ()), bytes));
+        });
+        answer(respond);
+    }
+}
+
+fn headers<const N: usize>(fields: [(&'static str, &'static str); N]) -> HeaderMap {
+    fields.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).into_iter().collect()
+}
+
+/// Frames with these contents, then trailers if there are any.
+fn body(frames: Vec<Vec<u8>>, trailers: Option<HeaderMap>) -> impl Fn(SendResponse<Bytes>) + Clone {
+    move |mut respond| {
+        let mut stream = respond.send_response(Response::new(()), false).unwrap();
+        for frame in &frames {
+            stream.send_data(frame.clone().into(), false).unwrap();
+        }
+        match &trailers {
+            Some(trailers) => stream.send_trailers(trailers.clone()).unwrap(),
+            None => stream.send_data(Bytes::new(), true).unwrap(),
+        }
+    }
+}
+
+fn info(version: &str) -> rpc::PluginInfo {
+    rpc::PluginInfo { version: version.to_owned() }
+}
+
+fn framed(message: &rpc::PluginInfo) -> Vec<u8> {
+    let bytes = message.encode_to_vec();
+    [&[0][..], &u32::try_from(bytes.len()).unwrap().to_be_bytes(), &bytes].concat()
+}
+
+fn ok() -> Option<HeaderMap> {
+    Some(headers([("grpc-status", "0")]))
+}
+
+#[tokio::test]
+async fn a_call_is_what_grpc_says_it_is() {
+    let (connection, requests) = server(body(vec![framed(&info("1.2.3"))], ok()));
+    assert_eq!(connection.call::<GetPluginInfo>(&info("ours")).await.unwrap(), info("1.2.3"));
+    let (head, bytes) = requests.lock().unwrap().pop().unwrap();
+    assert_eq!((head.method().as_str(), head.uri().path()), ("POST", GetPluginInfo::PATH));
+    let header = |name: &str| head.headers().get(name).unwrap().to_str().unwrap().to_owned();
+    assert_eq!((header("te"), header("content-type")), ("trailers".into(), "application/grpc".into()));
+    assert!(header("user-agent").starts_with("sc/"), "{head:?}");
+    assert_eq!(bytes, framed(&info("ours")));
+}
+
+#[tokio::test]
+async fn a_message_may_come_in_any_pieces() {
+    let message = info(&"v".repeat(70_000));
+    for size in [1, 4, 6, 16_384] {
+        let pieces = framed(&message).chunks(size).take(1_000_000).map(<[u8]>::to_vec).collect();
+        let (connection, _) = server(body(pieces, ok()));
+        assert_eq!(connection.call::<GetPluginInfo>(&message).await.unwrap(), message, "{size}");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_none_have_a_status_that_says_so() {
+    let good = framed(&info("1"));
+    let mut compressed = good.clone();
+    compressed[0] = 1;
+    let mut huge = vec![0];
+    huge.extend(u32::try_from(MAX_MESSAGE + 1).unwrap().to_be_bytes());
+    let refusal = Some(headers([("grpc-status", "5"), ("grpc-message", "gone%20away")]));
+    let cases = [
+        (vec![], refusal, Code::NotFound, "gone away"),
+        (vec![], ok(), Code::Internal, "no message in the answer"),
+        (vec![good.clone(), good.clone()], ok(), Code::Internal, "more than one message in the answer"),
+        (vec![good[..6].to_vec()], ok(), Code::Internal, "the answer ended in the middle of a message"),
+        (vec![good], None, Code::Unknown, "the answer ended without a status"),
+        (vec![compressed], ok(), Code::Internal, "the answer is compressed, which nobody asked for"),
+        (vec![huge], ok(), Code::OutOfRange, "a message of 419430401 bytes is larger than 419430400"),
+    ];
+    for (frames, trailers, code, message) in cases {
+        let (connection, _) = server(body(frames, trailers));
+        let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+        assert_eq!((status.code(), status.message()), (code, message));
+        assert!(std::error::Error::source(&status).is_none(), "it was told, not broken off: {status:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_be_nothing_but_its_status() {
+    let (connection, _) = server(|mut respond| {
+        let mut response = Response::new(());
+        *response.headers_mut() = headers([("grpc-status", "12"), ("grpc-message", "no")]);
+        respond.send_response(response, true).unwrap();
+    });
+    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::Unimplemented, "no"));
+
+    let (connection, _) = server(|mut respond| {
+        respond.send_response(Response::builder().status(503).body(()).unwrap(), true).unwrap();
+    });
+    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Unavailable, "the answer is one of HTTP: 503 Service Unavailable")
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_breaks_off_has_a_source() {
+    let (connection, _) = server(|mut respond| respond.send_reset(h2::Reason::INTERNAL_ERROR));
+    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    assert!(std::error::Error::source(&status).is_some(), "{status:?}");
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_made_again_and_shared_until_then() {
+    let dialled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&dialled);
+    let servers = Arc::new(Mutex::new(Vec::new()));
+    let running = Arc::clone(&servers);
+    let connection = Connection::new(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let answer = body(vec![framed(&info("1"))], ok());
+        running.lock().unwrap().push(tokio::spawn(serve(far, Requests::default(), answer)));
+        async { Ok(near) }
+    });
+    for _ in 0..3 {
+        connection.clone().call::<GetPluginInfo>(&info("x")).await.unwrap();
+    }
+    assert_eq!(dialled.load(Ordering::SeqCst), 1);
+
+    let server = servers.lock().unwrap().pop().unwrap();
+    server.abort();
+    server.await.unwrap_err();
+    // The end may be noticed by a call; the one after it is on a new connection.
+    connection.call::<GetPluginInfo>(&info("x")).await.ok();
+    connection.call::<GetPluginInfo>(&info("x")).await.unwrap();
+    assert_eq!(dialled.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn without_a_listener_there_is_no_connection_and_why_is_told() {
+    let connection = Connection::new(|| async { Err::<DuplexStream, _>(io::ErrorKind::ConnectionRefused.into()) });
+    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    assert_eq!(status.message(), "cannot connect");
+    let causes = format!("{:?}", std::error::Error::source(&status));
+    assert!(causes.contains("ConnectionRefused"), "{causes}");
+}
