@@ -36,6 +36,13 @@ pub enum NameError {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Urn(Arc<str>);
 
+/// The parts before and after the first `::`.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let mut colons = text.match_indices(':').map(|(at, _)| at);
+    let at = colons.find(|at| text[at + 1..].starts_with(':'))?;
+    Some((&text[..at], &text[at + 2..]))
+}
+
 impl Urn {
     /// Builds the URN of a resource from the names of its stack and project, its parent (if it has one) and its own
     /// type and name.
@@ -56,7 +63,18 @@ impl Urn {
     }
 
     fn part(&self, index: usize) -> &str {
-        self.0[URN_PREFIX.len()..].splitn(4, "::").nth(index).unwrap_or_default()
+        let mut rest = &self.0[URN_PREFIX.len()..];
+        for _ in 0..index {
+            rest = split(rest).map_or("", |(_, after)| after);
+        }
+        if index == 3 { rest } else { split(rest).map_or(rest, |(part, _)| part) }
+    }
+
+    /// Whether the URN is the one that a resource of its type and name has below that parent.
+    pub fn follows_from(&self, parent: &Urn) -> bool {
+        let (own, parent) = (self.qualified_type(), parent.qualified_type());
+        let ancestors = own.strip_suffix(self.type_token()).unwrap_or_default();
+        if parent == ROOT_STACK_TYPE { ancestors.is_empty() } else { ancestors.strip_suffix('$') == Some(parent) }
     }
 
     /// The name of the stack.
@@ -90,8 +108,11 @@ impl FromStr for Urn {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let parts = text.strip_prefix(URN_PREFIX).map(|rest| rest.splitn(4, "::").count());
-        if parts == Some(4) { Ok(Self(text.into())) } else { Err(NameError::Urn(text.to_owned())) }
+        let mut rest = text.strip_prefix(URN_PREFIX);
+        for _ in 0..3 {
+            rest = rest.and_then(split).map(|(_, rest)| rest);
+        }
+        if rest.is_some() { Ok(Self(text.into())) } else { Err(NameError::Urn(text.to_owned())) }
     }
 }
 
@@ -224,6 +245,10 @@ mod tests {
         assert_eq!(child.as_str(), "urn:pulumi:dev::reef::a:b:C::one");
         let grandchild = Urn::new("dev", "reef", Some(&child), "d:e:F", "two");
         assert_eq!(grandchild.as_str(), "urn:pulumi:dev::reef::a:b:C$d:e:F::two");
+        let follows = |urn: &Urn| [&root, &child, &grandchild].map(|parent| urn.follows_from(parent));
+        assert_eq!(follows(&child), [true, false, false]);
+        assert_eq!(follows(&grandchild), [false, true, false]);
+        assert_eq!(follows(&Urn::new("dev", "reef", Some(&grandchild), "d:e:F", "x")), [false, false, true]);
     }
 
     #[test]

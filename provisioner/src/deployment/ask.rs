@@ -91,7 +91,7 @@ impl Engine {
                 self.tell_unignored(registration);
                 (false, olds, news)
             }
-            _ => (true, Arc::default(), Arc::new(registration.goal.inputs.clone())),
+            _ => (true, Arc::default(), Arc::clone(&registration.goal.inputs)),
         };
         let reply = match registration.kind {
             Kind::Provider => self.check_config(registration, olds, news).await?,

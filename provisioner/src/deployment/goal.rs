@@ -1,6 +1,7 @@
 //! What a program asks for: one registration.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bridge::provider::Alias;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -19,7 +20,7 @@ pub struct Goal {
     /// Managed by a plugin; components are not.
     pub custom: bool,
     /// Inputs as the program gives them. Unknowns only in a preview.
-    pub inputs: PropertyMap,
+    pub inputs: Arc<PropertyMap>,
     /// Parent; must have been registered in this run.
     pub parent: Option<Urn>,
     /// Everything it depends on.
@@ -74,7 +75,7 @@ impl Goal {
             type_token,
             name: name.into(),
             custom: false,
-            inputs,
+            inputs: Arc::new(inputs),
             parent: None,
             dependencies: Vec::new(),
             property_dependencies: BTreeMap::new(),

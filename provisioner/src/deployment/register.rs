@@ -147,7 +147,7 @@ impl Engine {
             // What is wrong is told at once, and the run ends once the provider has checked the inputs.
             if registration.kind == Kind::Custom && registration.old.is_some() {
                 let old = registration.old.clone();
-                let news = old.map(|(_, old)| Arc::new(inputs::ignoring_changes(&registration.goal, &old).0));
+                let news = old.map(|(_, old)| inputs::ignoring_changes(&registration.goal, &old).0);
                 if let Some(news) = news {
                     self.check(&mut registration, Question::CheckCarried { news }).await.map_err(Err)?;
                 }
@@ -410,11 +410,12 @@ async fn all_gone(entries: &[watch::Receiver<bool>]) -> bool {
 /// The inputs that the engine itself gives a provider resource: the version of its package and where it comes from.
 fn complete_provider_inputs(goal: &mut Goal) {
     use pulumi_proto::property::PropertyValue;
+    let inputs = Arc::make_mut(&mut goal.inputs);
     if !goal.version.is_empty() {
-        goal.inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| goal.version.as_str().into());
+        inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| goal.version.as_str().into());
     }
-    if goal.inputs.contains_key(VERSION_KEY) || !goal.plugin_download_url.is_empty() {
-        let internal = goal.inputs.entry(INTERNAL_KEY.to_owned()).or_insert_with(|| PropertyMap::new().into());
+    if inputs.contains_key(VERSION_KEY) || !goal.plugin_download_url.is_empty() {
+        let internal = inputs.entry(INTERNAL_KEY.to_owned()).or_insert_with(|| PropertyMap::new().into());
         if let PropertyValue::Map(internal) = internal
             && !goal.plugin_download_url.is_empty()
         {
@@ -423,6 +424,7 @@ fn complete_provider_inputs(goal: &mut Goal) {
     }
 }
 
+/// What a provider makes random properties of: 32 bytes, as Pulumi's engine gives.
 fn random_seed() -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());

@@ -208,8 +208,7 @@ impl<'a> Check<'a> {
         let urn = &resource.urn;
         if let Some(parent) = &resource.parent {
             self.reference(index, urn, || Relation::Parent, parent);
-            let expected = Urn::new(urn.stack(), urn.project(), Some(parent), urn.type_token(), urn.name());
-            if expected != *urn {
+            if !urn.follows_from(parent) {
                 self.oddities.push(ParentMismatch { urn: urn.clone(), parent: parent.clone() });
             }
         }

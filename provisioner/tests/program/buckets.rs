@@ -55,7 +55,7 @@ fn registration(goal: &Goal) -> String {
     if !goal.version.is_empty() {
         write!(told, " ({})", goal.version).unwrap();
     }
-    for (name, value) in &goal.inputs {
+    for (name, value) in &*goal.inputs {
         write!(told, "\n  {name}: {}", text(value)).unwrap();
         let from: Vec<_> = goal.property_dependencies[name].iter().map(|urn| urn.name()).collect();
         if !from.is_empty() {

@@ -64,7 +64,7 @@ async fn every_registration_of_the_example_is_the_one_promised() {
     assert_eq!(deployment.output("adminPassword"), PropertyValue::secret("pw".into()));
     assert_eq!(deployment.output("indexes"), vec!["staging/index.txt".into(), "production/index.txt".into()].into());
     let (files, tls) = (deployment.goal("files"), deployment.goal("tls"));
-    assert_eq!(files.inputs, [("root".to_owned(), "site".into())].into());
+    assert_eq!(*files.inputs, [("root".to_owned(), "site".into())].into());
     assert_eq!((files.version.as_str(), tls.version.as_str()), ("", "5.2.2"));
     assert_eq!(tls.plugin_download_url, "", "Pulumi's tools find it where it is");
     assert!(tls.inputs["proxy"].as_map().unwrap()["password"].is_secret());

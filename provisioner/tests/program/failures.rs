@@ -49,7 +49,7 @@ async fn what_comes_from_a_skipped_resource_is_left_out_of_a_real_run() {
     let deployment = FakeDeployment { results: skipped(), ..FakeDeployment::default() };
     subject.run(&deployment).await;
     let goal = deployment.goal("b--e");
-    assert_eq!(goal.inputs, [("z".to_owned(), vec![1.0.into(), PropertyValue::Null].into())].into());
+    assert_eq!(*goal.inputs, [("z".to_owned(), vec![1.0.into(), PropertyValue::Null].into())].into());
     assert_eq!(goal.dependencies.len(), 1, "it still depends on it");
     let preview = FakeDeployment { results: skipped(), ..FakeDeployment::preview() };
     subject.run(&preview).await;

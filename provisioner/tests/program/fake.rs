@@ -94,7 +94,7 @@ impl Registrar for FakeDeployment {
         let result = self.results.get(goal.name.as_str()).copied().unwrap_or(RegistrationResult::Succeeded);
         let mut outputs = PropertyMap::new();
         if result == RegistrationResult::Succeeded {
-            outputs.extend(goal.inputs);
+            outputs.extend((*goal.inputs).clone());
             outputs.extend(self.outputs.get(goal.name.as_str()).cloned().unwrap_or_default());
         }
         let known = self.run == Run::Real && goal.custom && result == RegistrationResult::Succeeded;

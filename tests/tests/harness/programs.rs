@@ -115,7 +115,7 @@ impl Registrar for Replay<'_> {
             let mut inputs = goal.inputs.clone();
             if goal.type_token.is_provider() && !goal.version.is_empty() {
                 // The deployment makes the version of a provider resource an input of it.
-                inputs.insert("version".to_owned(), goal.version.as_str().into());
+                Arc::make_mut(&mut inputs).insert("version".to_owned(), goal.version.as_str().into());
             }
             self.fits(&urn, "inputs", doubles(&check["news"]), wire_map(&inputs, secrets));
         }

@@ -1,6 +1,7 @@
 //! What a provider's diff means (engine semantics, section 2.9; provider protocol, section 7).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bridge::provider::{DiffChanges, DiffKind, DiffReply, PropertyDiff};
 use pulumi_proto::property::path::{Element, PropertyPath};
@@ -43,7 +44,7 @@ impl Change {
     pub(in crate::deployment) fn of_resource(
         reply: &DiffReply,
         old: &ResourceState,
-        news: &PropertyMap,
+        news: &Arc<PropertyMap>,
         ignore_changes: &[String],
     ) -> Self {
         match reply.changes {

@@ -1,5 +1,7 @@
 //! Inputs with the changes undone that do not count (engine semantics, section 2.7).
 
+use std::sync::Arc;
+
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::path::PropertyPath;
 
@@ -8,7 +10,7 @@ use crate::state::ResourceState;
 
 /// The goal's inputs with every path of `ignoreChanges` set back to its recorded value, and the paths that could not
 /// be set back. Paths that cannot be read are left alone.
-pub(in crate::deployment) fn ignoring_changes(goal: &Goal, old: &ResourceState) -> (PropertyMap, Vec<String>) {
+pub(in crate::deployment) fn ignoring_changes(goal: &Goal, old: &ResourceState) -> (Arc<PropertyMap>, Vec<String>) {
     reset(&goal.ignore_changes, &old.inputs, &goal.inputs)
 }
 
@@ -16,13 +18,13 @@ pub(in crate::deployment) fn ignoring_changes(goal: &Goal, old: &ResourceState) 
 pub(in crate::deployment) fn reset(
     paths: &[String],
     olds: &PropertyMap,
-    news: &PropertyMap,
-) -> (PropertyMap, Vec<String>) {
-    let mut inputs = news.clone();
+    news: &Arc<PropertyMap>,
+) -> (Arc<PropertyMap>, Vec<String>) {
+    let mut inputs = Arc::clone(news);
     let mut failed = Vec::new();
     for text in paths {
         if let Ok(path) = text.parse::<PropertyPath>()
-            && !path.reset(olds, &mut inputs)
+            && !path.reset(olds, Arc::make_mut(&mut inputs))
         {
             failed.push(text.clone());
         }

@@ -203,7 +203,7 @@ fn converse(situation: &Situation<'_>, answers: &Answers) -> Result<Settlement, 
 
 fn check_fresh(situation: &Situation<'_>, answers: &Answers) -> Result<Arc<PropertyMap>, Decision> {
     if situation.kind == Kind::Component {
-        return Ok(Arc::new(situation.goal.inputs.clone()));
+        return Ok(Arc::clone(&situation.goal.inputs));
     }
     answers.fresh.clone().ok_or(Decision::Ask(Question::CheckFresh))
 }
@@ -213,7 +213,7 @@ fn check_carried(
     answers: &Answers,
     old: &ResourceState,
 ) -> Result<Arc<PropertyMap>, Decision> {
-    let news = || Arc::new(inputs::ignoring_changes(situation.goal, old).0);
+    let news = || inputs::ignoring_changes(situation.goal, old).0;
     if situation.kind == Kind::Component {
         return Ok(news());
     }

@@ -58,7 +58,7 @@ impl Case {
     }
 
     fn checked(mut self) -> Self {
-        let inputs = Some(Arc::new(self.goal.inputs.clone()));
+        let inputs = Some(Arc::clone(&self.goal.inputs));
         self.answers.carried.clone_from(&inputs);
         self.answers.fresh = inputs;
         self
@@ -66,7 +66,7 @@ impl Case {
 
     /// Only the first Check, against what is recorded, has been answered.
     fn checked_once(mut self) -> Self {
-        self.answers.carried = Some(Arc::new(self.goal.inputs.clone()));
+        self.answers.carried = Some(Arc::clone(&self.goal.inputs));
         self
     }
 

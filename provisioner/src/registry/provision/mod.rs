@@ -156,9 +156,9 @@ impl CoreResource<'_> {
     /// What all goals have in common.
     fn settle(&self, mut goal: Goal) -> Goal {
         if !self.registrar.is_preview() {
-            let inputs =
-                std::mem::take(&mut goal.inputs).into_iter().map(|(name, value)| (name, without_unknowns(value)));
-            goal.inputs = inputs.filter(|(_, value)| *value != PropertyValue::Null).collect();
+            let inputs = std::mem::take(Arc::make_mut(&mut goal.inputs)).into_iter();
+            let inputs = inputs.map(|(name, value)| (name, without_unknowns(value)));
+            goal.inputs = Arc::new(inputs.filter(|(_, value)| *value != PropertyValue::Null).collect());
         }
         goal.parent = Some(self.root.clone());
         goal.source = Some(self.source);

@@ -12,6 +12,9 @@ use super::{Checkpoint, FormatError, features, magic};
 use crate::state::resource::ResourceState;
 use crate::state::snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 
+/// How many entries make it worth while to read on several threads.
+const WORTH_A_THREAD: usize = 256;
+
 /// What all versions have in common.
 #[derive(Deserialize)]
 struct Envelope {
@@ -153,11 +156,13 @@ pub(in crate::state) fn read_resource(text: &str, opening: Opening<'_>) -> Resul
 
 fn snapshot(stored: StoredDeployment<'_>, opening: Opening<'_>) -> Result<Snapshot, FormatError> {
     let manifest = manifest(stored.manifest)?;
+    let stored_resources = stored.resources.unwrap_or_default();
+    let alike = opening.alike().filter(|_| stored_resources.len() >= WORTH_A_THREAD);
     let mut reader = ResourceReader::new(ValueReader::new(opening));
-    let mut resources = Vec::new();
-    for (index, resource) in stored.resources.unwrap_or_default().into_iter().enumerate() {
-        resources.push(Arc::new(reader.entry(index, resource)?));
-    }
+    let resources = match alike {
+        Some(alike) => entries_at_once(stored_resources, alike)?,
+        None => entries(&mut reader, 0, stored_resources)?,
+    };
     let mut pending_operations = Vec::new();
     for (index, operation) in stored.pending_operations.unwrap_or_default().into_iter().enumerate() {
         let resource = reader.entry(index, operation.resource)?;
@@ -177,6 +182,39 @@ fn snapshot(stored: StoredDeployment<'_>, opening: Opening<'_>) -> Result<Snapsh
             extensions: stored.extensions.unwrap_or_default(),
         },
     })
+}
+
+/// Reads entries on as many threads as there are processors; each shares URNs among its own.
+fn entries_at_once(
+    mut stored: Vec<StoredResource<'_>>,
+    opening: fn() -> Opening<'static>,
+) -> Result<Vec<Arc<ResourceState>>, FormatError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = stored.len().div_ceil(threads);
+    let mut shares = Vec::new();
+    while stored.len() > share {
+        let first = stored.len() - share;
+        shares.push((first, stored.split_off(first)));
+    }
+    let read = move |first, stored| entries(&mut ResourceReader::new(ValueReader::new(opening())), first, stored);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = shares.into_iter().map(|(first, share)| scope.spawn(move || read(first, share))).collect();
+        let mut resources = read(0, stored)?;
+        for other in others.into_iter().rev() {
+            resources.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(resources)
+    })
+}
+
+/// Reads entries; the first has that number.
+fn entries(
+    reader: &mut ResourceReader<'_>,
+    first: usize,
+    stored: Vec<StoredResource<'_>>,
+) -> Result<Vec<Arc<ResourceState>>, FormatError> {
+    let entry = |(index, stored)| reader.entry(first + index, stored).map(Arc::new);
+    stored.into_iter().enumerate().map(entry).collect()
 }
 
 fn manifest(stored: Option<StoredManifest>) -> Result<Manifest, FormatError> {

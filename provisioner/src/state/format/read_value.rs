@@ -25,6 +25,18 @@ pub(in crate::state) enum Opening<'a> {
     With(&'a dyn Crypter, &'a mut CiphertextReuse),
 }
 
+impl Opening<'_> {
+    /// What makes others of the kind, unless it remembers what it opened.
+    pub(super) fn alike(&self) -> Option<fn() -> Opening<'static>> {
+        match self {
+            Self::Impossible => Some(|| Opening::Impossible),
+            Self::Sealed => Some(|| Opening::Sealed),
+            Self::Clear => Some(|| Opening::Clear),
+            Self::With(..) => None,
+        }
+    }
+}
+
 /// Why a value could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
@@ -154,11 +166,11 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<PropertyValue, A::Error> {
-        let mut map = Vec::new();
+        let mut map = PropertyMap::new();
         while let Some(name) = members.next_key::<String>()? {
-            map.push((name, members.next_value_seed(Seed(&mut *self.0))?));
+            let value = members.next_value_seed(Seed(&mut *self.0))?;
+            map.insert(name, value);
         }
-        let map: PropertyMap = map.into_iter().collect();
         match map.get(SIGNATURE_KEY) {
             None => Ok(PropertyValue::Map(map)),
             Some(PropertyValue::String(signature)) => {

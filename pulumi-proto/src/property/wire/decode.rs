@@ -30,11 +30,13 @@ pub fn decode_value(value: &Value, options: &DecodeOptions) -> Result<Option<Pro
 }
 
 fn members(object: Object<'_>, options: &DecodeOptions, depth: usize) -> Attempt<PropertyMap> {
-    let member = |(key, value): (&str, Raw<'_>)| match any(value, options, depth) {
-        Ok(value) => Ok(value.map(|value| (key.to_owned(), value))),
-        Err(fault) => Err(fault.inside(Element::Key(key.to_owned()))),
-    };
-    object.members().filter_map(|entry| entry.and_then(member).transpose()).collect()
+    let mut members = PropertyMap::new();
+    for entry in object.members() {
+        let (key, value) = entry?;
+        let value = any(value, options, depth).map_err(|fault| fault.inside(Element::Key(key.to_owned())))?;
+        members.extend(value.map(|value| (key.to_owned(), value)));
+    }
+    Ok(members)
 }
 
 fn any(value: Raw<'_>, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {

@@ -8,9 +8,12 @@ use super::Attempt;
 /// there is none, nothing of it stays.
 pub(super) struct Writer(Vec<u8>);
 
+/// Room for the properties of most resources.
+const USUAL: usize = 512;
+
 impl Writer {
     pub(super) fn new() -> Self {
-        Self(Vec::new())
+        Self(Vec::with_capacity(USUAL))
     }
 
     pub(super) fn done(self) -> Vec<u8> {
