@@ -3,7 +3,6 @@
 //! The program talks to it through [`Deployment`]; what it asks becomes jobs that this task polls beside the providers'
 //! answers. So nothing that began is lost because somebody stopped waiting for it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -13,6 +12,7 @@ use bridge::provider::Provider;
 use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
+use hashbrown::HashMap;
 use pulumi_proto::urn::Urn;
 use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 

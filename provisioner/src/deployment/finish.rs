@@ -1,10 +1,10 @@
 //! What nobody registered goes (engine semantics, section 3).
 
 use std::cell::LazyCell;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use crate::events::{Message, Operation, Severity, StepOp};
@@ -54,7 +54,7 @@ impl Engine {
         }
         let mut left_undone = false;
         for wave in order {
-            let steps = wave.iter().filter(|id| !spared.contains(id)).filter_map(|id| {
+            let steps = wave.iter().filter(|id| !spared.contains(*id)).filter_map(|id| {
                 let entry = (*id, Arc::clone(entries.get(id)?));
                 let op = *doomed.get(id)?;
                 Some(async move {

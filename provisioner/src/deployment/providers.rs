@@ -3,12 +3,12 @@
 //! Enters: what a provider resource says of itself. Leaves: instances, each configured at most once, found by the
 //! reference that resources carry.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bridge::host::{BootRequest, HostError, ProviderHost};
 use bridge::provider::{ConfigureRequest, Provider, ProviderError};
 use futures_util::future::{BoxFuture, FutureExt as _};
+use hashbrown::HashMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use tokio::sync::{OnceCell, mpsc, watch};

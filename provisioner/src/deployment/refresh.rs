@@ -1,11 +1,11 @@
 //! Making the state match the world (engine semantics, section 5.1).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use futures_util::future::join_all;
+use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Event, Message, Operation, Severity, StepFailure, StepInfo, StepOp};

@@ -1,9 +1,9 @@
 //! Replacements, and what goes down with them (engine semantics, sections 2.11 and 2.12).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bridge::provider::{DiffConfigRequest, DiffRequest, ProviderError};
+use hashbrown::HashSet;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 use tokio::sync::watch;

@@ -2,9 +2,10 @@
 //!
 //! One lock guards all of it, held for moments and never across an await.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::watch;
 

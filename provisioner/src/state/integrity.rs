@@ -3,9 +3,9 @@
 //! The checksum of the manifest is checked where the text is read, in `format`. Pending operations are not checked: their
 //! provider may be gone.
 
-use std::collections::HashMap;
 use std::fmt;
 
+use hashbrown::HashMap;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use super::resource::ResourceState;
@@ -236,7 +236,7 @@ impl<'a> Check<'a> {
     }
 
     fn snippets(&mut self, snapshot: &Snapshot) {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = hashbrown::HashSet::new();
         for snippet in &snapshot.rest.snippets {
             let uuid = snippet.get("uuid").and_then(serde_json::Value::as_str).unwrap_or_default();
             if uuid.is_empty() || !seen.insert(uuid) {

@@ -6,9 +6,10 @@
 //! Order of the list (engine semantics, section 6.1): first what this run finished, in order of completion, then what it
 //! has not touched, in the old order. That is a valid order: a resource finishes only after what it depends on has.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use pulumi_proto::urn::Urn;
 
 use super::resource::ResourceState;
@@ -138,7 +139,7 @@ impl Ledger {
 
     /// The entries in the order of the list.
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> {
-        let leftover = self.old_order.iter().filter(|entry| !self.positions.contains_key(entry));
+        let leftover = self.old_order.iter().filter(|entry| !self.positions.contains_key(*entry));
         self.finished.values().chain(leftover).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 

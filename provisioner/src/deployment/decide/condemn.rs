@@ -1,8 +1,9 @@
 //! Which resources must go before another one is deleted to be replaced (engine semantics, section 2.12).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 
 use crate::state::{EntryId, ResourceState};

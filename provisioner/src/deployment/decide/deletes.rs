@@ -1,8 +1,8 @@
 //! In which order doomed resources go (engine semantics, section 3.2).
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 
 use crate::state::{EntryId, ResourceState};

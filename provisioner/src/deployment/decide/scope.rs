@@ -1,7 +1,6 @@
 //! Which resources a run may touch: targets and excludes (engine semantics, section 2.16).
 
-use std::collections::HashSet;
-
+use hashbrown::HashSet;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
 use crate::state::ResourceState;

@@ -22,21 +22,24 @@ struct Envelope {
     features: Option<Vec<String>>,
 }
 
+/// `R` is what its resources are: their text, or what that was taken apart into.
 #[derive(Deserialize)]
-struct StoredFile<'a> {
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+struct StoredFile<'a, R> {
     version: Option<u32>,
     features: Option<Vec<String>>,
     #[serde(borrow)]
-    checkpoint: Option<StoredCheckpoint<'a>>,
+    checkpoint: Option<StoredCheckpoint<'a, R>>,
 }
 
 /// Old imports left these members with capital letters.
 #[derive(Deserialize)]
-struct StoredCheckpoint<'a> {
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+struct StoredCheckpoint<'a, R> {
     #[serde(alias = "Stack")]
     stack: Option<String>,
     #[serde(alias = "Latest", borrow)]
-    latest: Option<StoredDeployment<'a>>,
+    latest: Option<StoredDeployment<'a, R>>,
 }
 
 /// A checkpoint from before there were versions.
@@ -47,11 +50,11 @@ struct BareCheckpoint<'a> {
 }
 
 #[derive(Deserialize)]
-struct StoredDeployment<'a> {
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+struct StoredDeployment<'a, R> {
     manifest: Option<StoredManifest>,
     secrets_providers: Option<StoredSecrets>,
-    #[serde(borrow)]
-    resources: Option<Vec<StoredResource<'a>>>,
+    resources: Option<Vec<R>>,
     #[serde(borrow)]
     pending_operations: Option<Vec<StoredOperation<'a>>>,
     metadata: Option<serde_json::Map<String, serde_json::Value>>,
@@ -81,8 +84,11 @@ struct StoredOperation<'a> {
     kind: String,
 }
 
-/// A checkpoint that was taken apart, with the values in it not read yet.
-pub(in crate::state) struct StoredText<'a>(Option<StoredCheckpoint<'a>>);
+/// A checkpoint that was taken apart, with its resources not read yet.
+pub(in crate::state) struct StoredText<'a> {
+    text: &'a str,
+    checkpoint: Option<StoredCheckpoint<'a, &'a RawValue>>,
+}
 
 impl<'a> StoredText<'a> {
     /// Takes the text of a checkpoint apart.
@@ -91,11 +97,11 @@ impl<'a> StoredText<'a> {
     /// [`FormatError`] if it is none, or of a version that we do not read.
     pub(in crate::state) fn parse(text: &'a str) -> Result<Self, FormatError> {
         // Once through a text that is as it should be, however large; what is wrong with another is looked at closer.
-        let malformed = match serde_json::from_str::<StoredFile<'a>>(text) {
-            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(Self(checkpoint)),
+        let malformed = match serde_json::from_str::<StoredFile<'a, &'a RawValue>>(text) {
+            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(Self { text, checkpoint }),
             Ok(StoredFile { version: Some(4), features, checkpoint }) => {
                 features::check(&features.unwrap_or_default())?;
-                return Ok(Self(checkpoint));
+                return Ok(Self { text, checkpoint });
             }
             Ok(_) => None,
             Err(error) => Some(error),
@@ -104,13 +110,13 @@ impl<'a> StoredText<'a> {
         let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
         match (holds_deployment(text, version, &features)?, malformed) {
             (true, Some(error)) => Err(FormatError::Malformed(error)),
-            (true, None) | (false, _) => Ok(Self(None)),
+            (true, None) | (false, _) => Ok(Self { text, checkpoint: None }),
         }
     }
 
     /// The secrets manager that it names.
     pub(in crate::state) fn secrets(&self) -> Option<SecretsDescription> {
-        self.0.as_ref()?.latest.as_ref()?.secrets_providers.clone().map(SecretsDescription::from)
+        self.checkpoint.as_ref()?.latest.as_ref()?.secrets_providers.clone().map(SecretsDescription::from)
     }
 
     /// Reads the values.
@@ -118,8 +124,16 @@ impl<'a> StoredText<'a> {
     /// # Errors
     /// [`FormatError`]; see there for [`FormatError::needs_key`].
     pub(in crate::state) fn read(self, opening: Opening<'_>) -> Result<Checkpoint, FormatError> {
-        let Some(checkpoint) = self.0 else { return Ok(Checkpoint::default()) };
-        let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose()?;
+        let Some(checkpoint) = self.checkpoint else { return Ok(Checkpoint::default()) };
+        let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose();
+        let snapshot = snapshot.map_err(|error| match error {
+            // Where in a resource says little: where in the file is known once that is read at a stretch.
+            FormatError::Malformed(_) => match serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(self.text) {
+                Err(placed) => FormatError::Malformed(placed),
+                Ok(_) => error,
+            },
+            error => error,
+        })?;
         Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
     }
 }
@@ -154,7 +168,7 @@ pub(in crate::state) fn read_resource(text: &str, opening: Opening<'_>) -> Resul
     ResourceReader::new(ValueReader::new(opening)).entry(0, stored)
 }
 
-fn snapshot(stored: StoredDeployment<'_>, opening: Opening<'_>) -> Result<Snapshot, FormatError> {
+fn snapshot(stored: StoredDeployment<'_, &RawValue>, opening: Opening<'_>) -> Result<Snapshot, FormatError> {
     let manifest = manifest(stored.manifest)?;
     let stored_resources = stored.resources.unwrap_or_default();
     let alike = opening.alike().filter(|_| stored_resources.len() >= WORTH_A_THREAD);
@@ -186,7 +200,7 @@ fn snapshot(stored: StoredDeployment<'_>, opening: Opening<'_>) -> Result<Snapsh
 
 /// Reads entries on as many threads as there are processors; each shares URNs among its own.
 fn entries_at_once(
-    mut stored: Vec<StoredResource<'_>>,
+    mut stored: Vec<&RawValue>,
     opening: fn() -> Opening<'static>,
 ) -> Result<Vec<Arc<ResourceState>>, FormatError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -211,9 +225,12 @@ fn entries_at_once(
 fn entries(
     reader: &mut ResourceReader<'_>,
     first: usize,
-    stored: Vec<StoredResource<'_>>,
+    stored: Vec<&RawValue>,
 ) -> Result<Vec<Arc<ResourceState>>, FormatError> {
-    let entry = |(index, stored)| reader.entry(first + index, stored).map(Arc::new);
+    let entry = |(index, stored): (usize, &RawValue)| {
+        let stored = serde_json::from_str(stored.get()).map_err(FormatError::Malformed)?;
+        reader.entry(first + index, stored).map(Arc::new)
+    };
     stored.into_iter().enumerate().map(entry).collect()
 }
 

@@ -1,9 +1,10 @@
 //! One resource as it is stored, and how it becomes an entry.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::str::FromStr as _;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use jiff::Timestamp;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{NameError, ProviderReference, TypeToken, Urn};
