@@ -299,8 +299,9 @@ struct Loaded {
 async fn load(access: &StackAccess) -> Result<Option<Loaded>, StateError> {
     let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
     let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
-    let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
-    Ok(Some(Loaded { digest: CheckpointDigest::of(text), checkpoint }))
+    let digest = CheckpointDigest::of(text);
+    let checkpoint = decode_checkpoint(digest.checkpoint(), &access.keyring).await.map_err(failed)?;
+    Ok(Some(Loaded { digest, checkpoint }))
 }
 
 /// The text of the checkpoint to save, and which laws it breaks. What breaks them is marked so that others can tell.

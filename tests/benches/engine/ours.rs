@@ -111,11 +111,12 @@ impl<'f> Bench<'f> {
         let started = Instant::now();
         let holder = LockHolder { pid: std::process::id(), username: "bench".into(), hostname: "bench".into() };
         let state = StackState::open(self.access.clone(), &holder).await?;
-        let before = size_of(self.folder)?;
+        let (before, looked) = sized(self.folder)?;
         let end = self.deploy(operation, workload, &state, Arc::new(host)).await?;
-        let written = size_of(self.folder)? - before;
+        let (after, looked_again) = sized(self.folder)?;
+        let written = after - before;
         state.close(end.snapshot, None).await?;
-        let time = seconds(started.elapsed());
+        let time = seconds(started.elapsed() - looked - looked_again);
 
         ensure!(end.outcome == Outcome::Succeeded, "the run failed");
         Ok(Run { time, steps: end.summary.changes.values().sum::<usize>() + 1, written })
@@ -227,6 +228,12 @@ impl HostEvents for Silence {
             eprintln!("{line}");
         }
     }
+}
+
+/// Bytes of all files in a folder, and how long it took to look, which is no part of a run.
+fn sized(folder: &Path) -> std::io::Result<(u64, Duration)> {
+    let started = Instant::now();
+    Ok((size_of(folder)?, started.elapsed()))
 }
 
 /// Bytes of all files in a folder.

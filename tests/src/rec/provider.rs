@@ -80,6 +80,11 @@ fn opened(bag: Option<Bag>) -> Result<Option<Struct>, Status> {
     bag.map(|bag| bag.open().map_err(|error| Status::invalid_argument(error.to_string()))).transpose()
 }
 
+/// Reads bags that no answer is made of, as a provider on an official SDK does with all it is sent.
+fn read_too<const N: usize>(bags: [&Option<Bag>; N]) -> Result<(), Status> {
+    bags.into_iter().try_for_each(|bag| opened(bag.clone()).map(drop))
+}
+
 /// The name in a URN.
 fn name_of(urn: &str) -> &str {
     urn.rsplit_once("::").map_or(urn, |(_, name)| name)
@@ -161,6 +166,7 @@ impl ResourceProvider for Recorder {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Check", &request, how.check.is_some())?;
+        read_too([&request.olds])?;
         let mut inputs = opened(request.news)?.unwrap_or_default();
         for (name, value) in &how.defaults {
             inputs.fields.entry(name.clone()).or_insert_with(|| rules::value_of(value));
@@ -172,6 +178,7 @@ impl ResourceProvider for Recorder {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Diff", &request, how.diff == Some(ScriptedDiff::Error))?;
+        read_too([&request.olds])?;
         let (old, new) = (opened(request.old_inputs)?, opened(request.news)?);
         Ok(Response::new(rules::resource_diff(old.as_ref(), new.as_ref(), &request.ignore_changes, &how)))
     }
@@ -242,6 +249,7 @@ impl ResourceProvider for Recorder {
     async fn update(&self, request: Request<rpc::UpdateRequest>) -> Answer<rpc::UpdateResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
+        read_too([&request.olds, &request.old_inputs])?;
         let inputs = opened(request.news.clone())?;
         let properties: Option<Bag> = Some(rules::outputs(&request.id, inputs.as_ref(), request.preview).into());
         let error = match how.update.filter(|_| !request.preview) {
@@ -264,6 +272,7 @@ impl ResourceProvider for Recorder {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Delete", &request, how.delete.is_some())?;
+        read_too([&request.properties, &request.old_inputs])?;
         self.hang(&how, Hang::Delete).await;
         Ok(Response::new(()))
     }

@@ -93,6 +93,11 @@ impl CheckpointDigest {
         digest
     }
 
+    /// The text; empty where only the digest is known.
+    pub(super) fn checkpoint(&self) -> &str {
+        &self.0.checkpoint
+    }
+
     /// One that is known.
     pub(super) fn known(digest: String) -> Self {
         Self(Arc::new(Digested { checkpoint: String::new(), digest: OnceLock::from(digest) }))
