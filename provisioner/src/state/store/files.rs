@@ -96,7 +96,15 @@ impl StateStore for FileStore {
     }
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
-        self.run(move |folder| folder.remove(&format!("{}/{}", layout::locks(&lock.stack), lock.name))).await
+        self.run(move |folder| {
+            let key = format!("{}/{}", layout::locks(&lock.stack), lock.name);
+            // Nobody has to wait until the disk has given back what it took: that happens where it is closed.
+            let held = fs::File::open(folder.at(&key));
+            let removed = folder.remove(&key);
+            free_aside(held);
+            removed
+        })
+        .await
     }
 
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
@@ -219,12 +227,15 @@ impl Folder {
     fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
         self.write_meta()?;
         let key = layout::checkpoint(stack);
-        match self.current_variant(stack)? {
+        let replaced = match self.current_variant(stack)? {
             Some(current) if current == key => self.keep(&key, &format!("{key}.bak"))?,
             Some(current) => return Err(StoreError::Compressed(self.at(&current).display().to_string())),
-            None => {}
-        }
-        self.write(&key, checkpoint.as_bytes())
+            None => Vec::new(),
+        };
+        let written = self.write(&key, checkpoint.as_bytes());
+        // Not before: the flush would wait for the disk to give back what they took.
+        free_aside(replaced);
+        written
     }
 
     fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
@@ -322,16 +333,21 @@ impl Folder {
     }
 
     /// Keeps a file that is about to be replaced, and its sidecar, under another name. Nothing is written, for what replaces
-    /// it is another file; where names cannot share a file it is copied.
-    fn keep(&self, from: &str, to: &str) -> Result<(), StoreError> {
+    /// it is another file; where names cannot share a file it is copied. What had the other names goes with the result.
+    fn keep(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
         let (source, kept) = (self.at(from), self.at(to));
         // Without a sidecar of its own it must not come by that of another.
         remove(&sidecar(&kept))?;
-        let linked = link_over(&source, &kept).and_then(|()| match link_over(&sidecar(&source), &sidecar(&kept)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            linked => linked,
+        let mut replaced = Vec::new();
+        let linked = link_over(&source, &kept).and_then(|file| {
+            replaced.extend(file);
+            match link_over(&sidecar(&source), &sidecar(&kept)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                linked => linked.map(|file| replaced.extend(file)),
+            }
         });
-        linked.or_else(|_| self.copy(from, to))
+        linked.or_else(|_| self.copy(from, to))?;
+        Ok(replaced)
     }
 
     /// Copies a file and its sidecar. Unlike what is written, a copy is not flushed: no promise hangs on it.
@@ -414,17 +430,15 @@ fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Gives a file a second name, in place of whatever had it.
+/// Gives a file a second name, in place of whatever had it: that is gone once it is closed.
 #[allow(clippy::disallowed_methods, reason = "nothing is written: the file is whole already")]
-fn link_over(from: &Path, to: &Path) -> io::Result<()> {
+fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
     let unfinished = unfinished_beside(to);
     let replaced = fs::File::open(to);
     let linked = fs::hard_link(from, &unfinished).and_then(|()| fs::rename(&unfinished, to));
     // Still there after a failure, and where the two names were of one file already: a rename does nothing then.
     fs::remove_file(&unfinished).ok();
-    // Nobody has to wait until the disk has given back what a large file took.
-    free_aside(replaced);
-    linked
+    linked.map(|()| replaced.ok())
 }
 
 /// Where a file is made that takes its name once it is whole.
