@@ -241,7 +241,7 @@ impl Engine {
     ) -> Result<OperationId, StateError> {
         let operation = self.tables().ledger.new_operation();
         if !self.preview() {
-            self.write(|_| Record::Begin { operation, kind, resource: Arc::clone(resource) }).await?;
+            self.write(|tables| Record::Begin { operation, kind, subject: tables.ledger.subject(resource) }).await?;
         }
         Ok(operation)
     }

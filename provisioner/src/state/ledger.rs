@@ -32,8 +32,8 @@ pub enum Record {
         operation: OperationId,
         /// What it does.
         kind: OperationKind,
-        /// The resource as it is to become (creating, updating), or as it is.
-        resource: Arc<ResourceState>,
+        /// What it does that to.
+        subject: Subject,
     },
     /// The operation ended, well or badly; these are its effects.
     End {
@@ -44,6 +44,15 @@ pub enum Record {
     },
     /// Something changed without an operation.
     Change(Vec<Effect>),
+}
+
+/// What an operation is done to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// A resource as it is to become, or is not recorded yet.
+    Resource(Arc<ResourceState>),
+    /// An entry as it stands in the list.
+    Entry(EntryId),
 }
 
 /// One change of the list of entries.
@@ -127,6 +136,20 @@ impl Ledger {
         self.entries.get(&entry)
     }
 
+    /// What an operation on this resource is done to: the entry, where the resource is one as it stands in the list.
+    pub fn subject(&self, resource: &Arc<ResourceState>) -> Subject {
+        let entry = self.named(&resource.urn).find(|(_, state)| Arc::ptr_eq(state, resource));
+        entry.map_or_else(|| Subject::Resource(Arc::clone(resource)), |(entry, _)| Subject::Entry(entry))
+    }
+
+    /// The resource that an operation is done to; `None` for an entry that is not there.
+    pub fn resource_of<'a>(&'a self, subject: &'a Subject) -> Option<&'a Arc<ResourceState>> {
+        match subject {
+            Subject::Resource(resource) => Some(resource),
+            Subject::Entry(entry) => self.get(*entry),
+        }
+    }
+
     /// The entries of a URN, in no order.
     pub fn named(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
         self.names.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
@@ -146,9 +169,11 @@ impl Ledger {
     /// Takes a record in.
     pub fn apply(&mut self, record: &Record) {
         match record {
-            Record::Begin { operation, kind, resource } => {
+            Record::Begin { operation, kind, subject } => {
                 self.next_operation = self.next_operation.max(operation.0 + 1);
-                self.pending.insert(*operation, PendingOperation { resource: Arc::clone(resource), kind: *kind });
+                let resource = self.resource_of(subject).cloned();
+                let pending = resource.map(|resource| PendingOperation { resource, kind: *kind });
+                self.pending.extend(pending.map(|pending| (*operation, pending)));
             }
             Record::End { operation, effects } => {
                 self.pending.remove(operation);
@@ -272,11 +297,29 @@ mod tests {
         let mut ledger = ledger(&[]);
         let (first, second) = (ledger.new_operation(), ledger.new_operation());
         for operation in [first, second] {
-            ledger.apply(&Record::Begin { operation, kind: OperationKind::Creating, resource: state("x") });
+            ledger.apply(&Record::Begin {
+                operation,
+                kind: OperationKind::Creating,
+                subject: Subject::Resource(state("x")),
+            });
         }
         ledger.apply(&Record::End { operation: first, effects: vec![Effect::Add(EntryId(0), state("x"))] });
         let snapshot = ledger.snapshot();
         assert_eq!((snapshot.resources.len(), snapshot.pending_operations.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_operation_on_an_entry_is_on_what_stands_there() {
+        let mut ledger = ledger(&["a", "b"]);
+        let recorded = Arc::clone(ledger.get(EntryId(1)).unwrap());
+        assert_eq!(ledger.subject(&recorded), Subject::Entry(EntryId(1)));
+        assert_eq!(ledger.subject(&state("b")), Subject::Resource(state("b")));
+        for (number, entry) in [1, 7].into_iter().enumerate() {
+            let (operation, subject) = (OperationId(number as u64), Subject::Entry(EntryId(entry)));
+            ledger.apply(&Record::Begin { operation, kind: OperationKind::Deleting, subject });
+        }
+        let pending = ledger.snapshot().pending_operations;
+        assert_eq!(pending, [PendingOperation { resource: recorded, kind: OperationKind::Deleting }]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod store;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{JournalConflict, StateError};
 pub use journal::JournalError;
-pub use ledger::{Effect, EntryId, Ledger, OperationId, Record};
+pub use ledger::{Effect, EntryId, Ledger, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};

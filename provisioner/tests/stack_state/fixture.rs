@@ -9,7 +9,7 @@ use provisioner::state::secrets::{CiphertextReuse, Keyring, MarkerManager, Secre
 use provisioner::state::store::{FileStore, FileUrl, LockHolder, StackReference, StateStore};
 use provisioner::state::{
     Effect, EntryId, OperationId, OperationKind, Record, ResourceState, Snapshot, StackAccess, StackState, StackView,
-    StateError, encode_checkpoint,
+    StateError, Subject, encode_checkpoint,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
@@ -93,7 +93,7 @@ pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {
 pub(crate) fn creation(operation: u64, entry: u64, resource: Arc<ResourceState>) -> [Record; 2] {
     let (operation, entry) = (OperationId(operation), EntryId(entry));
     [
-        Record::Begin { operation, kind: OperationKind::Creating, resource: Arc::clone(&resource) },
+        Record::Begin { operation, kind: OperationKind::Creating, subject: Subject::Resource(Arc::clone(&resource)) },
         Record::End { operation, effects: vec![Effect::Add(entry, resource)] },
     ]
 }

@@ -12,7 +12,7 @@ use provisioner::state::secrets::SecretsError;
 use provisioner::state::store::{StateStore as _, StoreError};
 use provisioner::state::{
     Effect, EntryId, ExportedSecrets, OperationId, OperationKind, Record, StackState, StackView, StateError,
-    StateRecorder as _,
+    StateRecorder as _, Subject,
 };
 
 use fixture::{Fixture, creation, resource, secret_resource};
@@ -43,7 +43,11 @@ async fn a_run_that_dies_is_recovered_by_the_next_one_without_being_asked() {
     for record in creation(0, 1, secret_resource("b")) {
         recorder.append(&record).unwrap();
     }
-    let begun = Record::Begin { operation: OperationId(1), kind: OperationKind::Creating, resource: resource("c") };
+    let begun = Record::Begin {
+        operation: OperationId(1),
+        kind: OperationKind::Creating,
+        subject: Subject::Resource(resource("c")),
+    };
     recorder.append(&begun).unwrap();
     drop((state, recorder));
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use provisioner::state::{Effect, EntryId, OperationId, OperationKind, Record, ResourceState};
+use provisioner::state::{Effect, EntryId, OperationId, OperationKind, Record, ResourceState, Subject};
 use pulumi_proto::urn::Urn;
 
 /// A state to start from and the records of a run.
@@ -98,7 +98,12 @@ impl Builder {
     fn step(&mut self, kind: OperationKind, state: &Arc<ResourceState>, effects: Vec<Effect>) {
         let operation = OperationId(self.operation);
         self.operation += 1;
-        let begin = Record::Begin { operation, kind, resource: Arc::clone(state) };
+        // What goes is named by its place in the list, as the engine does.
+        let subject = match effects[..] {
+            [Effect::Remove(entry)] => Subject::Entry(entry),
+            _ => Subject::Resource(Arc::clone(state)),
+        };
+        let begin = Record::Begin { operation, kind, subject };
         self.records.extend([begin, Record::End { operation, effects }].map(Recorded::Appended));
     }
 

@@ -12,7 +12,7 @@ use provisioner::state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use provisioner::state::secrets::{Keyring, Passphrase, PassphraseManager, SecretsManager as _};
 use provisioner::state::store::{FileStore, FileUrl, LockHolder, StackReference};
 use provisioner::state::{
-    Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _,
+    Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _, Subject,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
@@ -76,7 +76,7 @@ async fn what_a_run_recorded_is_taken_by_pulumis_own_types() {
     let (first, second) = (ledger.new_entry(), ledger.new_entry());
     let records = [
         Record::Change(vec![Effect::Add(first, root)]),
-        Record::Begin { operation, kind: OperationKind::Creating, resource: Arc::clone(&clam) },
+        Record::Begin { operation, kind: OperationKind::Creating, subject: Subject::Resource(Arc::clone(&clam)) },
         Record::End { operation, effects: vec![Effect::Add(second, clam)] },
     ];
     for record in &records {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use crate::state::format::{FormatError, Opening, ResourceWriter, Sealing, operation_kind, read_resource};
-use crate::state::ledger::{Effect, EntryId, OperationId, Record};
+use crate::state::ledger::{Effect, EntryId, OperationId, Record, Subject};
 use crate::state::resource::ResourceState;
 use crate::state::secrets::{CiphertextReuse, Crypter, SecretsError};
 
@@ -18,12 +19,18 @@ pub(super) fn write(out: &mut String, record: &Record, crypter: Option<&dyn Cryp
     let sealing = crypter.map_or(Sealing::Impossible, Sealing::Fresh);
     let mut writer = Writer { out, resources: ResourceWriter::new(sealing) };
     match record {
-        Record::Begin { operation, kind, resource } => {
+        Record::Begin { operation, kind, subject } => {
             writer.push("{\"begin\":{\"operation\":", operation.0);
             writer.out.push_str(",\"kind\":\"");
             writer.out.push_str(kind.as_str());
-            writer.out.push_str("\",\"resource\":");
-            writer.resources.resource(writer.out, resource)?;
+            writer.out.push('"');
+            match subject {
+                Subject::Resource(resource) => {
+                    writer.out.push_str(",\"resource\":");
+                    writer.resources.resource(writer.out, resource)?;
+                }
+                Subject::Entry(entry) => writer.push(",\"entry\":", entry.0),
+            }
             writer.out.push_str("}}");
         }
         Record::End { operation, effects } => {
@@ -119,7 +126,8 @@ struct StoredBegin<'a> {
     operation: u64,
     kind: String,
     #[serde(borrow)]
-    resource: &'a RawValue,
+    resource: Option<&'a RawValue>,
+    entry: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -161,11 +169,22 @@ pub(super) fn read(text: &str, crypter: Option<&dyn Crypter>) -> Result<Line, Fo
     let mut reader = Reader { crypter, reuse: CiphertextReuse::default() };
     Ok(match serde_json::from_str(text).map_err(FormatError::Malformed)? {
         StoredLine::Begin(begin) => {
-            let resource = reader.resource(begin.resource)?;
-            let Some(kind) = operation_kind(&begin.kind) else {
-                return Err(FormatError::OperationKind { resource: resource.urn.to_string(), kind: begin.kind });
+            let subject = match (begin.resource, begin.entry) {
+                (Some(resource), None) => Subject::Resource(reader.resource(resource)?),
+                (None, Some(entry)) => Subject::Entry(EntryId(entry)),
+                _ => {
+                    let error = "an operation is on a resource or on an entry";
+                    return Err(FormatError::Malformed(serde_json::Error::custom(error)));
+                }
             };
-            Line::Record(Record::Begin { operation: OperationId(begin.operation), kind, resource })
+            let Some(kind) = operation_kind(&begin.kind) else {
+                let resource = match subject {
+                    Subject::Resource(resource) => resource.urn.to_string(),
+                    Subject::Entry(EntryId(entry)) => format!("entry {entry}"),
+                };
+                return Err(FormatError::OperationKind { resource, kind: begin.kind });
+            };
+            Line::Record(Record::Begin { operation: OperationId(begin.operation), kind, subject })
         }
         StoredLine::End(end) => {
             Line::Record(Record::End { operation: OperationId(end.operation), effects: reader.effects(end.effects)? })

@@ -8,6 +8,7 @@
 //! ```text
 //! {"journal":1,"stack":"organization/P/S","base":"<sha-256 of the checkpoint, or null>","started":…,"secrets":{…}}
 //! {"begin":{"operation":0,"kind":"creating","resource":{…}}}
+//! {"begin":{"operation":1,"kind":"deleting","entry":2}}
 //! {"end":{"operation":0,"effects":[{"add":{"entry":4,"resource":{…}}}]}}
 //! {"change":[{"keep":{"entry":2}},{"remove":{"entry":3}},{"rewrite":{"entry":1,"resource":{…}}},{"dropInheritedPending":{}}]}
 //! {"phase":{}}

@@ -100,8 +100,9 @@ impl Recovery {
             for record in records {
                 ledger.apply(record);
                 match record {
-                    Record::Begin { operation, kind, resource } => {
-                        begun.insert(*operation, (*kind, resource.urn.clone()));
+                    Record::Begin { operation, kind, subject } => {
+                        let resource = ledger.resource_of(subject);
+                        begun.extend(resource.map(|resource| (*operation, (*kind, resource.urn.clone()))));
                     }
                     Record::End { operation, .. } => begun.retain(|begun, _| begun != operation),
                     Record::Change(_) => {}
