@@ -152,6 +152,14 @@ async fn an_answer_may_be_nothing_but_its_status() {
         (status.code(), status.message()),
         (Code::Unavailable, "the answer is one of HTTP: 503 Service Unavailable")
     );
+
+    let (connection, _) = server(|mut respond| {
+        let mut response = Response::builder().status(415).body(()).unwrap();
+        response.headers_mut().extend(headers([("grpc-status", "3"), ("grpc-message", "what?")]));
+        respond.send_response(response, true).unwrap();
+    });
+    let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "what?"));
 }
 
 #[tokio::test]
@@ -195,4 +203,45 @@ async fn without_a_listener_there_is_no_connection_and_why_is_told() {
     assert_eq!(status.message(), "cannot connect");
     let causes = format!("{:?}", std::error::Error::source(&status));
     assert!(causes.contains("ConnectionRefused"), "{causes}");
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_no_more_is_left_to_its_last_call() {
+    let dialled = Arc::new(AtomicUsize::new(0));
+    let (count, hold) = (Arc::clone(&dialled), Arc::new(tokio::sync::Notify::new()));
+    let (release, shut) = (Arc::clone(&hold), Arc::new(tokio::sync::Notify::new()));
+    let told = Arc::clone(&shut);
+    let connection = Connection::new(move || {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        if count.fetch_add(1, Ordering::SeqCst) == 0 {
+            tokio::spawn(serve_once(far, Arc::clone(&told), Arc::clone(&hold)));
+        } else {
+            tokio::spawn(serve(far, Requests::default(), body(vec![framed(&info("new"))], ok())));
+        }
+        async { Ok(near) }
+    });
+    let old = connection.clone();
+    let under_way = tokio::spawn(async move { old.call::<GetPluginInfo>(&info("x")).await });
+    shut.notified().await;
+    // The notice may still be on its way: a call that came before it is answered by nobody.
+    let mut next = Err(tonic::Status::unknown("not called"));
+    while next.is_err() {
+        next = connection.call::<GetPluginInfo>(&info("x")).await;
+    }
+    assert_eq!((next.unwrap(), dialled.load(Ordering::SeqCst)), (info("new"), 2));
+    release.notify_one();
+    assert_eq!(under_way.await.unwrap().unwrap(), info("old"));
+}
+
+/// Takes one request, says that it takes no more, and answers when it is told to.
+async fn serve_once(far: DuplexStream, told: Arc<tokio::sync::Notify>, hold: Arc<tokio::sync::Notify>) {
+    let mut connection = h2::server::handshake(far).await.unwrap();
+    let (_, respond) = connection.accept().await.unwrap().unwrap();
+    connection.graceful_shutdown();
+    tokio::spawn(async move {
+        hold.notified().await;
+        body(vec![framed(&info("old"))], ok())(respond);
+    });
+    told.notify_one();
+    while connection.accept().await.is_some() {}
 }

@@ -53,12 +53,10 @@ impl Connection {
         let body = framed(request)?;
         let response = self.send(head(P::PATH)?, body.freeze()).await.map_err(Status::from_error)?;
         let response = response.await.map_err(broken_off)?;
-        if response.status() != StatusCode::OK {
-            return Err(refused(response.status()));
-        }
         // An answer without messages has its status in front.
         match Status::from_header_map(response.headers()) {
             Some(status) if status.code() != Code::Ok => Err(status),
+            _ if response.status() != StatusCode::OK => Err(refused(response.status())),
             status => Ok(Answers {
                 stream: response.into_body(),
                 buffer: BytesMut::new(),

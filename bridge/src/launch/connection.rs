@@ -21,6 +21,8 @@ const STREAM_WINDOW: u32 = 4 * MIB;
 const CONNECTION_WINDOW: u32 = 64 * MIB;
 /// Error details, with the whole state of a resource, come as one header.
 const HEADERS: u32 = 64 * MIB;
+/// How many calls go out before the far side has said how many it takes.
+const FIRST_CALLS: usize = 100;
 const MIB: u32 = 1024 * 1024;
 
 /// A connection that is made when it is first used, and again when it was lost. Clones share it; it is closed with the
@@ -30,7 +32,15 @@ pub struct Connection(Arc<Shared>);
 
 struct Shared {
     dial: Dial,
-    open: Mutex<Option<Open>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Takes requests, as long as the connection does.
+    sender: Option<SendRequest<Bytes>>,
+    /// Move the bytes. One that takes no more requests goes on until its last call has ended.
+    drivers: JoinSet<()>,
 }
 
 type Dial = Box<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Stream>>> + Send + Sync>;
@@ -39,12 +49,6 @@ type Dial = Box<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Stream>>> + Se
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-struct Open {
-    sender: SendRequest<Bytes>,
-    /// The one task that moves the bytes; it ends with the connection, and the connection with this.
-    driver: JoinSet<()>,
-}
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,34 +72,29 @@ impl Connection {
             let stream = dial();
             Box::pin(async move { Ok(Box::new(stream.await?) as Box<dyn Stream>) })
         });
-        Self(Arc::new(Shared { dial, open: Mutex::new(None) }))
+        Self(Arc::new(Shared { dial, state: Mutex::default() }))
     }
 
-    /// What takes a request, once it may: the far side limits how many are under way.
+    /// What takes a request, on a new connection if the one there was takes no more.
     async fn sender(&self) -> Result<SendRequest<Bytes>, StdError> {
-        let sender = {
-            let mut open = self.0.open.lock().await;
-            if open.as_mut().is_some_and(|open| open.driver.try_join_next().is_some()) {
-                *open = None;
-            }
-            match &*open {
-                Some(open) => open.sender.clone(),
-                None => open.insert(self.dial().await.map_err(NotConnected)?).sender.clone(),
-            }
-        };
-        Ok(sender.ready().await?)
-    }
-
-    async fn dial(&self) -> Result<Open, StdError> {
-        let stream = (self.0.dial)().await?;
+        let mut state = self.0.state.lock().await;
+        while state.drivers.try_join_next().is_some() {}
+        if let Some(sender) = &state.sender
+            && let Ok(sender) = sender.clone().ready().await
+        {
+            return Ok(sender);
+        }
+        // Should dialling fail, the next call tries again.
+        state.sender = None;
+        let stream = (self.0.dial)().await.map_err(|error| NotConnected(error.into()))?;
         let mut settings = client::Builder::new();
         settings.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
-        settings.max_header_list_size(HEADERS).enable_push(false);
-        let (sender, connection) = settings.handshake(stream).await?;
-        let mut driver = JoinSet::new();
+        settings.max_header_list_size(HEADERS).enable_push(false).initial_max_send_streams(FIRST_CALLS);
+        let (sender, connection) = settings.handshake(stream).await.map_err(|error| NotConnected(error.into()))?;
         // Its calls learn how it ended.
-        driver.spawn(async move { drop(connection.await) });
-        Ok(Open { sender, driver })
+        state.drivers.spawn(async move { drop(connection.await) });
+        state.sender = Some(sender.clone());
+        Ok(sender)
     }
 
     /// Begins a stream: the head and the whole body of a request. What comes back is read from the future.
@@ -103,7 +102,8 @@ impl Connection {
         let mut sender = self.sender().await?;
         let (response, mut stream) = sender.send_request(head, false)?;
         // The connection holds it until it is sent: nothing is gained by waiting for its windows.
-        stream.send_data(body, true)?;
+        // Where it takes none, there is an answer already, or the reason why there will be none.
+        stream.send_data(body, true).ok();
         Ok(response)
     }
 }

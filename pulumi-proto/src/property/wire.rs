@@ -25,8 +25,9 @@ pub type Bag = Encoded<prost_types::Struct>;
 /// A single property value as it travels.
 pub type Value = Encoded<prost_types::Value>;
 
-/// How deep values may nest. Go's readers take thousands of levels, which would end a process here by its stack.
-pub const MAX_DEPTH: usize = 128;
+/// How deep values may nest: half of what JSON readers take, for an archive in an archive is two objects in a state. What
+/// came in any deeper could be written down, and never read again.
+pub const MAX_DEPTH: usize = 60;
 
 /// What happens to unknown values, output values without a value among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,9 @@ use crate::state::snapshot::{Manifest, OperationKind, PendingOperation, SecretsD
 /// How many entries make it worth while to read on several threads.
 const WORTH_A_THREAD: usize = 256;
 
+/// How many of them are enough for one.
+const WORTH_A_SHARE: usize = 64;
+
 /// What all versions have in common.
 #[derive(Deserialize)]
 struct Envelope {
@@ -40,6 +43,16 @@ struct StoredCheckpoint<'a, R> {
     stack: Option<String>,
     #[serde(alias = "Latest", borrow)]
     latest: Option<StoredDeployment<'a, R>>,
+}
+
+/// What `pulumi stack export` writes.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+struct StoredExport<'a, R> {
+    version: Option<u32>,
+    features: Option<Vec<String>>,
+    #[serde(borrow)]
+    deployment: Option<StoredDeployment<'a, R>>,
 }
 
 /// A checkpoint from before there were versions.
@@ -86,7 +99,8 @@ struct StoredOperation<'a> {
 
 /// A checkpoint that was taken apart, with its resources not read yet.
 pub(in crate::state) struct StoredText<'a> {
-    text: &'a str,
+    /// Reads it once more at a stretch, which says where in the file something is wrong.
+    place: Box<dyn Fn() -> Option<serde_json::Error> + Send + 'a>,
     checkpoint: Option<StoredCheckpoint<'a, &'a RawValue>>,
 }
 
@@ -96,12 +110,16 @@ impl<'a> StoredText<'a> {
     /// # Errors
     /// [`FormatError`] if it is none, or of a version that we do not read.
     pub(in crate::state) fn parse(text: &'a str) -> Result<Self, FormatError> {
+        let of = |checkpoint| {
+            let place = Box::new(|| serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(text).err());
+            Self { place, checkpoint }
+        };
         // Once through a text that is as it should be, however large; what is wrong with another is looked at closer.
         let malformed = match serde_json::from_str::<StoredFile<'a, &'a RawValue>>(text) {
-            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(Self { text, checkpoint }),
+            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(of(checkpoint)),
             Ok(StoredFile { version: Some(4), features, checkpoint }) => {
                 features::check(&features.unwrap_or_default())?;
-                return Ok(Self { text, checkpoint });
+                return Ok(of(checkpoint));
             }
             Ok(_) => None,
             Err(error) => Some(error),
@@ -110,8 +128,25 @@ impl<'a> StoredText<'a> {
         let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
         match (holds_deployment(text, version, &features)?, malformed) {
             (true, Some(error)) => Err(FormatError::Malformed(error)),
-            (true, None) | (false, _) => Ok(Self { text, checkpoint: None }),
+            (true, None) | (false, _) => Ok(of(None)),
         }
+    }
+
+    /// Takes the text of an export apart.
+    ///
+    /// # Errors
+    /// [`FormatError`] if it is none, or of a version that we do not read.
+    pub(in crate::state) fn parse_export(text: &'a str) -> Result<Self, FormatError> {
+        let export: StoredExport<'a, &'a RawValue> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+        match export.version.unwrap_or_default() {
+            version @ 0..=2 => return Err(FormatError::TooOld(version)),
+            3 => {}
+            4 => features::check(&export.features.unwrap_or_default())?,
+            version => return Err(FormatError::TooNew(version)),
+        }
+        let place = Box::new(|| serde_json::from_str::<StoredExport<'_, StoredResource<'_>>>(text).err());
+        let latest = export.deployment;
+        Ok(Self { place, checkpoint: latest.map(|latest| StoredCheckpoint { stack: None, latest: Some(latest) }) })
     }
 
     /// The secrets manager that it names.
@@ -127,11 +162,8 @@ impl<'a> StoredText<'a> {
         let Some(checkpoint) = self.checkpoint else { return Ok(Checkpoint::default()) };
         let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose();
         let snapshot = snapshot.map_err(|error| match error {
-            // Where in a resource says little: where in the file is known once that is read at a stretch.
-            FormatError::Malformed(_) => match serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(self.text) {
-                Err(placed) => FormatError::Malformed(placed),
-                Ok(_) => error,
-            },
+            // Where in a resource says little.
+            FormatError::Malformed(error) => FormatError::Malformed((self.place)().unwrap_or(error)),
             error => error,
         })?;
         Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
@@ -203,7 +235,7 @@ fn entries_at_once(
     mut stored: Vec<&RawValue>,
     opening: fn() -> Opening<'static>,
 ) -> Result<Vec<Arc<ResourceState>>, FormatError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(stored.len() / WORTH_A_SHARE).max(1);
     let share = stored.len().div_ceil(threads);
     let mut shares = Vec::new();
     while stored.len() > share {
@@ -212,10 +244,19 @@ fn entries_at_once(
     }
     let read = move |first, stored| entries(&mut ResourceReader::new(ValueReader::new(opening())), first, stored);
     std::thread::scope(|scope| {
-        let others: Vec<_> = shares.into_iter().map(|(first, share)| scope.spawn(move || read(first, share))).collect();
+        let begin = |(first, share): (usize, Vec<_>)| {
+            let work = share.clone();
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || read(first, work));
+            // Where the system gives no more threads, this one does it all.
+            thread.map_err(|_| (first, share))
+        };
+        let others: Vec<_> = shares.into_iter().map(begin).collect();
         let mut resources = read(0, stored)?;
         for other in others.into_iter().rev() {
-            resources.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            resources.extend(match other {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+                Err((first, share)) => read(first, share)?,
+            });
         }
         Ok(resources)
     })

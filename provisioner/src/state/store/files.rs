@@ -96,15 +96,7 @@ impl StateStore for FileStore {
     }
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
-        self.run(move |folder| {
-            let key = format!("{}/{}", layout::locks(&lock.stack), lock.name);
-            // Nobody has to wait until the disk has given back what it took: that happens where it is closed.
-            let held = fs::File::open(folder.at(&key));
-            let removed = folder.remove(&key);
-            free_aside(held);
-            removed
-        })
-        .await
+        self.run(move |folder| folder.remove_lock(&format!("{}/{}", layout::locks(&lock.stack), lock.name))).await
     }
 
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
@@ -302,6 +294,22 @@ impl Folder {
         fs::write(&unfinished, content).map_err(PathError::of("write", &unfinished))?;
         self.write_sidecar(&path, content)?;
         Ok(fs::rename(&unfinished, &path).map_err(PathError::of("write", &path))?)
+    }
+
+    /// Removes a lock. Nobody has to wait until the disk has given back what it took, which happens where it is closed; for
+    /// what is open and removed may keep a name for a while, it is taken out of its folder first.
+    #[allow(clippy::disallowed_methods, reason = "nothing is written")]
+    fn remove_lock(&self, key: &str) -> Result<(), StoreError> {
+        let path = self.at(key);
+        let given_back = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        match fs::rename(&path, &given_back) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            renamed => renamed.map_err(PathError::of("remove", &path))?,
+        }
+        let held = fs::File::open(&given_back);
+        let removed = remove(&given_back).and_then(|()| remove(&sidecar(&path)));
+        free_aside(held);
+        removed
     }
 
     /// Flushes a file that may be gone, and its folder.
