@@ -209,6 +209,9 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal \
              holds is taken in first",
         ),
+        StateError::Import(_) => Some("nothing was changed; --force takes it all the same"),
+        StateError::NoExport(_) => Some("`sc stack export` and `pulumi stack export` write what is read here"),
+        StateError::Interrupted { .. } => Some("`sc refresh` takes in what that run did; import after that"),
         StateError::Conflict(_) => Some(
             "compare the two: what the journal created and the state lacks can be taken in with `options.import`; \
              then remove the journal",
@@ -230,6 +233,12 @@ pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
         lines.extend(paragraph(head, "    ", &hint));
     }
     lines
+}
+
+/// What a warning prints.
+pub(crate) fn warning_lines(text: &str) -> Vec<Line> {
+    let head = Line::new().styled(Palette::WARNING, "warning").styled(Palette::BOLD, ":").text(" ");
+    paragraph(head, "  ", text)
 }
 
 fn paragraph(head: Line, indent: &str, text: &str) -> Vec<Line> {

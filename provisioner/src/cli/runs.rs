@@ -101,7 +101,8 @@ async fn stack_run(
     })
 }
 
-fn holder(stacks: &Stacks) -> LockHolder {
+/// What a lock says of us.
+pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
     let account = stacks.surroundings.account.as_ref();
     LockHolder {
         pid: std::process::id(),

@@ -10,7 +10,7 @@ use super::args::{ColorArg, GlobalArgs};
 use super::display::{
     DiffOptions, Display, DisplayOptions, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer, Secrets, print_lines,
 };
-use super::exit::{Exit, error_lines};
+use super::exit::{Exit, error_lines, warning_lines};
 
 /// What the process finds around it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,6 +126,11 @@ impl Ui {
             self.say(&error_lines(error));
         }
         exit
+    }
+
+    /// Prints a warning.
+    pub(crate) fn warn(&self, text: &str) {
+        self.say(&warning_lines(text));
     }
 
     /// Prints lines on standard error.

@@ -21,7 +21,23 @@ pub struct LoadedCheckpoint {
 /// # Errors
 /// [`FormatError`].
 pub async fn decode_checkpoint(text: &str, keyring: &Keyring) -> Result<LoadedCheckpoint, FormatError> {
-    let stored = StoredText::parse(text)?;
+    decode(text, StoredText::parse, keyring).await
+}
+
+/// Reads the text of an export as [`decode_checkpoint`] does.
+///
+/// # Errors
+/// [`FormatError`].
+pub(super) async fn decode_export(text: &str, keyring: &Keyring) -> Result<LoadedCheckpoint, FormatError> {
+    decode(text, StoredText::parse_export, keyring).await
+}
+
+async fn decode<'a>(
+    text: &'a str,
+    parse: fn(&'a str) -> Result<StoredText<'a>, FormatError>,
+    keyring: &Keyring,
+) -> Result<LoadedCheckpoint, FormatError> {
+    let stored = parse(text)?;
     // The derivation of a key runs beside the reading of the rest.
     let manager = stored.secrets().map(|description| keyring.manager(&description));
     let mut reuse = CiphertextReuse::default();
@@ -29,7 +45,7 @@ pub async fn decode_checkpoint(text: &str, keyring: &Keyring) -> Result<LoadedCh
         Err(error) if error.needs_key() => {
             let Some(manager) = &manager else { return Err(error) };
             let crypter = manager.clone()?.crypter().await?;
-            StoredText::parse(text)?.read(Opening::With(&*crypter, &mut reuse))?
+            parse(text)?.read(Opening::With(&*crypter, &mut reuse))?
         }
         read => read?,
     };

@@ -27,6 +27,23 @@ pub enum StateError {
         /// Why not.
         source: Box<FormatError>,
     },
+    /// What was to be imported is something else.
+    #[error("this is no export of a state")]
+    NoExport(#[source] serde_json::Error),
+    /// What was to be imported could not be read.
+    #[error("the export cannot be read")]
+    Export(#[source] Box<FormatError>),
+    /// What was to be imported is not fit for the stack.
+    #[error(transparent)]
+    Import(#[from] ImportProblem),
+    /// A run that died left a journal, which has to be taken in first.
+    #[error("an interrupted run of {stack} left the journal {}", journal.display())]
+    Interrupted {
+        /// The stack.
+        stack: StackReference,
+        /// The journal.
+        journal: PathBuf,
+    },
     /// The journal could not be written or replayed.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -49,6 +66,24 @@ pub enum StateError {
     /// A secret could not be sealed or opened.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
+}
+
+/// What makes an import doubtful; who insists gets it all the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportProblem {
+    /// It holds resources of another stack, or of another name of this one.
+    #[error("it holds {count} resources of another stack: {first} is not of {stack}")]
+    OtherStack {
+        /// The stack that it is to become.
+        stack: String,
+        /// How many resources are not of it.
+        count: usize,
+        /// One of them.
+        first: Urn,
+    },
+    /// It breaks the laws of a state.
+    #[error(transparent)]
+    Broken(#[from] IntegrityError),
 }
 
 /// The journal of a run that died belongs to another checkpoint than the one that is there.

@@ -15,14 +15,16 @@ mod stack_state;
 pub mod store;
 
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
-pub use error::{JournalConflict, StateError};
+pub use error::{ImportProblem, JournalConflict, StateError};
 pub use journal::JournalError;
 pub use ledger::{Effect, EntryId, Ledger, OperationId, Record, Subject};
 pub use recorder::{MemoryRecorder, StateRecorder};
 pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
-pub use stack_state::{ExportedSecrets, JournalRecorder, Recovered, StackAccess, StackState, StackView};
+pub use stack_state::{
+    ExportedSecrets, Imported, JournalRecorder, Recovered, StackAccess, StackState, StackView, import,
+};
 
 /// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.
 /// Only where tokio runs.

@@ -1,5 +1,6 @@
 //! The state of one stack as an operation uses it: locked, loaded, recovered, recorded, saved.
 
+mod import;
 mod recovery;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use super::secrets::{CiphertextReuse, Crypter, Keyring, SecretsError, SecretsMan
 use super::snapshot::{SecretsDescription, Snapshot};
 use super::store::{LockHolder, StackLock, StackReference, StateStore};
 
+pub use import::{Imported, import};
 pub use recovery::Recovered;
 
 /// Everything that is needed to get at the state of a stack.

@@ -5,6 +5,7 @@
 mod arbitrary;
 mod crashes;
 mod fixture;
+mod import;
 mod round_trip;
 mod run;
 

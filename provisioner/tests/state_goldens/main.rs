@@ -7,6 +7,7 @@ mod case;
 mod config;
 mod export;
 mod history;
+mod import;
 mod refusals;
 
 use case::Case;

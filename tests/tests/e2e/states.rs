@@ -337,3 +337,25 @@ fn a_disk_that_was_full_from_the_start_leaves_no_trace() {
     assert!(!repository.is_locked());
     assert!(!repository.path("site").exists());
 }
+
+/// Export, damage, import: what is told, and that the last state is where the user left it.
+#[test]
+fn an_export_goes_back_in_and_what_is_unfit_stays_out() {
+    let repository = provisioned();
+    repository.ends(0, "stack export --show-secrets -f state.json");
+    let export = repository.read("state.json");
+    let told = repository.ends(0, "stack import -f state.json");
+    assert!(told.contains("as the state of reef"), "{told}");
+    assert!(repository.ends(0, "preview --expect-no-changes").contains("unchanged"));
+
+    fs::write(repository.path("state.json"), export.replace("urn:pulumi:reef::", "urn:pulumi:atoll::")).unwrap();
+    let stranger = "it holds 4 resources of another stack: urn:pulumi:atoll::";
+    let told = repository.refused("stack import -f state.json");
+    assert!(told.contains(stranger) && told.contains("hint: nothing was changed; --force takes it"), "{told}");
+    fs::write(repository.path("state.json"), &export[..export.len() / 2]).unwrap();
+    let told = repository.refused("stack import -f state.json");
+    let words = "error: this is no export of a state\n  caused by: EOF while parsing";
+    assert!(told.starts_with("exit 1\n") && told.contains(words), "{told}");
+    assert!(repository.refused("stack import -f nowhere.json").contains("nowhere.json cannot be read"));
+    assert!(repository.ends(0, "preview --expect-no-changes").contains("unchanged"));
+}

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use provisioner::state::store::StackReference;
-use provisioner::state::{ExportedSecrets, Snapshot, StackView};
+use provisioner::state::{self, ExportedSecrets, Snapshot, StackView};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 
@@ -14,6 +15,7 @@ use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::display::{Line, Secrets, Shown, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
+use crate::cli::runs::holder;
 use crate::cli::stacks::{read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
@@ -32,6 +34,7 @@ pub(crate) enum StackVerb {
     Ls(LsArgs),
     Outputs(OutputsArgs),
     Export(ExportArgs),
+    Import(ImportArgs),
 }
 
 /// Arguments of `sc stack ls`.
@@ -75,12 +78,35 @@ pub(crate) struct ExportArgs {
     pub(crate) show_secrets: bool,
 }
 
+/// Replace the state of a stack by an export of it, of `sc` or of `pulumi`
+///
+/// Secrets are sealed again with the key that the export names; those in clear are sealed, too. Operations that were under
+/// way are dropped. The state before stays beside the new one as its backup (`.bak`), and the history gets no entry.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Take over a stack from pulumi:
+      pulumi stack export --stack aquarium | sc stack import -s aquarium
+  Mend a state by hand:
+      sc stack export -s aquarium -f state.json; $EDITOR state.json; sc stack import -s aquarium -f state.json")]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    pub(crate) stack: StackArgs,
+    /// File to read instead of standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Take it even if it holds resources of another stack or breaks the laws of a state
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 /// Does it.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         StackVerb::Ls(args) => list(ui, global, args).await,
         StackVerb::Outputs(args) => outputs(ui, global, args).await,
         StackVerb::Export(args) => export(ui, global, args).await,
+        StackVerb::Import(args) => import(ui, global, args).await,
     }
 }
 
@@ -177,6 +203,33 @@ async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Resu
             bridge::fs::write_atomically(&file, deployment.as_bytes(), bridge::fs::Access::Private)?;
         }
         None => print_result(&deployment)?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(&stacks, stacks.only()?).await?;
+    let text = match &args.file {
+        Some(file) => {
+            let file = working_folder(global.cwd.as_deref())?.join(file);
+            std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?
+        }
+        None => std::io::read_to_string(std::io::stdin()).context("standard input cannot be read")?,
+    };
+    let imported = state::import(&access, &holder(&stacks), &text, args.force).await?;
+    for problem in &imported.problems {
+        ui.warn(&problem.to_string());
+    }
+    for (kind, urn) in &imported.dropped {
+        ui.warn(&format!("dropped an operation that was under way: {} {urn}", kind.as_str()));
+    }
+    let (name, resources) = (access.stack.stack(), imported.resources);
+    if ui.results_are_json() {
+        ui.print(&[Line::plain(serde_json::json!({ "stack": name, "resources": resources }).to_string())])?;
+    } else {
+        let what = if resources == 1 { "1 resource".to_owned() } else { format!("{resources} resources") };
+        ui.say(&[Line::plain(format!("imported {what} as the state of {name}"))]);
     }
     Ok(Exit::Done)
 }

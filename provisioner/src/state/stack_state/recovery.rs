@@ -1,7 +1,7 @@
 //! Taking in what a run that died left in its journal.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pulumi_proto::urn::Urn;
 
@@ -114,6 +114,11 @@ impl Recovery {
         let records = journal.phases.iter().map(Vec::len).sum();
         let told = Recovered { started: journal.started.clone(), records, pending, torn: journal.torn };
         Self { snapshot, told, journal }
+    }
+
+    /// The journal it comes from.
+    pub(super) fn journal(&self) -> &Path {
+        &self.journal.path
     }
 
     /// Makes the recovered state the checkpoint, and returns its digest.
