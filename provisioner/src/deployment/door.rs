@@ -17,7 +17,7 @@ use crate::events::SourceRef;
 use super::goal::Goal;
 use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 use super::report;
-use super::steps::{Actor, Step};
+use super::step::{Actor, Step};
 use super::tables::Inheritance;
 
 #[async_trait]

@@ -21,6 +21,7 @@ mod register;
 mod registrar;
 mod replace;
 mod report;
+mod step;
 mod steps;
 mod tables;
 

@@ -13,7 +13,7 @@ use super::decide::{Kind, Settlement, scope};
 use super::engine::Engine;
 use super::register::Registration;
 use super::registrar::Refused;
-use super::steps::{Actor, Step};
+use super::step::{Actor, Step};
 
 impl Engine {
     pub(super) fn step(&self, registration: &Registration, op: StepOp) -> Step {

@@ -15,7 +15,8 @@ use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::engine::Engine;
 use super::report;
-use super::steps::{StepError, mark_secrets, read};
+use super::step::StepError;
+use super::steps::{mark_secrets, read};
 use super::tables::Tables;
 
 /// What a refresh found.

@@ -19,7 +19,7 @@ use super::goal::Goal;
 use super::providers::{INTERNAL_KEY, Instance, VERSION_KEY};
 use super::registrar::{Refused, Registered, RegistrationResult};
 use super::report;
-use super::steps::Step;
+use super::step::Step;
 use super::tables::Inheritance;
 
 /// A registration on its way to a settlement.

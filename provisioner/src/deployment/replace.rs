@@ -19,7 +19,7 @@ use super::providers::visible;
 use super::register::{Registration, complaint};
 use super::registrar::Refused;
 use super::report;
-use super::steps::{Actor, Step};
+use super::step::{Actor, Step};
 use super::tables::Condemned;
 
 impl Engine {

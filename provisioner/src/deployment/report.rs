@@ -7,7 +7,7 @@ use crate::events::{Message, Severity, StepOp};
 use crate::state::OperationKind;
 
 use super::decide::Refusal;
-use super::steps::{Step, StepError};
+use super::step::{Step, StepError};
 
 /// What to do about a creation of which nobody knows what came.
 const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, then take it in with `options.import` or \

@@ -1,112 +1,22 @@
-//! Steps: what is done to one entry, how it is recorded, what is told of it (engine semantics, sections 1.3, 4 and 6.3).
+//! Doing steps: what is done to one entry, how it is recorded, what is told of it (engine semantics, sections 1.3, 4 and 6.3).
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use bridge::host::HostError;
 use bridge::provider::{
     CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, UpdateRequest,
 };
 use jiff::Timestamp;
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, Urn};
-use tokio::sync::watch;
 
-use crate::events::{Event, StepFailure, StepInfo, StepOp};
-use crate::state::{Effect, OperationKind, ResourceState, StateError};
+use crate::events::{Event, StepFailure, StepOp};
+use crate::state::{Effect, OperationKind, ResourceState};
 
-use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::engine::Engine;
 use super::providers::{Instance, visible};
-use crate::events::SourceRef;
-
-/// Something to be done to one entry.
-#[derive(Debug)]
-pub(super) struct Step {
-    pub(super) op: StepOp,
-    pub(super) urn: Urn,
-    /// The entry as it is.
-    pub(super) old: Option<Entry>,
-    /// The entry as it is to become.
-    pub(super) new: Option<Arc<ResourceState>>,
-    pub(super) change: Change,
-    /// Who does it: the provider of a resource, the new instance of a provider resource; nobody for a component.
-    pub(super) actor: Actor,
-    pub(super) internal: bool,
-    pub(super) source: Option<SourceRef>,
-    /// Part of a replacement whose old one goes first. Of a delete: the entry stays as a promise of the new one. Of a
-    /// create: the promise goes when the new one comes.
-    pub(super) delete_first: bool,
-    /// The entry is out of scope and carried over: what it refers to may be at work in another chain.
-    pub(super) carried: bool,
-    /// Told once the entry is gone.
-    pub(super) gone: Option<watch::Sender<bool>>,
-    /// Entries that other chains delete and that must be gone before.
-    pub(super) after: Vec<watch::Receiver<bool>>,
-}
-
-/// Who carries a step out.
-#[derive(Clone, Debug)]
-pub(super) enum Actor {
-    /// Nobody is asked.
-    Nobody,
-    /// The configured provider of a resource.
-    Instance(Arc<Instance>),
-    /// The new instance of a provider resource, not configured yet.
-    Parked(Arc<dyn Provider>),
-    /// The provider that is needed could not be started.
-    Missing(HostError),
-}
-
-/// Why a step failed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StepError {
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    #[error("the state could not be written")]
-    State(#[from] StateError),
-    #[error(transparent)]
-    Host(HostError),
-    #[error("{0}")]
-    Refused(String),
-    /// A protected entry stays; the run goes on, and fails at its end.
-    #[error("{0}")]
-    Protected(String),
-}
-
-impl Step {
-    pub(super) fn new(op: StepOp, urn: Urn) -> Self {
-        Self {
-            op,
-            urn,
-            old: None,
-            new: None,
-            change: Change::default(),
-            actor: Actor::Nobody,
-            internal: false,
-            source: None,
-            delete_first: false,
-            carried: false,
-            gone: None,
-            after: Vec::new(),
-        }
-    }
-
-    fn info(&self, new: Option<Arc<ResourceState>>) -> StepInfo {
-        StepInfo {
-            op: self.op,
-            result: None,
-            urn: self.urn.clone(),
-            old: self.old.as_ref().map(|(_, state)| Arc::clone(state)),
-            new,
-            replace_keys: self.change.replace_keys.clone(),
-            diffs: self.change.diffs.clone(),
-            detailed_diff: self.change.detailed.clone(),
-            internal: self.internal,
-        }
-    }
-}
+use super::step::{Actor, Step, StepError};
 
 /// What a step left behind.
 #[derive(Debug)]
