@@ -63,6 +63,14 @@ pub enum StateError {
         /// Why not.
         source: Box<StateError>,
     },
+    /// The new checkpoint was saved; only the history lacks the run.
+    #[error("the state of {stack} was saved, but the run could not be added to its history")]
+    Unarchived {
+        /// The stack.
+        stack: StackReference,
+        /// Why not.
+        source: Box<StoreError>,
+    },
     /// A secret could not be sealed or opened.
     #[error(transparent)]
     Secrets(#[from] SecretsError),

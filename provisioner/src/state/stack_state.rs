@@ -161,7 +161,8 @@ impl StackState {
     ///
     /// # Errors
     /// [`StateError::SavedBroken`] if the state breaks its laws; [`StateError::Unsaved`] if it could not be saved, in which
-    /// case the journal and the lock stay. An error after that (history, lock) does not take the saving back.
+    /// case the journal and the lock stay. An error after that ([`StateError::Unarchived`], the lock) does not take the
+    /// saving back.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let stack = self.access.stack.clone();
         let (text, breach) = match write(&self.access, &self.sealer, snapshot).await {
@@ -182,6 +183,7 @@ impl StackState {
             Some(update) => self.access.store.archive(&stack, &update.to_json()).await,
             None => Ok(()),
         };
+        let archived = archived.map_err(|source| StateError::Unarchived { stack, source: Box::new(source) });
         self.access.store.unlock(self.lock).await?;
         free_aside((self.snapshot, self.journal));
         settled?;

@@ -224,7 +224,8 @@ fn what_stands_in_the_way_of_saving_is_told() {
       + created page--prod (files:fs:File) ([time])
       + creating pw--prod (files:random:Password)
       + created pw--prod (files:random:Password) ([time])
-    error: cannot create folder [repo]/backend/.pulumi/history/tank/reef
+    error: the state of organization/tank/reef was saved, but the run could not be added to its history
+      caused by: cannot create folder [repo]/backend/.pulumi/history/tank/reef
       caused by: Not a directory (os error 20)
     "#);
     assert!(!repository.is_locked());
