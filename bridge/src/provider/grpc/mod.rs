@@ -8,6 +8,7 @@ mod connect;
 mod construct;
 mod errors;
 mod initialize;
+mod limits;
 mod procedures;
 mod replies;
 mod variables;
@@ -23,7 +24,6 @@ use async_trait::async_trait;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::rpc::{self, list_response};
 use pulumi_proto::urn::TypeToken;
-
 use tonic::Status;
 
 use self::bags::{Decoder, Encoder, restore_contents, restore_secrets};
@@ -43,39 +43,10 @@ use crate::process::{OutputStream, Process, describe_exit};
 
 pub use connect::{Announcement, connect};
 pub use initialize::{AuthEntry, PluginInit};
+pub use limits::Limits;
 
 /// How long the answer to a call is waited for once the process has ended: it may be in the socket already.
 const AFTERLIFE: Duration = Duration::from_secs(1);
-
-/// How long calls may take that ought to be quick. Calls that change or read resources have no limit: clouds are slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// For connecting and Handshake together.
-    pub handshake: Duration,
-    /// For GetPluginInfo.
-    pub plugin_info: Duration,
-    /// For CheckConfig and DiffConfig.
-    pub check_config: Duration,
-    /// For Configure, and for each of Initialize and HealthCheck.
-    pub configure: Duration,
-    /// For Cancel, and for Cleanup.
-    pub cancel: Duration,
-    /// Between SIGINT and SIGKILL.
-    pub exit: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            handshake: Duration::from_secs(10),
-            plugin_info: Duration::from_secs(10),
-            check_config: Duration::from_secs(120),
-            configure: Duration::from_secs(300),
-            cancel: Duration::from_secs(5),
-            exit: Duration::from_secs(5),
-        }
-    }
-}
 
 /// A provider at the other end of a connection.
 ///
