@@ -103,7 +103,7 @@ async fn a_call_is_what_grpc_says_it_is() {
 async fn a_message_may_come_in_any_pieces() {
     let message = info(&"v".repeat(70_000));
     for size in [1, 4, 6, 16_384] {
-        let pieces = framed(&message).chunks(size).take(1_000_000).map(<[u8]>::to_vec).collect();
+        let pieces = framed(&message).chunks(size).map(<[u8]>::to_vec).collect();
         let (connection, _) = server(body(pieces, ok()));
         assert_eq!(connection.call::<GetPluginInfo>(&message).await.unwrap(), message, "{size}");
     }

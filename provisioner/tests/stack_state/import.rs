@@ -1,7 +1,7 @@
 //! An export in place of the state of a stack.
 
 use provisioner::state::store::{StateStore as _, StoreError};
-use provisioner::state::{ImportProblem, Imported, OperationKind, StateError, import};
+use provisioner::state::{ImportProblem, Imported, OperationKind, StateError, StateRecorder as _, import};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, creation, holder, resource};
@@ -44,6 +44,9 @@ async fn the_state_before_is_the_backup_of_the_imported_one() {
     let backup = fixture.folder.path().join(".pulumi/stacks/reef/dev.json.bak");
     assert_eq!(std::fs::read_to_string(backup).unwrap(), before);
     assert!(!fixture.folder.path().join(".pulumi/history").exists(), "an import is no update");
+    let root = std::fs::read_dir(fixture.folder.path().join(".pulumi")).unwrap();
+    let names: Vec<_> = root.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.starts_with(".lock-")), "nothing of a lock stays: {names:?}");
 }
 
 #[tokio::test]
@@ -126,9 +129,9 @@ async fn nothing_that_a_dead_run_did_is_forgotten_over_an_import() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     let state = fixture.open().await.unwrap();
-    let mut recorder = provisioner::state::StackState::recorder(&state);
+    let mut recorder = state.recorder();
     for record in creation(0, 1, resource("b")) {
-        provisioner::state::StateRecorder::append(&mut recorder, &record).unwrap();
+        recorder.append(&record).unwrap();
     }
     drop(recorder);
     let text = export(json!([thing("dev", "c")]));
@@ -140,23 +143,4 @@ async fn nothing_that_a_dead_run_did_is_forgotten_over_an_import() {
     assert!(matches!(error, StateError::Interrupted { .. }), "{error}");
     assert_eq!(fixture.names().await, ["b", "a"]);
     drop(state);
-}
-
-/// What a plugin answers is written down before anybody looks at it: it must not be too deep to be read again.
-#[tokio::test]
-async fn what_may_come_over_the_wire_can_be_read_back() {
-    use pulumi_proto::property::wire::{DecodeOptions, EncodeOptions, MAX_DEPTH, decode, encode};
-    use pulumi_proto::property::{Archive, ArchiveContent, PropertyMap, PropertyValue};
-    let lists = (2..MAX_DEPTH).fold(PropertyValue::Null, |inside, _| vec![inside].into());
-    let archive = |content| PropertyValue::Archive(Archive { hash: "ab".to_owned(), content });
-    let archives = (2..MAX_DEPTH).fold(archive(ArchiveContent::Path("a.zip".to_owned())), |inside, _| {
-        archive(ArchiveContent::Assets([("in".to_owned(), inside)].into()))
-    });
-    let deepest = PropertyMap::from([("archives".to_owned(), archives), ("lists".to_owned(), lists)]);
-    let answer = decode(&encode(&deepest, &EncodeOptions::EVERYTHING).unwrap(), &DecodeOptions::EVERYTHING).unwrap();
-    let fixture = Fixture::new().await;
-    let mut state = (*resource("a")).clone();
-    state.outputs = std::sync::Arc::new(answer);
-    fixture.save(&[std::sync::Arc::new(state)]).await;
-    assert_eq!(fixture.names().await, ["a"]);
 }

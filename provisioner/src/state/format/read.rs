@@ -204,9 +204,11 @@ fn snapshot(stored: StoredDeployment<'_, &RawValue>, opening: Opening<'_>) -> Re
     let manifest = manifest(stored.manifest)?;
     let stored_resources = stored.resources.unwrap_or_default();
     let alike = opening.alike().filter(|_| stored_resources.len() >= WORTH_A_THREAD);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = processors.min(stored_resources.len() / WORTH_A_SHARE).max(1);
     let mut reader = ResourceReader::new(ValueReader::new(opening));
     let resources = match alike {
-        Some(alike) => entries_at_once(stored_resources, alike)?,
+        Some(alike) => entries_at_once(stored_resources, alike, threads)?,
         None => entries(&mut reader, 0, stored_resources)?,
     };
     let mut pending_operations = Vec::new();
@@ -230,12 +232,12 @@ fn snapshot(stored: StoredDeployment<'_, &RawValue>, opening: Opening<'_>) -> Re
     })
 }
 
-/// Reads entries on as many threads as there are processors; each shares URNs among its own.
+/// Reads entries on so many threads; each shares URNs among its own.
 fn entries_at_once(
     mut stored: Vec<&RawValue>,
     opening: fn() -> Opening<'static>,
+    threads: usize,
 ) -> Result<Vec<Arc<ResourceState>>, FormatError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(stored.len() / WORTH_A_SHARE).max(1);
     let share = stored.len().div_ceil(threads);
     let mut shares = Vec::new();
     while stored.len() > share {
@@ -289,4 +291,21 @@ fn manifest(stored: Option<StoredManifest>) -> Result<Manifest, FormatError> {
 pub(in crate::state) fn operation_kind(word: &str) -> Option<OperationKind> {
     use OperationKind::{Creating, Deleting, Importing, Reading, Updating};
     [Creating, Updating, Deleting, Reading, Importing].into_iter().find(|kind| kind.as_str() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_any_number_of_threads_the_order_is_that_of_the_text() {
+        let text = |number: &usize| format!(r#"{{"urn":"urn:pulumi:s::p::t:m:T::{number}","type":"t:m:T"}}"#);
+        let texts: Vec<_> = (0..23).map(|number| RawValue::from_string(text(&number)).expect("it is JSON")).collect();
+        for threads in [1, 2, 3, 7, 23, 40] {
+            let stored = texts.iter().map(|text| &**text).collect();
+            let read = entries_at_once(stored, || Opening::Impossible, threads).expect("they are resources");
+            let names: Vec<usize> = read.iter().map(|state| state.urn.name().parse().expect("a number")).collect();
+            assert_eq!(names, (0..23).collect::<Vec<_>>(), "{threads} threads");
+        }
+    }
 }
