@@ -1,5 +1,6 @@
 //! `sc stack`: what is known of stacks.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -214,6 +215,10 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
         Some(file) => {
             let file = working_folder(global.cwd.as_deref())?.join(file);
             std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?
+        }
+        None if std::io::stdin().is_terminal() => {
+            let hint = "name the file with --file, or pipe the export in";
+            return Err(CliError::usage("there is nothing to import on a terminal", hint).into());
         }
         None => std::io::read_to_string(std::io::stdin()).context("standard input cannot be read")?,
     };

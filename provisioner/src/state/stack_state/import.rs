@@ -34,7 +34,7 @@ pub struct Imported {
 /// With `force` an export with [`ImportProblem`]s is taken all the same.
 ///
 /// # Errors
-/// [`StateError`]; the state is untouched then.
+/// [`StateError`]; the state is untouched then, unless only the lock could not be given back.
 pub async fn import(
     access: &StackAccess,
     holder: &LockHolder,
@@ -60,8 +60,10 @@ pub async fn import(
 
     let lock = access.store.lock(&access.stack, holder).await?;
     let saved = replace(access, &text).await;
-    access.store.unlock(lock).await?;
-    saved.map(|()| imported)
+    let unlocked = access.store.unlock(lock).await;
+    saved?;
+    unlocked?;
+    Ok(imported)
 }
 
 /// The manager that new states of the stack get.
