@@ -7,6 +7,7 @@
 
 pub mod fs;
 pub mod host;
+pub mod install;
 pub mod launch;
 pub mod plugin;
 pub mod process;

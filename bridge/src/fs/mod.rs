@@ -2,9 +2,13 @@
 //!
 //! Never here: what a file holds.
 
+mod scratch;
+
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+pub use scratch::Scratch;
 
 /// Something that could not be done with a path.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! What plugins say while they run, as values.
 
+use crate::install::FetchEvent;
 use crate::process::OutputStream;
 
 /// Takes what plugins say. May not fail, block or steer; is called from many threads.
@@ -17,6 +18,13 @@ pub enum HostEvent {
         plugin: String,
         /// What GetPluginInfo answered.
         version: String,
+    },
+    /// A plugin is being fetched.
+    Fetch {
+        /// Name of the plugin.
+        plugin: String,
+        /// What happens.
+        event: FetchEvent,
     },
     /// A plugin logged a message by way of the Engine service.
     Log {

@@ -12,12 +12,13 @@ use futures_util::future::{join_all, try_join_all};
 
 use super::engine_service::{EngineEndpoint, RootResource};
 use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
+use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
 use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
+use crate::process::HostEnvironment;
 use crate::process::{OutputSink, OutputStream, Spawner};
 use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, connect};
 use crate::provider::{Provider, ProviderError};
-use crate::source::{HostEnvironment, PackageSource, SourceError, VerifiedPackage};
 
 /// A plugin as a stack declares it.
 #[derive(Clone, Debug)]
@@ -40,15 +41,31 @@ pub struct Sources {
 }
 
 impl Sources {
-    async fn resolve(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, SourceError> {
+    /// Gets the package of a plugin and checks it. What happens meanwhile is told as [`HostEvent::Fetch`].
+    ///
+    /// # Errors
+    /// [`HostError`]; nothing of the plugin has been executed then.
+    ///
+    /// # Cancellation
+    /// Nothing half-made is left.
+    pub async fn fetch(
+        &self,
+        plugin: &PluginConfig,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<VerifiedPackage, HostError> {
+        let relay = Relay { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        self.resolve(plugin, &relay).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+    }
+
+    async fn resolve(&self, plugin: &PluginConfig, events: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError> {
         let source = match &plugin.source {
             PluginSource::Local(_) => &self.local,
             PluginSource::GithubRelease(_) => &self.github_release,
             PluginSource::Git(_) => &self.git,
         };
         match source {
-            Some(source) => source.resolve(plugin).await,
-            None => Err(SourceError::Unsupported { kind: plugin.source.kind() }),
+            Some(source) => source.resolve(plugin, events).await,
+            None => Err(InstallError::Unsupported { kind: plugin.source.kind() }),
         }
     }
 }
@@ -104,8 +121,7 @@ impl PluginHost {
     pub async fn load(settings: HostSettings, plugins: Vec<DeclaredPlugin>) -> Result<Self, HostError> {
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
         let resolve = |declared: DeclaredPlugin| async {
-            let package = settings.sources.resolve(&declared.config).await;
-            let package = package.map_err(|error| failed_to_load(&declared.config, LoadError::Resolve(error)))?;
+            let package = settings.sources.fetch(&declared.config, &settings.events).await?;
             Ok(Plugin { declared, package: Arc::new(package), waiting: Mutex::new(None) })
         };
         let plugins = try_join_all(enabled.map(resolve)).await?;
@@ -224,14 +240,14 @@ impl PluginHost {
                 return Err(HostError { message, hint: "say which one with options.provider".to_owned() });
             }
         };
+        // A state may have been made with another version. A later one has to cope with what an earlier one left.
         let wanted = request.version.as_ref().and_then(|version| version.parse::<PluginVersion>().ok());
-        match (wanted, found.package.version()) {
-            (Some(wanted), Some(declared)) if wanted != *declared => Err(HostError {
-                message: format!("plugin {} is declared in version {declared}, but {wanted} is wanted", found.name()),
-                hint: format!("declare version {wanted} of the plugin"),
-            }),
-            _ => Ok(found),
+        if let (Some(wanted), Some(declared)) = (wanted, found.package.version())
+            && wanted > *declared
+        {
+            self.warn(found, format!("the state was made with version {wanted}, and {declared} is declared"));
         }
+        Ok(found)
     }
 
     fn warn(&self, plugin: &Plugin, message: String) {
@@ -267,7 +283,7 @@ impl Plugin {
     }
 }
 
-/// Passes on what a plugin writes.
+/// Passes on what a plugin writes, and what happens while it is fetched.
 struct Relay {
     plugin: String,
     events: Arc<dyn HostEvents>,
@@ -279,11 +295,17 @@ impl OutputSink for Relay {
     }
 }
 
+impl FetchEvents for Relay {
+    fn emit(&self, event: FetchEvent) {
+        self.events.emit(HostEvent::Fetch { plugin: self.plugin.clone(), event });
+    }
+}
+
 /// Why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
 enum LoadError {
     #[error("failed to resolve plugin binary")]
-    Resolve(#[source] SourceError),
+    Resolve(#[source] InstallError),
     #[error("failed to connect to plugin: cannot listen for its calls")]
     Listen(#[source] io::Error),
     #[error("failed to connect to plugin")]
@@ -305,10 +327,19 @@ fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
 /// What to do next, where the message does not say it.
 fn hint(error: &LoadError) -> String {
     match error {
-        LoadError::Resolve(SourceError::ChecksumMismatch { .. }) => {
+        LoadError::Resolve(InstallError::ChecksumMismatch { .. }) => {
             "if the plugin was changed on purpose, declare the new checksum".to_owned()
         }
-        LoadError::Resolve(SourceError::NoChecksum { .. }) => "add the digest of this platform to checksum".to_owned(),
+        LoadError::Resolve(InstallError::Fetch(error)) => error.hint().to_owned(),
+        LoadError::Resolve(InstallError::NoAsset { .. }) => {
+            "source.asset names another one; {version}, {os} and {arch} in it are filled in".to_owned()
+        }
+        LoadError::Resolve(InstallError::NoPlugin { .. } | InstallError::NotInArchive { .. }) => {
+            "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
+             source.subdir says where"
+                .to_owned()
+        }
+        LoadError::Resolve(InstallError::NoChecksum { .. }) => "add the digest of this platform to checksum".to_owned(),
         LoadError::Launch(LaunchError::TooSlow { .. }) => "a larger startTimeout gives it more time".to_owned(),
         // `1|5|unix|/tmp/…|grpc`
         LoadError::Launch(LaunchError::NoPort { line, .. }) if line.split('|').count() >= 4 => {

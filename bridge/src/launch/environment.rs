@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::plugin::PluginConfig;
-use crate::source::HostEnvironment;
+use crate::process::HostEnvironment;
 
 /// What every plugin gets of our own environment.
 const ALWAYS: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];

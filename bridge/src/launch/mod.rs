@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::install::VerifiedPackage;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
-use crate::source::VerifiedPackage;
 
 pub use call::{Answers, MAX_MESSAGE, Procedure};
 pub use connection::Connection;

@@ -91,6 +91,15 @@ impl PluginSource {
         }
     }
 
+    /// What authenticates us at the place it names.
+    pub fn token(&self) -> Option<&SourceToken> {
+        match self {
+            Self::Local(_) => None,
+            Self::GithubRelease(release) => release.token.as_ref(),
+            Self::Git(git) => git.token.as_ref(),
+        }
+    }
+
     /// The digests it declares.
     pub fn checksum(&self) -> Option<&Checksum> {
         match self {

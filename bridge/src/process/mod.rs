@@ -13,6 +13,7 @@
 #![allow(clippy::disallowed_methods, reason = "here children are started, and the helper processes of our own end")]
 
 mod child;
+mod environment;
 mod gate;
 mod output;
 mod supervisor;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
 pub use child::{FirstLine, Process, SpawnError, Spawner};
+pub use environment::HostEnvironment;
 pub use output::{OutputSink, OutputStream};
 pub use supervisor::{Supervisor, SupervisorError};
 

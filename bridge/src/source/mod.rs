@@ -1,214 +1,219 @@
-//! Where a package comes from, and the proof that it is what was declared.
+//! The places that packages come from: releases on GitHub, git repositories. Asks them and brings what they have.
 //!
-//! Enters: a declared plugin. Leaves: a [`VerifiedPackage`], the only thing that can be launched, or an error; nothing of
-//! the package has been executed before its bytes were checked. Never here: handshakes, processes that go on living.
+//! Enters: where a package is, what authenticates us there. Leaves: a release and the bytes of its assets; a commit and
+//! its files; or a [`FetchError`] that says who refused what. Never here: what is expected of the bytes, where they are
+//! kept, whether they run.
 
-mod local;
-mod runtime;
-mod verify;
+mod git;
+mod github;
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
+pub use git::{Commit, Git, Remote};
+pub use github::{Asset, Github, Release, Repository};
 
-use crate::fs::PathError;
-use crate::plugin::{ManifestError, Platform, PluginConfig, PluginName, PluginValueError, PluginVersion, Sha256Digest};
-
-pub use local::LocalPackages;
-
-use verify::Checked;
-
-/// A place that packages come from: this machine, releases, git repositories.
-#[async_trait]
-pub trait PackageSource: Send + Sync + fmt::Debug {
-    /// Gets the package of a declared plugin and checks it.
-    ///
-    /// # Errors
-    /// [`SourceError`]; nothing of the package has been executed then.
-    async fn resolve(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, SourceError>;
-}
-
-/// A package that is what was declared, and how it is started.
-///
-/// # Invariants
-/// Made only where its bytes were checked. If a checksum was declared, what starts is a private copy made while the
-/// digest was computed: whoever changes the original afterwards changes nothing. The copy goes away with this value.
-#[derive(Debug)]
-pub struct VerifiedPackage {
-    name: PluginName,
-    version: Option<PluginVersion>,
-    origin: PathBuf,
-    program: PathBuf,
-    arguments: Vec<OsString>,
-    checked: Checked,
-    /// A folder with what was built from the checked files.
-    _built: Option<tempfile::TempDir>,
-}
-
-impl VerifiedPackage {
-    /// Name of the plugin.
-    pub fn name(&self) -> &PluginName {
-        &self.name
-    }
-
-    /// The version its source declares; what the plugin itself says may differ.
-    pub fn version(&self) -> Option<&PluginVersion> {
-        self.version.as_ref()
-    }
-
-    /// The digest that was declared and found, if one was declared.
-    pub fn digest(&self) -> Option<Sha256Digest> {
-        self.checked.digest()
-    }
-
-    /// Where the user finds it: for messages.
-    pub fn origin(&self) -> &Path {
-        &self.origin
-    }
-
-    /// The program to start: the plugin itself, or what runs it.
-    pub fn program(&self) -> &Path {
-        &self.program
-    }
-
-    /// What comes before the engine's address on its command line.
-    pub fn arguments(&self) -> &[OsString] {
-        &self.arguments
-    }
-
-    /// The folder the plugin's own files are in.
-    pub fn folder(&self) -> &Path {
-        self.checked.folder()
-    }
-}
-
-/// The environment this program was started with, as far as it was handed in. Libraries read no other.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct HostEnvironment(BTreeMap<OsString, OsString>);
-
-impl HostEnvironment {
-    /// Takes variables.
-    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        Self(variables.into_iter().collect())
-    }
-
-    /// The value of a variable.
-    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
-        self.0.get(name.as_ref()).map(OsString::as_os_str)
-    }
-
-    /// Those of the named variables that are set.
-    pub fn select<'a>(
-        &'a self,
-        names: impl IntoIterator<Item = &'a str, IntoIter: 'a>,
-    ) -> impl Iterator<Item = (OsString, OsString)> + 'a {
-        names.into_iter().filter_map(|name| Some((name.into(), self.get(name)?.to_owned())))
-    }
-
-    /// The variables whose names start like this.
-    pub fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (OsString, OsString)> + 'a {
-        let starts = move |name: &OsString| name.to_str().is_some_and(|name| name.starts_with(prefix));
-        self.0.iter().filter(move |(name, _)| starts(name)).map(|(name, value)| (name.clone(), value.clone()))
-    }
-
-    /// The first file of that name in the folders of PATH.
-    pub fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let folders = self.get("PATH")?;
-        std::env::split_paths(folders)
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(name))
-            .find(|path| path.is_file())
-    }
-}
-
-impl fmt::Debug for HostEnvironment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HostEnvironment").field(&self.0.keys()).finish()
-    }
-}
-
-/// Why there is no package.
+/// Why a place did not give what it was asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// A file or folder could not be used.
-    #[error(transparent)]
-    Path(#[from] PathError),
-    /// There is nothing where the plugin should be.
-    #[error("{} holds neither {executable} nor PulumiPlugin.yaml", folder.display())]
-    NoPlugin {
-        /// The folder.
-        folder: PathBuf,
-        /// The name the executable should have.
-        executable: String,
+pub enum FetchError {
+    /// It has no such thing, or hides it from us.
+    #[error("{what} not found at {host}{}", if *authenticated { "" } else { " (asked without a token)" })]
+    NotFound {
+        /// What was asked for.
+        what: String,
+        /// Who was asked.
+        host: String,
+        /// Whether a token was shown.
+        authenticated: bool,
     },
-    /// The bytes are not those that were declared.
-    #[error("checksum mismatch: expected {expected}, got {found}")]
-    ChecksumMismatch {
-        /// The declared digest.
-        expected: Sha256Digest,
-        /// The digest of what is there.
-        found: Sha256Digest,
+    /// It wants a token, or another one.
+    #[error("{host} refuses access to {what} ({status}): {message}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// Who was asked.
+        host: String,
+        /// The status it answered.
+        status: u16,
+        /// Its words.
+        message: String,
+        /// Whether a token was shown.
+        authenticated: bool,
     },
-    /// Digests were declared, but none for this platform.
-    #[error("no checksum is declared for platform {}", platform.map_or("of this machine".to_owned(), |platform| platform.to_string()))]
-    NoChecksum {
-        /// The platform.
-        platform: Option<Platform>,
+    /// It was asked too often.
+    #[error("{host} takes no more requests{}: {message}", resets(*reset))]
+    RateLimited {
+        /// Who was asked.
+        host: String,
+        /// Its words.
+        message: String,
+        /// When it takes requests again, if it said so.
+        reset: Option<SystemTime>,
+        /// Whether a token was shown.
+        authenticated: bool,
     },
-    /// Something in a folder that a checksum cannot cover.
-    #[error("{} cannot be covered by a checksum: {reason}", path.display())]
-    Uncoverable {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
+    /// It answered something else.
+    #[error("{host} answered {status} when asked for {what}: {message}")]
+    Answered {
+        /// What was asked for.
+        what: String,
+        /// Who was asked.
+        host: String,
+        /// The status it answered.
+        status: u16,
+        /// Its words.
+        message: String,
+    },
+    /// It could not be reached, or fell silent.
+    #[error("cannot fetch {what} from {host}: {message}")]
+    Network {
+        /// What was asked for.
+        what: String,
+        /// Who was asked.
+        host: String,
+        /// What went wrong.
+        message: String,
+    },
+    /// What arrived is shorter or longer than it should be.
+    #[error("{what} should have {expected} bytes, and {received} arrived from {host}")]
+    Length {
+        /// What was fetched.
+        what: String,
+        /// From whom.
+        host: String,
+        /// How many bytes it should have.
+        expected: u64,
+        /// How many arrived, or would have.
+        received: u64,
+    },
+    /// The address cannot be used.
+    #[error("cannot use the address {address:?}: {reason}")]
+    Address {
+        /// The address, without credentials.
+        address: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The token cannot be used.
+    #[error("cannot use the token for {host}: {reason}")]
+    Token {
+        /// Where it would go.
+        host: String,
+        /// Why not.
         reason: &'static str,
     },
-    /// The manifest cannot be used.
-    #[error("cannot use {}", path.display())]
-    Manifest {
-        /// The manifest.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: ManifestError,
+    /// A program that fetches is not there.
+    #[error("{program} is missing")]
+    NoProgram {
+        /// The program.
+        program: &'static str,
     },
-    /// The manifest wants another engine.
-    #[error("it needs Pulumi {range}, and this is like Pulumi {}", PluginVersion::of_pulumi())]
-    RequiresPulumi {
-        /// The versions it works with.
-        range: String,
-    },
-    /// The versions of Pulumi that the manifest wants cannot be read.
-    #[error("cannot use requiredPulumiVersion")]
-    RequiredVersion(#[source] PluginValueError),
-    /// Something the plugin needs is not there.
-    #[error("{what} is missing. To get it: {command}")]
-    Missing {
-        /// What is missing.
-        what: String,
-        /// What to do or to run.
-        command: String,
-    },
-    /// The plugin could not be built.
-    #[error("cannot build the plugin: {command} failed ({status}): {output}")]
-    Build {
-        /// The command.
-        command: String,
+    /// `git` could not do what it was asked to.
+    #[error("git {action} failed ({status}): {output}")]
+    Git {
+        /// The command, without its options.
+        action: &'static str,
         /// How it ended.
         status: String,
-        /// The last lines it wrote.
+        /// Its last words.
         output: String,
     },
-    /// The command that builds the plugin could not be started.
+    /// `git` could not be started.
     #[error(transparent)]
     Spawn(#[from] crate::process::SpawnError),
-    /// Plugins of this kind of source cannot be had here.
-    #[error("source type {kind:?} is not supported here")]
-    Unsupported {
-        /// The word in `source.type`.
-        kind: &'static str,
-    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Path(#[from] crate::fs::PathError),
+}
+
+impl FetchError {
+    /// Whether another try may help.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Network { .. } | Self::Length { .. } => true,
+            Self::Answered { status, .. } => *status >= 500,
+            _ => false,
+        }
+    }
+
+    /// Whether nobody could be asked: what is known already is the best there is.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Network { .. } | Self::RateLimited { .. } => true,
+            Self::Answered { status, .. } => *status >= 500,
+            Self::Git { output, .. } => {
+                const SIGNS: [&str; 6] = [
+                    "Could not resolve host",
+                    "Failed to connect",
+                    "Couldn't connect",
+                    "Connection refused",
+                    "Connection timed out",
+                    "Network is unreachable",
+                ];
+                SIGNS.iter().any(|sign| output.contains(sign))
+            }
+            _ => false,
+        }
+    }
+
+    /// What to do next; empty where there is nothing to advise.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotFound { authenticated: false, .. } | Self::Refused { authenticated: false, .. } => {
+                "if the repository is private, give a token in source.token"
+            }
+            Self::NotFound { .. } => "the token may not see this repository, or the name is misspelt",
+            Self::Refused { .. } => "the token in source.token may be wrong, expired, or lack the right to read this",
+            Self::RateLimited { authenticated: false, .. } => "a token in source.token is allowed many more requests",
+            Self::Network { .. } => {
+                "what is in the cache already needs no network; HTTPS_PROXY and NO_PROXY are respected"
+            }
+            Self::Git { output, .. }
+                if output.contains("Authentication failed") || output.contains("could not read") =>
+            {
+                "git's own credential helpers and ssh keys are used; source.token goes before them"
+            }
+            Self::NoProgram { .. } => "install git and put it on PATH: sources of type git are fetched with it",
+            Self::Token { .. } => "use an https address",
+            _ => "",
+        }
+    }
+}
+
+/// `until 14:05:00 UTC (in 12 minutes)`, to follow "takes no more requests".
+fn resets(reset: Option<SystemTime>) -> String {
+    let Some(reset) = reset else { return String::new() };
+    let minutes = reset.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO).as_secs().div_ceil(60);
+    let seconds = reset.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs() % 86_400;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!(" until {hour:02}:{minute:02}:{second:02} UTC (in {minutes} min)")
+}
+
+/// Whether a host is this machine: what goes to it in plain text is seen by nobody else.
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_limit_says_when_it_ends() {
+        let reset = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        assert_eq!(resets(Some(reset)), " until 22:13:20 UTC (in 0 min)");
+        let soon = SystemTime::now() + Duration::from_secs(90);
+        assert!(resets(Some(soon)).ends_with("(in 2 min)"), "{}", resets(Some(soon)));
+        assert_eq!(resets(None), "");
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_names() {
+        for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["", "localhost.example", "10.0.0.1", "0.0.0.0", "[::2]"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
 }

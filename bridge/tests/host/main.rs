@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::process::HostEnvironment;
 use bridge::process::{Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
-use bridge::source::{HostEnvironment, LocalPackages};
 
 /// A repository with plugins, and what its host said.
 pub(crate) struct Bench {

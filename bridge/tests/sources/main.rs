@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage};
 use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
+use bridge::process::HostEnvironment;
 use bridge::process::{OutputStream, ProcessSpec, Spawner};
-use bridge::source::{HostEnvironment, LocalPackages, PackageSource, SourceError, VerifiedPackage};
 
 /// A repository with one plugin, and a folder for what the host makes of it.
 struct Repository {
@@ -51,8 +52,8 @@ impl Repository {
         }
     }
 
-    async fn resolve(&self, path: &str, checksum: Option<&str>) -> Result<VerifiedPackage, SourceError> {
-        self.packages("/usr/bin:/bin").resolve(&plugin(path, checksum)).await
+    async fn resolve(&self, path: &str, checksum: Option<&str>) -> Result<VerifiedPackage, InstallError> {
+        self.packages("/usr/bin:/bin").resolve(&plugin(path, checksum), &()).await
     }
 
     /// What is left of private copies.
@@ -145,7 +146,7 @@ async fn one_of_several_configurations_of_a_package_may_have_the_packages_execut
     repository.script("x/pulumi-resource-disk", "echo disk");
     let mut plugin = plugin("x", None);
     plugin.package = "disk".parse().unwrap();
-    assert_eq!(run(&repository.packages("/bin").resolve(&plugin).await.unwrap()).await, "disk");
+    assert_eq!(run(&repository.packages("/bin").resolve(&plugin, &()).await.unwrap()).await, "disk");
 }
 
 #[tokio::test]
@@ -155,8 +156,8 @@ async fn a_digest_for_other_platforms_only_is_refused() {
     let mut plugin = plugin("x", None);
     let PluginSource::Local(source) = &mut plugin.source else { unreachable!() };
     source.checksum = Some(Checksum::ByPlatform(Default::default()));
-    let error = repository.packages("/bin").resolve(&plugin).await.unwrap_err();
-    assert!(matches!(error, SourceError::NoChecksum { .. }), "{error}");
+    let error = repository.packages("/bin").resolve(&plugin, &()).await.unwrap_err();
+    assert!(matches!(error, InstallError::NoChecksum { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -196,7 +197,7 @@ async fn a_folder_is_checked_as_a_whole_and_what_was_checked_runs() {
     assert!(!package.folder().join(".git").exists());
 
     let error = repository.resolve("py", Some(&digest)).await.unwrap_err();
-    assert!(matches!(error, SourceError::ChecksumMismatch { .. }), "{error}");
+    assert!(matches!(error, InstallError::ChecksumMismatch { .. }), "{error}");
     let package = repository.resolve("py", None).await.unwrap();
     assert_eq!(run(&package).await, "swapped");
     assert_eq!(package.folder(), fs::canonicalize(repository.path("py")).unwrap());
@@ -208,8 +209,8 @@ async fn links_are_covered_and_may_not_lead_around_the_check() {
     python(&repository);
     symlink("helper.py", repository.path("py/alias.py")).unwrap();
     let wrong = "0".repeat(64);
-    let found = |error: SourceError| match error {
-        SourceError::ChecksumMismatch { found, .. } => found.to_hex(),
+    let found = |error: InstallError| match error {
+        InstallError::ChecksumMismatch { found, .. } => found.to_hex(),
         other => panic!("{other}"),
     };
     let first = found(repository.resolve("py", Some(&wrong)).await.unwrap_err());
@@ -222,7 +223,7 @@ async fn links_are_covered_and_may_not_lead_around_the_check() {
         fs::remove_file(repository.path("py/alias.py")).unwrap();
         symlink(target, repository.path("py/alias.py")).unwrap();
         let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
-        assert!(matches!(error, SourceError::Uncoverable { .. }), "{error}");
+        assert!(matches!(error, InstallError::Uncoverable { .. }), "{error}");
     }
 }
 
@@ -231,7 +232,7 @@ async fn a_folder_is_not_copied_into_itself() {
     let repository = Repository::new();
     repository.write("PulumiPlugin.yaml", "runtime: python");
     let packages = LocalPackages { work: repository.path("work"), ..repository.packages("/usr/bin") };
-    let error = packages.resolve(&plugin(".", Some(&"0".repeat(64)))).await.unwrap_err();
+    let error = packages.resolve(&plugin(".", Some(&"0".repeat(64))), &()).await.unwrap_err();
     assert!(error.to_string().ends_with("private copies would lie within it"), "{error}");
 }
 
@@ -250,20 +251,20 @@ async fn what_a_runtime_needs_is_named_with_the_command_to_run() {
         (
             "py",
             format!(
-                "the virtual environment {root}/py/venv is missing. To get it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
+                "{root}/py/venv is missing. To get it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
             ),
         ),
         ("node", format!("{root}/node/node_modules is missing. To get it: npm install --prefix {root}/node")),
         ("go", "go is missing. To get it: install Go and put it on PATH, or build the plugin beforehand".to_owned()),
     ];
     for (path, expected) in table {
-        assert_eq!(packages.resolve(&plugin(path, None)).await.unwrap_err().to_string(), expected);
+        assert_eq!(packages.resolve(&plugin(path, None), &()).await.unwrap_err().to_string(), expected);
     }
     fs::create_dir(repository.path("node/node_modules")).unwrap();
-    let error = packages.resolve(&plugin("node", None)).await.unwrap_err().to_string();
+    let error = packages.resolve(&plugin("node", None), &()).await.unwrap_err().to_string();
     assert_eq!(error, format!("{root}/node/bin is missing. To get it: npm run build --prefix {root}/node"));
     repository.write("node/bin/index.js", "");
-    let package = packages.resolve(&plugin("node", None)).await.unwrap();
+    let package = packages.resolve(&plugin("node", None), &()).await.unwrap();
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
 }
 
@@ -277,13 +278,13 @@ async fn a_go_plugin_is_run_if_built_and_else_built() {
         r#"[ "$1 $2 $4" = "build -o ." ] && printf '#!/bin/sh\necho built\n' >"$3" && /bin/chmod +x "$3""#,
     );
     let packages = repository.packages(repository.path("bin").to_str().unwrap());
-    let package = packages.resolve(&plugin("go", None)).await.unwrap();
+    let package = packages.resolve(&plugin("go", None), &()).await.unwrap();
     assert_eq!(run(&package).await, "built");
     repository.script("bin/go", "echo no such module >&2; exit 3");
-    let error = packages.resolve(&plugin("go", None)).await.unwrap_err().to_string();
+    let error = packages.resolve(&plugin("go", None), &()).await.unwrap_err().to_string();
     assert!(error.contains("go build -o ") && error.ends_with("(exit status 3): no such module"), "{error}");
     repository.script("go/pulumi-resource-files", "echo there");
-    assert_eq!(run(&packages.resolve(&plugin("go", None)).await.unwrap()).await, "there");
+    assert_eq!(run(&packages.resolve(&plugin("go", None), &()).await.unwrap()).await, "there");
 }
 
 #[tokio::test]
@@ -291,7 +292,7 @@ async fn other_runtimes_are_refused() {
     let repository = Repository::new();
     repository.write("x/PulumiPlugin.yaml", "runtime: dotnet");
     let error = repository.resolve("x", None).await.unwrap_err();
-    assert!(matches!(error, SourceError::Manifest { .. }), "{error}");
+    assert!(matches!(error, InstallError::Manifest { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bridge::host::Sources;
+use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
+use bridge::process::HostEnvironment;
 use bridge::process::{Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
-use bridge::source::{HostEnvironment, LocalPackages};
 use provisioner::config::Stack;
 use provisioner::events::{Outcome, Summary};
 use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
@@ -112,7 +113,7 @@ pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
 }
 
 /// How the plugins of all stacks are found and started: under a supervisor, so that none outlives us.
-fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
+pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
     let variables = &stacks.surroundings.environment;
     let environment = HostEnvironment::new(
         variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
@@ -120,23 +121,30 @@ fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
     let program = std::env::current_exe().context("our own program cannot be found")?;
     let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
     let root = stacks.repository.root.clone();
+    let cache = cache_folder(stacks, &root);
     let local = LocalPackages {
         root: root.clone(),
-        work: work_folder(stacks, &root),
+        work: cache.join("work"),
         environment: environment.clone(),
         spawner: spawner.clone(),
     };
+    let fetched =
+        CacheSettings { folder: cache, root: root.clone(), environment: environment.clone(), spawner: spawner.clone() };
     Ok(PluginRoom {
         directory: root,
         environment,
         spawner,
-        sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
+        sources: Sources {
+            local: Some(Arc::new(local)),
+            github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
+            git: Some(Arc::new(GitRepositories::new(fetched))),
+        },
         limits: Limits::default(),
     })
 }
 
-/// Where copies of plugins that are about to run are kept: the user's cache, where programs may be executed.
-fn work_folder(stacks: &Stacks, root: &Path) -> PathBuf {
+/// Where packages are kept, and copies of plugins that are about to run: the user's cache, where programs may be executed.
+fn cache_folder(stacks: &Stacks, root: &Path) -> PathBuf {
     let variable = |name: &str| stacks.surroundings.environment.get(name).filter(|value| !value.is_empty());
     match (variable("XDG_CACHE_HOME"), variable("HOME")) {
         (Some(cache), _) => Path::new(cache).join("sc"),

@@ -21,6 +21,8 @@ pub trait EventSink: Send + Sync {
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
+    /// A plugin is being downloaded: how far that is.
+    Download(Download),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
     /// A step begins.
@@ -35,6 +37,34 @@ pub enum Event {
     Message(Message),
     /// A phase ended.
     PhaseEnded(Summary),
+}
+
+/// A plugin on its way to this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Download {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// Name of what is downloaded: an asset, or a repository.
+    pub what: String,
+    /// Bytes that have arrived.
+    pub received: u64,
+    /// Bytes that it has, if that is known.
+    pub total: Option<u64>,
+    /// How far it is.
+    pub stage: DownloadStage,
+}
+
+/// How far a download is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DownloadStage {
+    /// It begins.
+    Started,
+    /// Some of it has arrived.
+    Running,
+    /// All of it has arrived.
+    Done,
+    /// It came to nothing; why is told elsewhere.
+    Failed,
 }
 
 /// A phase of an operation.

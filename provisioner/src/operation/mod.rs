@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bridge::host::{HostError, PluginHost, Sources};
+use bridge::process::HostEnvironment;
 use bridge::process::Spawner;
 use bridge::provider::grpc::Limits;
-use bridge::source::HostEnvironment;
 
 use crate::config::diagnostics::Diagnostic;
 use crate::deployment::{Scope, StopSignals, UrnPattern};
@@ -29,6 +29,7 @@ use crate::state::{Snapshot, StackAccess, StackState, StateError};
 use pulumi_proto::urn::{TypeToken, Urn};
 
 pub use destroy::destroy;
+pub use plugins::Installed;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
 pub use refresh::{RefreshOptions, refresh};

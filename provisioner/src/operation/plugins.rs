@@ -1,15 +1,21 @@
 //! From the plugins that a stack declares to a host that runs them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost};
+use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost};
+use bridge::install::{FetchEvent, VerifiedPackage};
+use bridge::plugin::{PluginConfig, SourceToken};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 
-use crate::config::{PluginDeclaration, values};
-use crate::events::{Event, EventSink, Message, Severity};
+use futures_util::future::join_all;
+
+use crate::config::{PluginDeclaration, SecretText, Stack, values};
+use crate::deployment::StopSignals;
+use crate::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
 use pulumi_proto::property::PropertyValue;
 
-use super::{OperationError, StackRun};
+use super::{OperationError, PluginRoom, StackRun};
 
 impl StackRun {
     /// Fetches, checks and starts every enabled plugin once: what cannot start fails the run before its stack is touched.
@@ -27,7 +33,7 @@ impl StackRun {
             spawner: self.plugins.spawner.clone(),
             sources: self.plugins.sources.clone(),
             limits: self.plugins.limits,
-            events: Arc::new(Relay { events: Arc::clone(&self.events), secrets: Arc::clone(&secrets) }),
+            events: relay(&self.events, &secrets),
         };
         let loading = PluginHost::load(settings, declared.collect());
         tokio::select! {
@@ -64,7 +70,7 @@ fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     }
 }
 
-/// The secrets that plugins are told: their words may hold them.
+/// The secrets that plugins and the places they come from are told: their words may hold them.
 struct ToldSecrets(Vec<String>);
 
 impl ToldSecrets {
@@ -75,7 +81,9 @@ impl ToldSecrets {
         let told = plugins.iter().map(|plugin| &plugin.secrets);
         let texts =
             told.flat_map(|told| told.secrets.values().chain(told.auth.values().flat_map(|auth| auth.config.values())));
-        let mut texts: Vec<String> = texts.map(|text| text.expose().trim().to_owned()).collect();
+        let tokens = plugins.iter().filter_map(|plugin| plugin.plugin.source.token());
+        let texts = texts.map(SecretText::expose).chain(tokens.map(SourceToken::expose));
+        let mut texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
         texts.retain(|text| text.len() >= Self::SHORTEST);
         // So that a secret within another one does not spoil it.
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -91,15 +99,107 @@ impl ToldSecrets {
     }
 }
 
+fn relay(events: &Arc<dyn EventSink>, secrets: &Arc<ToldSecrets>) -> Arc<dyn HostEvents> {
+    Arc::new(Relay { events: Arc::clone(events), secrets: Arc::clone(secrets), downloads: Mutex::default() })
+}
+
+/// A plugin that is on this machine and is what was declared.
+#[derive(Debug)]
+pub struct Installed {
+    /// Its declaration.
+    pub plugin: PluginConfig,
+    /// The package, or why there is none.
+    pub package: Result<VerifiedPackage, HostError>,
+}
+
+impl PluginRoom {
+    /// Fetches and checks every enabled plugin of a stack, all at once, and starts none. One that fails stops no other.
+    ///
+    /// # Errors
+    /// [`OperationError::Stopped`] where the user wanted no more.
+    pub async fn install(
+        &self,
+        stack: &Stack,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Vec<Installed>, OperationError> {
+        let secrets = Arc::new(ToldSecrets::of(&stack.plugins));
+        let events = relay(events, &secrets);
+        let fetch = async |plugin: &PluginConfig| {
+            let package = self.sources.fetch(plugin, &events).await.map_err(|mut error| {
+                secrets.mask(&mut error.message);
+                error
+            });
+            Installed { plugin: plugin.clone(), package }
+        };
+        let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
+        tokio::select! {
+            installed = join_all(enabled.map(fetch)) => Ok(installed),
+            // What was half fetched goes with the future.
+            () = signals.stop.cancelled() => Err(OperationError::Stopped),
+        }
+    }
+}
+
 /// Passes on what plugins say as events of the run.
 struct Relay {
     events: Arc<dyn EventSink>,
     secrets: Arc<ToldSecrets>,
+    /// By plugin.
+    downloads: Mutex<HashMap<String, Option<Download>>>,
+}
+
+impl Relay {
+    fn fetch(&self, plugin: String, event: FetchEvent) {
+        let about = |severity, text| Message { plugin: Some(plugin.clone()), ..Message::new(severity, text) };
+        let message = match event {
+            FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".to_owned()),
+            FetchEvent::Warning(text) => about(Severity::Warning, text),
+            FetchEvent::Started { what, bytes } => {
+                return self.download(plugin.clone(), |known| {
+                    let stage = DownloadStage::Started;
+                    *known = Some(Download { plugin, what, received: 0, total: bytes, stage });
+                });
+            }
+            FetchEvent::Received { bytes } => {
+                return self.download(plugin, |known| {
+                    if let Some(download) = known {
+                        (download.received, download.stage) = (bytes, DownloadStage::Running);
+                    }
+                });
+            }
+            FetchEvent::Ended { complete } => {
+                return self.download(plugin, |known| {
+                    if let Some(download) = known {
+                        download.stage = if complete { DownloadStage::Done } else { DownloadStage::Failed };
+                        download.received = download.total.filter(|_| complete).unwrap_or(download.received);
+                    }
+                });
+            }
+        };
+        self.tell(message);
+    }
+
+    /// Tells how a plugin's download stands now.
+    fn download(&self, plugin: String, change: impl FnOnce(&mut Option<Download>)) {
+        let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = downloads.entry(plugin).or_default();
+        change(known);
+        if let Some(download) = known {
+            self.events.emit(Event::Download(download.clone()));
+        }
+    }
+
+    fn tell(&self, mut message: Message) {
+        self.secrets.mask(&mut message.text);
+        self.events.emit(Event::Message(message));
+    }
 }
 
 impl HostEvents for Relay {
     fn emit(&self, event: HostEvent) {
-        let mut message = match event {
+        let message = match event {
+            HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
             HostEvent::Loaded { plugin, version } => {
                 let version = if version.is_empty() { String::new() } else { format!(" v{version}") };
                 Message::new(Severity::Info, format!("Loaded plugin: {plugin}{version}"))
@@ -117,8 +217,7 @@ impl HostEvents for Relay {
                 Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
             }
         };
-        self.secrets.mask(&mut message.text);
-        self.events.emit(Event::Message(message));
+        self.tell(message);
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::process::HostEnvironment;
 use bridge::process::{Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
-use bridge::source::{HostEnvironment, LocalPackages};
 use futures_util::future::join_all;
 use provisioner::deployment::{
     Deployment, DeploymentEnd, DeploymentOptions, Goal, ProgramEnd, Refused, Registered, Registrar, StopSignals,

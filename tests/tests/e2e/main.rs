@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod crashes;
+mod installs;
 mod life;
 mod mistakes;
 mod processes;

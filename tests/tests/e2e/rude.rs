@@ -48,7 +48,7 @@ fn a_file_that_is_swapped_after_it_was_checked_is_not_what_runs() {
     repository.write_script("evil.sh", "touch mark\necho evil");
     repository.write_script("swapper.sh", "cp evil.sh new.sh\nmv new.sh rude.sh\nexec sleep 100\n");
     let told = repository.refused("provision");
-    assert!(told.contains("I am [repo]/home/.cache/sc/plugin-"), "{told}");
+    assert!(told.contains("I am [repo]/home/.cache/sc/work/work-"), "{told}");
     assert!(!repository.path("mark").exists());
     assert_eq!(repository.names("home"), [""; 0], "no copy is left");
 }
@@ -82,6 +82,7 @@ fn a_plugin_that_is_not_there_is_named_with_its_path() {
     --- out
     --- err
     error: failed to load plugins: failed to load plugin rude: failed to resolve plugin binary: [repo]/rude.sh holds neither pulumi-resource-rude nor PulumiPlugin.yaml
+      hint: a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository source.subdir says where
     ");
 }
 

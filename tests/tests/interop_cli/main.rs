@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use bridge::source::HostEnvironment;
+use bridge::process::HostEnvironment;
 
 /// What may be on PATH.
 const PULUMI: &str = "pulumi";

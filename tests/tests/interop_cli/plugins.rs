@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use bridge::source::HostEnvironment;
+use bridge::process::HostEnvironment;
 use serde_json::{Value, json};
 use tests::things::{Repository, plain};
 

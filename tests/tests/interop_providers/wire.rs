@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bridge::host::{
     BootRequest, DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _, Sources,
 };
+use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::process::HostEnvironment;
 use bridge::process::Spawner;
 use bridge::provider::grpc::{Limits, PluginInit};
 use bridge::provider::{
@@ -14,7 +16,6 @@ use bridge::provider::{
     DiffConfigRequest, DiffKind, DiffReply, DiffRequest, ListRequest, PropertyDiff, Provider, ProviderError,
     ReadRequest, SchemaRequest, UpdateRequest,
 };
-use bridge::source::{HostEnvironment, LocalPackages};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use rustix::process::{Pid, test_kill_process};

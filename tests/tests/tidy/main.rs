@@ -190,7 +190,14 @@ fn the_quick_start_is_two_commands() {
 
 #[test]
 fn pages_that_are_linked_are_there() {
-    for page in ["README.md", "docs/architecture.md", "docs/server-yaml.md", "docs/state.md"] {
+    for page in [
+        "README.md",
+        "docs/architecture.md",
+        "docs/comparison.md",
+        "docs/plugins.md",
+        "docs/server-yaml.md",
+        "docs/state.md",
+    ] {
         let page = root().join(page);
         let text = fs::read_to_string(&page).expect("the page is there");
         let folder = page.parent().expect("a page lies in a folder");

@@ -1,16 +1,20 @@
 //! `sc plugin`: the provider plugins that stacks declare.
 
+use bridge::install::VerifiedPackage;
 use bridge::plugin::{PluginConfig, PluginSource};
 use clap::{Args, Subcommand};
+use provisioner::operation::{Installed, OperationError};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
-use crate::cli::display::Line;
+use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
+use crate::cli::runs::plugin_room;
+use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::{Stacks, read_stacks};
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
-/// List the provider plugins
+/// Fetch and list the provider plugins
 #[derive(Debug, Args)]
 pub(crate) struct PluginCommand {
     #[command(subcommand)]
@@ -20,8 +24,20 @@ pub(crate) struct PluginCommand {
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginVerb {
+    /// Fetch and check the plugins that the stacks declare; start none
+    ///
+    /// What is in the cache already needs no network. Says for each the digest that pins it: as `checksum` in
+    /// server.yaml it makes sure that nobody ever gets other bytes.
+    Install(InstallArgs),
     /// List the plugins that the stacks declare: version, whether pinned by a digest, where from
     Ls(LsArgs),
+}
+
+/// Arguments of `sc plugin install`.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    pub(crate) stacks: StacksArgs,
 }
 
 /// Arguments of `sc plugin ls`.
@@ -35,7 +51,64 @@ pub(crate) struct LsArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         PluginVerb::Ls(args) => list(ui, global, args),
+        PluginVerb::Install(args) => install(ui, global, args).await,
     }
+}
+
+async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stacks(ui, global, &args.stacks)?;
+    let room = plugin_room(&stacks)?;
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, timeout: None };
+    session::run(ui, options, async |session| {
+        let mut rows = Vec::new();
+        let mut failed = Vec::new();
+        for stack in stacks.asked() {
+            let events = session.sink(&stack.name, None);
+            for Installed { plugin, package } in room.install(stack, &events, &session.signals).await? {
+                match package {
+                    Ok(package) => rows.push((stack.name.as_str(), plugin, package)),
+                    Err(error) => failed.push(OperationError::Plugins(error)),
+                }
+            }
+        }
+        session.pause();
+        if ui.results_are_json() {
+            let lines = rows.iter().map(|(stack, plugin, package)| installed_as_json(stack, plugin, package));
+            ui.print(&lines.map(Line::plain).collect::<Vec<_>>())?;
+        } else {
+            let rows = rows.iter().map(|(stack, plugin, package)| installed_as_row(stack, plugin, package));
+            ui.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows.collect::<Vec<_>>()))?;
+        }
+        // The last one is told as the error of the command.
+        let last = failed.pop();
+        for error in failed {
+            ui.fail(&error.into());
+        }
+        last.map_or(Ok(Exit::Done), |error| Err(error.into()))
+    })
+    .await
+}
+
+fn installed_as_row(stack: &str, plugin: &PluginConfig, package: &VerifiedPackage) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    vec![
+        stack.to_owned(),
+        plugin.name.to_string(),
+        or_dash(package.revision().map(str::to_owned)),
+        or_dash(package.digest().map(|digest| digest.to_string())),
+    ]
+}
+
+fn installed_as_json(stack: &str, plugin: &PluginConfig, package: &VerifiedPackage) -> String {
+    serde_json::json!({
+        "stack": stack,
+        "name": plugin.name.to_string(),
+        "source": plugin.source.kind(),
+        "revision": package.revision(),
+        "checksum": package.digest().map(|digest| digest.to_string()),
+        "folder": package.folder().display().to_string(),
+    })
+    .to_string()
 }
 
 fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use bridge::provider::DiffKind;
-use provisioner::events::{Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
+use provisioner::events::{
+    Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary,
+};
 use provisioner::state::ResourceState;
 use serde_json::{Map, Value, json};
 
@@ -26,6 +28,10 @@ impl<W: Write> JsonDisplay<W> {
 
 impl<W: Write + Send> Renderer for JsonDisplay<W> {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
+        // Twenty a second are for eyes.
+        if matches!(event, Event::Download(download) if download.stage == DownloadStage::Running) {
+            return Ok(());
+        }
         self.sequence += 1;
         let mut line = Map::new();
         line.insert("sequence".into(), self.sequence.into());
@@ -76,6 +82,10 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("urn".into(), state.urn.as_str().into());
             line.insert("outputs".into(), map_to_json(&Shown::of_map(&state.outputs, secrets)));
         }
+        Event::Download(download) => {
+            line.insert("event".into(), "download".into());
+            describe_download(download, line);
+        }
         Event::Message(message) => {
             line.insert("event".into(), "message".into());
             describe_message(message, line);
@@ -85,6 +95,20 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             describe_summary(summary, line);
         }
     }
+}
+
+fn describe_download(download: &Download, line: &mut Map<String, Value>) {
+    let stage = match download.stage {
+        DownloadStage::Started => "started",
+        DownloadStage::Running => "running",
+        DownloadStage::Done => "done",
+        DownloadStage::Failed => "failed",
+    };
+    line.insert("plugin".into(), download.plugin.as_str().into());
+    line.insert("what".into(), download.what.as_str().into());
+    line.insert("stage".into(), stage.into());
+    line.insert("received".into(), download.received.into());
+    line.insert("total".into(), download.total.into());
 }
 
 fn describe_phase(phase: Phase, line: &mut Map<String, Value>) {

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use provisioner::events::{Event, Phase, Summary};
+use provisioner::events::{Download, DownloadStage, Event, Phase, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::painter::Painter;
 use super::palette::Palette;
 use super::report::Told;
 use super::rows::{Row, RowState, Rows};
-use super::text::{Line, duration};
+use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, counts, row_line, tree};
 use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 
@@ -34,6 +34,8 @@ pub(crate) struct LiveDisplay<W: Write, R: Write> {
     phase: Option<RunningPhase>,
     /// The last thing said in passing while no phase runs.
     passing: Option<Line>,
+    /// What is on its way to this machine.
+    downloads: Vec<Download>,
     /// Whether a preview has shown the stack's changes already.
     previewed: Option<String>,
 }
@@ -54,7 +56,8 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         options: DisplayOptions,
     ) -> Self {
         let painter = Painter::new(screen, options.color);
-        Self { painter, results, size: Box::new(size), options, phase: None, passing: None, previewed: None }
+        let size = Box::new(size);
+        Self { painter, results, size, options, phase: None, passing: None, downloads: Vec::new(), previewed: None }
     }
 
     fn size(&self) -> Size {
@@ -120,13 +123,41 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         }
     }
 
+    fn take_download(&mut self, download: &Download) -> io::Result<()> {
+        let known = self.downloads.iter().position(|known| known.plugin == download.plugin);
+        match download.stage {
+            DownloadStage::Started | DownloadStage::Running => match known {
+                Some(known) => self.downloads[known] = download.clone(),
+                None => self.downloads.push(download.clone()),
+            },
+            DownloadStage::Done | DownloadStage::Failed => {
+                known.map(|known| self.downloads.remove(known));
+                let (columns, _) = self.size();
+                self.painter.clear(columns)?;
+                if download.stage == DownloadStage::Done {
+                    let line = Line::plain("Downloaded ").join(report::download(download));
+                    self.painter.print(&[line.truncate(columns.saturating_sub(1))])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn paint(&mut self, at: Duration) -> io::Result<()> {
         let (columns, height) = self.size();
         let passing = self.passing.as_ref();
         let lines = match (&self.phase, passing) {
             (Some(running), passing) => frame(running, passing, columns, height, at),
-            (None, Some(passing)) => vec![spinner(at).join(passing.clone()).truncate(columns.saturating_sub(1))],
-            (None, None) => return Ok(()),
+            (None, passing) => {
+                let passing =
+                    passing.map(|passing| spinner(at).join(passing.clone()).truncate(columns.saturating_sub(1)));
+                let bars = downloads(&self.downloads, columns, at);
+                let lines: Vec<Line> = bars.into_iter().chain(passing).collect();
+                if lines.is_empty() {
+                    return Ok(());
+                }
+                lines
+            }
         };
         self.painter.draw(&lines, columns)
     }
@@ -153,6 +184,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
                 }
             }
             Event::Message(message) => self.take_message(Told::new(message, origin))?,
+            Event::Download(download) => self.take_download(download)?,
             Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
                 if let Some(running) = &mut self.phase {
                     running.rows.apply(stamp.at, event);
@@ -252,6 +284,26 @@ fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
         shown.extend(added.into_iter().cloned());
     }
     shown
+}
+
+/// A line for each download: a bar where its length is known.
+fn downloads(downloads: &[Download], columns: usize, at: Duration) -> Vec<Line> {
+    const BAR: usize = 24;
+    let line = |download: &Download| {
+        let name = Line::new().styled(Palette::BOLD, &download.plugin).text(" ");
+        let name = spinner(at).join(name);
+        let Some(total) = download.total.filter(|total| *total > 0) else {
+            return name.text(format!("fetching {}", download.what));
+        };
+        let received = download.received.min(total);
+        let filled = usize::try_from(u128::from(received) * BAR as u128 / u128::from(total)).unwrap_or(BAR);
+        let percent = u128::from(received) * 100 / u128::from(total);
+        name.styled(Palette::CREATE, "━".repeat(filled))
+            .styled(Palette::DIM, "━".repeat(BAR - filled))
+            .text(format!(" {percent:>3}% "))
+            .styled(Palette::DIM, format!("{} of {}  {}", bytes(received), bytes(total), download.what))
+    };
+    downloads.iter().map(|download| line(download).truncate(columns.saturating_sub(1))).collect()
 }
 
 fn spinner(at: Duration) -> Line {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use provisioner::events::{Event, Operation, Phase, StepOp, Summary};
+use provisioner::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::palette::{Palette, look};
@@ -88,6 +88,11 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
             running.rows.apply(stamp.at, event);
         }
         match event {
+            Event::Download(download) => match download.stage {
+                DownloadStage::Started => self.say(&[Line::plain("Downloading ").join(report::download(download))]),
+                DownloadStage::Done => self.say(&[Line::plain("Downloaded ").join(report::download(download))]),
+                DownloadStage::Running | DownloadStage::Failed => Ok(()),
+            },
             Event::PhaseStarted(phase) => {
                 self.phase = Some(RunningPhase {
                     phase: *phase,

@@ -34,7 +34,7 @@ impl Redactor {
                 self.mask(&mut message.text);
                 self.mask(&mut message.hint);
             }
-            Event::PhaseStarted(_) | Event::PhaseEnded(_) => {}
+            Event::PhaseStarted(_) | Event::PhaseEnded(_) | Event::Download(_) => {}
         }
         event
     }

@@ -2,15 +2,24 @@
 
 use std::time::Duration;
 
-use provisioner::events::{Message, Operation, Outcome, Phase, Severity, Summary};
+use provisioner::events::{Download, Message, Operation, Outcome, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::diff::{DiffOptions, bag_diff, step_diff};
 use super::palette::{Palette, phase_noun, phase_title, severity};
 use super::rows::{Row, Rows};
-use super::text::{Line, duration};
+use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
 use super::{Origin, Place};
+
+/// `tls: pulumi-resource-tls-v5.2.2-linux-amd64.tar.gz (4.1 MB)`: what a download is about.
+pub(crate) fn download(download: &Download) -> Line {
+    let line = Line::new().styled(Palette::BOLD, &download.plugin).text(format!(": {}", download.what));
+    match download.total {
+        Some(total) => line.styled(Palette::DIM, format!(" ({})", bytes(total))),
+        None => line,
+    }
+}
 
 /// The tense of a phase's rows.
 pub(crate) fn tense(phase: Phase) -> Tense {

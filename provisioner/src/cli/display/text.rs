@@ -136,6 +136,19 @@ fn printable(text: &str) -> String {
     printable
 }
 
+/// A length a human reads: `812 B`, `4.1 MB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let (mut unit, mut tenths) = (0, bytes / 100);
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        (unit, tenths) = (unit + 1, tenths / 1000);
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
 /// A time a human reads: `0.3s`, `12s`, `4m05s`, `2h10m`.
 pub(crate) fn duration(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs();
@@ -168,6 +181,12 @@ mod tests {
     fn what_would_move_the_cursor_does_not_get_through() {
         let line = Line::plain("a\u{1b}[2Jb\rc\td\u{7}\ne");
         assert_eq!(line.render(true), "abc    d⏎e");
+    }
+
+    #[test]
+    fn lengths_are_short() {
+        let shown = [0, 999, 1000, 41_230, 999_949, 1_000_000, 612_345_678, 5_000_000_000].map(bytes);
+        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "41.2 kB", "999.9 kB", "1.0 MB", "612.3 MB", "5.0 GB"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The live tree, read back from an emulated terminal.
 
+use provisioner::events::{Download, DownloadStage};
+
 use super::*;
 
 /// A terminal; a line end also returns the cursor, as terminal drivers see to.
@@ -153,4 +155,28 @@ fn what_is_said_before_a_phase_stays_and_what_is_said_in_passing_goes() {
     display.pause().unwrap();
     assert_eq!(screen.contents().trim(), "warning: the plugin aws is not pinned");
     assert!(!screen.0.lock().unwrap().screen().hide_cursor());
+}
+
+#[test]
+fn each_download_has_a_bar_until_it_is_over() {
+    let screen = Screen::new();
+    let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
+    let mut tell = |plugin: &str, received, total, stage| {
+        let what = format!("pulumi-resource-{plugin}-v6.83.4-linux-amd64.tar.gz");
+        let download = Download { plugin: plugin.to_owned(), what, received, total, stage };
+        display.event(stamp(0), origin(), &Event::Download(download)).unwrap();
+        display.tick(Duration::from_millis(100)).unwrap();
+        screen.contents().trim_end().to_owned()
+    };
+    tell("aws", 0, Some(212_400_000), DownloadStage::Started);
+    tell("aws", 53_100_000, Some(212_400_000), DownloadStage::Running);
+    insta::assert_snapshot!(tell("tls", 0, None, DownloadStage::Started), @r"
+    ⠙ aws ━━━━━━━━━━━━━━━━━━━━━━━━  25% 53.1 MB of 212.4 MB  pulumi-resource-aws-v…
+    ⠙ tls fetching pulumi-resource-tls-v6.83.4-linux-amd64.tar.gz
+    ");
+    insta::assert_snapshot!(tell("aws", 212_400_000, Some(212_400_000), DownloadStage::Done), @r"
+    Downloaded aws: pulumi-resource-aws-v6.83.4-linux-amd64.tar.gz (212.4 MB)
+    ⠙ tls fetching pulumi-resource-tls-v6.83.4-linux-amd64.tar.gz
+    ");
+    assert!(!tell("tls", 0, None, DownloadStage::Failed).contains("tls"));
 }

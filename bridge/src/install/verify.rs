@@ -2,26 +2,21 @@
 //!
 //! ```text
 //! executable   sha256 of its bytes
-//! folder       sha256 of the lines "<sha256>  <path>\n", sorted as text, one for each file but those in `.git`;
-//!              paths are relative, with `/`; a symbolic link counts as a file that holds its target's path
+//! folder       the digest of its files, see [`FileDigests`]
 //! ```
 //! Without a declared checksum nothing is copied: the files run where they are.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
-
-use super::SourceError;
-use crate::fs::{PathError, create_folders};
+use super::InstallError;
+use super::tree::{FileDigests, GIT};
+use crate::fs::{PathError, Scratch};
 use crate::plugin::{Checksum, Platform, Sha256Digest};
-
-/// What a checksum never covers and what is never copied.
-const GIT: &str = ".git";
+use sha2::{Digest as _, Sha256};
 
 /// Files that were checked, or that nobody wanted checked. Made nowhere but here.
 #[derive(Debug)]
@@ -30,10 +25,15 @@ pub(super) struct Checked {
     path: PathBuf,
     folder: PathBuf,
     digest: Option<Sha256Digest>,
-    _copy: Option<TempDir>,
+    _copy: Option<Scratch>,
 }
 
 impl Checked {
+    /// Files within a folder that nobody but us writes to, whose digests were found to be those they should have.
+    pub(super) fn in_store(folder: PathBuf) -> Self {
+        Self { path: folder.clone(), folder, digest: None, _copy: None }
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -57,15 +57,15 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn expected(&self) -> Result<Option<Sha256Digest>, SourceError> {
+    fn expected(&self) -> Result<Option<Sha256Digest>, InstallError> {
         let Some(checksum) = self.checksum else { return Ok(None) };
         let platform = self.platform;
-        checksum.for_platform(platform).map(Some).ok_or(SourceError::NoChecksum { platform })
+        checksum.for_platform(platform).map(Some).ok_or(InstallError::NoChecksum { platform })
     }
 
     /// Checks an executable. If it came as a member of a folder, its copy finds links to the other members beside
     /// itself, as it would at home; the checksum does not cover those.
-    pub(super) fn executable(&self, path: &Path, home: Option<&Path>) -> Result<Checked, SourceError> {
+    pub(super) fn executable(&self, path: &Path, home: Option<&Path>) -> Result<Checked, InstallError> {
         let Some(expected) = self.expected()? else {
             let folder = path.parent().unwrap_or(path).to_owned();
             return Ok(Checked { path: path.to_owned(), folder, digest: None, _copy: None });
@@ -75,7 +75,7 @@ impl Check<'_> {
         let target = copy.path().join(name);
         let found = copy_file(path, &target)?;
         if found != expected {
-            return Err(SourceError::ChecksumMismatch { expected, found });
+            return Err(InstallError::ChecksumMismatch { expected, found });
         }
         if let Some(home) = home {
             for member in fs::read_dir(home).map_err(PathError::of("list", home))? {
@@ -90,43 +90,40 @@ impl Check<'_> {
     }
 
     /// Checks a whole folder, given by its canonical path.
-    pub(super) fn folder(&self, folder: &Path) -> Result<Checked, SourceError> {
+    pub(super) fn folder(&self, folder: &Path) -> Result<Checked, InstallError> {
         let Some(expected) = self.expected()? else {
             return Ok(Checked { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
         };
         let copy = self.private_folder()?;
         if fs::canonicalize(copy.path()).is_ok_and(|copy| copy.starts_with(folder)) {
             let reason = "private copies would lie within it";
-            return Err(SourceError::Uncoverable { path: folder.to_owned(), reason });
+            return Err(InstallError::Uncoverable { path: folder.to_owned(), reason });
         }
         // As deep as the original was named, so that programs that show their folder's name show the right one.
         let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
-        let mut tree = Tree { root: folder, lines: Vec::new() };
+        let mut tree = Tree { root: folder, files: FileDigests::default() };
         tree.copy(folder, &target)?;
-        let found = tree.digest();
+        let found = tree.files.digest();
         if found != expected {
-            return Err(SourceError::ChecksumMismatch { expected, found });
+            return Err(InstallError::ChecksumMismatch { expected, found });
         }
         Ok(Checked { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
     }
 
     /// A folder that nobody else can look into or change.
-    fn private_folder(&self) -> Result<TempDir, SourceError> {
-        create_folders(self.work)?;
-        let mut options = tempfile::Builder::new();
-        let folder = options.prefix("plugin-").permissions(Permissions::from_mode(0o700)).tempdir_in(self.work);
-        Ok(folder.map_err(PathError::of("create a folder in", self.work))?)
+    fn private_folder(&self) -> Result<Scratch, InstallError> {
+        Ok(Scratch::new(self.work)?)
     }
 }
 
 /// A folder on its way into a copy.
 struct Tree<'a> {
     root: &'a Path,
-    lines: Vec<String>,
+    files: FileDigests,
 }
 
 impl Tree<'_> {
-    fn copy(&mut self, from: &Path, to: &Path) -> Result<(), SourceError> {
+    fn copy(&mut self, from: &Path, to: &Path) -> Result<(), InstallError> {
         fs::create_dir(to).map_err(PathError::of("create folder", to))?;
         for member in fs::read_dir(from).map_err(PathError::of("list", from))? {
             let member = member.map_err(PathError::of("list", from))?;
@@ -144,7 +141,7 @@ impl Tree<'_> {
                 let digest = copy_file(&source, &target)?;
                 self.note(&source, digest)?;
             } else {
-                return Err(SourceError::Uncoverable { path: source, reason: "it is neither file, folder nor link" });
+                return Err(InstallError::Uncoverable { path: source, reason: "it is neither file, folder nor link" });
             }
         }
         Ok(())
@@ -152,7 +149,7 @@ impl Tree<'_> {
 
     /// A link that stays within the folder leads to what is checked. One that leads out by an absolute path is trusted
     /// as the system's own programs are. Anything else would change its meaning with the copy, or escape the check.
-    fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, SourceError> {
+    fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
         let target = fs::read_link(from).map_err(PathError::of("read link", from))?;
         let escapes = if target.is_absolute() {
             target.starts_with(self.root) || fs::canonicalize(&target).is_ok_and(|real| real.starts_with(self.root))
@@ -162,26 +159,14 @@ impl Tree<'_> {
         };
         if escapes {
             let reason = "the link leads out of the folder, or back into it by an absolute path";
-            return Err(SourceError::Uncoverable { path: from.to_owned(), reason });
+            return Err(InstallError::Uncoverable { path: from.to_owned(), reason });
         }
         std::os::unix::fs::symlink(&target, to).map_err(PathError::of("create link", to))?;
         Ok(Sha256Digest::from_bytes(Sha256::digest(target.as_os_str().as_bytes()).into()))
     }
 
-    fn note(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), SourceError> {
-        let relative = path.strip_prefix(self.root).ok().and_then(Path::to_str);
-        let uncoverable = |reason| SourceError::Uncoverable { path: path.to_owned(), reason };
-        let relative = relative.ok_or_else(|| uncoverable("its name is not UTF-8"))?;
-        if relative.contains('\n') {
-            return Err(uncoverable("its name holds a line end"));
-        }
-        self.lines.push(format!("{}  {relative}\n", digest.to_hex()));
-        Ok(())
-    }
-
-    fn digest(mut self) -> Sha256Digest {
-        self.lines.sort_unstable();
-        Sha256Digest::from_bytes(Sha256::digest(self.lines.concat()).into())
+    fn note(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {
+        self.files.note(self.root, path, digest)
     }
 }
 
@@ -200,7 +185,7 @@ fn leaves(path: &Path, mut depth: usize) -> bool {
 }
 
 /// Copies a file and says the digest of the bytes that were written. The copy is read-only, and executable if the file is.
-fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, SourceError> {
+fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
     let mut source = File::open(from).map_err(PathError::of("read", from))?;
     let metadata = source.metadata().map_err(PathError::of("read", from))?;
     let executable = metadata.permissions().mode() & 0o111 != 0;

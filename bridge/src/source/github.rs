@@ -1,0 +1,348 @@
+//! Releases on GitHub and on what speaks its REST API: `GET /repos/OWNER/NAME/releases/{tags/TAG,latest}` and
+//! `GET /repos/OWNER/NAME/releases/assets/ID`.
+
+use std::time::{Duration, SystemTime};
+
+use backon::{ExponentialBuilder, Retryable as _};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::BoxBody;
+use octocrab::Octocrab;
+use prost::bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::redirect;
+use serde::Deserialize;
+
+use super::{FetchError, is_loopback};
+use crate::fs::PathError;
+use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
+
+/// How long a connection may take to come up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may be silent. What is large may take as long as it likes.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+/// How often a request is repeated that another try may help.
+const RETRIES: usize = 3;
+const API_OF_GITHUB: &str = "https://api.github.com";
+
+/// A repository, and where its API is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository {
+    /// Base URL of the API, without a slash at its end.
+    pub api: String,
+    /// `owner/name`.
+    pub name: String,
+}
+
+impl Repository {
+    /// The one that a source names.
+    ///
+    /// # Errors
+    /// [`FetchError::Address`].
+    pub fn of(source: &GithubReleaseSource) -> Result<Self, FetchError> {
+        let (host, name) = match source.repository.strip_prefix("https://") {
+            Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
+            None => ("github.com", source.repository.as_str()),
+        };
+        let name = name.trim_end_matches('/').trim_end_matches(".git").to_owned();
+        let api = match &source.api_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None if matches!(host, "github.com" | "www.github.com") => API_OF_GITHUB.to_owned(),
+            None => format!("https://{host}/api/v3"),
+        };
+        let url = reqwest::Url::parse(&api);
+        let reason = match &url {
+            Err(error) => Some(error.to_string()),
+            Ok(url) if !matches!(url.scheme(), "https" | "http") => Some("it is neither https nor http".to_owned()),
+            Ok(url) if url.password().is_some() || !url.username().is_empty() => {
+                // It would end up in messages; and the token has a key of its own.
+                return Err(FetchError::Address {
+                    address: url.host_str().unwrap_or_default().to_owned(),
+                    reason: "it holds credentials; give source.token instead".to_owned(),
+                });
+            }
+            Ok(url) if url.query().is_some() || url.fragment().is_some() => Some("it has a query".to_owned()),
+            Ok(_) => None,
+        };
+        match reason {
+            Some(reason) => Err(FetchError::Address { address: api, reason }),
+            None => Ok(Self { api, name }),
+        }
+    }
+}
+
+/// A release.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Release {
+    /// Its tag.
+    #[serde(rename = "tag_name")]
+    pub tag: String,
+    /// Its files.
+    #[serde(default)]
+    pub assets: Vec<Asset>,
+}
+
+/// A file of a release.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Asset {
+    id: u64,
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its digest as the server published it: `sha256:…`; absent at servers that do not.
+    #[serde(default)]
+    digest: Option<String>,
+}
+
+impl Asset {
+    /// Its digest as the server published it.
+    pub fn digest(&self) -> Option<Sha256Digest> {
+        self.digest.as_deref()?.strip_prefix("sha256:")?.parse().ok()
+    }
+}
+
+/// The API for one repository.
+#[derive(Clone, Debug)]
+pub struct Github {
+    repository: Repository,
+    host: String,
+    authenticated: bool,
+    client: Octocrab,
+    backoff: ExponentialBuilder,
+}
+
+impl Github {
+    /// Gets ready to ask. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// [`FetchError::Token`] where the token would travel in plain text or is none, [`FetchError::Address`].
+    pub fn new(repository: Repository, token: Option<&SourceToken>) -> Result<Self, FetchError> {
+        let address = |reason: String| FetchError::Address { address: repository.api.clone(), reason };
+        let url = reqwest::Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let mut builder =
+            Octocrab::builder().base_uri(repository.api.as_str()).map_err(|error| address(words(&error)))?;
+        if let Some(token) = token {
+            let unusable = |reason| FetchError::Token { host: host.clone(), reason };
+            if url.scheme() != "https" && !is_loopback(&host) {
+                return Err(unusable("it would be sent in plain text"));
+            }
+            if HeaderValue::from_str(token.expose()).is_err() {
+                return Err(unusable("it holds characters that no token has"));
+            }
+            builder = builder.personal_token(token.expose().to_owned());
+        }
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .read_timeout(SILENCE_LIMIT)
+            // Drops `Authorization` where a redirect leads to another host.
+            .redirect(redirect::Policy::custom(|attempt| {
+                let from_https = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+                if from_https && attempt.url().scheme() != "https" {
+                    return attempt.error("redirected from https to http");
+                }
+                redirect::Policy::default().redirect(attempt)
+            }))
+            .build()
+            .map_err(|error| address(words(&error)))?;
+        let client = builder.build_with_reqwest(http).map_err(|error| address(words(&error)))?;
+        let backoff =
+            ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(RETRIES).with_jitter();
+        Ok(Self { repository, host, authenticated: token.is_some(), client, backoff })
+    }
+
+    /// Who is asked.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The release of a tag; the latest one that is neither draft nor pre-release for `None`.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn release(&self, tag: Option<&str>) -> Result<Release, FetchError> {
+        let name = &self.repository.name;
+        let (path, what) = match tag {
+            Some(tag) => (format!("tags/{}", encoded(tag)), format!("release {tag} of {name}")),
+            None => ("latest".to_owned(), format!("the latest release of {name}")),
+        };
+        let route = format!("/repos/{name}/releases/{path}");
+        let ask = || async {
+            let (_, body) = self.get(&route, "application/vnd.github+json", &what).await?;
+            let body = body.collect().await.map_err(|error| self.broken(&what, &error))?.to_bytes();
+            serde_json::from_slice(&body).map_err(|error| FetchError::Answered {
+                what: what.clone(),
+                host: self.host.clone(),
+                status: 200,
+                message: format!("not a release: {error}"),
+            })
+        };
+        ask.retry(self.backoff).when(FetchError::is_transient).await
+    }
+
+    /// Downloads an asset, once more from its start where the connection broke. `sink` gets an empty piece at each start.
+    ///
+    /// # Errors
+    /// [`FetchError`], that of `sink` included.
+    pub async fn download(
+        &self,
+        asset: &Asset,
+        mut sink: impl FnMut(&[u8]) -> Result<(), PathError> + Send,
+    ) -> Result<(), FetchError> {
+        let sink = tokio::sync::Mutex::new(&mut sink);
+        let try_once = || async { self.download_once(asset, &mut **sink.lock().await).await };
+        try_once.retry(self.backoff).when(FetchError::is_transient).await
+    }
+
+    async fn download_once(
+        &self,
+        asset: &Asset,
+        sink: &mut (impl FnMut(&[u8]) -> Result<(), PathError> + Send),
+    ) -> Result<(), FetchError> {
+        let length = |received| FetchError::Length {
+            what: asset.name.clone(),
+            host: self.host.clone(),
+            expected: asset.size,
+            received,
+        };
+        sink(&[])?;
+        let route = format!("/repos/{}/releases/assets/{}", self.repository.name, asset.id);
+        let (headers, mut body) = self.get(&route, "application/octet-stream", &asset.name).await?;
+        let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if let Some(announced) = announced.filter(|announced| *announced != asset.size) {
+            return Err(length(announced));
+        }
+        let mut received = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| self.broken(&asset.name, &error))?;
+            let Ok(bytes) = frame.into_data() else { continue };
+            received += bytes.len() as u64;
+            if received > asset.size {
+                return Err(length(received));
+            }
+            sink(&bytes)?;
+        }
+        if received == asset.size { Ok(()) } else { Err(length(received)) }
+    }
+
+    async fn get(
+        &self,
+        route: &str,
+        accept: &'static str,
+        what: &str,
+    ) -> Result<(HeaderMap, BoxBody<Bytes, octocrab::Error>), FetchError> {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+        let response = self.client._get_with_headers(route, Some(headers)).await;
+        let response = response.map_err(|error| self.failed(what, error))?;
+        let response = octocrab::map_github_error(response).await.map_err(|error| self.failed(what, error))?;
+        let (head, body) = response.into_parts();
+        Ok((head.headers, body))
+    }
+
+    fn failed(&self, what: &str, error: octocrab::Error) -> FetchError {
+        let octocrab::Error::GitHub { source, .. } = &error else { return self.broken(what, &error) };
+        let (what, host, authenticated) = (what.to_owned(), self.host.clone(), self.authenticated);
+        let message = first_lines(&source.message);
+        let status = source.status_code.as_u16();
+        let header = |name| source.headers.as_ref()?.get(name)?.to_str().ok()?.parse::<u64>().ok();
+        let limited = header("x-ratelimit-remaining") == Some(0)
+            || source.headers.as_ref().is_some_and(|headers| headers.contains_key(RETRY_AFTER));
+        match status {
+            404 => FetchError::NotFound { what, host, authenticated },
+            403 | 429 if limited || status == 429 => {
+                let now = SystemTime::now();
+                let wait = header(RETRY_AFTER.as_str()).map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
+                let reset = header("x-ratelimit-reset").map(|at| {
+                    // A date in a far future is somebody's mistake.
+                    SystemTime::UNIX_EPOCH + Duration::from_secs(at.min(u64::from(u32::MAX)))
+                });
+                FetchError::RateLimited { host, message, reset: wait.or(reset), authenticated }
+            }
+            401 | 403 => FetchError::Refused { what, host, status, message, authenticated },
+            _ => FetchError::Answered { what, host, status, message },
+        }
+    }
+
+    fn broken(&self, what: &str, error: &octocrab::Error) -> FetchError {
+        FetchError::Network { what: what.to_owned(), host: self.host.clone(), message: words(error) }
+    }
+}
+
+/// An error and its causes in one line. Those that only repeat the next one are left out.
+fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        // The query may hold a signature, which works like a password.
+        let text = match error.downcast_ref::<reqwest::Error>() {
+            Some(error) if error.url().is_some() => {
+                error.to_string().split(" for url").next().unwrap_or_default().to_owned()
+            }
+            _ => error.to_string(),
+        };
+        if error.downcast_ref::<octocrab::Error>().is_none() && texts.last() != Some(&text) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    texts.join(": ")
+}
+
+/// Enough of a message to understand it: a proxy may answer with a whole page.
+fn first_lines(message: &str) -> String {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line[..line.floor_char_boundary(200)].to_owned()
+}
+
+/// A tag as part of a path: everything but letters, digits and `-._~/` is encoded.
+fn encoded(tag: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    tag.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(repository: &str, api_url: Option<&str>) -> GithubReleaseSource {
+        GithubReleaseSource {
+            repository: repository.into(),
+            version: "v1.0.0".into(),
+            platform: None,
+            checksum: None,
+            asset: None,
+            token: None,
+            api_url: api_url.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn the_api_follows_from_the_repository() {
+        let table = [
+            ("acme/reef", None, "https://api.github.com", "acme/reef"),
+            ("https://github.com/acme/reef", None, "https://api.github.com", "acme/reef"),
+            ("https://github.com/acme/reef.git", None, "https://api.github.com", "acme/reef"),
+            ("https://git.reef.example/acme/reef/", None, "https://git.reef.example/api/v3", "acme/reef"),
+            ("acme/reef", Some("http://127.0.0.1:99/api/"), "http://127.0.0.1:99/api", "acme/reef"),
+        ];
+        for (repository, api, base, name) in table {
+            let found = Repository::of(&source(repository, api)).unwrap();
+            assert_eq!((found.api.as_str(), found.name.as_str()), (base, name));
+        }
+    }
+
+    #[test]
+    fn other_addresses_are_refused_and_none_shows_credentials() {
+        for api in ["ftp://reef.example", "reef.example", "https://me:word@reef.example", "https://reef.example?a=b"] {
+            let error = Repository::of(&source("acme/reef", Some(api))).unwrap_err();
+            assert!(matches!(error, FetchError::Address { .. }), "{api}: {error}");
+            assert!(!error.to_string().contains("word"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_one_part_of_a_path() {
+        assert_eq!(encoded("v1.2.3-rc~1"), "v1.2.3-rc~1");
+        assert_eq!(encoded("sdk/v1 #?%é"), "sdk/v1%20%23%3F%25%C3%A9");
+    }
+}

@@ -1,0 +1,175 @@
+//! A server for HTTP/1.1 as bad as a test wants it: it may lie about lengths, stop in the middle, or wait.
+//!
+//! Enters: what to answer. Leaves: an address, and the requests as they came. One connection carries one request.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+/// A request as it came.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// `GET`.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// Headers by lower-case name.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// Headers beside `Content-Length` and `Connection`.
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    pub body: Vec<u8>,
+    /// The length that is claimed, if not that of the body.
+    pub claimed: Option<usize>,
+    /// After so many bytes of the body the rest waits for the gate.
+    pub gate: Option<(usize, Gate)>,
+}
+
+/// Lets through when it is opened.
+pub type Gate = Arc<tokio::sync::Semaphore>;
+
+impl Response {
+    /// An answer with a body.
+    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into(), claimed: None, gate: None }
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.headers.push((name.to_owned(), value.to_string()));
+        self
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
+
+/// A running server. Ends when dropped.
+#[derive(Debug)]
+pub struct HttpServer {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<Request>>>,
+    task: AbortHandle,
+}
+
+impl HttpServer {
+    /// Serves on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn start<F: Future<Output = Response> + Send + 'static>(
+        handler: impl Fn(Request) -> F + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let handler: Handler = Arc::new(move |request| Box::pin(handler(request)));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let log = Arc::clone(&requests);
+        let serve = async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&handler), Arc::clone(&log)));
+            }
+        };
+        Ok(Self { address, requests, task: tokio::spawn(serve).abort_handle() })
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(stream: TcpStream, handler: Handler, log: Arc<Mutex<Vec<Request>>>) {
+    let mut stream = BufReader::new(stream);
+    let Ok(request) = read(&mut stream).await else { return };
+    log.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+    let response = handler(request).await;
+    // Who asked may be gone.
+    drop(write(&mut stream, response).await);
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await?;
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let mut request = Request {
+        method: words.next().unwrap_or_default(),
+        path: words.next().unwrap_or_default(),
+        ..Request::default()
+    };
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        request.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    if request.header("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
+        loop {
+            let mut size = String::new();
+            stream.read_line(&mut size).await?;
+            let size = usize::from_str_radix(size.trim(), 16).map_err(io::Error::other)?;
+            let mut chunk = vec![0; size + 2];
+            stream.read_exact(&mut chunk).await?;
+            request.body.extend(&chunk[..size]);
+            if size == 0 {
+                break;
+            }
+        }
+    } else if let Some(length) = request.header("content-length").and_then(|length| length.parse().ok()) {
+        request.body = vec![0; length];
+        stream.read_exact(&mut request.body).await?;
+    }
+    Ok(request)
+}
+
+async fn write(stream: &mut BufReader<TcpStream>, response: Response) -> io::Result<()> {
+    let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
+    head += &format!("Content-Length: {}\r\n", response.claimed.unwrap_or(response.body.len()));
+    for (name, value) in &response.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    stream.write_all((head + "\r\n").as_bytes()).await?;
+    let (free, gate) = response.gate.map_or((response.body.len(), None), |(free, gate)| (free, Some(gate)));
+    stream.write_all(&response.body[..free]).await?;
+    stream.flush().await?;
+    if let Some(gate) = gate {
+        gate.acquire().await.map_err(io::Error::other)?.forget();
+        stream.write_all(&response.body[free..]).await?;
+    }
+    stream.flush().await?;
+    stream.shutdown().await
+}

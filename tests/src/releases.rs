@@ -1,0 +1,211 @@
+//! Releases as GitHub serves them: the REST paths that its client asks for, and the storage on another host that it
+//! redirects downloads to. And packages as they are published there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::http::{HttpServer, Request, Response};
+
+/// A server of releases. Ends when dropped.
+#[derive(Debug)]
+pub struct ReleaseServer {
+    api: HttpServer,
+    storage: HttpServer,
+    shelves: Arc<Mutex<Shelves>>,
+}
+
+#[derive(Debug, Default)]
+struct Shelves {
+    releases: Vec<Release>,
+    /// By a part of the path.
+    answers: BTreeMap<String, Response>,
+    /// Downloads are redirected there.
+    storage: Option<String>,
+    digests: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Release {
+    repository: String,
+    tag: String,
+    assets: Vec<(String, Vec<u8>)>,
+}
+
+impl ReleaseServer {
+    /// With nothing on its shelves.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn start() -> io::Result<Self> {
+        let shelves: Arc<Mutex<Shelves>> = Arc::default();
+        let serve = |answer: fn(&Shelves, &Request) -> Response| {
+            let shelves = Arc::clone(&shelves);
+            HttpServer::start(move |request| {
+                let response = answer(&shelves.lock().unwrap_or_else(PoisonError::into_inner), &request);
+                async move { response }
+            })
+        };
+        let (api, storage) = (serve(answer).await?, serve(stored).await?);
+        Ok(Self { api, storage, shelves })
+    }
+
+    /// The base URL of its API: `source.apiUrl`.
+    pub fn api_url(&self) -> String {
+        format!("{}/api/v3", self.api.url())
+    }
+
+    /// Publishes a release; the last one is the latest.
+    pub fn publish(&self, repository: &str, tag: &str, assets: &[(&str, &[u8])]) {
+        let assets = assets.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+        self.lock().releases.push(Release { repository: repository.to_owned(), tag: tag.to_owned(), assets });
+    }
+
+    /// Takes all releases back.
+    pub fn withdraw(&self) {
+        self.lock().releases.clear();
+    }
+
+    /// Answers every request whose path holds this text in another way from now on.
+    pub fn answer(&self, path: &str, response: Response) {
+        self.lock().answers.insert(path.to_owned(), response);
+    }
+
+    /// Answers as it should again.
+    pub fn behave(&self) {
+        self.lock().answers.clear();
+    }
+
+    /// Redirects downloads to storage on another host.
+    pub fn redirect_downloads(&self) {
+        self.lock().storage = Some(self.storage.url());
+    }
+
+    /// Says the digests of assets.
+    pub fn say_digests(&self) {
+        self.lock().digests = true;
+    }
+
+    /// What the API was asked for.
+    pub fn requests(&self) -> Vec<Request> {
+        self.api.requests()
+    }
+
+    /// What the storage was asked for.
+    pub fn storage_requests(&self) -> Vec<Request> {
+        self.storage.requests()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answer(shelves: &Shelves, request: &Request) -> Response {
+    if let Some((_, response)) = shelves.answers.iter().find(|(part, _)| request.path.contains(part.as_str())) {
+        return response.clone();
+    }
+    let not_found = || Response::new(404, r#"{"message": "Not Found"}"#);
+    let Some((repository, rest)) =
+        request.path.strip_prefix("/api/v3/repos/").and_then(|path| path.split_once("/releases/"))
+    else {
+        return not_found();
+    };
+    let mut of_repository = shelves.releases.iter().enumerate().filter(|(_, release)| release.repository == repository);
+    if let Some(id) = rest.strip_prefix("assets/") {
+        return match (asset(shelves, id), &shelves.storage) {
+            (Some(_), Some(storage)) => Response::new(302, "").with("Location", format!("{storage}/{id}?sig=s3cret")),
+            (Some(bytes), None) => Response::new(200, bytes).with("Content-Type", "application/octet-stream"),
+            (None, _) => not_found(),
+        };
+    }
+    let release = match rest.strip_prefix("tags/") {
+        Some(tag) => of_repository.find(|(_, release)| release.tag == tag),
+        None if rest == "latest" => of_repository.next_back(),
+        None => None,
+    };
+    let Some((at, release)) = release else { return not_found() };
+    let assets: Vec<serde_json::Value> = release
+        .assets
+        .iter()
+        .enumerate()
+        .map(|(index, (name, bytes))| {
+            let digest = shelves.digests.then(|| format!("sha256:{}", sha256(bytes)));
+            serde_json::json!({ "id": at * 100 + index, "name": name, "size": bytes.len(), "digest": digest })
+        })
+        .collect();
+    let body = serde_json::json!({ "tag_name": release.tag, "assets": assets, "draft": false });
+    Response::new(200, body.to_string()).with("Content-Type", "application/json")
+}
+
+fn stored(shelves: &Shelves, request: &Request) -> Response {
+    let id = request.path.trim_start_matches('/').split('?').next().unwrap_or_default();
+    asset(shelves, id).map_or_else(|| Response::new(404, "<Error/>"), |bytes| Response::new(200, bytes))
+}
+
+fn asset(shelves: &Shelves, id: &str) -> Option<Vec<u8>> {
+    let id: usize = id.parse().ok()?;
+    Some(shelves.releases.get(id / 100)?.assets.get(id % 100)?.1.clone())
+}
+
+/// The sha256 of bytes, in hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What an entry of an archive is.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry<'a> {
+    /// A file with this mode and content.
+    File(u32, &'a [u8]),
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link(&'a str),
+    /// A hard link.
+    HardLink(&'a str),
+    /// A device, by the byte that says so.
+    Device(u8),
+}
+
+/// A `tar.gz` with these entries, whatever their paths are.
+///
+/// # Errors
+/// None that a test meets.
+pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
+    let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(gz);
+    for (path, entry) in entries {
+        let mut header = tar::Header::new_ustar();
+        let content: &[u8] = match entry {
+            Entry::File(_, content) => content,
+            _ => &[],
+        };
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        // The library refuses the paths that are to be refused.
+        let name = &mut header.as_old_mut().name;
+        name[..path.len()].copy_from_slice(path.as_bytes());
+        let link = |header: &mut tar::Header, target: &str| {
+            header.as_old_mut().linkname[..target.len()].copy_from_slice(target.as_bytes());
+        };
+        match entry {
+            Entry::File(mode, _) => header.set_mode(*mode),
+            Entry::Folder => header.set_entry_type(tar::EntryType::Directory),
+            Entry::Link(target) => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                link(&mut header, target);
+            }
+            Entry::HardLink(target) => {
+                header.set_entry_type(tar::EntryType::Link);
+                link(&mut header, target);
+            }
+            Entry::Device(kind) => header.set_entry_type(tar::EntryType::new(*kind)),
+        }
+        header.set_cksum();
+        archive.append(&header, content)?;
+    }
+    archive.into_inner()?.finish()
+}

@@ -1,0 +1,289 @@
+//! Git repositories, served by git itself: from a folder, and over HTTP.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use bridge::install::PackageSource as _;
+use tests::http::{HttpServer, Request, Response};
+use tests::releases::sha256;
+
+use super::{Machine, checksum, in_git, plugin, run, script, token, write};
+
+/// A repository with a history.
+struct Repository {
+    folder: tempfile::TempDir,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self { folder: tempfile::tempdir().unwrap() };
+        repository.git(&["init", "--quiet", "--initial-branch=main"]);
+        repository
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.path().display())
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(self.path()).env("GIT_CONFIG_GLOBAL", "/dev/null").stderr(Stdio::inherit());
+        for who in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{who}_NAME"), "T").env(format!("GIT_{who}_EMAIL"), "t@example.org");
+        }
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Commits a plugin that says these words, and says the commit's id.
+    fn commit(&self, words: &str) -> String {
+        write(&self.path().join("pulumi-resource-reef"), &script(words), 0o755);
+        self.commit_all()
+    }
+
+    fn commit_all(&self) -> String {
+        self.git(&["add", "."]);
+        self.git(&["commit", "--quiet", "--allow-empty", "-m", "x"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+}
+
+#[tokio::test]
+async fn a_tag_a_branch_and_a_commit_are_found() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    let first = repository.commit("one");
+    repository.git(&["tag", "-a", "v1.0.0", "-m", "annotated"]);
+    let second = repository.commit("two");
+    repository.git(&["tag", "light"]);
+    repository.commit("three");
+    repository.git(&["branch", "feature/x"]);
+    let fourth = repository.commit("four");
+    let table = [
+        ("v1.0.0", "one"),
+        ("light", "two"),
+        ("feature/x", "three"),
+        ("main", "four"),
+        (second.as_str(), "two"),
+        (&first[..9], "one"),
+    ];
+    for (revision, words) in table {
+        let package = machine.install(&plugin(in_git(&repository.url(), revision))).await.unwrap();
+        assert_eq!(run(&package).await, words, "{revision}");
+        assert!(!package.folder().join(".git").exists());
+    }
+    let package = machine.install(&plugin(in_git(&repository.url(), "main"))).await.unwrap();
+    assert_eq!(package.revision(), Some(fourth.as_str()));
+    assert_eq!(machine.names("work"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_tag_needs_nobody_afterwards_and_a_branch_moves() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    repository.commit("one");
+    repository.git(&["tag", "v1.0.0"]);
+    let (tag, branch) = (plugin(in_git(&repository.url(), "v1.0.0")), plugin(in_git(&repository.url(), "main")));
+    for wanted in [&tag, &branch] {
+        assert_eq!(run(&machine.install(wanted).await.unwrap()).await, "one");
+    }
+    repository.commit("two");
+    assert_eq!(run(&machine.install(&branch).await.unwrap()).await, "two");
+    drop(repository);
+    assert_eq!(run(&machine.install(&tag).await.unwrap()).await, "one");
+    let error = machine.refusal(&branch).await;
+    assert!(error.starts_with("git ls-remote failed (exit status 128)"), "{error}");
+}
+
+#[tokio::test]
+async fn the_plugin_may_lie_in_a_folder_and_be_built_of_more() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    write(&repository.path().join("plugins/reef/PulumiPlugin.yaml"), b"runtime: python\n", 0o644);
+    write(&repository.path().join("plugins/reef/__main__.py"), b"import shared\n", 0o644);
+    let shared = b"import sys; print('from', sys.dont_write_bytecode)\n";
+    write(&repository.path().join("plugins/reef/shared.py"), shared, 0o644);
+    repository.commit_all();
+    let mut source = in_git(&repository.url(), "main");
+    source.subdir = "plugins/reef".into();
+    let first = machine.install(&plugin(source.clone())).await.unwrap();
+    assert_eq!(run(&first).await, "from True");
+    // Nothing was added to the package by running it.
+    machine.told();
+    source.checksum = checksum(&first.digest().unwrap().to_hex());
+    assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
+    assert_eq!(machine.warnings(), Vec::<String>::new());
+    for outside in ["..", "/etc", "plugins/nobody", "plugins/reef/shared.py"] {
+        source.subdir = PathBuf::from(outside);
+        let error = machine.refusal(&plugin(source.clone())).await;
+        assert_eq!(error, format!("source.subdir {outside} is no folder of the repository"));
+    }
+}
+
+#[tokio::test]
+async fn a_checksum_is_that_of_the_executable() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    repository.commit("one");
+    let mut source = in_git(&repository.url(), "main");
+    source.checksum = checksum(&sha256(&script("one")));
+    for _ in 0..2 {
+        assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "one");
+    }
+    repository.commit("two");
+    let (expected, found) = (sha256(&script("one")), sha256(&script("two")));
+    let error = machine.refusal(&plugin(source)).await;
+    assert_eq!(error, format!("checksum mismatch: expected sha256:{expected}, got sha256:{found}"));
+    assert_eq!(machine.names("packages").len(), 1, "the old commit, and nothing of the new one");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    repository.commit("one");
+    let url = repository.url();
+    let refusal = async |url: &str, revision: &str| machine.refusal(&plugin(in_git(url, revision))).await;
+    let asked = "(asked without a token)";
+    assert_eq!(refusal(&url, "v9").await, format!("revision \"v9\" not found at {url} {asked}"));
+    assert_eq!(refusal(&url, "abcdef0").await, format!("commit \"abcdef0\" not found at {url} {asked}"));
+    let id = "1".repeat(40);
+    let missing = refusal(&url, &id).await;
+    assert_eq!(missing, format!("commit \"{id}\" not found at {url} {asked}"));
+    let error = refusal("nowhere", "main").await;
+    assert!(error.contains("does not appear to be a git repository"), "{error}");
+    machine.assert_empty();
+}
+
+#[tokio::test]
+async fn links_out_of_the_tree_are_refused() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    std::os::unix::fs::symlink("/etc/passwd", repository.path().join("link")).unwrap();
+    repository.commit("one");
+    let error = machine.refusal(&plugin(in_git(&repository.url(), "main"))).await;
+    assert!(error.ends_with("link cannot be covered by a checksum: the link may lead out of the package"), "{error}");
+    machine.assert_empty();
+}
+
+#[tokio::test]
+async fn nothing_of_the_repository_is_run_and_no_settings_of_it_hold() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    let mark = machine.path("mark");
+    let touch = format!("#!/bin/sh\ntouch '{}'\n", mark.display());
+    write(&machine.path("home/hooks/post-checkout"), touch.as_bytes(), 0o755);
+    let config = format!("[core]\n\thooksPath = {}\n", machine.path("home/hooks").display());
+    write(&machine.path("home/.gitconfig"), config.as_bytes(), 0o644);
+    repository.commit("one");
+    machine.install(&plugin(in_git(&repository.url(), "main"))).await.unwrap();
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn without_git_it_says_so() {
+    let machine = Machine::new();
+    let mut settings = machine.settings();
+    settings.environment = bridge::process::HostEnvironment::new([("PATH".into(), "/nowhere".into())]);
+    let source = bridge::install::GitRepositories::new(settings);
+    let error = source.resolve(&plugin(in_git("https://x.example/y", "main")), &()).await;
+    assert_eq!(error.unwrap_err().to_string(), "git is missing");
+}
+
+/// `git http-backend` behind a server that may want a password.
+async fn over_http(root: PathBuf, password: Option<&'static str>) -> HttpServer {
+    HttpServer::start(move |request: Request| {
+        let root = root.clone();
+        async move {
+            // `x-access-token:PASSWORD`
+            let wanted = password.map(|password| format!("Basic {password}"));
+            if wanted.is_some() && request.header("authorization") != wanted.as_deref() {
+                return Response::new(401, "").with("WWW-Authenticate", "Basic realm=\"git\"");
+            }
+            tokio::task::spawn_blocking(move || cgi(&root, &request)).await.unwrap()
+        }
+    })
+    .await
+    .unwrap()
+}
+
+fn cgi(root: &Path, request: &Request) -> Response {
+    use std::io::Write as _;
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let header = |name| request.header(name).unwrap_or_default().to_owned();
+    let mut git = Command::new("git")
+        .arg("http-backend")
+        .env("GIT_PROJECT_ROOT", root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("REQUEST_METHOD", &request.method)
+        .env("PATH_INFO", path)
+        .env("QUERY_STRING", query)
+        .env("CONTENT_TYPE", header("content-type"))
+        .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+        .env("HTTP_GIT_PROTOCOL", header("git-protocol"))
+        .env("GIT_PROTOCOL", header("git-protocol"))
+        .env("CONTENT_LENGTH", request.body.len().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    git.stdin.take().unwrap().write_all(&request.body).unwrap();
+    let output = git.wait_with_output().unwrap().stdout;
+    let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let mut response = Response::new(200, &output[end + 4..]);
+    for line in String::from_utf8_lossy(&output[..end]).lines() {
+        match line.split_once(": ").unwrap() {
+            ("Status", status) => response.status = status[..3].parse().unwrap(),
+            (name, value) => response = response.with(name, value),
+        }
+    }
+    response
+}
+
+#[tokio::test]
+async fn over_http_too() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    let first = repository.commit("one");
+    repository.commit("two");
+    let server = over_http(repository.path().to_owned(), None).await;
+    let url = format!("{}/.git", server.url());
+    for (revision, words) in [("main", "two"), (first.as_str(), "one")] {
+        assert_eq!(run(&machine.install(&plugin(in_git(&url, revision))).await.unwrap()).await, words);
+    }
+    drop(server);
+    // Nobody answers any more: the branch is where it was.
+    assert_eq!(run(&machine.install(&plugin(in_git(&url, "main"))).await.unwrap()).await, "two");
+    let [warning] = machine.warnings().try_into().unwrap();
+    assert!(warning.ends_with("where main stood when that was last known, is used"), "{warning}");
+}
+
+#[tokio::test]
+async fn a_token_opens_its_own_host_and_no_other() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    repository.commit("secret");
+    // x-access-token:t0ken
+    let server = over_http(repository.path().to_owned(), Some("eC1hY2Nlc3MtdG9rZW46dDBrZW4=")).await;
+    let url = format!("{}/.git", server.url());
+    let error = machine.refusal(&plugin(in_git(&url, "main"))).await;
+    assert!(error.contains("Authentication failed"), "{error}");
+    let mut source = in_git(&url, "main");
+    source.token = token("t0ken");
+    assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "secret");
+    // As a part of the address it opens the same door, and is on no command line.
+    let login = url.replace("http://", "http://x-access-token:t0ken@");
+    assert_eq!(run(&machine.install(&plugin(in_git(&login, "main"))).await.unwrap()).await, "secret");
+    // A server that sends us elsewhere does not get it there.
+    let thief = over_http(repository.path().to_owned(), Some("nobody")).await;
+    let target = format!("{}/.git", thief.url());
+    let elsewhere = HttpServer::start(move |request: Request| {
+        let rest = request.path.strip_prefix("/.git").unwrap_or_default().to_owned();
+        let location = format!("{target}{rest}");
+        async move { Response::new(302, "").with("Location", location) }
+    });
+    let elsewhere = elsewhere.await.unwrap();
+    source.url = format!("{}/.git", elsewhere.url());
+    machine.install(&plugin(source)).await.unwrap_err();
+    assert!(!thief.requests().is_empty());
+    let seen: Vec<_> =
+        thief.requests().iter().filter_map(|request| request.header("authorization").map(str::to_owned)).collect();
+    assert!(seen.iter().all(|seen| !seen.contains("dDBrZW4")), "{seen:?}");
+}

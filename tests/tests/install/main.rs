@@ -1,0 +1,177 @@
+//! Packages that come from elsewhere: what is fetched, what is refused, what is left in the cache.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod archives;
+mod cache;
+mod git;
+mod release;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use bridge::install::{
+    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, PackageSource,
+    VerifiedPackage,
+};
+use bridge::plugin::{Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken};
+use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
+
+/// A machine with an empty cache.
+struct Machine {
+    folder: tempfile::TempDir,
+    events: Events,
+}
+
+/// What was told.
+#[derive(Default)]
+struct Events(Mutex<Vec<FetchEvent>>);
+
+impl FetchEvents for Events {
+    fn emit(&self, event: FetchEvent) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("sc-install-").tempdir().unwrap();
+        for name in ["repo", "home"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder, events: Events::default() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn settings(&self) -> CacheSettings {
+        let path = std::env::var_os("PATH").unwrap();
+        let environment = HostEnvironment::new([("PATH".into(), path), ("HOME".into(), self.path("home").into())]);
+        let spawner = Spawner::unsupervised();
+        CacheSettings { folder: self.path("cache"), root: self.path("repo"), environment, spawner }
+    }
+
+    async fn install(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, InstallError> {
+        let settings = self.settings();
+        match &plugin.source {
+            PluginSource::Git(_) => GitRepositories::new(settings).resolve(plugin, &self.events).await,
+            _ => GithubReleases::new(settings).resolve(plugin, &self.events).await,
+        }
+    }
+
+    async fn refusal(&self, plugin: &PluginConfig) -> String {
+        self.install(plugin).await.unwrap_err().to_string()
+    }
+
+    /// What was told since this was asked last.
+    fn told(&self) -> Vec<FetchEvent> {
+        std::mem::take(&mut *self.events.0.lock().unwrap())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let warning = |event| match event {
+            FetchEvent::Warning(text) => Some(text),
+            _ => None,
+        };
+        self.told().into_iter().filter_map(warning).collect()
+    }
+
+    /// The names in a folder of the cache.
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path("cache").join(folder)).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Nothing is in the cache, and nothing half-made.
+    fn assert_empty(&self) {
+        for folder in ["packages", "names", "work"] {
+            assert_eq!(self.names(folder), Vec::<String>::new(), "{folder}");
+        }
+    }
+}
+
+/// A plugin that says something when it is run.
+fn script(words: &str) -> Vec<u8> {
+    format!("#!/bin/sh\necho {words}\n").into_bytes()
+}
+
+/// The plugin `reef` of a release.
+fn released(api_url: &str, version: &str) -> GithubReleaseSource {
+    GithubReleaseSource {
+        repository: "acme/pulumi-reef".into(),
+        version: version.into(),
+        platform: Some("linux-amd64".parse().unwrap()),
+        checksum: None,
+        asset: None,
+        token: None,
+        api_url: Some(api_url.into()),
+    }
+}
+
+/// The plugin `reef` of a git repository.
+fn in_git(url: &str, revision: &str) -> GitSource {
+    GitSource {
+        url: url.into(),
+        revision: revision.into(),
+        subdir: PathBuf::new(),
+        platform: None,
+        checksum: None,
+        token: None,
+    }
+}
+
+fn plugin(source: impl Into<Source>) -> PluginConfig {
+    PluginConfig::new("reef".parse().unwrap(), source.into().0)
+}
+
+struct Source(PluginSource);
+
+impl From<GithubReleaseSource> for Source {
+    fn from(source: GithubReleaseSource) -> Self {
+        Self(PluginSource::GithubRelease(source))
+    }
+}
+
+impl From<GitSource> for Source {
+    fn from(source: GitSource) -> Self {
+        Self(PluginSource::Git(source))
+    }
+}
+
+fn checksum(hex: &str) -> Option<Checksum> {
+    Some(Checksum::One(hex.parse().unwrap()))
+}
+
+fn token(text: &str) -> Option<SourceToken> {
+    SourceToken::new(text.into())
+}
+
+/// Pulumi's name for the asset of a version.
+fn asset(version: &str) -> String {
+    format!("pulumi-resource-reef-v{version}-linux-amd64.tar.gz")
+}
+
+/// Runs a package as the launcher would, and says what it wrote.
+async fn run(package: &VerifiedPackage) -> String {
+    let spec = ProcessSpec {
+        program: package.program().to_owned(),
+        arguments: package.arguments().to_vec(),
+        directory: "/".into(),
+        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+    };
+    let process = Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap();
+    process.exited().await;
+    process.drained().await;
+    process.last_lines(OutputStream::Stdout).join("\n")
+}
+
+fn write(path: &Path, content: &[u8], mode: u32) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    drop(fs::remove_file(path));
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
