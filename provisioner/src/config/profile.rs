@@ -122,7 +122,7 @@ fn profile_help(folder: &Path, name: &str) -> Vec<String> {
         .filter_map(|path| path.file_name()?.to_str()?.strip_prefix("cfg.")?.strip_suffix(".yaml").map(str::to_owned))
         .collect();
     if profiles.is_empty() {
-        return vec!["`sc init` writes one".into()];
+        return vec!["it is a YAML file that holds `projectName: NAME`".into()];
     }
     let meant = super::diagnostics::closest(name, profiles.iter().map(String::as_str));
     let meant = meant.map(|profile| format!("did you mean `{profile}`?"));

@@ -194,7 +194,7 @@ fn references_must_lead_somewhere_and_not_in_a_circle() {
     15 |         nest: { type: files:fs:File, config: { path: '${resource:tree.path}', content: '${secret:stick}' } }
        |                                                                                         ^^^^^^^^^^^^^^^
        |
-       = hint: add it to `values` of the stack's secrets.yaml; after a clone, `sc secrets reveal` writes that file
+       = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
 
     error[unresolved-placeholder]: `${birdsong:loud}` cannot be resolved: there is no namespace "birdsong"
       --> .sc/stacks/reef/server.yaml:16:70

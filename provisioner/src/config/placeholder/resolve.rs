@@ -152,7 +152,7 @@ impl<'a> Resolver<'a> {
             }
             "secret" => (
                 format!("the secret {path:?} is not defined for stack {stack:?}"),
-                "add it to `values` of the stack's secrets.yaml; after a clone, `sc secrets reveal` writes that file"
+                "add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`"
                     .into(),
             ),
             "auth" if self.namespaces.secrets.auth.contains_key(name) => (
@@ -161,7 +161,7 @@ impl<'a> Resolver<'a> {
             ),
             "auth" => (
                 format!("the auth entry {name:?} is not defined for stack {stack:?}"),
-                "add it to `auth` of the stack's secrets.yaml; after a clone, `sc secrets reveal` writes that file"
+                "add it to `auth` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`"
                     .into(),
             ),
             "var" => (
