@@ -9,4 +9,5 @@ pub mod events;
 pub mod operation;
 pub mod program;
 pub mod registry;
+pub mod schema;
 pub mod state;

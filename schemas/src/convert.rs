@@ -48,10 +48,12 @@ impl Converter<'_> {
 
     fn complex(&mut self, found: &ComplexType<'_>) -> Value {
         let mut schema = if found.values.is_empty() {
-            self.object(&found.properties, &found.required)
+            let mut schema = self.object(&found.properties, &found.required);
+            schema.extend(or_placeholder("object"));
+            schema
         } else {
             let values: Vec<&Value> = found.values.iter().map(|value| &value.value).collect();
-            or_placeholder(json!({ "enum": values }))
+            one_of(json!({ "enum": values }))
         };
         describe(&mut schema, &found.description, "");
         Value::Object(schema)
@@ -80,7 +82,7 @@ impl Converter<'_> {
 
     fn property(&mut self, property: &Property<'_>) -> Value {
         let mut schema = match &property.constant {
-            Some(value) => or_placeholder(json!({ "const": value })),
+            Some(value) => one_of(json!({ "const": value })),
             None => self.type_spec(&property.type_spec),
         };
         let mut description = property.description.trim().to_owned();
@@ -110,14 +112,18 @@ impl Converter<'_> {
         match &*spec.kind {
             // A text may be a placeholder without anybody saying so.
             "string" => fields([("type", "string".into())]),
-            "boolean" | "integer" | "number" => or_placeholder(json!({ "type": spec.kind })),
+            kind @ ("boolean" | "integer" | "number") => or_placeholder(kind),
             "array" => {
                 let items = spec.items.as_ref().map_or_else(Map::new, |items| self.type_spec(items));
-                or_placeholder(json!({ "type": "array", "items": items }))
+                let mut schema = or_placeholder("array");
+                schema.insert("items".into(), items.into());
+                schema
             }
             "object" => {
                 let values = spec.additional_properties.as_ref().map_or_else(Map::new, |values| self.type_spec(values));
-                or_placeholder(json!({ "type": "object", "additionalProperties": values }))
+                let mut schema = or_placeholder("object");
+                schema.insert("additionalProperties".into(), values.into());
+                schema
             }
             _ => Map::new(),
         }
@@ -133,8 +139,7 @@ impl Converter<'_> {
             self.wanted.push(token.clone());
         }
         let pointer = token.replace('~', "~0").replace('/', "~1").replace('%', "%25");
-        let target = json!({ "$ref": format!("#/{}/{pointer}", crate::DEFINITIONS) });
-        or_placeholder(target)
+        fields([("$ref", format!("#/{}/{pointer}", crate::DEFINITIONS).into())])
     }
 }
 
@@ -142,7 +147,13 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn or_placeholder(schema: Value) -> Map<String, Value> {
+/// A value of a kind, or a text with a placeholder. Not an `anyOf`: editors guess then which one was meant.
+fn or_placeholder(kind: &str) -> Map<String, Value> {
+    fields([("type", json!([kind, "string"])), ("pattern", PLACEHOLDER.into())])
+}
+
+/// One of certain values, or a text with a placeholder.
+fn one_of(schema: Value) -> Map<String, Value> {
     fields([("anyOf", json!([schema, { "type": "string", "pattern": PLACEHOLDER }]))])
 }
 
@@ -193,7 +204,7 @@ mod tests {
     #[test]
     fn required_inputs_and_slips_in_names_show() {
         let schema = inputs(json!({ "size": { "type": "integer", "description": "In mm." } }), json!({}));
-        insta::assert_snapshot!(schema, @r##"{"resource":{"type":"object","properties":{"size":{"anyOf":[{"type":"integer"},{"type":"string","pattern":"\\$\\{[^}]*\\}"}],"description":"In mm."}},"required":["size"],"additionalProperties":false},"$defs":{}}"##);
+        insta::assert_snapshot!(schema, @r##"{"resource":{"type":"object","properties":{"size":{"type":["integer","string"],"pattern":"\\$\\{[^}]*\\}","description":"In mm."}},"required":["size"],"additionalProperties":false},"$defs":{}}"##);
     }
 
     #[test]
@@ -211,7 +222,7 @@ mod tests {
             "reef:sea/never:Never": { "type": "object" },
         });
         let schema = inputs(json!({ "opts": { "$ref": "#/types/reef:sea%2Fopts:Opts" } }), types);
-        assert_eq!(schema["resource"]["properties"]["opts"]["anyOf"][0]["$ref"], "#/$defs/reef:sea~1opts:Opts");
+        assert_eq!(schema["resource"]["properties"]["opts"]["$ref"], "#/$defs/reef:sea~1opts:Opts");
         assert_eq!(schema["$defs"]["reef:sea/hue:Hue"]["anyOf"][0]["enum"], json!(["red", "blue"]));
         assert_eq!(schema["$defs"].as_object().unwrap().len(), 2);
     }

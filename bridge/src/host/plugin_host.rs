@@ -1,5 +1,6 @@
 //! The host of plugins that are processes.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -18,7 +19,7 @@ use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
 use crate::process::HostEnvironment;
 use crate::process::{OutputSink, OutputStream, Spawner};
 use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, connect};
-use crate::provider::{Provider, ProviderError};
+use crate::provider::{Provider, ProviderError, SchemaRequest};
 
 /// A plugin as a stack declares it.
 #[derive(Clone, Debug)]
@@ -139,6 +140,29 @@ impl PluginHost {
     /// Whether an enabled plugin serves a package.
     pub fn serves(&self, package: &str) -> bool {
         self.plugins.iter().any(|plugin| plugin.declared.config.package.as_str() == package)
+    }
+
+    /// The packages that enabled plugins serve, each with its schema (GetSchema) as JSON text, or `None` where its plugin
+    /// has none. All are asked at once.
+    ///
+    /// # Errors
+    /// [`HostError`] of the first that does not start or fails to answer.
+    pub async fn schemas(&self) -> Result<BTreeMap<String, Option<String>>, HostError> {
+        let mut first = BTreeMap::new();
+        for plugin in &self.plugins {
+            first.entry(plugin.declared.config.package.to_string()).or_insert(plugin);
+        }
+        let ask = async |(package, plugin): (String, &Plugin)| {
+            let request = BootRequest { package, name: plugin.name().to_owned(), ..BootRequest::default() };
+            let provider = self.boot(&request).await?;
+            let schema = provider.schema(SchemaRequest::default()).await;
+            let failed = |error: ProviderError| HostError {
+                message: format!("plugin {} does not say its schema: {error}", plugin.name()),
+                hint: String::new(),
+            };
+            Ok((request.package, schema.map_err(failed)?))
+        };
+        Ok(try_join_all(first.into_iter().map(ask)).await?.into_iter().collect())
     }
 
     /// Asks every instance to end what it is doing (Cancel), all at once; calls in flight still answer. Nothing is booted

@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 use crate::config::{PluginDeclaration, SecretText, Stack, values};
 use crate::deployment::StopSignals;
 use crate::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
+use crate::schema::Package;
 use pulumi_proto::property::PropertyValue;
 
 use super::{OperationError, PluginRoom, StackRun};
@@ -20,30 +21,7 @@ use super::{OperationError, PluginRoom, StackRun};
 impl StackRun {
     /// Fetches, checks and starts every enabled plugin once: what cannot start fails the run before its stack is touched.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
-        let stack = self.program.stack();
-        let declared = stack.plugins.iter().map(|plugin| DeclaredPlugin {
-            config: plugin.plugin.clone(),
-            init: init(plugin, &stack.project, &stack.name),
-        });
-        let secrets = Arc::new(ToldSecrets::of(&stack.plugins));
-        let settings = HostSettings {
-            project: stack.project.clone(),
-            directory: self.plugins.directory.clone(),
-            environment: self.plugins.environment.clone(),
-            spawner: self.plugins.spawner.clone(),
-            sources: self.plugins.sources.clone(),
-            limits: self.plugins.limits,
-            events: relay(&self.events, &secrets),
-        };
-        let loading = PluginHost::load(settings, declared.collect());
-        tokio::select! {
-            loaded = loading => loaded.map(Arc::new).map_err(|mut error| {
-                secrets.mask(&mut error.message);
-                OperationError::Plugins(error)
-            }),
-            // What was started is killed with the future.
-            () = self.signals.stop.cancelled() => Err(OperationError::Stopped),
-        }
+        self.plugins.load(self.program.stack(), &self.events, &self.signals).await
     }
 }
 
@@ -113,6 +91,65 @@ pub struct Installed {
 }
 
 impl PluginRoom {
+    /// Starts every enabled plugin of a stack, and asks what its package has. None is configured, and none left.
+    ///
+    /// # Errors
+    /// [`OperationError::Plugins`], also where a schema cannot be read; [`OperationError::Stopped`] where the user wanted
+    /// no more.
+    pub async fn schemas(
+        &self,
+        stack: &Stack,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Vec<Package>, OperationError> {
+        let host = self.load(stack, events, signals).await?;
+        let asked = tokio::select! {
+            asked = host.schemas() => asked.map_err(OperationError::Plugins),
+            () = signals.stop.cancelled() => Err(OperationError::Stopped),
+        };
+        host.close().await;
+        let read = |(name, text): (String, Option<String>)| {
+            let unreadable = |error: schemas::SchemaError| {
+                let message = format!("the schema of the package {name} cannot be read: {}", with_causes(&error));
+                OperationError::Plugins(HostError { message, hint: String::new() })
+            };
+            let schemas = text.as_deref().map(schemas::convert_package).transpose().map_err(unreadable)?;
+            Ok(Package { schemas, name })
+        };
+        asked?.into_iter().map(read).collect()
+    }
+
+    async fn load(
+        &self,
+        stack: &Stack,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Arc<PluginHost>, OperationError> {
+        let declared = stack.plugins.iter().map(|plugin| DeclaredPlugin {
+            config: plugin.plugin.clone(),
+            init: init(plugin, &stack.project, &stack.name),
+        });
+        let secrets = Arc::new(ToldSecrets::of(&stack.plugins));
+        let settings = HostSettings {
+            project: stack.project.clone(),
+            directory: self.directory.clone(),
+            environment: self.environment.clone(),
+            spawner: self.spawner.clone(),
+            sources: self.sources.clone(),
+            limits: self.limits,
+            events: relay(events, &secrets),
+        };
+        let loading = PluginHost::load(settings, declared.collect());
+        tokio::select! {
+            loaded = loading => loaded.map(Arc::new).map_err(|mut error| {
+                secrets.mask(&mut error.message);
+                OperationError::Plugins(error)
+            }),
+            // What was started is killed with the future.
+            () = signals.stop.cancelled() => Err(OperationError::Stopped),
+        }
+    }
+
     /// Fetches and checks every enabled plugin of a stack, all at once, and starts none. One that fails stops no other.
     ///
     /// # Errors
@@ -219,6 +256,17 @@ impl HostEvents for Relay {
         };
         self.tell(message);
     }
+}
+
+/// An error with its causes, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
 }
 
 fn severity(severity: bridge::host::Severity) -> Severity {

@@ -10,6 +10,7 @@ mod mistakes;
 mod processes;
 mod repository;
 mod rude;
+mod schemas;
 mod secrecy;
 mod signals;
 mod states;

@@ -89,8 +89,10 @@ fn the_rooms_of_the_provisioner_import_downwards_only() {
                 "deployment",
                 "state",
                 "events",
+                "schema",
             ][..],
         ),
+        ("schema", &["registry::types"]),
         (
             "program",
             &[

@@ -7,6 +7,7 @@ pub(crate) mod plugin;
 pub(crate) mod preview;
 pub(crate) mod provision;
 pub(crate) mod refresh;
+pub(crate) mod schema_gen;
 pub(crate) mod stack;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Cancel(cancel::CancelArgs),
     Stack(stack::StackCommand),
     Plugin(plugin::PluginCommand),
+    SchemaGen(schema_gen::SchemaGenArgs),
     Completion(completion::CompletionArgs),
 }
 
@@ -71,6 +73,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Cancel(args) => cancel::run(ui, &cli.global, &args).await,
         Command::Stack(command) => stack::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
+        Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
         Command::Completion(args) => completion::run(args),
     }
 }

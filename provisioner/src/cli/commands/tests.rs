@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn the_help_of_each_command_teaches() {
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 16] = [
         &[],
         &["provision"],
         &["preview"],
@@ -26,7 +26,10 @@ fn the_help_of_each_command_teaches() {
         &["stack", "outputs"],
         &["stack", "export"],
         &["plugin"],
+        &["stack", "import"],
+        &["plugin", "install"],
         &["plugin", "ls"],
+        &["schema-gen"],
         &["completion"],
     ];
     for words in commands {

@@ -13,14 +13,17 @@ const CREDENTIALS: Code = Code("credentials");
 /// `config` of `s3-bucket` (simple-container §7.3).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(description = "A private bucket on S3, and a user of its own with an access key.")]
 pub struct S3BucketConfig {
     /// The account as JSON, usually `${auth:NAME}`. Its keys and its region count, not those beside it.
+    #[schemars(extend("writeOnly" = true))]
     pub credentials: Option<TextHandle>,
     /// Number of the account. Told for readers; nothing depends on it.
     pub account: Option<TextHandle>,
     /// Access key of the account, where there are no `credentials`.
     pub access_key: Option<TextHandle>,
     /// Secret of the access key.
+    #[schemars(extend("writeOnly" = true))]
     pub secret_access_key: Option<TextHandle>,
     /// Region of the bucket, where there are no `credentials`.
     pub region: Option<TextHandle>,
@@ -30,9 +33,11 @@ pub struct S3BucketConfig {
     pub allow_only_https: bool,
     /// Domain of a static website. Needs a registrar, which is not supported yet.
     pub domain: Option<TextHandle>,
-    /// First page of a static website, by default `index.html`.
+    /// First page of a static website.
+    #[schemars(extend("default" = "index.html"))]
     pub index_document: Option<TextHandle>,
-    /// Error page of a static website, by default `error.html`.
+    /// Error page of a static website.
+    #[schemars(extend("default" = "error.html"))]
     pub error_document: Option<TextHandle>,
     /// Which other sites may read the bucket in a browser.
     pub cors_config: CorsConfig,
@@ -45,10 +50,12 @@ pub struct S3BucketConfig {
 /// Which other sites may read a bucket in a browser.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("additionalProperties" = false))]
 pub struct CorsConfig {
     /// The site, such as `https://example.org`; without one there is no rule.
     pub allowed_origins: Option<TextHandle>,
-    /// Its methods, by default `GET` and `HEAD`.
+    /// Its methods.
+    #[schemars(extend("default" = ["GET", "HEAD"]))]
     pub allowed_methods: Vec<TextHandle>,
 }
 

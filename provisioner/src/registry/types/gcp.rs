@@ -11,8 +11,11 @@ use crate::config::yaml::de::{Decoded, TextHandle};
 /// `config` of `gcp-bucket` (simple-container §7.6).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(description = "A private bucket on Google Cloud Storage, and a service account of its own with a key.")]
+#[schemars(extend("required" = ["credentials", "location"]))]
 pub struct GcpBucketConfig {
     /// Key of a service account, usually `${auth:NAME}`.
+    #[schemars(extend("writeOnly" = true))]
     pub credentials: Option<TextHandle>,
     /// The project, usually `${auth:NAME.projectId}`.
     pub project_id: Option<TextHandle>,

@@ -96,6 +96,11 @@ impl TypeTable {
         self.0.get(name)
     }
 
+    /// All types, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &CoreType> {
+        self.0.values()
+    }
+
     /// The names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.keys().copied()

@@ -1,0 +1,112 @@
+//! `sc schema-gen`: JSON Schema for editors.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use bridge::fs::{Access, create_folders, read_if_there, write_atomically};
+use clap::Args;
+use provisioner::registry::types::TypeTable;
+use provisioner::schema::{Package, files};
+
+use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::display::{Line, Secrets};
+use crate::cli::exit::Exit;
+use crate::cli::process::working_folder;
+use crate::cli::runs::plugin_room;
+use crate::cli::session::{self, SessionOptions};
+use crate::cli::stacks::read_stacks;
+use crate::cli::ui::Ui;
+
+/// Write JSON Schemas for editors
+///
+/// Writes `server.schema.json`, which says all that a server.yaml may hold: its own keys, the core types, and every type
+/// of the plugins that the stacks declare, as these describe them (GetSchema). The plugins are fetched and started for
+/// that, and not configured. Beside it come folders with one file per type.
+///
+/// With the YAML extension of an editor, begin a server.yaml with
+///     # yaml-language-server: $schema=PATH/server.schema.json
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+    sc schema-gen schemas              all stacks
+    sc schema-gen schemas -s common    the plugins of one stack
+    sc schema-gen schemas --core       the core types only")]
+pub(crate) struct SchemaGenArgs {
+    /// Folder to write to; created if it is missing
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// Leave the plugins out: read no stack and start nothing
+    #[arg(long, conflicts_with_all = ["stacks", "dir"])]
+    pub(crate) core: bool,
+    #[command(flatten)]
+    pub(crate) stacks: StacksArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> anyhow::Result<Exit> {
+    let folder = working_folder(global.cwd.as_deref())?.join(&args.folder);
+    if args.core {
+        return write(ui, &folder, &[]);
+    }
+    let stacks = read_stacks(ui, global, &args.stacks)?;
+    let room = plugin_room(&stacks)?;
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, timeout: None };
+    session::run(ui, options, async |session| {
+        let mut packages: Vec<Package> = Vec::new();
+        for stack in stacks.asked() {
+            let events = session.sink(&stack.name, None);
+            for found in room.schemas(stack, &events, &session.signals).await? {
+                let Some(known) = packages.iter_mut().find(|known| known.name == found.name) else {
+                    packages.push(found);
+                    continue;
+                };
+                if version(known) != version(&found) {
+                    ui.warn(&format!(
+                        "the stacks declare several versions of the package {}; the schema is that of {}",
+                        found.name,
+                        version(known)
+                    ));
+                }
+            }
+        }
+        session.pause();
+        packages.sort_by(|a, b| a.name.cmp(&b.name));
+        write(ui, &folder, &packages)
+    })
+    .await
+}
+
+fn version(package: &Package) -> &str {
+    package.schemas.as_ref().map_or("", |schemas| &schemas.version)
+}
+
+/// Writes what has changed.
+fn write(ui: &Ui, folder: &Path, packages: &[Package]) -> anyhow::Result<Exit> {
+    let files = files(&TypeTable::product(), packages);
+    let mut changed = 0;
+    for (path, text) in &files {
+        let path = folder.join(path);
+        if read_if_there(&path)?.as_deref() == Some(text.as_bytes()) {
+            continue;
+        }
+        create_folders(path.parent().context("a file lies in a folder")?)?;
+        write_atomically(&path, text.as_bytes(), Access::Shared)?;
+        changed += 1;
+    }
+    let unknown = packages.iter().filter(|package| package.schemas.is_none());
+    for package in unknown {
+        ui.warn(&format!("the plugin of {} has no schema: its types are not checked", package.name));
+    }
+    if ui.results_are_json() {
+        let line = serde_json::json!({
+            "folder": folder.display().to_string(),
+            "files": files.len(),
+            "changed": changed,
+        });
+        ui.print(&[Line::plain(line.to_string())])?;
+    } else {
+        let text = format!("{} schemas in {}, {changed} of them changed", files.len(), folder.display());
+        ui.print(&[Line::plain(text)])?;
+    }
+    Ok(Exit::Done)
+}

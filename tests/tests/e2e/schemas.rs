@@ -1,0 +1,42 @@
+//! `sc schema-gen`: what is committed is what it writes.
+
+use std::fs;
+use std::path::Path;
+
+use tests::program;
+
+use crate::repository::{Repository, Sections};
+use crate::words::filtered;
+
+#[test]
+fn the_committed_schemas_are_those_of_the_quick_start() {
+    let repository = Repository::new(Sections::default());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folder = repository.path("schemas");
+    let mut command = repository.command("");
+    command.current_dir(root).arg("schema-gen").arg(&folder);
+    command.env("QUICKSTART_PLUGINS", program::files_plugin().unwrap().parent().unwrap());
+    let told = repository.start_command(command).told();
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    for path in repository.names("schemas") {
+        let committed = root.join(&path);
+        let same = fs::read(&committed).is_ok_and(|bytes| bytes == fs::read(repository.path(&path)).unwrap());
+        assert!(same, "{path} is another one now: `cargo quickstart schema-gen schemas` writes it");
+    }
+}
+
+#[test]
+fn schemas_are_written_once_and_only_again_where_they_change() {
+    let repository = Repository::new(Sections::default());
+    let told = repository.ends(0, "schema-gen out --core");
+    insta::assert_snapshot!(filtered(&told, &[(&repository.path(""), "[repo]/")]), @r"
+    exit 0
+    --- out
+    6 schemas in [repo]/out, 6 of them changed
+    --- err
+    ");
+    assert!(repository.ends(0, "schema-gen out --core").contains("0 of them changed"));
+    fs::write(repository.path("out/index.json"), "").unwrap();
+    assert!(repository.ends(0, "schema-gen out --core --json").contains(r#""changed":1"#));
+    assert!(repository.processes().is_empty());
+}

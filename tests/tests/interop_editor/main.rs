@@ -1,0 +1,185 @@
+//! The schemas as editors use them: `yaml-language-server` holds a server.yaml to them, and the meta-schema holds them to
+//! the rules of JSON Schema 2020-12.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod server;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use provisioner::registry::types::TypeTable;
+use provisioner::schema::{Package, files};
+use serde_json::json;
+use tests::peers::{python_venv, run};
+
+use server::{Finding, LanguageServer};
+
+/// A package with what providers have: nested types, enums, required and deprecated inputs.
+fn reef() -> Package {
+    let schema = json!({
+        "name": "reef",
+        "version": "1.0.0",
+        "config": {},
+        "provider": { "inputProperties": { "ocean": { "type": "string" }, "depth": { "type": "integer" } } },
+        "types": {
+            "reef:sea/light:Light": {
+                "type": "object",
+                "properties": {
+                    "hue": { "$ref": "#/types/reef:sea%2Fhue:Hue", "description": "Its colour." },
+                    "lumen": { "type": "integer", "default": 100 },
+                },
+                "required": ["hue"],
+            },
+            "reef:sea/hue:Hue": {
+                "type": "string",
+                "enum": [{ "value": "coral" }, { "value": "turquoise" }, { "value": "sand" }],
+            },
+        },
+        "resources": {
+            "reef:sea/tank:Tank": {
+                "description": "A tank.",
+                "inputProperties": {
+                    "volume": { "type": "number", "description": "In litres." },
+                    "light": { "$ref": "#/types/reef:sea%2Flight:Light" },
+                    "tags": { "type": "object", "additionalProperties": { "type": "string" } },
+                    "old": { "type": "string", "deprecationMessage": "Use tags." },
+                },
+                "requiredInputs": ["volume"],
+            },
+            "reef:sea/fish:Fish": { "inputProperties": { "kind": { "type": "string" } } },
+        },
+    });
+    Package { name: "reef".into(), schemas: Some(schemas::convert_package(&schema.to_string()).unwrap()) }
+}
+
+fn write(folder: &Path, packages: &[Package]) {
+    for (path, text) in files(&TypeTable::product(), packages) {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+const GOOD: &str = r#"schemaVersion: "1.0"
+x-anchors: &light
+  hue: coral
+provisioner:
+  type: pulumi
+  config:
+    state-storage: { type: fs, config: { path: "file://${project:root}/state" } }
+    secrets-provider: { type: passphrase, config: { passPhrase: "${secret:word}" } }
+plugins:
+  - name: reef
+    source: { type: github-release, repository: acme/pulumi-reef, version: v1.0.0 }
+    config:
+      ocean: pacific
+      depth: "${var:depth}"
+resources:
+  resources:
+    prod:
+      resources:
+        tank:
+          type: reef:sea/tank:Tank
+          config:
+            volume: 200
+            light:
+              <<: *light
+              hue: coral
+            tags: { a: b }
+          options: { protect: true, dependsOn: [media] }
+        small:
+          type: reef:sea/tank:Tank
+          config:
+            volume: "${resource:tank.volume}"
+            light: "${resource:tank.light}"
+        media:
+          type: s3-bucket
+          config:
+            credentials: "${auth:aws}"
+            corsConfig: { allowedOrigins: https://reef.example }
+outputs:
+  volume: "${resource:prod/tank.volume}"
+"#;
+
+#[test]
+fn an_editor_finds_what_is_wrong_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[reef()]);
+    let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
+    assert_eq!(editor.findings(GOOD), []);
+    // What is written instead, the line that is underlined, what is said of it.
+    let table = [
+        ("volume: 200\n", "volume: 200\n            valume: 1\n", "valume: 1", "Property valume is not allowed."),
+        ("            volume: 200\n", "", "config:\n            light", "Missing property \"volume\"."),
+        ("type: s3-bucket\n", "type: s3-buckets\n", "type: s3-buckets", "Value is not accepted."),
+        ("reef:sea/tank:Tank", "reef:sea/tonk:Tank", "reef:sea/tonk", "Value is not accepted."),
+        ("depth: \"${var:depth}\"", "deep: 3", "deep: 3", "Property deep is not allowed."),
+        ("type: github-release", "type: github", "type: github", "Value is not accepted."),
+        ("protect: true", "protectt: true", "protectt", "Property protectt is not allowed."),
+        ("corsConfig: {", "corsConfig: { x: 1,", "x: 1", "Property x is not allowed."),
+    ];
+    for (good, bad, underlined, message) in table {
+        assert!(GOOD.contains(good), "{good}");
+        let text = GOOD.replacen(good, bad, 1);
+        let line = text[..text.find(underlined).unwrap()].matches('\n').count() as u64 + 1;
+        let found = editor.findings(&text);
+        let [Finding { line: at, message: said }] = &found[..] else { panic!("{bad}: {found:#?}") };
+        assert!(*at == line && said.starts_with(message), "{bad}: {found:#?}");
+    }
+}
+
+#[test]
+fn an_editor_completes_the_enum_of_a_nested_type() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[reef()]);
+    let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
+    let text = GOOD.replace("              hue: coral", "              hue: ");
+    editor.findings(&text);
+    let line = text.lines().position(|line| line.ends_with("hue: ")).unwrap();
+    let offered = editor.completions(line, text.lines().nth(line).unwrap().len());
+    for hue in ["coral", "turquoise", "sand"] {
+        assert!(offered.iter().any(|label| label == hue), "{offered:?}");
+    }
+    // And the keys of a type, and the types themselves.
+    let text = GOOD.replace("            volume: 200\n", "            \n");
+    editor.findings(&text);
+    let line = text.lines().position(|line| line == "            ").unwrap();
+    assert!(editor.completions(line, 12).contains(&"volume".to_owned()));
+    let text = GOOD.replace("type: s3-bucket", "type: ");
+    editor.findings(&text);
+    let line = text.lines().position(|line| line == "          type: ").unwrap();
+    let offered = editor.completions(line, 16);
+    for kind in ["s3-bucket", "gcp-bucket", "reef:sea/tank:Tank"] {
+        assert!(offered.iter().any(|label| label == kind), "{offered:?}");
+    }
+}
+
+#[test]
+fn every_schema_is_one_by_the_meta_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("reef"), &[reef()]);
+    write(&folder.path().join("core"), &[]);
+    let mute = Package { name: "mute".into(), schemas: None };
+    write(&folder.path().join("mute"), &[mute]);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas");
+    let python = python_venv("jsonschema", &["jsonschema>=4.25"]).unwrap().python();
+    let check = r#"
+import json, pathlib, sys
+from jsonschema import Draft202012Validator
+count = 0
+for folder in sys.argv[1:]:
+    for path in pathlib.Path(folder).rglob("*.json"):
+        document = json.loads(path.read_text())
+        for schema in [document] if "$schema" in document else [document["schema"]] if "schema" in document else []:
+            assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"], path
+            Draft202012Validator.check_schema(schema)
+            count += 1
+print(count)
+"#;
+    let mut command = Command::new(python);
+    command.args(["-c", check]).arg(folder.path()).arg(committed);
+    let count = String::from_utf8(run(&mut command).unwrap()).unwrap();
+    assert_eq!(count.trim(), "18");
+}
