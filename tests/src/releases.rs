@@ -168,6 +168,8 @@ pub enum Entry<'a> {
     HardLink(&'a str),
     /// A device, by the byte that says so.
     Device(u8),
+    /// Words about the next entry, by the byte that says of which kind.
+    Words(u8, &'a [u8]),
 }
 
 /// A `tar.gz` with these entries, whatever their paths are.
@@ -180,7 +182,7 @@ pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
     for (path, entry) in entries {
         let mut header = tar::Header::new_ustar();
         let content: &[u8] = match entry {
-            Entry::File(_, content) => content,
+            Entry::File(_, content) | Entry::Words(_, content) => content,
             _ => &[],
         };
         header.set_size(content.len() as u64);
@@ -202,7 +204,7 @@ pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
                 header.set_entry_type(tar::EntryType::Link);
                 link(&mut header, target);
             }
-            Entry::Device(kind) => header.set_entry_type(tar::EntryType::new(*kind)),
+            Entry::Device(kind) | Entry::Words(kind, _) => header.set_entry_type(tar::EntryType::new(*kind)),
         }
         header.set_cksum();
         archive.append(&header, content)?;

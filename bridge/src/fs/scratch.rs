@@ -1,6 +1,6 @@
 //! Folders for what is being made: gone when their owner is done with them, and swept by the next one if it died.
 
-use std::fs::{self, File, Permissions, TryLockError};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn sweep(parent: &Path, settled: Duration) {
             continue;
         }
         let Ok(folder) = File::open(entry.path()) else { continue };
-        if !matches!(folder.try_lock(), Err(TryLockError::WouldBlock)) {
+        if folder.try_lock().is_ok() {
             drop(fs::remove_dir_all(entry.path()));
         }
     }

@@ -1,7 +1,8 @@
 //! What all packages have in common that come from elsewhere: they are fetched once, by one of all who want them, kept in
 //! the cache, and looked at again at each start.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use super::local::{Located, executables, locate, read_manifest};
 use super::runtime::{Home, Toolbox};
@@ -9,7 +10,7 @@ use super::store::{Found, Key, Record, Store, Stored};
 use super::tree::FileDigests;
 use super::verify::Checked;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
-use crate::fs::Scratch;
+use crate::fs::{PathError, Scratch};
 use crate::plugin::{PluginConfig, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
@@ -33,7 +34,7 @@ pub(super) struct Cache {
     pub(super) store: Store,
 }
 
-/// A package that was fetched and is what was declared, not yet in its place.
+/// A package that was fetched, not yet checked and not yet in its place.
 #[derive(Debug)]
 pub(super) struct Fetched {
     /// The tag or the whole id of the commit.
@@ -55,31 +56,48 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The digests by which these files may be known: that of the executable, or of all files beside the manifest.
-    pub(super) fn digest_of(&self, folder: &Path, files: &FileDigests) -> Result<Option<Sha256Digest>, InstallError> {
-        let home = self.home(folder)?;
-        Ok(match locate(&executables(self.plugin), &home)? {
-            Located::Executable(program) => program.strip_prefix(folder).ok().and_then(|program| files.file(program)),
-            Located::Manifest => Some(files.below(self.subdir).digest()),
-        })
+    /// The digest that pins a package beside that of its download: that of its executable, or of all its files where it
+    /// has a manifest, for then any of them may be run.
+    pub(super) fn digest_of(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
+        let program = match locate(&executables(self.plugin), &self.home(folder)?)? {
+            Located::Manifest => return Ok(files.digest()),
+            Located::Executable(program) => program,
+        };
+        // A link is what it leads to: that is what runs.
+        let real = |path: &Path| std::fs::canonicalize(path).map_err(PathError::of("find", path));
+        let (root, real_program) = (real(folder)?, real(&program)?);
+        let digest = real_program.strip_prefix(root).ok().and_then(|inside| files.file(inside));
+        digest.ok_or(InstallError::Uncoverable { path: program, reason: "it is no file of the package" })
     }
 
-    /// The plugin's own folder.
-    fn home(&self, folder: &Path) -> Result<PathBuf, InstallError> {
-        let home = folder.join(self.subdir);
-        let outside = || InstallError::Subdir { subdir: self.subdir.to_owned() };
-        let (real, real_home) = (std::fs::canonicalize(folder), std::fs::canonicalize(&home));
-        match (real, real_home) {
-            (Ok(folder), Ok(real_home)) if real_home.starts_with(&folder) && real_home.is_dir() => Ok(home),
-            _ => Err(outside()),
+    /// Refuses what is not what was declared.
+    fn check(&self, download: Option<Sha256Digest>, folder: &Path, files: &FileDigests) -> Result<(), InstallError> {
+        let Some(expected) = self.digest.filter(|expected| download != Some(*expected)) else { return Ok(()) };
+        let found = self.digest_of(folder, files)?;
+        if found == expected {
+            return Ok(());
         }
+        Err(InstallError::ChecksumMismatch { expected, found: download.unwrap_or(found) })
+    }
+
+    /// The plugin's own folder. No link leads there: it could lead to another one tomorrow.
+    fn home(&self, folder: &Path) -> Result<PathBuf, InstallError> {
+        let mut home = folder.to_owned();
+        for part in self.subdir.components() {
+            match part {
+                Component::Normal(name) => home.push(name),
+                Component::CurDir => continue,
+                _ => return Err(InstallError::Subdir { subdir: self.subdir.to_owned() }),
+            }
+            if !home.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                return Err(InstallError::Subdir { subdir: self.subdir.to_owned() });
+            }
+        }
+        Ok(home)
     }
 
     fn accepts(&self, record: &Record, stored: &Stored) -> bool {
-        self.digest.is_none_or(|wanted| {
-            record.download() == Some(wanted)
-                || matches!(self.digest_of(&stored.folder, &stored.files), Ok(Some(found)) if found == wanted)
-        })
+        self.check(record.download(), &stored.folder, &stored.files).is_ok()
     }
 }
 
@@ -102,7 +120,7 @@ impl Cache {
         key: &Key,
         wanted: Wanted<'_>,
         events: &dyn FetchEvents,
-        fetch: impl AsyncFnOnce(&Scratch) -> Result<Fetched, InstallError>,
+        fetch: impl AsyncFnOnce(&Arc<Scratch>) -> Result<Fetched, InstallError>,
     ) -> Result<(Record, Stored), InstallError> {
         if let Some(found) = self.find(key, wanted).await? {
             return Ok(found);
@@ -113,26 +131,21 @@ impl Cache {
             Found::Damaged => {
                 let text = "the package in the cache is not what was put there; it is fetched again";
                 events.emit(FetchEvent::Warning(text.to_owned()));
-                self.store.remove(key)?;
+                let (store, key) = (self.store.clone(), key.clone());
+                blocking(move || store.remove(&key)).await?;
             }
             Found::Whole(..) | Found::Nothing => {}
         }
-        let scratch = self.store.scratch()?;
-        let fetched = match fetch(&scratch).await {
-            Ok(fetched) => fetched,
-            Err(error) => {
-                if matches!(error, InstallError::ChecksumMismatch { .. }) {
-                    // Whatever is there is not what is declared either.
-                    self.store.remove(key)?;
-                }
-                return Err(error);
-            }
-        };
+        let store = self.store.clone();
+        let scratch = Arc::new(blocking(move || store.scratch()).await?);
+        let fetched = fetch(&scratch).await?;
+        let made = fetched.folder.clone();
+        let files = blocking(move || FileDigests::of(&made)).await?;
+        wanted.check(fetched.download, &fetched.folder, &files)?;
         let (store, key) = (self.store.clone(), key.clone());
         blocking(move || {
-            let files = FileDigests::of(&fetched.folder)?;
             let stored = store.publish(&fetched.folder, files)?;
-            let record = Record::new(&key, &fetched.revision, fetched.download, stored.files.digest());
+            let record = Record::new(&key, &fetched.revision, fetched.download, stored.files.identity());
             store.write(&key, &record)?;
             drop(scratch);
             Ok((record, stored))
@@ -158,7 +171,7 @@ impl Cache {
         let home = wanted.home(&stored.folder)?;
         let digest = match record.download() {
             Some(download) => Some(download),
-            None => wanted.digest_of(&stored.folder, &stored.files)?,
+            None => Some(wanted.digest_of(&stored.folder, &stored.files)?),
         };
         let names = executables(wanted.plugin);
         let (program, arguments, built) = match locate(&names, &home)? {

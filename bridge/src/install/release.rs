@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
@@ -11,7 +12,7 @@ use super::fetched::{Cache, CacheSettings, Fetched, Wanted, blocking};
 use super::local::{executables, locate};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
-use super::unpack::Package;
+use super::unpack::{ArchiveError, MOST_BYTES, Package};
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
@@ -68,7 +69,7 @@ struct Declared<'a> {
 impl Declared<'_> {
     async fn tagged(&self) -> Result<(Record, Stored), InstallError> {
         let tag = &self.source.version;
-        let fetch = async |scratch: &Scratch| {
+        let fetch = async |scratch: &Arc<Scratch>| {
             let github = self.github()?;
             let release = github.release(Some(tag)).await?;
             self.fetch(&github, &release, scratch).await
@@ -78,7 +79,7 @@ impl Declared<'_> {
 
     /// The newest release; where nobody can be asked which one that is, the one that it was last time.
     async fn latest(&self) -> Result<(Record, Stored), InstallError> {
-        let moving = self.key(LATEST);
+        let moving = self.key_of("latest github-release", LATEST);
         let github = self.github()?;
         let release = match github.release(None).await {
             Ok(release) => release,
@@ -93,7 +94,7 @@ impl Declared<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        let fetch = async |scratch: &Scratch| self.fetch(&github, &release, scratch).await;
+        let fetch = async |scratch: &Arc<Scratch>| self.fetch(&github, &release, scratch).await;
         let (record, stored) = self.cache.obtain(&self.key(&release.tag), self.wanted, self.events, fetch).await?;
         self.cache.remember(&moving, &record)?;
         Ok((record, stored))
@@ -104,9 +105,13 @@ impl Declared<'_> {
     }
 
     fn key(&self, tag: &str) -> Key {
+        self.key_of("github-release", tag)
+    }
+
+    fn key_of(&self, kind: &str, tag: &str) -> Key {
         let names = self.asset_names(tag);
         let Repository { api, name } = &self.repository;
-        Key::new(["github-release", api, name, tag].into_iter().chain(names.iter().map(String::as_str)))
+        Key::new([kind, api, name, tag].into_iter().chain(names.iter().map(String::as_str)))
     }
 
     /// The names the asset may have: the declared one, else Pulumi's for the package or the plugin.
@@ -130,22 +135,29 @@ impl Declared<'_> {
     fn choose<'r>(&self, release: &'r Release) -> Result<&'r Asset, InstallError> {
         let names = self.asset_names(&release.tag);
         let found = names.iter().find_map(|name| release.assets.iter().find(|asset| asset.name == *name));
-        found.ok_or_else(|| InstallError::NoAsset {
+        let asset = found.ok_or_else(|| InstallError::NoAsset {
             release: format!("{} {}", self.repository.name, release.tag),
             wanted: names.join(" or "),
             available: release.assets.iter().map(|asset| asset.name.clone()).collect(),
-        })
+        })?;
+        if asset.size > MOST_BYTES {
+            let source = ArchiveError::TooLarge("no plugin has so many bytes");
+            return Err(InstallError::Archive { archive: asset.name.clone(), source });
+        }
+        Ok(asset)
     }
 
-    async fn fetch(&self, github: &Github, release: &Release, scratch: &Scratch) -> Result<Fetched, InstallError> {
+    async fn fetch(&self, github: &Github, release: &Release, scratch: &Arc<Scratch>) -> Result<Fetched, InstallError> {
         let asset = self.choose(release)?;
         let path = scratch.path().join("download");
         let download = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());
         let names = executables(self.wanted.plugin);
         let (wanted, published) = (self.wanted.digest, asset.digest());
-        let made = folder.clone();
+        let (made, kept) = (folder.clone(), Arc::clone(scratch));
         blocking(move || {
+            // Whoever waits for us may leave: what we write to stays until we are done.
+            let _kept = kept;
             let package = Package { name: &name, path: &path };
             if let Some(expected) = wanted.or(published).filter(|expected| *expected != download) {
                 // What is declared may be that of the executable, which is found without unpacking anything.

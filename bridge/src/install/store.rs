@@ -1,7 +1,7 @@
 //! The cache of packages: each by the digest of its files, published whole, shared by all who run on this machine.
 //!
 //! ```text
-//! packages/<digest>/    the files of a package, read-only; the digest is that of the files
+//! packages/<digest>/    the files of a package, read-only; the digest is that of the files and of who may be executed
 //! names/<key>.json      what a declaration came to when it was fetched: its revision, digest of the download, package
 //! locks/<key>           held while somebody fetches what it names
 //! work/                 what is being made, see `Scratch`
@@ -63,7 +63,7 @@ pub(super) struct Record {
     /// The digest of what was downloaded, if that was one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) download: Option<String>,
-    /// The digest of its files.
+    /// What names its files, see [`FileDigests::identity`].
     pub(super) package: String,
 }
 
@@ -122,9 +122,11 @@ impl Store {
             return Ok(Found::Nothing);
         }
         match FileDigests::of(&folder) {
-            Ok(files) if files.digest() == expected => Ok(Found::Whole(record, Stored { folder, files })),
-            // What cannot be read can be fetched again.
-            Ok(_) | Err(_) => Ok(Found::Damaged),
+            Ok(files) if files.identity() == expected => Ok(Found::Whole(record, Stored { folder, files })),
+            Ok(_) | Err(InstallError::Uncoverable { .. }) => Ok(Found::Damaged),
+            Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Found::Damaged),
+            // A disk that cannot be read now says nothing of what is on it.
+            Err(error) => Err(error),
         }
     }
 
@@ -148,8 +150,9 @@ impl Store {
 
     /// Makes the folder of the cache, for us alone.
     fn create(&self) -> Result<(), InstallError> {
-        if !self.root.is_dir() {
-            create_folders(&self.root)?;
+        create_folders(&self.root)?;
+        let mode = fs::metadata(&self.root).map_err(PathError::of("read", &self.root))?.permissions().mode();
+        if mode & 0o077 != 0 {
             let private = fs::set_permissions(&self.root, Permissions::from_mode(0o700));
             private.map_err(PathError::of("make private", &self.root))?;
         }
@@ -158,13 +161,13 @@ impl Store {
 
     /// Puts a package that was made in a scratch folder into its place. If the same one is there already, that stays.
     pub(super) fn publish(&self, made: &Path, files: FileDigests) -> Result<Stored, InstallError> {
-        let digest = files.digest();
+        let digest = files.identity();
         let folder = self.package_path(digest);
         create_folders(&self.root.join("packages"))?;
         match rename(made, &folder) {
             Ok(()) => {}
             Err(error) if is_there(&error) => {
-                let whole = FileDigests::of(&folder).is_ok_and(|there| there.digest() == digest);
+                let whole = FileDigests::of(&folder).is_ok_and(|there| there.identity() == digest);
                 if !whole {
                     let grave = self.scratch()?;
                     let moved = rename(&folder, &grave.path().join("package"));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path};
 
 use sha2::{Digest as _, Sha256};
@@ -20,7 +21,13 @@ pub(super) const GIT: &str = ".git";
 /// Their own digest is the sha256 of the lines `"<sha256>  <path>\n"`, sorted as text, one for each file but those in
 /// `.git`; paths are relative, with `/`; a symbolic link counts as a file that holds its target's path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileDigests(BTreeMap<String, Sha256Digest>);
+pub(super) struct FileDigests(BTreeMap<String, FileDigest>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileDigest {
+    digest: Sha256Digest,
+    executable: bool,
+}
 
 impl FileDigests {
     /// Reads every file of a folder that was made here: links must not lead out of it.
@@ -46,9 +53,10 @@ impl FileDigests {
                 if leads_out(&target, depth) {
                     return Err(uncoverable("the link may lead out of the package"));
                 }
-                self.note(root, &path, digest_of(target.as_os_str().as_bytes()))?;
+                self.note(root, &path, digest_of(target.as_os_str().as_bytes()), false)?;
             } else if kind.is_file() {
-                self.note(root, &path, digest_of_file(&path)?)?;
+                let (digest, executable) = digest_of_file(&path)?;
+                self.note(root, &path, digest, executable)?;
             } else {
                 return Err(uncoverable("it is neither file, folder nor link"));
             }
@@ -57,32 +65,42 @@ impl FileDigests {
     }
 
     /// Adds a file.
-    pub(super) fn note(&mut self, root: &Path, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {
+    pub(super) fn note(
+        &mut self,
+        root: &Path,
+        path: &Path,
+        digest: Sha256Digest,
+        executable: bool,
+    ) -> Result<(), InstallError> {
         let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
         let uncoverable = |reason| InstallError::Uncoverable { path: path.to_owned(), reason };
         let relative = relative.ok_or_else(|| uncoverable("its name is not UTF-8"))?;
         if relative.contains('\n') {
             return Err(uncoverable("its name holds a line end"));
         }
-        self.0.insert(relative.to_owned(), digest);
+        self.0.insert(relative.to_owned(), FileDigest { digest, executable });
         Ok(())
     }
 
     /// The digest of the file at a path in the folder.
     pub(super) fn file(&self, path: &Path) -> Option<Sha256Digest> {
-        self.0.get(path.to_str()?).copied()
+        self.0.get(path.to_str()?).map(|file| file.digest)
     }
 
-    /// Those of the files below a folder in it, by their paths there.
-    pub(super) fn below(&self, folder: &Path) -> Self {
-        let inside = |path: &String| Some(Path::new(path).strip_prefix(folder).ok()?.to_str()?.to_owned());
-        Self(self.0.iter().filter_map(|(path, digest)| Some((inside(path)?, *digest))).collect())
-    }
-
-    /// Their own digest.
+    /// Their own digest, as `checksum` takes it.
     pub(super) fn digest(&self) -> Sha256Digest {
-        let mut lines: Vec<String> =
-            self.0.iter().map(|(path, digest)| format!("{}  {path}\n", digest.to_hex())).collect();
+        self.of_lines(|path, file| format!("{}  {path}\n", file.digest.to_hex()))
+    }
+
+    /// What names them in the cache: their own digest, with a mark at those that may be executed.
+    pub(super) fn identity(&self) -> Sha256Digest {
+        self.of_lines(|path, file| {
+            format!("{} {}{path}\n", file.digest.to_hex(), if file.executable { '*' } else { ' ' })
+        })
+    }
+
+    fn of_lines(&self, line: impl Fn(&str, &FileDigest) -> String) -> Sha256Digest {
+        let mut lines: Vec<String> = self.0.iter().map(|(path, file)| line(path, file)).collect();
         lines.sort_unstable();
         digest_of(lines.concat().as_bytes())
     }
@@ -109,14 +127,16 @@ fn digest_of(bytes: &[u8]) -> Sha256Digest {
     Sha256Digest::from_bytes(Sha256::digest(bytes).into())
 }
 
-fn digest_of_file(path: &Path) -> Result<Sha256Digest, InstallError> {
+/// The digest of a file, and whether it may be executed.
+fn digest_of_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
     let mut file = File::open(path).map_err(PathError::of("read", path))?;
+    let mode = file.metadata().map_err(PathError::of("read", path))?.permissions().mode();
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
         let read = file.read(&mut buffer).map_err(PathError::of("read", path))?;
         if read == 0 {
-            return Ok(Sha256Digest::from_bytes(hash.finalize().into()));
+            return Ok((Sha256Digest::from_bytes(hash.finalize().into()), mode & 0o111 != 0));
         }
         hash.update(&buffer[..read]);
     }
@@ -157,7 +177,10 @@ mod tests {
         lines.sort();
         assert_eq!(digests.digest(), digest_of(lines.concat().as_bytes()));
         assert_eq!(digests.file(Path::new("sub/b")), Some(digest_of(b"two")));
-        assert_eq!(digests.below(Path::new("sub")).file(Path::new("b")), Some(digest_of(b"two")));
-        assert_eq!(digests.below(Path::new("sub")).file(Path::new("a")), None);
+        // Who may be executed is no part of a checksum, and one of what is kept.
+        fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
+        let executable = FileDigests::of(folder.path()).unwrap();
+        assert_eq!(executable.digest(), digests.digest());
+        assert_ne!(executable.identity(), digests.identity());
     }
 }

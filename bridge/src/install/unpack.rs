@@ -13,18 +13,20 @@ use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType};
 
 use super::InstallError;
-use super::tree::leads_out;
+use super::tree::{GIT, leads_out};
 use crate::fs::PathError;
 use crate::plugin::Sha256Digest;
 
 /// More entries than any plugin has.
 const MOST_ENTRIES: usize = 200_000;
 /// More bytes than any plugin has.
-const MOST_BYTES: u64 = 8 << 30;
+pub(super) const MOST_BYTES: u64 = 8 << 30;
 /// What an archive may unpack to in any case.
 const FREE_BYTES: u64 = 64 << 20;
 /// How much larger than the archive its content may be beyond that.
 const MOST_RATIO: u64 = 100;
+/// More than what a header says about the next entry may need: it is read into memory.
+const MOST_WORDS: u64 = 1 << 20;
 /// Longer paths than any plugin has, in bytes and in parts.
 const LONGEST_PATH: usize = 1024;
 const DEEPEST_PATH: usize = 64;
@@ -76,7 +78,7 @@ impl Package<'_> {
     pub(super) fn unpack(&self, folder: &Path, plain: &str) -> Result<(), InstallError> {
         self.open(|kind, content, limit| match kind {
             Kind::Plain => write_file(&folder.join(plain), content, 0o500, limit).map(drop),
-            _ => Unpacking { folder, left: limit, entries: 0 }.unpack(content),
+            _ => Unpacking { folder, left: limit }.unpack(content),
         })
     }
 
@@ -89,7 +91,7 @@ impl Package<'_> {
             if kind == Kind::Plain {
                 return Ok(None);
             }
-            let mut archive = Archive::new(content.take(limit));
+            let mut archive = Archive::new(content);
             for entry in archive.entries().map_err(ArchiveError::Unreadable)? {
                 let mut entry = entry.map_err(ArchiveError::Unreadable)?;
                 let path = entry.path().map_err(ArchiveError::Unreadable)?;
@@ -111,23 +113,23 @@ impl Package<'_> {
     /// Opens it and says how many bytes may come out of it.
     fn open<T>(&self, read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, Fault>) -> Result<T, InstallError> {
         let path_error = |action| PathError::of(action, self.path);
-        let mut file = File::open(self.path).map_err(path_error("read"))?;
+        let file = File::open(self.path).map_err(path_error("read"))?;
         let size = file.metadata().map_err(path_error("read"))?.len();
         let limit = MOST_BYTES.min(size.saturating_mul(MOST_RATIO).max(FREE_BYTES));
-        let mut result = kind(&mut file).and_then(|kind| {
-            file.rewind().map_err(ArchiveError::Unreadable)?;
-            let mut content = BufReader::with_capacity(256 * 1024, file);
-            match kind {
-                Kind::Gzip => {
-                    let mut content = MultiGzDecoder::new(content);
-                    let result = read(kind, &mut content, limit)?;
-                    // The sum of its bytes stands at its end.
-                    let rest = io::copy(&mut (&mut content).take(limit), &mut io::sink());
-                    rest.map_err(ArchiveError::Unreadable)?;
-                    Ok(result)
-                }
-                Kind::Tar | Kind::Plain => read(kind, &mut content, limit),
+        let mut result = kind(&file).and_then(|kind| {
+            let again = || {
+                (&file).rewind().map_err(ArchiveError::Unreadable)?;
+                let content = BufReader::with_capacity(256 * 1024, &file);
+                let content: Box<dyn Read + '_> = match kind {
+                    Kind::Gzip => Box::new(MultiGzDecoder::new(content)),
+                    Kind::Tar | Kind::Plain => Box::new(content),
+                };
+                Ok::<_, Fault>(content)
+            };
+            if kind != Kind::Plain {
+                scan(&mut *again()?, limit)?;
             }
+            read(kind, &mut *again()?, limit)
         });
         if let Err(Fault::Archive(ArchiveError::Unreadable(error))) = &mut result
             && error.kind() == io::ErrorKind::UnexpectedEof
@@ -160,9 +162,9 @@ impl From<PathError> for Fault {
     }
 }
 
-fn kind(file: &mut File) -> Result<Kind, Fault> {
+fn kind(file: &File) -> Result<Kind, Fault> {
     let mut start = Vec::new();
-    file.by_ref().take(512).read_to_end(&mut start).map_err(ArchiveError::Unreadable)?;
+    file.take(512).read_to_end(&mut start).map_err(ArchiveError::Unreadable)?;
     Ok(match start.as_slice() {
         [0x1f, 0x8b, ..] => Kind::Gzip,
         [b'P', b'K', 3, 4, ..] => return Err(ArchiveError::Kind("zip").into()),
@@ -174,27 +176,52 @@ fn kind(file: &mut File) -> Result<Kind, Fault> {
     })
 }
 
-/// An archive on its way into a folder.
+/// Looks through an archive before anything is made of it: its kinds of entries, their number and their lengths.
+fn scan(content: &mut dyn Read, limit: u64) -> Result<(), Fault> {
+    let (mut entries, mut bytes) = (0_usize, 0_u64);
+    // Twice: an archive may consist of headers alone.
+    let mut bounded = content.take(limit.saturating_mul(2));
+    // Raw: nothing that a header says about the next entry is taken into memory unseen.
+    for entry in Archive::new(&mut bounded).entries().map_err(ArchiveError::Unreadable)?.raw(true) {
+        let entry = entry.map_err(ArchiveError::Unreadable)?;
+        (entries, bytes) = (entries + 1, bytes.saturating_add(entry.size()));
+        if entries > MOST_ENTRIES {
+            return Err(ArchiveError::TooLarge("it has too many entries").into());
+        }
+        if bytes > limit {
+            return Err(ArchiveError::TooLarge("its content is out of all proportion to its length").into());
+        }
+        let words = matches!(
+            entry.header().entry_type(),
+            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
+        );
+        if words && entry.size() > MOST_WORDS {
+            return Err(ArchiveError::TooLarge("one of its headers is").into());
+        }
+        if entry.header().entry_type() == EntryType::GNUSparse {
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            return Err(ArchiveError::Entry { path, reason: "it is a file with holes" }.into());
+        }
+    }
+    if entries == 0 {
+        return Err(ArchiveError::Unreadable(io::Error::other("it is empty, or no tar")).into());
+    }
+    // The sum of its bytes stands at its end.
+    io::copy(&mut bounded, &mut io::sink()).map_err(ArchiveError::Unreadable)?;
+    Ok(())
+}
+
+/// An archive on its way into a folder, looked through before.
 struct Unpacking<'a> {
     folder: &'a Path,
     /// How many bytes may still come.
     left: u64,
-    entries: usize,
 }
 
 impl Unpacking<'_> {
     fn unpack(&mut self, content: &mut dyn Read) -> Result<(), Fault> {
-        // An archive may consist of headers alone.
-        let mut archive = Archive::new(content.take(self.left.saturating_mul(2)));
-        for entry in archive.entries().map_err(ArchiveError::Unreadable)? {
-            self.entries += 1;
-            if self.entries > MOST_ENTRIES {
-                return Err(ArchiveError::TooLarge("it has too many entries").into());
-            }
+        for entry in Archive::new(content).entries().map_err(ArchiveError::Unreadable)? {
             self.entry(entry.map_err(ArchiveError::Unreadable)?)?;
-        }
-        if self.entries == 0 {
-            return Err(ArchiveError::Unreadable(io::Error::other("it is empty, or no tar")).into());
         }
         Ok(())
     }
@@ -241,9 +268,12 @@ impl Unpacking<'_> {
                 let other = plain_path(&link).ok().flatten().ok_or_else(outside)?;
                 self.parents(&other).map_err(|_| outside())?;
                 let other = self.folder.join(other);
-                if !other.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+                let Some(metadata) = other.symlink_metadata().ok().filter(|metadata| metadata.is_file()) else {
                     return Err(refused("it links to what is not there").into());
-                }
+                };
+                // Whoever reads all files reads it again.
+                let left = self.left.checked_sub(metadata.len());
+                self.left = left.ok_or(ArchiveError::TooLarge("its links are"))?;
                 Ok(fs::hard_link(&other, &target).map_err(PathError::of("create link", &target))?)
             }
             _ => Err(refused("it is neither file, folder nor link").into()),
@@ -276,6 +306,7 @@ fn plain_path(path: &Path) -> Result<Option<PathBuf>, &'static str> {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {
+            Component::Normal(name) if name == GIT => return Err("it belongs to git"),
             Component::Normal(name) => plain.push(name),
             Component::CurDir => {}
             Component::ParentDir => return Err("its path leads upwards"),

@@ -166,7 +166,7 @@ impl Tree<'_> {
     }
 
     fn note(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {
-        self.files.note(self.root, path, digest)
+        self.files.note(self.root, path, digest, false)
     }
 }
 

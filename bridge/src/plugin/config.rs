@@ -92,12 +92,25 @@ impl PluginSource {
     }
 
     /// What authenticates us at the place it names.
-    pub fn token(&self) -> Option<&SourceToken> {
+    fn token(&self) -> Option<&SourceToken> {
         match self {
             Self::Local(_) => None,
             Self::GithubRelease(release) => release.token.as_ref(),
             Self::Git(git) => git.token.as_ref(),
         }
+    }
+
+    /// What must not be seen: the token, and what stands before the host in an address.
+    pub fn secrets(&self) -> Vec<&str> {
+        let address = match self {
+            Self::Local(_) => "",
+            Self::GithubRelease(release) => &release.repository,
+            Self::Git(git) => &git.url,
+        };
+        let authority = address.split_once("://").map_or("", |(_, rest)| rest);
+        let login = authority.rsplit_once('@').map_or("", |(login, _)| login);
+        let token = self.token().map(SourceToken::expose);
+        token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
     }
 
     /// The digests it declares.
@@ -219,6 +232,21 @@ mod tests {
         assert_eq!(SourceToken::new(String::new()), None);
         let token = SourceToken::new("hunter2".into());
         assert_eq!(format!("{token:?}"), "Some([secret])");
+    }
+
+    #[test]
+    fn what_must_not_be_seen_of_a_source_is_its_token_and_its_login() {
+        let source = GitSource {
+            url: "https://me:word@git.example/a.git".into(),
+            revision: "main".into(),
+            subdir: PathBuf::new(),
+            platform: None,
+            checksum: None,
+            token: SourceToken::new("t0ken".into()),
+        };
+        assert_eq!(PluginSource::Git(source).secrets(), ["t0ken", "me", "word"]);
+        let local = LocalSource { path: "/a@b".into(), checksum: None };
+        assert_eq!(PluginSource::Local(local).secrets(), [""; 0]);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //!
 //! A token reaches it in the environment and is given to the repository's own host alone; nothing secret is an argument.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::{FetchError, is_loopback};
+use super::{FetchError, is_loopback, without_credentials};
+use crate::fs::Access;
 use crate::plugin::SourceToken;
 use crate::process::{FirstLine, HostEnvironment, OutputSink, OutputStream, ProcessSpec, Spawner, describe_exit};
 
@@ -19,27 +20,44 @@ const USER: &str = "SC_GIT_USER";
 const PASSWORD: &str = "SC_GIT_PASSWORD";
 /// The user that goes with a token: what GitHub and GitLab take, and others ignore.
 const TOKEN_USER: &str = "x-access-token";
-/// What git may know of our environment: where its settings are, how to reach hosts and to authenticate there.
-const ENVIRONMENT: [&str; 18] = [
+/// What git may know of our environment: where its settings are, how to reach hosts and to authenticate there. Not where
+/// the repository is that we may be run from.
+const ENVIRONMENT: [&str; 30] = [
     "PATH",
     "HOME",
     "TMPDIR",
     "USER",
     "LOGNAME",
     "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
     "SSH_AUTH_SOCK",
     "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL",
     "GIT_SSL_CAINFO",
     "GIT_SSL_CAPATH",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GITLAB_TOKEN",
+    "KRB5CCNAME",
+    "GNUPGHOME",
     "HTTPS_PROXY",
     "HTTP_PROXY",
+    "ALL_PROXY",
     "NO_PROXY",
     "https_proxy",
     "http_proxy",
+    "all_proxy",
     "no_proxy",
+    "GIT_PROXY_SSL_CAINFO",
 ];
+/// The first version that takes settings from the environment.
+const OLDEST: (u32, u32) = (2, 31);
+/// What the files of a tree may not ask for: programs that change them on their way out, other line ends.
+const ATTRIBUTES: &str = "* -filter -text -ident -working-tree-encoding -eol\n";
 
 /// A repository, and what authenticates us there.
 #[derive(Clone, Debug)]
@@ -63,6 +81,9 @@ impl Remote {
     pub fn new(url: &str, root: &Path, token: Option<SourceToken>) -> Result<Self, FetchError> {
         let address =
             |reason: &str| FetchError::Address { address: without_credentials(url), reason: reason.to_owned() };
+        if let Some(reason) = unusable_login(url) {
+            return Err(address(reason));
+        }
         if url.starts_with('-') {
             return Err(address("it looks like an option"));
         }
@@ -72,13 +93,19 @@ impl Remote {
         let host_comes_first = url.split('/').next().is_some_and(|first| first.contains(':'));
         let url = if host_comes_first { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
         // What is in the address would be on the command line, where every user of the machine can read it.
-        let by_http = url.starts_with("https://") || url.starts_with("http://");
+        let by_http = is_http(&url);
         let written = by_http.then(|| login_in(&url)).flatten();
         let url = if written.is_some() { without_credentials(&url) } else { url };
         let login = token.map(|password| Login { user: TOKEN_USER.to_owned(), password }).or(written);
+        // They are said to git in lines.
+        if login.as_ref().is_some_and(|login| (login.user.clone() + login.password.expose()).contains(char::is_control))
+        {
+            let host = without_credentials(&url);
+            return Err(FetchError::Token { host, reason: "it holds characters that no token has" });
+        }
         let remote = Self { url, login };
         if remote.login.is_some() {
-            match remote.url.split_once("://").map(|(scheme, _)| scheme) {
+            match remote.url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
                 Some("https") => {}
                 Some("http") if is_loopback(&remote.host()) => {}
                 _ => return Err(FetchError::Token { host: remote.host(), reason: "it would not go by https" }),
@@ -108,13 +135,21 @@ impl Remote {
     }
 }
 
-/// A URL without user and password.
-fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+/// Whether a URL is one of a web server, whatever case its scheme is in.
+fn is_http(url: &str) -> bool {
+    url.split_once("://")
+        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)))
+}
+
+/// Why the credentials in a URL cannot be taken out of it.
+fn unusable_login(url: &str) -> Option<&'static str> {
+    let (_, rest) = url.split_once("://")?;
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.rsplit_once('@') {
-        Some((credentials, _)) => format!("{scheme}://{}", &rest[credentials.len() + 1..]),
-        None => url.to_owned(),
+        Some((login, _)) if !is_http(url) && login.contains(':') => Some("a password in it goes by https only"),
+        Some(_) => None,
+        None if without_credentials(url) != url => Some("write / and @ in a user or password as %2F and %40"),
+        None => None,
     }
 }
 
@@ -184,6 +219,7 @@ pub struct Git {
     program: PathBuf,
     environment: HostEnvironment,
     spawner: Spawner,
+    has_own_ssh: OnceLock<bool>,
 }
 
 impl Git {
@@ -193,7 +229,7 @@ impl Git {
     /// [`FetchError::NoProgram`].
     pub fn find(environment: &HostEnvironment, spawner: &Spawner) -> Result<Self, FetchError> {
         let program = environment.find_program("git").ok_or(FetchError::NoProgram { program: "git" })?;
-        Ok(Self { program, environment: environment.clone(), spawner: spawner.clone() })
+        Ok(Self { program, environment: environment.clone(), spawner: spawner.clone(), has_own_ssh: OnceLock::new() })
     }
 
     /// The commit that a tag, a branch or the (shortened) id of a commit means now. A tag goes before a branch.
@@ -243,7 +279,12 @@ impl Git {
     /// # Errors
     /// [`FetchError`].
     pub async fn checkout(&self, remote: &Remote, commit: &Commit, folder: &Path) -> Result<String, FetchError> {
-        self.run("init", remote, folder, ["init", "--quiet", "--template=", "."]).await?;
+        self.prepare(remote).await?;
+        let format = if commit.id.len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
+        self.run("init", remote, folder, ["init", "--quiet", "--template=", format, "."]).await?;
+        let info = folder.join(".git/info");
+        crate::fs::create_folders(&info)?;
+        crate::fs::write_atomically(&info.join("attributes"), ATTRIBUTES.as_bytes(), Access::Private)?;
         if commit.id.is_empty() {
             self.fetch_all(remote, folder).await?;
         } else {
@@ -258,8 +299,15 @@ impl Git {
                 &commit.id,
             ];
             // Some servers give no commit that they do not list.
-            if self.run("fetch", remote, folder, by_id).await.is_err() {
-                self.fetch_all(remote, folder).await?;
+            match self.run("fetch", remote, folder, by_id).await {
+                Err(FetchError::Git { output, .. })
+                    if ["not our ref", "unadvertised object", "find remote ref"]
+                        .iter()
+                        .any(|sign| output.contains(sign)) =>
+                {
+                    self.fetch_all(remote, folder).await?;
+                }
+                other => drop(other?),
             }
         }
         let wanted = format!("{}^{{commit}}", commit.name());
@@ -284,9 +332,29 @@ impl Git {
     }
 
     async fn fetch_all(&self, remote: &Remote, folder: &Path) -> Result<(), FetchError> {
-        let everything = "+refs/*:refs/remotes/all/*";
-        let arguments = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", &remote.url, everything];
+        // Not what strangers proposed: a shortened id must mean one of the repository's own commits.
+        let (heads, tags) = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*");
+        let arguments = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", &remote.url, heads, tags];
         self.run("fetch", remote, folder, arguments).await.map(drop)
+    }
+
+    /// Finds out which git this is, and whether the user has said how it runs ssh.
+    async fn prepare(&self, remote: &Remote) -> Result<(), FetchError> {
+        if self.has_own_ssh.get().is_some() {
+            return Ok(());
+        }
+        let said =
+            self.run("version", remote, Path::new("/"), ["version"]).await?.into_iter().next().unwrap_or_default();
+        let mut numbers = said.trim_start_matches("git version ").split('.').map(|number| number.parse::<u32>().ok());
+        if let (Some(major), Some(minor)) = (numbers.next().flatten(), numbers.next().flatten())
+            && (major, minor) < OLDEST
+        {
+            return Err(FetchError::OldProgram { said });
+        }
+        let named = ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|name| self.environment.get(name).is_some());
+        let configured = self.run("config", remote, Path::new("/"), ["config", "--get", "core.sshCommand"]).await;
+        self.has_own_ssh.get_or_init(|| named || configured.is_ok());
+        Ok(())
     }
 
     /// Runs a command and returns the lines that it wrote.
@@ -328,6 +396,7 @@ impl Git {
     fn variables(&self, remote: &Remote) -> Vec<(OsString, OsString)> {
         let mut settings = vec![
             ("core.hooksPath".to_owned(), "/dev/null".to_owned()),
+            ("core.attributesFile".to_owned(), "/dev/null".to_owned()),
             ("core.fsmonitor".to_owned(), "false".to_owned()),
             ("core.autocrlf".to_owned(), "false".to_owned()),
             ("core.symlinks".to_owned(), "true".to_owned()),
@@ -339,9 +408,8 @@ impl Git {
         if let Some(login) = &remote.login {
             // The helper says it when git asks on behalf of this host; one of the user's own would keep it.
             let key = format!("credential.{}.helper", remote.origin());
-            let say = format!(
-                "!f() {{ test \"$1\" = get && echo \"username=${USER}\" && echo \"password=${PASSWORD}\"; }}; f"
-            );
+            let say = format!("printf 'username=%s\\npassword=%s\\n' \"${USER}\" \"${PASSWORD}\"");
+            let say = format!("!f() {{ test \"$1\" = get && {say}; }}; f");
             settings.extend([(key.clone(), String::new()), (key, say)]);
             variables.push((USER.into(), login.user.clone().into()));
             variables.push((PASSWORD.into(), login.password.expose().into()));
@@ -351,8 +419,12 @@ impl Git {
             variables.push((format!("GIT_CONFIG_KEY_{at}").into(), name.into()));
             variables.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
         }
-        let ssh = self.environment.get("GIT_SSH_COMMAND").unwrap_or(OsStr::new("ssh -oBatchMode=yes"));
-        variables.push(("GIT_SSH_COMMAND".into(), ssh.to_owned()));
+        // Nobody is there to answer what ssh asks.
+        if self.has_own_ssh.get() == Some(&false) {
+            variables.push(("GIT_SSH_COMMAND".into(), "ssh -oBatchMode=yes".into()));
+        }
+        variables.push(("GIT_ATTR_NOSYSTEM".into(), "1".into()));
+        variables.push(("GIT_LFS_SKIP_SMUDGE".into(), "1".into()));
         variables.push(("GIT_TERMINAL_PROMPT".into(), "0".into()));
         variables.push(("GIT_ASKPASS".into(), "true".into()));
         variables.push(("LC_ALL".into(), "C".into()));

@@ -8,11 +8,11 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
 use octocrab::Octocrab;
 use prost::bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::redirect;
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Url, redirect};
 use serde::Deserialize;
 
-use super::{FetchError, is_loopback};
+use super::{FetchError, is_loopback, without_credentials};
 use crate::fs::PathError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
 
@@ -22,6 +22,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 /// How often a request is repeated that another try may help.
 const RETRIES: usize = 3;
+/// How often a request is sent elsewhere.
+const MOST_REDIRECTS: usize = 10;
+/// More bytes than the description of any release has.
+const MOST_WORDS: usize = 32 << 20;
 const API_OF_GITHUB: &str = "https://api.github.com";
 
 /// A repository, and where its API is.
@@ -49,23 +53,14 @@ impl Repository {
             None if matches!(host, "github.com" | "www.github.com") => API_OF_GITHUB.to_owned(),
             None => format!("https://{host}/api/v3"),
         };
-        let url = reqwest::Url::parse(&api);
-        let reason = match &url {
-            Err(error) => Some(error.to_string()),
-            Ok(url) if !matches!(url.scheme(), "https" | "http") => Some("it is neither https nor http".to_owned()),
-            Ok(url) if url.password().is_some() || !url.username().is_empty() => {
-                // It would end up in messages; and the token has a key of its own.
-                return Err(FetchError::Address {
-                    address: url.host_str().unwrap_or_default().to_owned(),
-                    reason: "it holds credentials; give source.token instead".to_owned(),
-                });
-            }
-            Ok(url) if url.query().is_some() || url.fragment().is_some() => Some("it has a query".to_owned()),
-            Ok(_) => None,
-        };
-        match reason {
-            Some(reason) => Err(FetchError::Address { address: api, reason }),
-            None => Ok(Self { api, name }),
+        let refused =
+            |reason: &str| Err(FetchError::Address { address: without_credentials(&api), reason: reason.to_owned() });
+        match Url::parse(&api) {
+            _ if api.contains('@') => refused("it holds credentials; give source.token instead"),
+            Err(error) => refused(&error.to_string()),
+            Ok(url) if !matches!(url.scheme(), "https" | "http") => refused("it is neither https nor http"),
+            Ok(url) if url.query().is_some() || url.fragment().is_some() => refused("it has a query"),
+            Ok(_) => Ok(Self { api, name }),
         }
     }
 }
@@ -101,13 +96,36 @@ impl Asset {
     }
 }
 
+/// What a server sends.
+type Body = BoxBody<Bytes, Broken>;
+
+/// Why no more of it came.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Broken(String);
+
+/// A body that is no longer than it may be.
+async fn whole(mut body: Body) -> Result<Vec<u8>, Broken> {
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(bytes) = frame?.into_data() else { continue };
+        if whole.len() + bytes.len() > MOST_WORDS {
+            return Err(Broken("it says too much".to_owned()));
+        }
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(whole)
+}
+
 /// The API for one repository.
 #[derive(Clone, Debug)]
 pub struct Github {
     repository: Repository,
-    host: String,
+    base: Url,
     authenticated: bool,
     client: Octocrab,
+    /// Without the token: for wherever a redirect leads to, and wherever that one leads to.
+    stranger: reqwest::Client,
     backoff: ExponentialBuilder,
 }
 
@@ -118,42 +136,38 @@ impl Github {
     /// [`FetchError::Token`] where the token would travel in plain text or is none, [`FetchError::Address`].
     pub fn new(repository: Repository, token: Option<&SourceToken>) -> Result<Self, FetchError> {
         let address = |reason: String| FetchError::Address { address: repository.api.clone(), reason };
-        let url = reqwest::Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let mut builder =
-            Octocrab::builder().base_uri(repository.api.as_str()).map_err(|error| address(words(&error)))?;
+        let base = Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;
+        let host = base.host_str().unwrap_or_default().to_owned();
+        let known = Octocrab::builder().base_uri(repository.api.as_str());
+        let mut known = known.map_err(|error| address(words(&error)))?;
+        let plain_text = base.scheme() != "https";
         if let Some(token) = token {
             let unusable = |reason| FetchError::Token { host: host.clone(), reason };
-            if url.scheme() != "https" && !is_loopback(&host) {
+            if plain_text && !is_loopback(&host) {
                 return Err(unusable("it would be sent in plain text"));
             }
             if HeaderValue::from_str(token.expose()).is_err() {
                 return Err(unusable("it holds characters that no token has"));
             }
-            builder = builder.personal_token(token.expose().to_owned());
+            known = known.personal_token(token.expose().to_owned());
         }
-        let http = reqwest::Client::builder()
+        // Redirects are followed below: what decides there is whether the token has been left behind.
+        let mut http = reqwest::Client::builder()
             .connect_timeout(CONNECT_LIMIT)
             .read_timeout(SILENCE_LIMIT)
-            // Drops `Authorization` where a redirect leads to another host.
-            .redirect(redirect::Policy::custom(|attempt| {
-                let from_https = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-                if from_https && attempt.url().scheme() != "https" {
-                    return attempt.error("redirected from https to http");
-                }
-                redirect::Policy::default().redirect(attempt)
-            }))
-            .build()
-            .map_err(|error| address(words(&error)))?;
-        let client = builder.build_with_reqwest(http).map_err(|error| address(words(&error)))?;
+            .redirect(redirect::Policy::none());
+        if is_loopback(&host) {
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| address(words(&error)))?;
+        let client = known.build_with_reqwest(http.clone()).map_err(|error| address(words(&error)))?;
         let backoff =
             ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(RETRIES).with_jitter();
-        Ok(Self { repository, host, authenticated: token.is_some(), client, backoff })
+        Ok(Self { repository, base, authenticated: token.is_some(), client, stranger: http, backoff })
     }
 
-    /// Who is asked.
-    pub fn host(&self) -> &str {
-        &self.host
+    fn host(&self) -> String {
+        self.base.host_str().unwrap_or_default().to_owned()
     }
 
     /// The release of a tag; the latest one that is neither draft nor pre-release for `None`.
@@ -169,10 +183,10 @@ impl Github {
         let route = format!("/repos/{name}/releases/{path}");
         let ask = || async {
             let (_, body) = self.get(&route, "application/vnd.github+json", &what).await?;
-            let body = body.collect().await.map_err(|error| self.broken(&what, &error))?.to_bytes();
+            let body = whole(body).await.map_err(|Broken(message)| self.network(&what, message))?;
             serde_json::from_slice(&body).map_err(|error| FetchError::Answered {
                 what: what.clone(),
-                host: self.host.clone(),
+                host: self.host(),
                 status: 200,
                 message: format!("not a release: {error}"),
             })
@@ -201,7 +215,7 @@ impl Github {
     ) -> Result<(), FetchError> {
         let length = |received| FetchError::Length {
             what: asset.name.clone(),
-            host: self.host.clone(),
+            host: self.host(),
             expected: asset.size,
             received,
         };
@@ -214,7 +228,7 @@ impl Github {
         }
         let mut received = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| self.broken(&asset.name, &error))?;
+            let frame = frame.map_err(|Broken(message)| self.network(&asset.name, message))?;
             let Ok(bytes) = frame.into_data() else { continue };
             received += bytes.len() as u64;
             if received > asset.size {
@@ -225,29 +239,88 @@ impl Github {
         if received == asset.size { Ok(()) } else { Err(length(received)) }
     }
 
-    async fn get(
-        &self,
-        route: &str,
-        accept: &'static str,
-        what: &str,
-    ) -> Result<(HeaderMap, BoxBody<Bytes, octocrab::Error>), FetchError> {
+    /// Asks for a path of the API and goes wherever it is sent, without the token from the first other host on.
+    async fn get(&self, route: &str, accept: &'static str, what: &str) -> Result<(HeaderMap, Body), FetchError> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-        let response = self.client._get_with_headers(route, Some(headers)).await;
-        let response = response.map_err(|error| self.failed(what, error))?;
-        let response = octocrab::map_github_error(response).await.map_err(|error| self.failed(what, error))?;
-        let (head, body) = response.into_parts();
-        Ok((head.headers, body))
+        let mut place = Place { url: self.base.clone(), what, trusted: self.authenticated, at_home: true };
+        let path = place.url.path().trim_end_matches('/').to_owned() + route;
+        place.url.set_path("");
+        let mut next = format!("{}{path}", place.url.as_str().trim_end_matches('/'));
+        for _ in 0..=MOST_REDIRECTS {
+            place.url = Url::parse(&next).map_err(|error| place.network(error.to_string()))?;
+            let response = if place.at_home {
+                let response = self.client._get_with_headers(place.url.as_str(), Some(headers.clone())).await;
+                response
+                    .map_err(|error| place.failed(&error))?
+                    .map(|body| body.map_err(|error| Broken(words(&error))).boxed())
+            } else {
+                let response = self.stranger.get(place.url.clone()).headers(headers.clone()).send().await;
+                let response = http::Response::from(response.map_err(|error| place.network(words(&error)))?);
+                response.map(|body| body.map_err(|error| Broken(words(&error))).boxed())
+            };
+            let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+            let Some(location) = location else {
+                let (head, body) = response.into_parts();
+                if head.status.is_success() {
+                    return Ok((head.headers, body));
+                }
+                let words = whole(body).await.unwrap_or_default();
+                return Err(place.refused(head.status.as_u16(), &head.headers, &words));
+            };
+            let target = location.to_str().ok().and_then(|location| place.url.join(location).ok());
+            let target = target.ok_or_else(|| place.network("it redirects to what is no address".to_owned()))?;
+            if place.url.scheme() == "https" && target.scheme() != "https" {
+                return Err(place.network("it redirects from https to http".to_owned()));
+            }
+            place.at_home &= target.origin() == self.base.origin();
+            next = target.into();
+        }
+        Err(place.network("it redirects too often".to_owned()))
     }
 
-    fn failed(&self, what: &str, error: octocrab::Error) -> FetchError {
-        let octocrab::Error::GitHub { source, .. } = &error else { return self.broken(what, &error) };
-        let (what, host, authenticated) = (what.to_owned(), self.host.clone(), self.authenticated);
-        let message = first_lines(&source.message);
-        let status = source.status_code.as_u16();
-        let header = |name| source.headers.as_ref()?.get(name)?.to_str().ok()?.parse::<u64>().ok();
-        let limited = header("x-ratelimit-remaining") == Some(0)
-            || source.headers.as_ref().is_some_and(|headers| headers.contains_key(RETRY_AFTER));
+    fn network(&self, what: &str, message: String) -> FetchError {
+        FetchError::Network { what: what.to_owned(), host: self.host(), message }
+    }
+}
+
+/// Where a request has got to.
+struct Place<'a> {
+    url: Url,
+    what: &'a str,
+    /// Whether the API was shown a token.
+    trusted: bool,
+    /// Whether this still is the API.
+    at_home: bool,
+}
+
+impl Place<'_> {
+    fn host(&self) -> String {
+        self.url.host_str().unwrap_or_default().to_owned()
+    }
+
+    fn network(&self, message: String) -> FetchError {
+        FetchError::Network { what: self.what.to_owned(), host: self.host(), message }
+    }
+
+    fn failed(&self, error: &octocrab::Error) -> FetchError {
+        self.network(words(error))
+    }
+
+    /// What an answer means that is not what was asked for.
+    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> FetchError {
+        #[derive(Deserialize)]
+        struct Said {
+            message: String,
+        }
+        let (what, host, authenticated) = (self.what.to_owned(), self.host(), self.trusted);
+        let text = String::from_utf8_lossy(body);
+        let said = serde_json::from_slice::<Said>(body).map_or(text.into_owned(), |said| said.message);
+        let message = first_line(&said);
+        let header = |name| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+        let limited = header("x-ratelimit-remaining") == Some(0) || headers.contains_key(RETRY_AFTER);
         match status {
+            // No token of ours would change what another host says.
+            _ if !self.at_home => FetchError::Answered { what, host, status, message },
             404 => FetchError::NotFound { what, host, authenticated },
             403 | 429 if limited || status == 429 => {
                 let now = SystemTime::now();
@@ -261,10 +334,6 @@ impl Github {
             401 | 403 => FetchError::Refused { what, host, status, message, authenticated },
             _ => FetchError::Answered { what, host, status, message },
         }
-    }
-
-    fn broken(&self, what: &str, error: &octocrab::Error) -> FetchError {
-        FetchError::Network { what: what.to_owned(), host: self.host.clone(), message: words(error) }
     }
 }
 
@@ -289,7 +358,7 @@ fn words(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Enough of a message to understand it: a proxy may answer with a whole page.
-fn first_lines(message: &str) -> String {
+fn first_line(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line[..line.floor_char_boundary(200)].to_owned()
 }
@@ -333,7 +402,14 @@ mod tests {
 
     #[test]
     fn other_addresses_are_refused_and_none_shows_credentials() {
-        for api in ["ftp://reef.example", "reef.example", "https://me:word@reef.example", "https://reef.example?a=b"] {
+        for api in [
+            "ftp://reef.example",
+            "reef.example",
+            "https://me:word@reef.example",
+            "ftp://me:word@h",
+            "https://me:word@h:99999",
+            "https://reef.example?a=b",
+        ] {
             let error = Repository::of(&source("acme/reef", Some(api))).unwrap_err();
             assert!(matches!(error, FetchError::Address { .. }), "{api}: {error}");
             assert!(!error.to_string().contains("word"), "{error}");

@@ -107,6 +107,12 @@ pub enum FetchError {
         /// The program.
         program: &'static str,
     },
+    /// A program that fetches is too old.
+    #[error("{said} is too old to be given a token safely")]
+    OldProgram {
+        /// What it says of itself.
+        said: String,
+    },
     /// `git` could not do what it was asked to.
     #[error("git {action} failed ({status}): {output}")]
     Git {
@@ -141,13 +147,17 @@ impl FetchError {
             Self::Network { .. } | Self::RateLimited { .. } => true,
             Self::Answered { status, .. } => *status >= 500,
             Self::Git { output, .. } => {
-                const SIGNS: [&str; 6] = [
+                const SIGNS: [&str; 10] = [
                     "Could not resolve host",
                     "Failed to connect",
                     "Couldn't connect",
                     "Connection refused",
                     "Connection timed out",
                     "Network is unreachable",
+                    "No route to host",
+                    "Could not resolve proxy",
+                    "Operation timed out",
+                    "returned error: 5",
                 ];
                 SIGNS.iter().any(|sign| output.contains(sign))
             }
@@ -172,6 +182,7 @@ impl FetchError {
             {
                 "git's own credential helpers and ssh keys are used; source.token goes before them"
             }
+            Self::OldProgram { .. } => "git 2.31 and later are used",
             Self::NoProgram { .. } => "install git and put it on PATH: sources of type git are fetched with it",
             Self::Token { .. } => "use an https address",
             _ => "",
@@ -186,6 +197,19 @@ fn resets(reset: Option<SystemTime>) -> String {
     let seconds = reset.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs() % 86_400;
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!(" until {hour:02}:{minute:02}:{second:02} UTC (in {minutes} min)")
+}
+
+/// An address without user and password: all that stands before the last `@` is left out, for a password may hold what
+/// ends a host.
+pub fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    // `me:wo/rd@host`: what looks like a port is no number.
+    let hidden =
+        !authority.contains('@') && !authority.ends_with(']') && !port.bytes().all(|byte| byte.is_ascii_digit());
+    let end = if hidden { rest.rfind('@') } else { authority.rfind('@') };
+    end.map_or_else(|| url.to_owned(), |at| format!("{scheme}://{}", &rest[at + 1..]))
 }
 
 /// Whether a host is this machine: what goes to it in plain text is seen by nobody else.
@@ -205,6 +229,21 @@ mod tests {
         let soon = SystemTime::now() + Duration::from_secs(90);
         assert!(resets(Some(soon)).ends_with("(in 2 min)"), "{}", resets(Some(soon)));
         assert_eq!(resets(None), "");
+    }
+
+    #[test]
+    fn credentials_in_an_address_are_not_shown() {
+        let cases = [
+            ("https://me:word@git.example/a@b.git", "https://git.example/a@b.git"),
+            ("https://git.example:443/@a.git", "https://git.example:443/@a.git"),
+            ("https://me:wo/rd@git.example/a.git", "https://git.example/a.git"),
+            ("http://[::1]:80/@a", "http://[::1]:80/@a"),
+            ("git@git.example:a.git", "git@git.example:a.git"),
+            ("../plugins", "../plugins"),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(without_credentials(url), shown);
+        }
     }
 
     #[test]

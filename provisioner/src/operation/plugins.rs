@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost};
 use bridge::install::{FetchEvent, VerifiedPackage};
-use bridge::plugin::{PluginConfig, SourceToken};
+use bridge::plugin::PluginConfig;
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 
 use futures_util::future::join_all;
@@ -59,8 +59,8 @@ impl ToldSecrets {
         let told = plugins.iter().map(|plugin| &plugin.secrets);
         let texts =
             told.flat_map(|told| told.secrets.values().chain(told.auth.values().flat_map(|auth| auth.config.values())));
-        let tokens = plugins.iter().filter_map(|plugin| plugin.plugin.source.token());
-        let texts = texts.map(SecretText::expose).chain(tokens.map(SourceToken::expose));
+        let of_sources = plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
+        let texts = texts.map(SecretText::expose).chain(of_sources);
         let mut texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
         texts.retain(|text| text.len() >= Self::SHORTEST);
         // So that a secret within another one does not spoil it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -70,7 +71,9 @@ fn assert_whole(repository: &Repository) {
     for package in names("packages") {
         let mut lines: Vec<String> = files(&cache.join("packages").join(&package))
             .into_iter()
-            .map(|(path, bytes)| format!("{}  {path}\n", sha256(&bytes)))
+            .map(|(path, (bytes, executable))| {
+                format!("{} {}{path}\n", sha256(&bytes), if executable { '*' } else { ' ' })
+            })
             .collect();
         lines.sort();
         assert_eq!(sha256(lines.concat().as_bytes()), package);
@@ -83,8 +86,12 @@ fn assert_whole(repository: &Repository) {
     }
 }
 
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let read = |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
+/// The files of a folder, and which of them may be executed.
+fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, bool)> {
+    let read = |entry: fs::DirEntry| {
+        let executable = entry.metadata().unwrap().permissions().mode() & 0o111 != 0;
+        (entry.file_name().into_string().unwrap(), (fs::read(entry.path()).unwrap(), executable))
+    };
     fs::read_dir(folder).unwrap().map(|entry| read(entry.unwrap())).collect()
 }
 

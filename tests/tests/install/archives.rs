@@ -23,7 +23,7 @@ async fn nothing_leaves_the_folder() {
     let file = Entry::File(0o755, b"x");
     let out = "the link may lead out of the package";
     type Entries<'a> = &'a [(&'a str, Entry<'a>)];
-    let table: [(Entries<'_>, &str, &str); 14] = [
+    let table: [(Entries<'_>, &str, &str); 15] = [
         (&[("../evil", file)], "../evil", "its path leads upwards"),
         (&[("a/../../evil", file)], "a/../../evil", "its path leads upwards"),
         (&[("/tmp/sc-evil", file)], "/tmp/sc-evil", "its path is absolute"),
@@ -37,6 +37,7 @@ async fn nothing_leaves_the_folder() {
         (&[("x", file), ("x/y", file)], "x/y", "it lies below something that is no folder"),
         (&[("h", Entry::HardLink("/etc/passwd"))], "h", out),
         (&[("h", Entry::HardLink("../evil"))], "h", out),
+        (&[(".git/config", file)], ".git/config", "it belongs to git"),
         (&[("h", Entry::HardLink("nobody"))], "h", "it links to what is not there"),
     ];
     for (entries, path, reason) in table {
@@ -60,6 +61,19 @@ async fn bombs_do_not_go_off() {
     let bomb = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &zeros))]).unwrap();
     assert!(bomb.len() < 4 << 20, "{}", bomb.len());
     assert_eq!(refusal(&bomb).await, "it is too large: its content is out of all proportion to its length");
+}
+
+#[tokio::test]
+async fn a_header_cannot_take_all_memory() {
+    // The name of the next entry, all of sixteen million letters.
+    let name = vec![b'a'; 16 << 20];
+    let archive = tar_gz(&[("././@LongLink", Entry::Words(b'L', &name)), ("x", Entry::File(0o644, b""))]).unwrap();
+    assert_eq!(refusal(&archive).await, "it is too large: one of its headers is");
+    let links: Vec<String> = (0..200).map(|link| format!("link{link}")).collect();
+    let large = vec![7; 1 << 20];
+    let mut entries = vec![("large", Entry::File(0o644, &large))];
+    entries.extend(links.iter().map(|link| (link.as_str(), Entry::HardLink("large"))));
+    assert_eq!(refusal(&tar_gz(&entries).unwrap()).await, "it is too large: its links are");
 }
 
 #[tokio::test]

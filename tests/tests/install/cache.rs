@@ -20,6 +20,8 @@ async fn server() -> ReleaseServer {
 #[tokio::test]
 async fn nobody_else_can_look_into_it() {
     let (machine, server) = (Machine::new(), server().await);
+    // Somebody else may have made it.
+    fs::create_dir(machine.path("cache")).unwrap();
     machine.install(&plugin(released(&server.api_url(), "v1.0.0"))).await.unwrap();
     assert_eq!(fs::metadata(machine.path("cache")).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(machine.names("work"), Vec::<String>::new());
@@ -38,7 +40,8 @@ async fn the_same_files_are_kept_once() {
 async fn what_was_changed_is_not_run_but_fetched_again() {
     let (machine, server) = (Machine::new(), server().await);
     let wanted = plugin(released(&server.api_url(), "v1.0.0"));
-    let alter: [&dyn Fn(&std::path::Path); 4] = [
+    let alter: [&dyn Fn(&std::path::Path); 5] = [
+        &|folder| fs::set_permissions(folder.join("pulumi-resource-reef"), fs::Permissions::from_mode(0o400)).unwrap(),
         &|folder| write(&folder.join("pulumi-resource-reef"), &script("evil"), 0o755),
         &|folder| write(&folder.join("pulumi-resource-reef"), b"", 0o755),
         &|folder| write(&folder.join("PulumiPlugin.yaml"), b"runtime: python", 0o644),

@@ -115,6 +115,13 @@ async fn the_plugin_may_lie_in_a_folder_and_be_built_of_more() {
     source.checksum = checksum(&first.digest().unwrap().to_hex());
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
     assert_eq!(machine.warnings(), Vec::<String>::new());
+    // Another way to write the same folder.
+    source.subdir = "plugins/./reef/".into();
+    assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
+    // All of the repository may be run by way of it, so all of it is pinned.
+    write(&repository.path().join("common.py"), b"", 0o644);
+    repository.commit_all();
+    assert!(machine.refusal(&plugin(source.clone())).await.starts_with("checksum mismatch"));
     for outside in ["..", "/etc", "plugins/nobody", "plugins/reef/shared.py"] {
         source.subdir = PathBuf::from(outside);
         let error = machine.refusal(&plugin(source.clone())).await;
@@ -136,6 +143,43 @@ async fn a_checksum_is_that_of_the_executable() {
     let error = machine.refusal(&plugin(source)).await;
     assert_eq!(error, format!("checksum mismatch: expected sha256:{expected}, got sha256:{found}"));
     assert_eq!(machine.names("packages").len(), 1, "the old commit, and nothing of the new one");
+}
+
+#[tokio::test]
+async fn a_link_does_not_change_what_a_checksum_pins() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    write(&repository.path().join("bin/real"), &script("real"), 0o755);
+    write(&repository.path().join("evil/pulumi-resource-reef"), &script("evil"), 0o755);
+    std::os::unix::fs::symlink("bin/real", repository.path().join("pulumi-resource-reef")).unwrap();
+    std::os::unix::fs::symlink("evil", repository.path().join("provider")).unwrap();
+    repository.commit_all();
+    let mut source = in_git(&repository.url(), "main");
+    source.checksum = checksum(&sha256(&script("real")));
+    assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "real");
+    source.subdir = "provider".into();
+    let error = machine.refusal(&plugin(source)).await;
+    assert_eq!(error, "source.subdir provider is no folder of the repository");
+    // What it leads to counts, not where it leads.
+    write(&repository.path().join("bin/real"), &script("other"), 0o755);
+    repository.commit_all();
+    let mut source = in_git(&repository.url(), "main");
+    source.checksum = checksum(&sha256(&script("real")));
+    assert!(machine.refusal(&plugin(source)).await.starts_with("checksum mismatch"));
+}
+
+#[tokio::test]
+async fn nobody_changes_files_on_their_way() {
+    let (machine, repository) = (Machine::new(), Repository::new());
+    let mark = machine.path("mark");
+    let smudge = format!("[filter \"f\"]\n\tsmudge = touch '{}'; sed s/one/two/\n", mark.display());
+    write(&machine.path("home/.gitconfig"), smudge.as_bytes(), 0o644);
+    write(&repository.path().join(".gitattributes"), b"* filter=f text eol=crlf\n", 0o644);
+    repository.git(&["config", "core.autocrlf", "false"]);
+    repository.commit("one");
+    let mut source = in_git(&repository.url(), "main");
+    source.checksum = checksum(&sha256(&script("one")));
+    assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
+    assert!(!mark.exists());
 }
 
 #[tokio::test]

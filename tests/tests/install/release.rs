@@ -1,8 +1,10 @@
 //! Releases: which asset, who sees the token, what a server may do.
 
+use std::sync::Arc;
+
 use bridge::install::FetchEvent;
 use bridge::plugin::{Checksum, Platform};
-use tests::http::Response;
+use tests::http::{HttpServer, Request, Response};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 
 use super::{Machine, asset, checksum, plugin, released, run, script, token};
@@ -93,7 +95,7 @@ async fn a_checksum_is_that_of_the_asset_or_of_the_executable() {
 }
 
 #[tokio::test]
-async fn a_wrong_checksum_leaves_nothing_even_of_what_was_there() {
+async fn a_wrong_checksum_leaves_nothing_and_takes_nothing_from_others() {
     let (machine, server) = (Machine::new(), server().await);
     let mut source = released(&server.api_url(), "v1.2.0");
     let wrong = "0".repeat(64);
@@ -102,10 +104,44 @@ async fn a_wrong_checksum_leaves_nothing_even_of_what_was_there() {
     assert_eq!(machine.refusal(&plugin(source.clone())).await, expected);
     machine.assert_empty();
     source.checksum = None;
-    machine.install(&plugin(source.clone())).await.unwrap();
+    let other = machine.install(&plugin(source.clone())).await.unwrap();
     source.checksum = checksum(&wrong);
     assert_eq!(machine.refusal(&plugin(source)).await, expected);
-    machine.assert_empty();
+    assert_eq!(run(&other).await, "one", "it may be running");
+}
+
+#[tokio::test]
+async fn a_pinned_executable_is_the_one_that_runs() {
+    let server = ReleaseServer::start().await.unwrap();
+    let name = asset("1.0.0");
+    let genuine = ("pulumi-resource-reef", Entry::File(0o755, &script("genuine")[..]));
+    let evil = script("evil");
+    let manifest: &[_] = &[
+        genuine,
+        ("PulumiPlugin.yaml", Entry::File(0o644, b"runtime: python")),
+        ("__main__.py", Entry::File(0o644, &evil)),
+    ];
+    let another: &[_] = &[genuine, ("pulumi-resource-reef-east", Entry::File(0o755, &evil))];
+    for entries in [manifest, another] {
+        let machine = Machine::new();
+        server.withdraw();
+        server.publish(REPOSITORY, "v1.0.0", &[(&name, &tar_gz(entries).unwrap())]);
+        let mut source = released(&server.api_url(), "v1.0.0");
+        source.checksum = checksum(&sha256(&script("genuine")));
+        let mut plugin = plugin(source);
+        plugin.name = "reef-east".parse().unwrap();
+        assert!(machine.refusal(&plugin).await.starts_with("checksum mismatch"));
+        machine.assert_empty();
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_is_tagged_latest_is_not_taken_for_the_last_known_one() {
+    let (machine, server) = (Machine::new(), server().await);
+    let plugin = plugin(released(&server.api_url(), "latest"));
+    assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "two");
+    server.publish(REPOSITORY, "latest", &[("pulumi-resource-reef-vlatest-linux-amd64.tar.gz", &archive("rolling"))]);
+    assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "rolling");
 }
 
 #[tokio::test]
@@ -137,12 +173,38 @@ async fn a_token_goes_to_the_api_and_to_nobody_else() {
     let mut source = released(&server.api_url(), "v1.2.0");
     source.token = token("t0ken");
     assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
-    let authorized = |request: &tests::http::Request| request.header("authorization").map(str::to_owned);
+    let authorized = |request: &Request| request.header("authorization").map(str::to_owned);
     let api: Vec<_> = server.requests().iter().map(authorized).collect();
     assert_eq!(api, vec![Some("Bearer t0ken".to_owned()); 2]);
     let storage: Vec<_> = server.storage_requests().iter().map(authorized).collect();
     assert_eq!(storage, [None]);
     assert!(server.storage_requests()[0].headers.iter().all(|(_, value)| !value.contains("t0ken")));
+}
+
+#[tokio::test]
+async fn a_token_that_was_left_behind_is_not_shown_again() {
+    // From the API to another host, there to another path, and back to the API.
+    let server = Arc::new(server().await);
+    let back = format!("{}/repos/acme/pulumi-reef/releases/assets/1", server.api_url());
+    let elsewhere = HttpServer::start(move |request: Request| {
+        let location = if request.path == "/first" { "/second".to_owned() } else { back.clone() };
+        async move { Response::new(302, "").with("Location", location) }
+    });
+    let elsewhere = elsewhere.await.unwrap();
+    server.answer("/assets/0", Response::new(307, "").with("Location", format!("{}/first", elsewhere.url())));
+    let machine = Machine::new();
+    let mut source = released(&server.api_url(), "v1.2.0");
+    source.token = token("t0ken");
+    // It ends with an asset of another length; what counts is who was shown what.
+    machine.refusal(&plugin(source)).await;
+    let shown: Vec<_> = elsewhere
+        .requests()
+        .iter()
+        .map(|request| (request.path.clone(), request.header("authorization").is_some()))
+        .collect();
+    assert_eq!(shown[..2], [("/first".to_owned(), false), ("/second".to_owned(), false)]);
+    let returned = server.requests().into_iter().find(|request| request.path.ends_with("/assets/1")).unwrap();
+    assert_eq!(returned.header("authorization"), None);
 }
 
 #[tokio::test]
@@ -202,7 +264,7 @@ async fn every_way_to_be_refused_says_who_and_why() {
         (
             // The way back to here is endless.
             Response::new(302, "").with("Location", "/api/v3/repos/acme/pulumi-reef/releases/tags/v1.2.0"),
-            "cannot fetch release v1.2.0 of acme/pulumi-reef from 127.0.0.1: error following redirect: too many redirects",
+            "cannot fetch release v1.2.0 of acme/pulumi-reef from 127.0.0.1: it redirects too often",
         ),
     ];
     for (response, expected) in table {

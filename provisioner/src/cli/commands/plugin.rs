@@ -2,6 +2,7 @@
 
 use bridge::install::VerifiedPackage;
 use bridge::plugin::{PluginConfig, PluginSource};
+use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{Installed, OperationError};
 
@@ -131,18 +132,8 @@ fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
 fn origin(source: &PluginSource) -> (String, &str) {
     match source {
         PluginSource::Local(local) => (local.path.display().to_string(), ""),
-        PluginSource::GithubRelease(release) => (release.repository.clone(), &release.version),
+        PluginSource::GithubRelease(release) => (without_credentials(&release.repository), &release.version),
         PluginSource::Git(git) => (without_credentials(&git.url), &git.revision),
-    }
-}
-
-/// A URL may carry a password: what stands before the host is left out.
-fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let authority = rest.split('/').next().unwrap_or_default();
-    match authority.rsplit_once('@') {
-        Some((credentials, _)) => format!("{scheme}://{}", &rest[credentials.len() + 1..]),
-        None => url.to_owned(),
     }
 }
 
@@ -175,22 +166,4 @@ fn as_json(stack: &str, plugin: &PluginConfig) -> String {
         "pinned": plugin.source.checksum().is_some(),
     })
     .to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credentials_in_a_url_are_not_shown() {
-        let cases = [
-            ("https://me:word@git.example/a@b.git", "https://git.example/a@b.git"),
-            ("https://git.example/a.git", "https://git.example/a.git"),
-            ("git@git.example:a.git", "git@git.example:a.git"),
-            ("../plugins", "../plugins"),
-        ];
-        for (url, shown) in cases {
-            assert_eq!(without_credentials(url), shown);
-        }
-    }
 }
