@@ -178,7 +178,10 @@ impl Engine {
         }
     }
 
-    /// Waits until nothing that refers to an entry is being deleted, and notes that the entry now is.
+    /// Waits until nothing that refers to an entry is being deleted, nor what it refers to, and notes that the entry now is.
+    ///
+    /// Two chains may have decided on their own to delete the one and the other: they go one after the other then. Who is
+    /// noted waits for nobody any more, so this comes to an end.
     pub(super) async fn begin_deletion(&self, entry: &Entry) {
         loop {
             let rung = self.progress.notified();
@@ -190,7 +193,10 @@ impl Engine {
                     let provider = state.provider.iter().map(|provider| &provider.urn);
                     provider.chain(super::decide::scope::references(state)).any(|urn| *urn == entry.1.urn)
                 };
-                if !tables.deleting.values().any(refers) {
+                let needs = |state: &Arc<ResourceState>| {
+                    super::decide::scope::references(&entry.1).any(|urn| *urn == state.urn)
+                };
+                if !tables.deleting.values().any(|state| refers(state) || needs(state)) {
                     tables.deleting.insert(entry.0, Arc::clone(&entry.1));
                     return;
                 }

@@ -2,6 +2,8 @@
 //!
 //! `LIFECYCLE_CASES` says how many; a failing case prints its seed and is kept in `proptest-regressions`.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use provisioner::deployment::StopSignals;
 use provisioner::events::Outcome;
@@ -165,6 +167,9 @@ fn case() -> impl Strategy<Value = Case> {
         )
 }
 
+/// How long a case may take that takes a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 async fn play(case: &Case) {
     let world = World::default();
     world.be_restless();
@@ -248,6 +253,7 @@ proptest! {
     #[test]
     fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it(case in case()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(play(&case));
+        let played = runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&case)).await });
+        prop_assert!(played.is_ok(), "it hangs");
     }
 }

@@ -311,3 +311,25 @@ async fn nothing_is_deleted_while_what_hung_on_it_is_being_deleted_by_another_ch
     });
     ended.expect(Outcome::Succeeded);
 }
+
+#[tokio::test]
+async fn what_hangs_on_something_that_is_being_deleted_is_deleted_after_it() {
+    let first = [
+        thing("a").with("d", "1"),
+        thing("b").with("v", "1").replace_with("a"),
+        thing("c").of("k", "b").with("d", "1"),
+    ];
+    let (world, state) = standing(&first).await;
+    let b = world.hold("delete b-1");
+    // a takes b down; c no longer hangs on b, and is replaced by itself meanwhile.
+    let then =
+        [thing("a").with("d", "2"), thing("b").of("v", "a"), thing("late"), thing("c").with("d", "2").after("late")];
+    let (ended, ()) = tokio::join!(world.up(&state, &then).go(), async {
+        b.reached().await;
+        calm().await;
+        assert_eq!(world.count("delete c-1"), 0);
+        b.release();
+    });
+    ended.expect(Outcome::Succeeded);
+    assert_eq!(world.count("delete c-1"), 1);
+}
