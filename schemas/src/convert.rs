@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use crate::PackageSchemas;
-use crate::package::{ComplexType, Package, Property, Resource, TypeSpec};
+use crate::package::{ComplexType, Package, Property, Resource};
 
 /// A text that stands for a value of any type.
 const PLACEHOLDER: &str = r"\$\{[^}]*\}";
@@ -83,7 +83,7 @@ impl Converter<'_> {
     fn property(&mut self, property: &Property<'_>) -> Value {
         let mut schema = match &property.constant {
             Some(value) => one_of(json!({ "const": value })),
-            None => self.type_spec(&property.type_spec),
+            None => self.type_of(property),
         };
         let mut description = property.description.trim().to_owned();
         if property.will_replace_on_changes {
@@ -101,12 +101,12 @@ impl Converter<'_> {
         Value::Object(schema)
     }
 
-    fn type_spec(&mut self, spec: &TypeSpec<'_>) -> Map<String, Value> {
+    fn type_of(&mut self, spec: &Property<'_>) -> Map<String, Value> {
         if !spec.reference.is_empty() {
             return self.reference(&spec.reference);
         }
         if !spec.one_of.is_empty() {
-            let choices: Vec<Value> = spec.one_of.iter().map(|choice| self.type_spec(choice).into()).collect();
+            let choices: Vec<Value> = spec.one_of.iter().map(|choice| self.type_of(choice).into()).collect();
             return fields([("anyOf", choices.into())]);
         }
         match &*spec.kind {
@@ -114,13 +114,13 @@ impl Converter<'_> {
             "string" => fields([("type", "string".into())]),
             kind @ ("boolean" | "integer" | "number") => or_placeholder(kind),
             "array" => {
-                let items = spec.items.as_ref().map_or_else(Map::new, |items| self.type_spec(items));
+                let items = spec.items.as_ref().map_or_else(Map::new, |items| self.type_of(items));
                 let mut schema = or_placeholder("array");
                 schema.insert("items".into(), items.into());
                 schema
             }
             "object" => {
-                let values = spec.additional_properties.as_ref().map_or_else(Map::new, |values| self.type_spec(values));
+                let values = spec.additional_properties.as_ref().map_or_else(Map::new, |values| self.type_of(values));
                 let mut schema = or_placeholder("object");
                 schema.insert("additionalProperties".into(), values.into());
                 schema

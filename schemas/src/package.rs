@@ -55,11 +55,21 @@ pub(crate) struct EnumValue {
     pub(crate) value: Value,
 }
 
+/// A property, or the type of the members of a list or a map: those have no words of their own. In one, for a type within
+/// a property stands among its members, and to tell them apart costs more than to read them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Property<'a> {
-    #[serde(borrow, flatten)]
-    pub(crate) type_spec: TypeSpec<'a>,
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow, rename = "$ref")]
+    pub(crate) reference: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) items: Option<Box<Property<'a>>>,
+    #[serde(borrow)]
+    pub(crate) additional_properties: Option<Box<Property<'a>>>,
+    #[serde(borrow)]
+    pub(crate) one_of: Vec<Property<'a>>,
     #[serde(borrow)]
     pub(crate) description: Cow<'a, str>,
     #[serde(borrow)]
@@ -69,19 +79,4 @@ pub(crate) struct Property<'a> {
     pub(crate) constant: Option<Value>,
     pub(crate) secret: bool,
     pub(crate) will_replace_on_changes: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct TypeSpec<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(crate) kind: Cow<'a, str>,
-    #[serde(borrow, rename = "$ref")]
-    pub(crate) reference: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(crate) items: Option<Box<TypeSpec<'a>>>,
-    #[serde(borrow)]
-    pub(crate) additional_properties: Option<Box<TypeSpec<'a>>>,
-    #[serde(borrow)]
-    pub(crate) one_of: Vec<TypeSpec<'a>>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemas::PackageSchemas;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{DIALECT, Package, config_of, text};
@@ -12,7 +13,7 @@ use crate::registry::types::{CoreType, TypeTable};
 const SHARED: &str = "types.json";
 
 pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String, String> {
-    let mut folders: BTreeMap<&str, Folder> = BTreeMap::new();
+    let mut folders: BTreeMap<&str, Folder<'_>> = BTreeMap::new();
     for core in types.iter() {
         let folder = folders.entry(provider_of(core)).or_insert_with(|| Folder::new(title(provider_of(core))));
         folder.add_core(core);
@@ -27,19 +28,16 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
     for (provider, folder) in folders {
         let about = format!("{} provider resources", folder.title);
         providers.insert(provider.to_owned(), json!({ "count": folder.types.len(), "description": about }));
-        let index = json!({
-            "description": format!("JSON Schema definitions for {} resources", folder.title),
-            "provider": provider,
-            "resources": folder.types.iter().map(|found| found.envelope(provider, json!({}))).collect::<Vec<_>>(),
-        });
+        let index = Index {
+            description: format!("JSON Schema definitions for {} resources", folder.title),
+            provider,
+            resources: folder.types.iter().map(|found| found.envelope(provider, json!({}))).collect(),
+        };
         files.insert(format!("{provider}/index.json"), text(&index));
+        let shared = folder.shared.filter(|shared| !shared.is_empty());
+        files.extend(shared.map(|shared| (format!("{provider}/{SHARED}"), text(&Shared { dialect: DIALECT, shared }))));
         for found in &folder.types {
-            let schema = found.envelope(provider, found.schema.clone().into());
-            files.insert(format!("{provider}/{}.json", found.file), text(&schema));
-        }
-        if !folder.shared.is_empty() {
-            let shared = json!({ "$schema": DIALECT, "$defs": folder.shared });
-            files.insert(format!("{provider}/{SHARED}"), text(&shared));
+            files.insert(format!("{provider}/{}.json", found.file), text(&found.envelope(provider, &found.schema)));
         }
     }
     let index = json!({
@@ -51,43 +49,111 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
     files
 }
 
-struct Folder {
+struct Folder<'p> {
     title: String,
-    types: Vec<Type>,
-    shared: Map<String, Value>,
+    types: Vec<Type<'p>>,
+    shared: Option<&'p BTreeMap<String, Value>>,
 }
 
-struct Type {
+/// What the types of a package share, as a file.
+#[derive(serde::Serialize)]
+struct Shared<'p> {
+    #[serde(rename = "$schema")]
+    dialect: &'static str,
+    #[serde(rename = "$defs")]
+    shared: &'p BTreeMap<String, Value>,
+}
+
+/// The types of a provider, as a file.
+#[derive(serde::Serialize)]
+struct Index<'a> {
+    description: String,
+    provider: &'a str,
+    resources: Vec<Envelope<'a, Value>>,
+}
+
+/// A type, as a file.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a, S> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    provider: &'a str,
+    description: &'a str,
+    resource_type: &'a str,
+    schema: S,
+}
+
+struct Type<'p> {
     /// Name of the file, without its end.
     file: String,
     name: String,
     description: String,
     /// The `type` in server.yaml.
     resource_type: String,
-    schema: Map<String, Value>,
+    schema: Config<'p>,
 }
 
-impl Type {
-    fn envelope(&self, provider: &str, schema: Value) -> Value {
-        json!({
-            "name": self.name,
-            "type": "resource",
-            "provider": provider,
-            "description": self.description,
-            "resourceType": self.resource_type,
-            "schema": schema,
-        })
+/// The schema of a `config`. Written from where it is: those of a large package are large.
+enum Config<'p> {
+    Core(Map<String, Value>),
+    /// References lead to the file that the package's types share.
+    OfPackage(&'p Value),
+}
+
+impl Serialize for Config<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("$schema", DIALECT)?;
+        match self {
+            Self::Core(members) => members.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?,
+            Self::OfPackage(schema) => {
+                let mut members = schema.as_object().into_iter().flatten();
+                members.try_for_each(|(key, value)| serialize_member(&mut map, key, value))?;
+            }
+        }
+        map.end()
     }
 }
 
-impl Folder {
+/// A part of a schema whose references lead to the shared file.
+struct Referring<'p>(&'p Value);
+
+impl Serialize for Referring<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(members) => {
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                members.iter().try_for_each(|(key, value)| serialize_member(&mut map, key, value))?;
+                map.end()
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Referring)),
+            other => other.serialize(serializer),
+        }
+    }
+}
+
+fn serialize_member<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M::Error> {
+    match value {
+        Value::String(target) if key == "$ref" => map.serialize_entry(key, &format!("{SHARED}{target}")),
+        _ => map.serialize_entry(key, &Referring(value)),
+    }
+}
+
+impl Type<'_> {
+    fn envelope<'a, S>(&'a self, provider: &'a str, schema: S) -> Envelope<'a, S> {
+        let Self { name, description, resource_type, .. } = self;
+        Envelope { name, kind: "resource", provider, description, resource_type, schema }
+    }
+}
+
+impl<'p> Folder<'p> {
     fn new(title: String) -> Self {
-        Self { title, types: Vec::new(), shared: Map::new() }
+        Self { title, types: Vec::new(), shared: None }
     }
 
     fn add_core(&mut self, core: &CoreType) {
-        let mut schema = Map::from_iter([("$schema".to_owned(), DIALECT.into())]);
-        schema.extend(config_of(core));
         // `s3-bucket`: S3Bucket, as Simple Container's own.
         let words = core.name().split('-').map(capitalized);
         let name: String = words.collect();
@@ -97,13 +163,13 @@ impl Folder {
             name,
             description,
             resource_type: core.name().to_owned(),
-            schema,
+            schema: Config::Core(config_of(core)),
         });
     }
 
-    fn add_package(&mut self, package: &PackageSchemas) {
+    fn add_package(&mut self, package: &'p PackageSchemas) {
         // References among them stay as they are: they lead within the file.
-        self.shared = package.definitions.iter().map(|(name, schema)| (name.clone(), schema.clone())).collect();
+        self.shared = Some(&package.definitions);
         let mut taken: BTreeMap<String, usize> = BTreeMap::new();
         for (token, schema) in &package.resources {
             let mut parts = token.split(':').skip(1);
@@ -114,10 +180,6 @@ impl Folder {
             let count = taken.entry(file.clone()).or_insert(0);
             *count += 1;
             let file = if *count == 1 { file } else { format!("{file}-{count}") };
-            let mut inner = Map::from_iter([("$schema".to_owned(), DIALECT.into())]);
-            if let Value::Object(members) = to_shared(schema) {
-                inner.extend(members);
-            }
             let about = schema.get("description").and_then(Value::as_str).unwrap_or_default();
             let first = about.lines().next().unwrap_or_default().to_owned();
             self.types.push(Type {
@@ -125,25 +187,9 @@ impl Folder {
                 name: name.to_owned(),
                 description: first,
                 resource_type: token.clone(),
-                schema: inner,
+                schema: Config::OfPackage(schema),
             });
         }
-    }
-}
-
-/// The schema with its references to what a package's types share leading to that file.
-fn to_shared(schema: &Value) -> Value {
-    match schema {
-        Value::Object(members) => members
-            .iter()
-            .map(|(key, value)| match value {
-                Value::String(target) if key == "$ref" => (key.clone(), format!("{SHARED}{target}").into()),
-                _ => (key.clone(), to_shared(value)),
-            })
-            .collect::<Map<_, _>>()
-            .into(),
-        Value::Array(items) => items.iter().map(to_shared).collect(),
-        _ => schema.clone(),
     }
 }
 

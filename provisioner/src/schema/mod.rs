@@ -17,6 +17,7 @@ mod folders;
 use std::collections::BTreeMap;
 
 use schemas::PackageSchemas;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::registry::types::{CoreType, TypeTable};
@@ -25,8 +26,9 @@ use crate::registry::types::{CoreType, TypeTable};
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// All files by their paths, with `/`.
-pub fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String, String> {
-    let mut files = folders::files(types, packages);
+pub fn files(types: &TypeTable, packages: Vec<Package>) -> BTreeMap<String, String> {
+    let mut files = folders::files(types, &packages);
+    // Last, for it takes what it needs: the schemas of a large package are large.
     files.insert("server.schema.json".to_owned(), text(&server(types, packages)));
     files
 }
@@ -41,14 +43,14 @@ pub struct Package {
 }
 
 /// The schema of server.yaml.
-fn server(types: &TypeTable, packages: &[Package]) -> Value {
+fn server(types: &TypeTable, packages: Vec<Package>) -> Value {
     let mut schema: Value = serde_json::from_str(include_str!("server.json")).expect("our own schema is JSON");
     let mut definitions = Definitions(Map::new());
     let mut choices: Vec<Value> = Vec::new();
-    let mut known: Vec<&str> = Vec::new();
+    let mut known: Vec<String> = Vec::new();
     let mut open: Vec<Value> = Vec::new();
     for core in types.iter() {
-        known.push(core.name());
+        known.push(core.name().to_owned());
         choices.push(choice(exactly(core.name()), definitions.core(core)));
     }
     let mut configurations: Vec<Value> = Vec::new();
@@ -57,10 +59,12 @@ fn server(types: &TypeTable, packages: &[Package]) -> Value {
             open.push(json!({ "type": "string", "pattern": format!("^{name}:[^:]+:[^:]+$") }));
             continue;
         };
-        known.extend(schemas.resources.keys().map(String::as_str));
+        known.extend(schemas.resources.keys().cloned());
         let prefix = json!({ "pattern": format!("^{name}:") });
-        choices.push(json!({ "if": of_type(&prefix), "then": definitions.package(schemas) }));
-        configurations.push(definitions.configuration(name, schemas));
+        let PackageSchemas { resources, configuration, definitions: shared, .. } = schemas;
+        choices.push(json!({ "if": of_type(&prefix), "then": definitions.package(&name, resources) }));
+        configurations.push(definitions.configuration(&name, configuration));
+        definitions.0.extend(shared);
     }
     let known = json!({ "enum": known });
     let accepted = if open.is_empty() {
@@ -101,25 +105,23 @@ impl Definitions {
 
     /// Adds what a package has, and says what holds for its resources: a choice by module, then by type, so that nobody
     /// has to try a thousand types for each resource.
-    fn package(&mut self, schemas: &PackageSchemas) -> Value {
-        let mut modules: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-        for (token, schema) in &schemas.resources {
+    fn package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
+        let mut modules: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for (token, schema) in resources {
             let Value::Object(schema) = schema else { continue };
-            let then = self.add(&format!("config of {token}"), schema.clone());
-            modules.entry(module(token)).or_default().push(choice(exactly(token), then));
+            let then = self.add(&format!("config of {token}"), schema);
+            modules.entry(module(&token).to_owned()).or_default().push(choice(exactly(&token), then));
         }
-        self.0.extend(schemas.definitions.iter().map(|(name, schema)| (name.clone(), schema.clone())));
-        let name = &schemas.name;
         let by_module = modules.into_iter().map(|(module, choices)| {
-            let prefix = json!({ "pattern": format!("^{name}:{}[/:]", escaped(module)) });
+            let prefix = json!({ "pattern": format!("^{name}:{}[/:]", escaped(&module)) });
             json!({ "if": of_type(&prefix), "then": { "allOf": choices } })
         });
         json!({ "allOf": by_module.collect::<Vec<_>>() })
     }
 
     /// Adds the configuration of a package, and says what holds for its plugins.
-    fn configuration(&mut self, name: &str, schemas: &PackageSchemas) -> Value {
-        let mut schema = schemas.configuration.as_object().cloned().unwrap_or_default();
+    fn configuration(&mut self, name: &str, configuration: Value) -> Value {
+        let Value::Object(mut schema) = configuration else { return true.into() };
         // What is missing may come from the environment of the plugin.
         schema.remove("required");
         let then = self.add(&format!("configuration of {name}"), schema);
@@ -215,6 +217,6 @@ fn drop_empty_defaults(schema: &mut Value) {
     }
 }
 
-fn text(value: &Value) -> String {
+fn text(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("a value is JSON") + "\n"
 }

@@ -1,6 +1,6 @@
 //! What the engine costs, held against a bare loop that makes the same calls (`docs/performance.md`).
 //!
-//! `cargo bench -p tests` measures; `cargo bench -p tests -- --test` runs everything once and small. Each measurement is a
+//! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. Each measurement is a
 //! process of its own, so that its memory is its own; engine and loop take turns, and medians are compared. Says what it
 //! found and never fails because something was slow.
 

@@ -46,7 +46,7 @@ pub(crate) struct SchemaGenArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> anyhow::Result<Exit> {
     let folder = working_folder(global.cwd.as_deref())?.join(&args.folder);
     if args.core {
-        return write(ui, &folder, &[]);
+        return write(ui, &folder, Vec::new());
     }
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let room = plugin_room(&stacks)?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         }
         session.pause();
         packages.sort_by(|a, b| a.name.cmp(&b.name));
-        write(ui, &folder, &packages)
+        write(ui, &folder, packages)
     })
     .await
 }
@@ -81,7 +81,9 @@ fn version(package: &Package) -> &str {
 }
 
 /// Writes what has changed.
-fn write(ui: &Ui, folder: &Path, packages: &[Package]) -> anyhow::Result<Exit> {
+fn write(ui: &Ui, folder: &Path, packages: Vec<Package>) -> anyhow::Result<Exit> {
+    let unknown: Vec<String> =
+        packages.iter().filter(|package| package.schemas.is_none()).map(|package| package.name.clone()).collect();
     let files = files(&TypeTable::product(), packages);
     let mut changed = 0;
     for (path, text) in &files {
@@ -93,9 +95,8 @@ fn write(ui: &Ui, folder: &Path, packages: &[Package]) -> anyhow::Result<Exit> {
         write_atomically(&path, text.as_bytes(), Access::Shared)?;
         changed += 1;
     }
-    let unknown = packages.iter().filter(|package| package.schemas.is_none());
     for package in unknown {
-        ui.warn(&format!("the plugin of {} has no schema: its types are not checked", package.name));
+        ui.warn(&format!("the plugin of {package} has no schema: its types are not checked"));
     }
     if ui.results_are_json() {
         let line = serde_json::json!({

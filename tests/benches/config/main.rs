@@ -1,0 +1,50 @@
+//! What surrounds the engine, each held against a bare loop over the same bytes (`docs/performance.md`): reading stacks
+//! against parsing their YAML, a warm start of plugins against hashing their files, schemas against parsing their JSON.
+//!
+//! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take turns,
+//! and medians are compared. Says what it found and never fails because something was slow.
+
+#![allow(clippy::print_stdout, reason = "a benchmark is a program that prints")]
+
+mod plugins;
+mod schema;
+mod stacks;
+
+use std::time::{Duration, Instant};
+
+fn main() -> anyhow::Result<()> {
+    let quick = std::env::args().any(|argument| argument == "--test" || argument == "--quick");
+    let rounds = if quick { 1 } else { 9 };
+    println!("| figure | ours | bare loop | ratio | limit |");
+    println!("|---|---|---|---|---|");
+    stacks::compare(if quick { 10 } else { 200 }, rounds)?;
+    plugins::compare(if quick { 2 } else { 20 }, rounds)?;
+    schema::compare(if quick { 30 } else { 1_500 }, rounds)?;
+    Ok(())
+}
+
+/// Runs both sides in turns, and says their medians.
+fn in_turns(
+    figure: &str,
+    limit: f64,
+    rounds: usize,
+    mut ours: impl FnMut() -> anyhow::Result<()>,
+    mut bare: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let time = |work: &mut dyn FnMut() -> anyhow::Result<()>| -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        work()?;
+        Ok(begun.elapsed())
+    };
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        a.push(time(&mut ours)?);
+        b.push(time(&mut bare)?);
+    }
+    a.sort();
+    b.sort();
+    let (a, b) = (a[rounds / 2], b[rounds / 2]);
+    let (ratio, millis) = (a.as_secs_f64() / b.as_secs_f64(), |time: Duration| time.as_secs_f64() * 1000.0);
+    println!("| {figure} | {:.1} ms | {:.1} ms | {ratio:.2} | {limit} |", millis(a), millis(b));
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Plugins that are in the cache already: how long it takes until they may be started.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use bridge::install::{CacheSettings, GithubReleases, PackageSource as _};
+use bridge::plugin::{GithubReleaseSource, PluginConfig, PluginSource};
+use bridge::process::{HostEnvironment, Spawner};
+use futures_util::future::try_join_all;
+use sha2::{Digest as _, Sha256};
+use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
+
+use crate::in_turns;
+
+/// As large as a small provider.
+const SIZE: usize = 8 << 20;
+
+pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let environment = HostEnvironment::default();
+    let source = GithubReleases::new(CacheSettings {
+        folder: folder.path().join("cache"),
+        root: folder.path().to_owned(),
+        environment,
+        spawner: Spawner::unsupervised(),
+    });
+    let server = runtime.block_on(ReleaseServer::start())?;
+    let mut declared = Vec::new();
+    for plugin in 0..plugins {
+        let mut program = b"#!/bin/sh\n".to_vec();
+        program.resize(SIZE, u8::try_from(plugin % 256)?);
+        let archive = tar_gz(&[(&format!("pulumi-resource-p{plugin}"), Entry::File(0o755, &program))])?;
+        server.publish(&format!("acme/p{plugin}"), "v1.0.0", &[("plugin.tar.gz", &archive)]);
+        let release = GithubReleaseSource {
+            repository: format!("acme/p{plugin}"),
+            version: "v1.0.0".into(),
+            platform: Some("linux-amd64".parse()?),
+            checksum: Some(bridge::plugin::Checksum::One(sha256(&archive).parse()?)),
+            asset: Some("plugin.tar.gz".into()),
+            token: None,
+            api_url: Some(server.api_url()),
+        };
+        declared.push(PluginConfig::new(format!("p{plugin}").parse()?, PluginSource::GithubRelease(release)));
+    }
+    let start = || runtime.block_on(try_join_all(declared.iter().map(|plugin| source.resolve(plugin, &()))));
+    let folders: Vec<PathBuf> = start()?.iter().map(|package| package.folder().to_owned()).collect();
+    // No network: nobody answers any more.
+    drop(server);
+    let ours = || {
+        ensure!(start()?.len() == plugins);
+        Ok(())
+    };
+    let hash = || {
+        for folder in &folders {
+            for entry in fs::read_dir(folder)? {
+                let mut file = File::open(entry?.path())?;
+                let (mut hash, mut buffer) = (Sha256::new(), vec![0; 256 * 1024]);
+                loop {
+                    let read = file.read(&mut buffer)?;
+                    if read == 0 {
+                        break;
+                    }
+                    hash.update(&buffer[..read]);
+                }
+                ensure!(hash.finalize().len() == 32);
+            }
+        }
+        Ok(())
+    };
+    in_turns(
+        &format!("{plugins} installed plugins of 8 MiB, found and checked without network"),
+        1.5,
+        rounds,
+        ours,
+        hash,
+    )
+}
