@@ -251,7 +251,7 @@ impl Github {
             let response = if place.at_home {
                 let response = self.client._get_with_headers(place.url.as_str(), Some(headers.clone())).await;
                 response
-                    .map_err(|error| place.failed(&error))?
+                    .map_err(|error| place.network(words(&error)))?
                     .map(|body| body.map_err(|error| Broken(words(&error))).boxed())
             } else {
                 let response = self.stranger.get(place.url.clone()).headers(headers.clone()).send().await;
@@ -272,7 +272,8 @@ impl Github {
             if place.url.scheme() == "https" && target.scheme() != "https" {
                 return Err(place.network("it redirects from https to http".to_owned()));
             }
-            place.at_home &= target.origin() == self.base.origin();
+            // Beside the API, not below it: what is stored there asks for no token.
+            place.at_home &= target.origin() == self.base.origin() && target.path().starts_with(self.base.path());
             next = target.into();
         }
         Err(place.network("it redirects too often".to_owned()))
@@ -300,10 +301,6 @@ impl Place<'_> {
 
     fn network(&self, message: String) -> FetchError {
         FetchError::Network { what: self.what.to_owned(), host: self.host(), message }
-    }
-
-    fn failed(&self, error: &octocrab::Error) -> FetchError {
-        self.network(words(error))
     }
 
     /// What an answer means that is not what was asked for.

@@ -182,6 +182,18 @@ async fn a_token_goes_to_the_api_and_to_nobody_else() {
 }
 
 #[tokio::test]
+async fn what_is_stored_beside_the_api_is_fetched_without_a_token() {
+    let (machine, server) = (Machine::new(), server().await);
+    server.answer("/assets/0", Response::new(302, "").with("Location", "/storage/one"));
+    server.answer("/storage/one", Response::new(200, archive("one")));
+    let mut source = released(&server.api_url(), "v1.2.0");
+    source.token = token("t0ken");
+    assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
+    let stored = server.requests().into_iter().find(|request| request.path == "/storage/one").unwrap();
+    assert_eq!(stored.header("authorization"), None);
+}
+
+#[tokio::test]
 async fn a_token_that_was_left_behind_is_not_shown_again() {
     // From the API to another host, there to another path, and back to the API.
     let server = Arc::new(server().await);
