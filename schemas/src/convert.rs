@@ -111,7 +111,7 @@ impl Converter<'_> {
         }
         match &*spec.kind {
             // A text may be a placeholder without anybody saying so.
-            "string" => fields([("type", "string".into())]),
+            "string" => fields([("type", json!(["string", "null"]))]),
             kind @ ("boolean" | "integer" | "number") => or_placeholder(kind),
             "array" => {
                 let items = spec.items.as_ref().map_or_else(Map::new, |items| self.type_of(items));
@@ -147,14 +147,14 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A value of a kind, or a text with a placeholder. Not an `anyOf`: editors guess then which one was meant.
+/// A value of a kind, a text with a placeholder, or nothing, which is as if it were not there. Not an `anyOf`: editors guess then which one was meant.
 fn or_placeholder(kind: &str) -> Map<String, Value> {
-    fields([("type", json!([kind, "string"])), ("pattern", PLACEHOLDER.into())])
+    fields([("type", json!([kind, "string", "null"])), ("pattern", PLACEHOLDER.into())])
 }
 
 /// One of certain values, or a text with a placeholder.
 fn one_of(schema: Value) -> Map<String, Value> {
-    fields([("anyOf", json!([schema, { "type": "string", "pattern": PLACEHOLDER }]))])
+    fields([("anyOf", json!([schema, { "type": ["string", "null"], "pattern": PLACEHOLDER }]))])
 }
 
 fn describe(schema: &mut Map<String, Value>, description: &str, deprecation: &str) {
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn required_inputs_and_slips_in_names_show() {
         let schema = inputs(json!({ "size": { "type": "integer", "description": "In mm." } }), json!({}));
-        insta::assert_snapshot!(schema, @r##"{"resource":{"type":"object","properties":{"size":{"type":["integer","string"],"pattern":"\\$\\{[^}]*\\}","description":"In mm."}},"required":["size"],"additionalProperties":false},"$defs":{}}"##);
+        insta::assert_snapshot!(schema, @r##"{"resource":{"type":"object","properties":{"size":{"type":["integer","string","null"],"pattern":"\\$\\{[^}]*\\}","description":"In mm."}},"required":["size"],"additionalProperties":false},"$defs":{}}"##);
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
         let property =
             json!({ "type": "string", "secret": true, "willReplaceOnChanges": true, "deprecationMessage": "Use b." });
         let schema = inputs(json!({ "a": property }), json!({}));
-        insta::assert_snapshot!(schema["resource"]["properties"]["a"], @r#"{"type":"string","deprecated":true,"description":"A change replaces the resource.\n\nDeprecated: Use b.","writeOnly":true}"#);
+        insta::assert_snapshot!(schema["resource"]["properties"]["a"], @r#"{"type":["string","null"],"deprecated":true,"description":"A change replaces the resource.\n\nDeprecated: Use b.","writeOnly":true}"#);
     }
 
     #[test]

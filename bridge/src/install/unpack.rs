@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest as _, Sha256};
-use tar::{Archive, Entry, EntryType};
+use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::InstallError;
 use super::tree::{GIT, leads_out};
@@ -91,7 +91,7 @@ impl Package<'_> {
             if kind == Kind::Plain {
                 return Ok(None);
             }
-            let mut archive = Archive::new(content);
+            let mut archive = Archive::new(content.take(limit.saturating_mul(2)));
             for entry in archive.entries().map_err(ArchiveError::Unreadable)? {
                 let mut entry = entry.map_err(ArchiveError::Unreadable)?;
                 let path = entry.path().map_err(ArchiveError::Unreadable)?;
@@ -183,7 +183,7 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), Fault> {
     let mut bounded = content.take(limit.saturating_mul(2));
     // Raw: nothing that a header says about the next entry is taken into memory unseen.
     for entry in Archive::new(&mut bounded).entries().map_err(ArchiveError::Unreadable)?.raw(true) {
-        let entry = entry.map_err(ArchiveError::Unreadable)?;
+        let mut entry = entry.map_err(ArchiveError::Unreadable)?;
         (entries, bytes) = (entries + 1, bytes.saturating_add(entry.size()));
         if entries > MOST_ENTRIES {
             return Err(ArchiveError::TooLarge("it has too many entries").into());
@@ -198,6 +198,17 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), Fault> {
         if words && entry.size() > MOST_WORDS {
             return Err(ArchiveError::TooLarge("one of its headers is").into());
         }
+        if words && entry.header().entry_type() == EntryType::XHeader {
+            // Whoever reads it again would see other entries than we do here.
+            let mut said = Vec::new();
+            entry.read_to_end(&mut said).map_err(ArchiveError::Unreadable)?;
+            let changes = |key: &str| key == "size" || key.starts_with("GNU.sparse");
+            if PaxExtensions::new(&said).any(|word| word.map_or(true, |word| word.key().map_or(true, changes))) {
+                let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                return Err(ArchiveError::Entry { path, reason: "it says another length of the next entry" }.into());
+            }
+            continue;
+        }
         if entry.header().entry_type() == EntryType::GNUSparse {
             let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             return Err(ArchiveError::Entry { path, reason: "it is a file with holes" }.into());
@@ -208,6 +219,9 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), Fault> {
     }
     // The sum of its bytes stands at its end.
     io::copy(&mut bounded, &mut io::sink()).map_err(ArchiveError::Unreadable)?;
+    if bounded.limit() == 0 {
+        return Err(ArchiveError::TooLarge("its content is out of all proportion to its length").into());
+    }
     Ok(())
 }
 
@@ -220,7 +234,11 @@ struct Unpacking<'a> {
 
 impl Unpacking<'_> {
     fn unpack(&mut self, content: &mut dyn Read) -> Result<(), Fault> {
-        for entry in Archive::new(content).entries().map_err(ArchiveError::Unreadable)? {
+        let mut archive = Archive::new(content.take(self.left.saturating_mul(2)));
+        for (count, entry) in archive.entries().map_err(ArchiveError::Unreadable)?.enumerate() {
+            if count > MOST_ENTRIES {
+                return Err(ArchiveError::TooLarge("it has too many entries").into());
+            }
             self.entry(entry.map_err(ArchiveError::Unreadable)?)?;
         }
         Ok(())

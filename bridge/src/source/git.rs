@@ -240,6 +240,7 @@ impl Git {
         if let Some(commit) = Commit::of_id(revision) {
             return Ok(commit);
         }
+        self.prepare(remote).await?;
         let not_found = || FetchError::NotFound {
             what: format!("revision {revision:?}"),
             host: remote.shown(),
@@ -300,13 +301,7 @@ impl Git {
             ];
             // Some servers give no commit that they do not list.
             match self.run("fetch", remote, folder, by_id).await {
-                Err(FetchError::Git { output, .. })
-                    if ["not our ref", "unadvertised object", "find remote ref"]
-                        .iter()
-                        .any(|sign| output.contains(sign)) =>
-                {
-                    self.fetch_all(remote, folder).await?;
-                }
+                Err(error) if error.is_answer_of_git() => self.fetch_all(remote, folder).await?,
                 other => drop(other?),
             }
         }

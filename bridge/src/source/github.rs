@@ -138,7 +138,8 @@ impl Github {
         let address = |reason: String| FetchError::Address { address: repository.api.clone(), reason };
         let base = Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;
         let host = base.host_str().unwrap_or_default().to_owned();
-        let known = Octocrab::builder().base_uri(repository.api.as_str());
+        // As it is asked for below: the token goes to the very same authority only.
+        let known = Octocrab::builder().base_uri(base.as_str().trim_end_matches('/'));
         let mut known = known.map_err(|error| address(words(&error)))?;
         let plain_text = base.scheme() != "https";
         if let Some(token) = token {

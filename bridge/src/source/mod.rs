@@ -141,6 +141,17 @@ impl FetchError {
         }
     }
 
+    /// Whether git could ask, and was told something else than that it may not: there may be another way to ask.
+    fn is_answer_of_git(&self) -> bool {
+        const REFUSALS: [&str; 4] = ["Authentication failed", "could not read", "Permission denied", "No space left"];
+        match self {
+            Self::Git { output, .. } => {
+                !self.is_unreachable() && !REFUSALS.iter().any(|refusal| output.contains(refusal))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether nobody could be asked: what is known already is the best there is.
     pub fn is_unreachable(&self) -> bool {
         match self {

@@ -104,7 +104,10 @@ impl PluginRoom {
     ) -> Result<Vec<Package>, OperationError> {
         let host = self.load(stack, events, signals).await?;
         let asked = tokio::select! {
-            asked = host.schemas() => asked.map_err(OperationError::Plugins),
+            asked = host.schemas() => asked.map_err(|mut error| {
+                ToldSecrets::of(&stack.plugins).mask(&mut error.message);
+                OperationError::Plugins(error)
+            }),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         };
         host.close().await;

@@ -26,8 +26,10 @@ use crate::registry::types::{CoreType, TypeTable};
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// All files by their paths, with `/`.
-pub fn files(types: &TypeTable, packages: Vec<Package>) -> BTreeMap<String, String> {
-    let mut files = folders::files(types, &packages);
+///
+/// `None`: nobody was asked what plugins have, so that any of their types may be.
+pub fn files(types: &TypeTable, packages: Option<Vec<Package>>) -> BTreeMap<String, String> {
+    let mut files = folders::files(types, packages.as_deref().unwrap_or_default());
     // Last, for it takes what it needs: the schemas of a large package are large.
     files.insert("server.schema.json".to_owned(), text(&server(types, packages)));
     files
@@ -43,7 +45,7 @@ pub struct Package {
 }
 
 /// The schema of server.yaml.
-fn server(types: &TypeTable, packages: Vec<Package>) -> Value {
+fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
     let mut schema: Value = serde_json::from_str(include_str!("server.json")).expect("our own schema is JSON");
     let mut definitions = Definitions(Map::new());
     let mut choices: Vec<Value> = Vec::new();
@@ -54,7 +56,10 @@ fn server(types: &TypeTable, packages: Vec<Package>) -> Value {
         choices.push(choice(exactly(core.name()), definitions.core(core)));
     }
     let mut configurations: Vec<Value> = Vec::new();
-    for Package { name, schemas } in packages {
+    if packages.is_none() {
+        open.push(json!({ "type": "string", "pattern": "^[^:]+:[^:]+:[^:]+$" }));
+    }
+    for Package { name, schemas } in packages.unwrap_or_default() {
         let Some(schemas) = schemas else {
             open.push(json!({ "type": "string", "pattern": format!("^{name}:[^:]+:[^:]+$") }));
             continue;
@@ -150,10 +155,11 @@ struct Then {
 
 /// `if` the type is this one, `then` the config is that one.
 fn choice(condition: Value, then: Then) -> Value {
-    let mut holds = json!({ "properties": { "config": { "$ref": then.reference } } });
-    if then.required {
-        holds["required"] = json!(["config"]);
-    }
+    let holds = if then.required {
+        json!({ "properties": { "config": { "$ref": then.reference } }, "required": ["config"] })
+    } else {
+        json!({ "properties": { "config": { "anyOf": [{ "$ref": then.reference }, { "type": "null" }] } } })
+    };
     json!({ "if": of_type(&condition), "then": holds })
 }
 
@@ -178,7 +184,8 @@ fn module(token: &str) -> &str {
 
 /// Text within a regular expression.
 fn escaped(text: &str) -> String {
-    text.chars().flat_map(|c| (!c.is_ascii_alphanumeric()).then_some('\\').into_iter().chain([c])).collect()
+    // No more than that: by the letter of ECMAScript another character must not be escaped.
+    text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// The schema of a core type's `config`, closed: a slip in a name must show.

@@ -234,26 +234,26 @@ fn the_schemas_describe_every_key() {
         properties.iter().map(line).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(told("s3-bucket"), @r##"
-    credentials: ["string","null"]
-    account: ["string","null"]
-    accessKey: ["string","null"]
-    secretAccessKey: ["string","null"]
-    region: ["string","null"]
+    credentials: ["string","number","boolean","null"]
+    account: ["string","number","boolean","null"]
+    accessKey: ["string","number","boolean","null"]
+    secretAccessKey: ["string","number","boolean","null"]
+    region: ["string","number","boolean","null"]
     name: "string"
     allowOnlyHttps: "boolean"
-    domain: ["string","null"]
-    indexDocument: ["string","null"]
-    errorDocument: ["string","null"]
+    domain: ["string","number","boolean","null"]
+    indexDocument: ["string","number","boolean","null"]
+    errorDocument: ["string","number","boolean","null"]
     corsConfig: "#/$defs/CorsConfig"
-    baseDnsZone: ["string","null"]
+    baseDnsZone: ["string","number","boolean","null"]
     provisionWwwDomain: "boolean"
     "##);
     insta::assert_snapshot!(told("gcp-bucket"), @r#"
-    credentials: ["string","null"]
-    projectId: ["string","null"]
+    credentials: ["string","number","boolean","null"]
+    projectId: ["string","number","boolean","null"]
     name: "string"
     bucketName: "string"
-    location: ["string","null"]
+    location: ["string","number","boolean","null"]
     adopt: "boolean"
     "#);
 }

@@ -69,6 +69,9 @@ async fn a_header_cannot_take_all_memory() {
     let name = vec![b'a'; 16 << 20];
     let archive = tar_gz(&[("././@LongLink", Entry::Words(b'L', &name)), ("x", Entry::File(0o644, b""))]).unwrap();
     assert_eq!(refusal(&archive).await, "it is too large: one of its headers is");
+    // One that says that the next entry is empty: what follows it would be read as headers.
+    let size = tar_gz(&[("x", Entry::Words(b'x', b"10 size=0\n")), ("y", Entry::File(0o644, &name))]).unwrap();
+    assert_eq!(refusal(&size).await, "its entry \"x\" is refused: it says another length of the next entry");
     let links: Vec<String> = (0..200).map(|link| format!("link{link}")).collect();
     let large = vec![7; 1 << 20];
     let mut entries = vec![("large", Entry::File(0o644, &large))];

@@ -54,7 +54,7 @@ fn reef() -> Package {
     Package { name: "reef".into(), schemas: Some(schemas::convert_package(&schema.to_string()).unwrap()) }
 }
 
-fn write(folder: &Path, packages: Vec<Package>) {
+fn write(folder: &Path, packages: Option<Vec<Package>>) {
     for (path, text) in files(&TypeTable::product(), packages) {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -88,7 +88,7 @@ resources:
               <<: *light
               hue: coral
             tags: { a: b }
-          options: { protect: true, dependsOn: [media] }
+          options: { protect: true, dependsOn: [media], import: 12345, retainOnDelete: no, ignoreChanges: }
         small:
           type: reef:sea/tank:Tank
           config:
@@ -98,6 +98,7 @@ resources:
           type: s3-bucket
           config:
             credentials: "${auth:aws}"
+            account: 123456789012
             corsConfig: { allowedOrigins: https://reef.example }
 outputs:
   volume: "${resource:prod/tank.volume}"
@@ -106,7 +107,7 @@ outputs:
 #[test]
 fn an_editor_finds_what_is_wrong_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), vec![reef()]);
+    write(folder.path(), Some(vec![reef()]));
     let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
     assert_eq!(editor.findings(GOOD), []);
     // What is written instead, the line that is underlined, what is said of it.
@@ -133,7 +134,7 @@ fn an_editor_finds_what_is_wrong_and_nothing_else() {
 #[test]
 fn an_editor_completes_the_enum_of_a_nested_type() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), vec![reef()]);
+    write(folder.path(), Some(vec![reef()]));
     let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
     let text = GOOD.replace("              hue: coral", "              hue: ");
     editor.findings(&text);
@@ -159,10 +160,10 @@ fn an_editor_completes_the_enum_of_a_nested_type() {
 #[test]
 fn every_schema_is_one_by_the_meta_schema() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("reef"), vec![reef()]);
-    write(&folder.path().join("core"), vec![]);
+    write(&folder.path().join("reef"), Some(vec![reef()]));
+    write(&folder.path().join("core"), None);
     let mute = Package { name: "mute".into(), schemas: None };
-    write(&folder.path().join("mute"), vec![mute]);
+    write(&folder.path().join("mute"), Some(vec![mute]));
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas");
     let python = python_venv("jsonschema", &["jsonschema>=4.25"]).unwrap().python();
     let check = r#"

@@ -247,6 +247,8 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: std::env::var("LIFECYCLE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300),
         max_shrink_iters: 2000,
+        // A case that hangs takes its time: better a large one that is told than a small one that nobody waits for.
+        max_shrink_time: 60_000,
         ..ProptestConfig::default()
     })]
 

@@ -35,7 +35,7 @@ pub(crate) struct SchemaGenArgs {
     /// Folder to write to; created if it is missing
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// Leave the plugins out: read no stack and start nothing
+    /// Read no stack and start nothing: any type of a plugin may be then
     #[arg(long, conflicts_with_all = ["stacks", "dir"])]
     pub(crate) core: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct SchemaGenArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> anyhow::Result<Exit> {
     let folder = working_folder(global.cwd.as_deref())?.join(&args.folder);
     if args.core {
-        return write(ui, &folder, Vec::new());
+        return write(ui, &folder, None);
     }
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let room = plugin_room(&stacks)?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         }
         session.pause();
         packages.sort_by(|a, b| a.name.cmp(&b.name));
-        write(ui, &folder, packages)
+        write(ui, &folder, Some(packages))
     })
     .await
 }
@@ -81,9 +81,9 @@ fn version(package: &Package) -> &str {
 }
 
 /// Writes what has changed.
-fn write(ui: &Ui, folder: &Path, packages: Vec<Package>) -> anyhow::Result<Exit> {
-    let unknown: Vec<String> =
-        packages.iter().filter(|package| package.schemas.is_none()).map(|package| package.name.clone()).collect();
+fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
+    let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
+    let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
     let files = files(&TypeTable::product(), packages);
     let mut changed = 0;
     for (path, text) in &files {

@@ -92,7 +92,7 @@ impl JsonSchema for TextHandle {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
+        json_schema!({ "type": ["string", "number", "boolean"] })
     }
 }
 
