@@ -1,8 +1,8 @@
 //! JSON Schema for editors: of server.yaml, and of each type that its resources may have.
 //!
 //! Enters: the core types, and the schemas of packages. Leaves: files by path, as `sc schema-gen` writes them
-//! (simple-container §9). Never here: plugins, folders, and how a server.yaml is read: what `server.json` says of the
-//! grammar is held to `config` by tests.
+//! (simple-container §9). Never here: plugins, folders, and how a server.yaml is read: tests hold the keys that
+//! `server.json` names to those that `config` takes.
 //!
 //! ```text
 //! server.schema.json          the whole of server.yaml, in one file
@@ -84,10 +84,9 @@ fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
         *schema.pointer_mut(pointer).expect("our own schema has these places") = value;
     };
     // A list of no schemas is none.
-    choices.is_empty().then(|| choices.push(true.into()));
-    configurations.is_empty().then(|| configurations.push(true.into()));
-    put("/$defs/resource/allOf", choices.into());
-    put("/$defs/plugin/allOf", configurations.into());
+    let some = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
+    put("/$defs/resource/allOf", some(choices));
+    put("/$defs/plugin/allOf", some(configurations));
     let kind = &mut schema["$defs"]["resource"]["properties"]["type"];
     if let (Value::Object(kind), Value::Object(accepted)) = (kind, accepted) {
         kind.extend(accepted);

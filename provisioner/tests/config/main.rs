@@ -6,6 +6,7 @@ mod repository;
 
 mod buckets;
 mod core_types;
+mod editor;
 mod inheritance;
 mod mistakes;
 mod placeholders;
