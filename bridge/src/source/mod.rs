@@ -108,7 +108,7 @@ pub enum FetchError {
         program: &'static str,
     },
     /// A program that fetches is too old.
-    #[error("{said} is too old to be given a token safely")]
+    #[error("{said} is too old")]
     OldProgram {
         /// What it says of itself.
         said: String,
@@ -178,20 +178,23 @@ impl FetchError {
 
     /// What to do next; empty where there is nothing to advise.
     pub fn hint(&self) -> &'static str {
+        const OFFLINE: &str = "what is in the cache already needs no network; HTTPS_PROXY and NO_PROXY are respected";
         match self {
             Self::NotFound { authenticated: false, .. } | Self::Refused { authenticated: false, .. } => {
-                "if the repository is private, give a token in source.token"
+                "check how it is spelt; if the repository is private, give a token in source.token"
             }
             Self::NotFound { .. } => "the token may not see this repository, or the name is misspelt",
             Self::Refused { .. } => "the token in source.token may be wrong, expired, or lack the right to read this",
             Self::RateLimited { authenticated: false, .. } => "a token in source.token is allowed many more requests",
-            Self::Network { .. } => {
-                "what is in the cache already needs no network; HTTPS_PROXY and NO_PROXY are respected"
-            }
+            Self::Network { .. } => OFFLINE,
+            Self::Git { .. } if self.is_unreachable() => OFFLINE,
             Self::Git { output, .. }
                 if output.contains("Authentication failed") || output.contains("could not read") =>
             {
                 "git's own credential helpers and ssh keys are used; source.token goes before them"
+            }
+            Self::Git { output, .. } if output.contains("not found") || output.contains("does not appear to be") => {
+                "check the address; a private repository wants a token in source.token, or a key of yours"
             }
             Self::OldProgram { .. } => "git 2.31 and later are used",
             Self::NoProgram { .. } => "install git and put it on PATH: sources of type git are fetched with it",

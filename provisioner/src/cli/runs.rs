@@ -8,8 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bridge::host::Sources;
 use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
-use bridge::process::HostEnvironment;
-use bridge::process::{Spawner, Supervisor};
+use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
 use provisioner::config::Stack;
 use provisioner::events::{Outcome, Summary};
@@ -121,15 +120,18 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
     let program = std::env::current_exe().context("our own program cannot be found")?;
     let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
     let root = stacks.repository.root.clone();
-    let cache = cache_folder(stacks, &root);
-    let local = LocalPackages {
+    let fetched = CacheSettings {
+        folder: cache_folder(stacks, &root),
         root: root.clone(),
-        work: cache.join("work"),
         environment: environment.clone(),
         spawner: spawner.clone(),
     };
-    let fetched =
-        CacheSettings { folder: cache, root: root.clone(), environment: environment.clone(), spawner: spawner.clone() };
+    let local = LocalPackages {
+        root: root.clone(),
+        work: fetched.work(),
+        environment: environment.clone(),
+        spawner: spawner.clone(),
+    };
     Ok(PluginRoom {
         directory: root,
         environment,

@@ -27,8 +27,8 @@ pub(crate) struct PluginCommand {
 pub(crate) enum PluginVerb {
     /// Fetch and check the plugins that the stacks declare; start none
     ///
-    /// What is in the cache already needs no network. Says for each the digest that pins it: as `checksum` in
-    /// server.yaml it makes sure that nobody ever gets other bytes.
+    /// What is in the cache already needs no network. Says for each that was fetched the digest that pins it: with that
+    /// as its `checksum` in server.yaml no other bytes are ever run.
     Install(InstallArgs),
     /// List the plugins that the stacks declare: version, whether pinned by a digest, where from
     Ls(LsArgs),
@@ -76,7 +76,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
         if ui.results_are_json() {
             let lines = rows.iter().map(|(stack, plugin, package)| installed_as_json(stack, plugin, package));
             ui.print(&lines.map(Line::plain).collect::<Vec<_>>())?;
-        } else {
+        } else if !rows.is_empty() {
             let rows = rows.iter().map(|(stack, plugin, package)| installed_as_row(stack, plugin, package));
             ui.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows.collect::<Vec<_>>()))?;
         }

@@ -23,14 +23,16 @@ use crate::cli::ui::Ui;
 /// of the plugins that the stacks declare, as these describe them (GetSchema). The plugins are fetched and started for
 /// that, and not configured. Beside it come folders with one file per type.
 ///
-/// With the YAML extension of an editor, begin a server.yaml with
-///     # yaml-language-server: $schema=PATH/server.schema.json
+/// Editors with a YAML language server take the schema from the first line of a server.yaml.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
     sc schema-gen schemas              all stacks
     sc schema-gen schemas -s common    the plugins of one stack
-    sc schema-gen schemas --core       the core types only")]
+    sc schema-gen schemas --core       without plugins: whatever type of a plugin is written passes
+
+The first line of .sc/stacks/NAME/server.yaml for an editor:
+    # yaml-language-server: $schema=../../../schemas/server.schema.json")]
 pub(crate) struct SchemaGenArgs {
     /// Folder to write to; created if it is missing
     #[arg(value_name = "FOLDER")]
@@ -53,23 +55,23 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, timeout: None };
     session::run(ui, options, async |session| {
         let mut packages: Vec<Package> = Vec::new();
+        let mut warnings = Vec::new();
         for stack in stacks.asked() {
             let events = session.sink(&stack.name, None);
             for found in room.schemas(stack, &events, &session.signals).await? {
-                let Some(known) = packages.iter_mut().find(|known| known.name == found.name) else {
-                    packages.push(found);
-                    continue;
-                };
-                if version(known) != version(&found) {
-                    ui.warn(&format!(
+                match packages.iter().find(|known| known.name == found.name) {
+                    None => packages.push(found),
+                    Some(known) if version(known) != version(&found) => warnings.push(format!(
                         "the stacks declare several versions of the package {}; the schema is that of {}",
                         found.name,
                         version(known)
-                    ));
+                    )),
+                    Some(_) => {}
                 }
             }
         }
         session.pause();
+        warnings.iter().for_each(|warning| ui.warn(warning));
         packages.sort_by(|a, b| a.name.cmp(&b.name));
         write(ui, &folder, Some(packages))
     })

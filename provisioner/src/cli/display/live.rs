@@ -131,7 +131,9 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
                 None => self.downloads.push(download.clone()),
             },
             DownloadStage::Done | DownloadStage::Failed => {
-                known.map(|known| self.downloads.remove(known));
+                if let Some(known) = known {
+                    self.downloads.remove(known);
+                }
                 let (columns, _) = self.size();
                 self.painter.clear(columns)?;
                 if download.stage == DownloadStage::Done {
