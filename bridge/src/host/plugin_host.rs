@@ -16,8 +16,7 @@ use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
 use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
-use crate::process::HostEnvironment;
-use crate::process::{OutputSink, OutputStream, Spawner};
+use crate::process::{HostEnvironment, OutputSink, OutputStream, Spawner};
 use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, connect};
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 

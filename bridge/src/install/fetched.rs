@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::local::{Located, executables, locate, read_manifest};
 use super::runtime::{Home, Toolbox};
-use super::store::{Found, Key, Record, Store, Stored};
+use super::store::{Found, Key, Record, Store, Stored, WORK};
 use super::tree::FileDigests;
 use super::verify::Checked;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
@@ -25,6 +25,13 @@ pub struct CacheSettings {
     pub environment: HostEnvironment,
     /// What runs git, and builds.
     pub spawner: Spawner,
+}
+
+impl CacheSettings {
+    /// The folder of the cache for what is being made, which packages on this machine may use, too.
+    pub fn work(&self) -> PathBuf {
+        self.folder.join(WORK)
+    }
 }
 
 /// The cache, for one kind of source.
@@ -97,7 +104,7 @@ impl Wanted<'_> {
     }
 
     fn accepts(&self, record: &Record, stored: &Stored) -> bool {
-        self.check(record.download(), &stored.folder, &stored.files).is_ok()
+        self.check(record.download, &stored.folder, &stored.files).is_ok()
     }
 }
 
@@ -145,7 +152,7 @@ impl Cache {
         let (store, key) = (self.store.clone(), key.clone());
         blocking(move || {
             let stored = store.publish(&fetched.folder, files)?;
-            let record = Record::new(&key, &fetched.revision, fetched.download, stored.files.identity());
+            let record = key.record(&fetched.revision, fetched.download, stored.files.identity());
             store.write(&key, &record)?;
             drop(scratch);
             Ok((record, stored))
@@ -155,7 +162,7 @@ impl Cache {
 
     /// Remembers what a name that moves meant today.
     pub(super) fn remember(&self, moving: &Key, record: &Record) -> Result<(), InstallError> {
-        let now = Record { of: moving.text().to_owned(), ..record.clone() };
+        let now = moving.record(&record.revision, record.download, record.package);
         if self.store.record(moving)?.as_ref() != Some(&now) {
             self.store.write(moving, &now)?;
         }
@@ -169,17 +176,18 @@ impl Cache {
         (record, stored): (Record, Stored),
     ) -> Result<VerifiedPackage, InstallError> {
         let home = wanted.home(&stored.folder)?;
-        let digest = match record.download() {
-            Some(download) => Some(download),
-            None => Some(wanted.digest_of(&stored.folder, &stored.files)?),
+        // As it was declared, where it was: either may pin it.
+        let digest = match wanted.digest.or(record.download) {
+            Some(digest) => digest,
+            None => wanted.digest_of(&stored.folder, &stored.files)?,
         };
         let names = executables(wanted.plugin);
         let (program, arguments, built) = match locate(&names, &home)? {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
                 let manifest = read_manifest(&home)?;
-                let Self { settings: CacheSettings { environment, spawner, .. }, .. } = self;
-                let work = self.settings.folder.join("work");
+                let CacheSettings { environment, spawner, .. } = &self.settings;
+                let work = self.settings.work();
                 let toolbox = Toolbox { environment, spawner, work: &work };
                 toolbox.start(&names, &manifest, &home, Home::Fetched).await?
             }
@@ -188,7 +196,7 @@ impl Cache {
             name: wanted.plugin.name.clone(),
             version: wanted.plugin.source.version(),
             revision: Some(record.revision),
-            digest: wanted.digest.or(digest),
+            digest: Some(digest),
             origin: home.clone(),
             program,
             arguments,

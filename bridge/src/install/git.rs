@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use super::fetched::{Cache, CacheSettings, Fetched, Wanted, blocking};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
+use super::verify::expected;
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
@@ -32,13 +33,7 @@ impl PackageSource for GitRepositories {
         let PluginSource::Git(source) = &plugin.source else {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
-        let digest = match &source.checksum {
-            None => None,
-            Some(checksum) => {
-                let platform = source.platform.or(Platform::current());
-                Some(checksum.for_platform(platform).ok_or(InstallError::NoChecksum { platform })?)
-            }
-        };
+        let digest = expected(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
         let wanted = Wanted { plugin, digest, subdir: &source.subdir };
         let remote = Remote::new(&source.url, &self.cache.settings.root, source.token.clone())?;
         let declared = Declared { cache: &self.cache, source, remote, wanted, events };

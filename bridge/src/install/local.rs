@@ -11,8 +11,7 @@ use super::verify::{Check, Checked};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, read_if_there};
 use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource, PluginVersion, VersionRange};
-use crate::process::HostEnvironment;
-use crate::process::Spawner;
+use crate::process::{HostEnvironment, Spawner};
 
 /// Packages on this machine.
 #[derive(Clone, Debug)]

@@ -57,7 +57,7 @@ pub trait PackageSource: Send + Sync + fmt::Debug {
 /// # Invariants
 /// Made only where its bytes were checked. What starts is in a folder that nobody but us writes to: in the cache of
 /// packages, read again for this value; or, where a local one has a checksum, a private copy made while the digest was
-/// computed, which goes away with this value.
+/// computed, which goes away with this value. A local one without a checksum runs where its owner keeps it.
 #[derive(Debug)]
 pub struct VerifiedPackage {
     name: PluginName,

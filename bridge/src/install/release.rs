@@ -13,6 +13,7 @@ use super::local::{executables, locate};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
 use super::unpack::{ArchiveError, MOST_BYTES, Package};
+use super::verify::expected;
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
@@ -41,13 +42,7 @@ impl PackageSource for GithubReleases {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
-        let digest = match &source.checksum {
-            None => None,
-            Some(checksum) => {
-                let platform = Some(platform);
-                Some(checksum.for_platform(platform).ok_or(InstallError::NoChecksum { platform })?)
-            }
-        };
+        let digest = expected(source.checksum.as_ref(), Some(platform))?;
         let wanted = Wanted { plugin, digest, subdir: Path::new("") };
         let repository = Repository::of(source)?;
         let declared = Declared { cache: &self.cache, source, repository, platform, wanted, events };

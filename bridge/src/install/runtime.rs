@@ -11,8 +11,7 @@ use std::time::Duration;
 use super::InstallError;
 use crate::fs::{PathError, Scratch, read_if_there};
 use crate::plugin::{PluginManifest, PluginRuntime};
-use crate::process::HostEnvironment;
-use crate::process::{OutputStream, ProcessSpec, Spawner, describe_exit};
+use crate::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner, describe_exit};
 
 /// How long a build may take; the first one of a plugin fetches its dependencies.
 const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);

@@ -24,7 +24,9 @@ use super::tree::FileDigests;
 use crate::fs::{Access, PathError, Scratch, create_folders, read_if_there, write_atomically};
 use crate::plugin::Sha256Digest;
 
-/// How often it is tried to get a lock that somebody else holds.
+/// The folder for what is being made.
+pub(super) const WORK: &str = "work";
+/// How often it is tried to get a lock that somebody else holds: who waited in the system for it could not be stopped.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// The cache of packages.
@@ -43,9 +45,9 @@ impl Key {
         Self(parts.into_iter().collect::<Vec<_>>().join("\n"))
     }
 
-    /// The parts, one a line.
-    pub(super) fn text(&self) -> &str {
-        &self.0
+    /// What it came to.
+    pub(super) fn record(&self, revision: &str, download: Option<Sha256Digest>, package: Sha256Digest) -> Record {
+        Record { of: self.0.clone(), revision: revision.to_owned(), download, package }
     }
 
     fn file_name(&self) -> String {
@@ -62,25 +64,9 @@ pub(super) struct Record {
     pub(super) revision: String,
     /// The digest of what was downloaded, if that was one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) download: Option<String>,
+    pub(super) download: Option<Sha256Digest>,
     /// What names its files, see [`FileDigests::identity`].
-    pub(super) package: String,
-}
-
-impl Record {
-    pub(super) fn new(key: &Key, revision: &str, download: Option<Sha256Digest>, package: Sha256Digest) -> Self {
-        Self {
-            of: key.0.clone(),
-            revision: revision.to_owned(),
-            download: download.map(|digest| digest.to_string()),
-            package: package.to_string(),
-        }
-    }
-
-    /// The digest of what was downloaded.
-    pub(super) fn download(&self) -> Option<Sha256Digest> {
-        self.download.as_ref()?.parse().ok()
-    }
+    pub(super) package: Sha256Digest,
 }
 
 /// A package of the cache whose files were read and are what they should be.
@@ -116,13 +102,12 @@ impl Store {
     /// Finds and reads the package of a name. Takes as long as it takes to hash its files.
     pub(super) fn open(&self, key: &Key) -> Result<Found, InstallError> {
         let Some(record) = self.record(key)? else { return Ok(Found::Nothing) };
-        let Ok(expected) = record.package.parse::<Sha256Digest>() else { return Ok(Found::Damaged) };
-        let folder = self.package_path(expected);
+        let folder = self.package_path(record.package);
         if !folder.is_dir() {
             return Ok(Found::Nothing);
         }
         match FileDigests::of(&folder) {
-            Ok(files) if files.identity() == expected => Ok(Found::Whole(record, Stored { folder, files })),
+            Ok(files) if files.identity() == record.package => Ok(Found::Whole(record, Stored { folder, files })),
             Ok(_) | Err(InstallError::Uncoverable { .. }) => Ok(Found::Damaged),
             Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Found::Damaged),
             // A disk that cannot be read now says nothing of what is on it.
@@ -132,9 +117,9 @@ impl Store {
 
     /// Removes the package of a name, and the name. Those who run it keep what they opened.
     pub(super) fn remove(&self, key: &Key) -> Result<(), InstallError> {
-        if let Some(digest) = self.record(key)?.and_then(|record| record.package.parse().ok()) {
+        if let Some(record) = self.record(key)? {
             let grave = self.scratch()?;
-            let package = self.package_path(digest);
+            let package = self.package_path(record.package);
             let moved = rename(&package, &grave.path().join("package"));
             ignore_missing(moved).map_err(PathError::of("remove", &package))?;
         }
@@ -145,7 +130,7 @@ impl Store {
     /// A folder to make a package in.
     pub(super) fn scratch(&self) -> Result<Scratch, InstallError> {
         self.create()?;
-        Ok(Scratch::new(&self.root.join("work"))?)
+        Ok(Scratch::new(&self.root.join(WORK))?)
     }
 
     /// Makes the folder of the cache, for us alone.

@@ -131,13 +131,23 @@ fn digest_of(bytes: &[u8]) -> Sha256Digest {
 fn digest_of_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
     let mut file = File::open(path).map_err(PathError::of("read", path))?;
     let mode = file.metadata().map_err(PathError::of("read", path))?.permissions().mode();
+    Ok((digest_of_reading(&mut file, path, |_| Ok(()))?, mode & 0o111 != 0))
+}
+
+/// Reads a file to its end, hands on what it holds, and says the digest of that.
+pub(super) fn digest_of_reading(
+    file: &mut File,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<(), PathError>,
+) -> Result<Sha256Digest, PathError> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
         let read = file.read(&mut buffer).map_err(PathError::of("read", path))?;
         if read == 0 {
-            return Ok((Sha256Digest::from_bytes(hash.finalize().into()), mode & 0o111 != 0));
+            return Ok(Sha256Digest::from_bytes(hash.finalize().into()));
         }
+        take(&buffer[..read])?;
         hash.update(&buffer[..read]);
     }
 }

@@ -110,7 +110,7 @@ impl Package<'_> {
         })
     }
 
-    /// Opens it and says how many bytes may come out of it.
+    /// Opens it, looks through it, and hands it on with the number of bytes that may come out of it.
     fn open<T>(&self, read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, Fault>) -> Result<T, InstallError> {
         let path_error = |action| PathError::of(action, self.path);
         let file = File::open(self.path).map_err(path_error("read"))?;
@@ -191,27 +191,26 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), Fault> {
         if bytes > limit {
             return Err(ArchiveError::TooLarge("its content is out of all proportion to its length").into());
         }
-        let words = matches!(
-            entry.header().entry_type(),
+        let refused = |path: &[u8], reason| {
+            Err(ArchiveError::Entry { path: String::from_utf8_lossy(path).into_owned(), reason }.into())
+        };
+        match entry.header().entry_type() {
             EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
-        );
-        if words && entry.size() > MOST_WORDS {
-            return Err(ArchiveError::TooLarge("one of its headers is").into());
-        }
-        if words && entry.header().entry_type() == EntryType::XHeader {
-            // Whoever reads it again would see other entries than we do here.
-            let mut said = Vec::new();
-            entry.read_to_end(&mut said).map_err(ArchiveError::Unreadable)?;
-            let changes = |key: &str| key == "size" || key.starts_with("GNU.sparse");
-            if PaxExtensions::new(&said).any(|word| word.map_or(true, |word| word.key().map_or(true, changes))) {
-                let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-                return Err(ArchiveError::Entry { path, reason: "it says another length of the next entry" }.into());
+                if entry.size() > MOST_WORDS =>
+            {
+                return Err(ArchiveError::TooLarge("one of its headers is").into());
             }
-            continue;
-        }
-        if entry.header().entry_type() == EntryType::GNUSparse {
-            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-            return Err(ArchiveError::Entry { path, reason: "it is a file with holes" }.into());
+            // Whoever reads it again would see other entries than we do here.
+            EntryType::XHeader => {
+                let mut said = Vec::new();
+                entry.read_to_end(&mut said).map_err(ArchiveError::Unreadable)?;
+                let changes = |key: &str| key == "size" || key.starts_with("GNU.sparse");
+                if PaxExtensions::new(&said).any(|word| word.map_or(true, |word| word.key().map_or(true, changes))) {
+                    return refused(&entry.path_bytes(), "it says another length of the next entry");
+                }
+            }
+            EntryType::GNUSparse => return refused(&entry.path_bytes(), "it is a file with holes"),
+            _ => {}
         }
     }
     if entries == 0 {

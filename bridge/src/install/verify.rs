@@ -7,13 +7,13 @@
 //! Without a declared checksum nothing is copied: the files run where they are.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::InstallError;
-use super::tree::{FileDigests, GIT};
+use super::tree::{FileDigests, GIT, digest_of_reading, leads_out};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{Checksum, Platform, Sha256Digest};
 use sha2::{Digest as _, Sha256};
@@ -56,11 +56,18 @@ pub(super) struct Check<'a> {
     pub(super) work: &'a Path,
 }
 
+/// The digest that is declared for a platform, if any is. One that is missing among several is refused, never skipped.
+pub(super) fn expected(
+    checksum: Option<&Checksum>,
+    platform: Option<Platform>,
+) -> Result<Option<Sha256Digest>, InstallError> {
+    let Some(checksum) = checksum else { return Ok(None) };
+    checksum.for_platform(platform).map(Some).ok_or(InstallError::NoChecksum { platform })
+}
+
 impl Check<'_> {
     fn expected(&self) -> Result<Option<Sha256Digest>, InstallError> {
-        let Some(checksum) = self.checksum else { return Ok(None) };
-        let platform = self.platform;
-        checksum.for_platform(platform).map(Some).ok_or(InstallError::NoChecksum { platform })
+        expected(self.checksum, self.platform)
     }
 
     /// Checks an executable. If it came as a member of a folder, its copy finds links to the other members beside
@@ -155,7 +162,7 @@ impl Tree<'_> {
             target.starts_with(self.root) || fs::canonicalize(&target).is_ok_and(|real| real.starts_with(self.root))
         } else {
             let depth = from.strip_prefix(self.root).map_or(0, |path| path.components().count().saturating_sub(1));
-            leaves(&target, depth)
+            leads_out(&target, depth)
         };
         if escapes {
             let reason = "the link leads out of the folder, or back into it by an absolute path";
@@ -170,53 +177,13 @@ impl Tree<'_> {
     }
 }
 
-/// Whether a relative path leads above where it starts from, that deep below the root.
-fn leaves(path: &Path, mut depth: usize) -> bool {
-    for component in path.components() {
-        match component {
-            Component::ParentDir if depth == 0 => return true,
-            Component::ParentDir => depth -= 1,
-            Component::Normal(_) => depth += 1,
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return true,
-        }
-    }
-    false
-}
-
 /// Copies a file and says the digest of the bytes that were written. The copy is read-only, and executable if the file is.
-fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
+fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, PathError> {
     let mut source = File::open(from).map_err(PathError::of("read", from))?;
     let metadata = source.metadata().map_err(PathError::of("read", from))?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(if executable { 0o500 } else { 0o400 });
-    let target = options.open(to).map_err(PathError::of("create", to))?;
-    let mut target = Hashing { file: target, hash: Sha256::new() };
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        let read = source.read(&mut buffer).map_err(PathError::of("read", from))?;
-        if read == 0 {
-            break;
-        }
-        target.write_all(&buffer[..read]).map_err(PathError::of("write", to))?;
-    }
-    Ok(Sha256Digest::from_bytes(target.hash.finalize().into()))
-}
-
-struct Hashing {
-    file: File,
-    hash: Sha256,
-}
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.hash.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
+    let mut target = options.open(to).map_err(PathError::of("create", to))?;
+    digest_of_reading(&mut source, from, |bytes| target.write_all(bytes).map_err(PathError::of("write", to)))
 }

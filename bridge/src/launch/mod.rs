@@ -1,9 +1,9 @@
-//! From a verified package to a connected process: one file per dialect of the first words; and calls over that connection.
+//! From a verified package to a connected process: one file per dialect of the first words; and calls over that
+//! connection.
 //!
-//! Enters: a [`VerifiedPackage`] and what its process gets. Leaves: the process, and a connection to the port it said; or an
-//! error that quotes what it said instead. Never here: what is called, and what
-//! the answers mean (the provider shakes hands), configuration,
-//! decisions about when a plugin is started.
+//! Enters: a [`VerifiedPackage`] and what its process gets. Leaves: the process, and a connection to the port it said; or
+//! an error that quotes what it said instead. Never here: what is called and what the answers mean (the provider shakes
+//! hands), configuration, decisions about when a plugin is started.
 
 mod call;
 mod connection;

@@ -3,13 +3,16 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::PluginValueError;
 
 /// The prefix that names the algorithm.
 const PREFIX: &str = "sha256:";
 
 /// A SHA-256 digest. Reads `sha256:<64 hex>` and bare `<64 hex>` in either case; writes `sha256:<64 lower-case hex>`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
@@ -42,6 +45,20 @@ impl FromStr for Sha256Digest {
             *byte = u8::from_str_radix(&hex[index..index + 2], 16).map_err(|_| error())?;
         }
         Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Sha256Digest {
+    type Error = PluginValueError;
+
+    fn try_from(text: String) -> Result<Self, PluginValueError> {
+        text.parse()
+    }
+}
+
+impl From<Sha256Digest> for String {
+    fn from(digest: Sha256Digest) -> Self {
+        digest.to_string()
     }
 }
 

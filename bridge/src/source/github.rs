@@ -141,10 +141,9 @@ impl Github {
         // As it is asked for below: the token goes to the very same authority only.
         let known = Octocrab::builder().base_uri(base.as_str().trim_end_matches('/'));
         let mut known = known.map_err(|error| address(words(&error)))?;
-        let plain_text = base.scheme() != "https";
         if let Some(token) = token {
             let unusable = |reason| FetchError::Token { host: host.clone(), reason };
-            if plain_text && !is_loopback(&host) {
+            if base.scheme() != "https" && !is_loopback(&host) {
                 return Err(unusable("it would be sent in plain text"));
             }
             if HeaderValue::from_str(token.expose()).is_err() {

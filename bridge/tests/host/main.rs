@@ -15,8 +15,7 @@ use std::time::Duration;
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::HostEnvironment;
-use bridge::process::{Spawner, Supervisor};
+use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
 
 /// A repository with plugins, and what its host said.

@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackage};
 use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
-use bridge::process::HostEnvironment;
-use bridge::process::{OutputStream, ProcessSpec, Spawner};
+use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
 
 /// A repository with one plugin, and a folder for what the host makes of it.
 struct Repository {

@@ -31,3 +31,4 @@ pub use engine::{Deployment, DeploymentEnd, ProgramEnd};
 pub use goal::Goal;
 pub use options::{ConfigEntry, DeploymentOptions, StopSignals};
 pub use registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
+pub(crate) use report::chain;

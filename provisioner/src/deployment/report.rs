@@ -54,7 +54,7 @@ fn hint(error: &ProviderError) -> String {
 }
 
 /// An error with its causes, each said once.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

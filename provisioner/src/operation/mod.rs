@@ -14,8 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bridge::host::{HostError, PluginHost, Sources};
-use bridge::process::HostEnvironment;
-use bridge::process::Spawner;
+use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
 use crate::config::diagnostics::Diagnostic;

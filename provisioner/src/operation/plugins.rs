@@ -7,11 +7,10 @@ use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSetting
 use bridge::install::{FetchEvent, VerifiedPackage};
 use bridge::plugin::PluginConfig;
 use bridge::provider::grpc::{AuthEntry, PluginInit};
-
 use futures_util::future::join_all;
 
 use crate::config::{PluginDeclaration, SecretText, Stack, values};
-use crate::deployment::StopSignals;
+use crate::deployment::{StopSignals, chain};
 use crate::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
 use crate::schema::Package;
 use pulumi_proto::property::PropertyValue;
@@ -113,7 +112,7 @@ impl PluginRoom {
         host.close().await;
         let read = |(name, text): (String, Option<String>)| {
             let unreadable = |error: schemas::SchemaError| {
-                let message = format!("the schema of the package {name} cannot be read: {}", with_causes(&error));
+                let message = format!("the schema of the package {name} cannot be read: {}", chain(&error));
                 OperationError::Plugins(HostError { message, hint: String::new() })
             };
             let schemas = text.as_deref().map(schemas::convert_package).transpose().map_err(unreadable)?;
@@ -259,17 +258,6 @@ impl HostEvents for Relay {
         };
         self.tell(message);
     }
-}
-
-/// An error with its causes, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
 }
 
 fn severity(severity: bridge::host::Severity) -> Severity {

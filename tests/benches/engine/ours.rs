@@ -9,8 +9,7 @@ use anyhow::{Context as _, ensure};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::HostEnvironment;
-use bridge::process::{Spawner, Supervisor};
+use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
 use futures_util::future::join_all;
 use provisioner::deployment::{

@@ -8,8 +8,7 @@ use bridge::host::{
 };
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::HostEnvironment;
-use bridge::process::Spawner;
+use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::{Limits, PluginInit};
 use bridge::provider::{
     Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest, DiffChanges,
