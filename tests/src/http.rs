@@ -41,7 +41,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// What is sent.
     pub body: Vec<u8>,
-    /// The length that is claimed, if not that of the body.
+    /// The length that is claimed; `None`: none, the body ends with the connection.
     pub claimed: Option<usize>,
     /// After so many bytes of the body the rest waits for the gate.
     pub gate: Option<(usize, Gate)>,
@@ -53,7 +53,8 @@ pub type Gate = Arc<tokio::sync::Semaphore>;
 impl Response {
     /// An answer with a body.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), claimed: None, gate: None }
+        let body = body.into();
+        Self { status, headers: Vec::new(), claimed: Some(body.len()), body, gate: None }
     }
 
     /// With one more header.
@@ -158,7 +159,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
 
 async fn write(stream: &mut BufReader<TcpStream>, response: Response) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
-    head += &format!("Content-Length: {}\r\n", response.claimed.unwrap_or(response.body.len()));
+    head += &response.claimed.map_or_else(String::new, |length| format!("Content-Length: {length}\r\n"));
     for (name, value) in &response.headers {
         head += &format!("{name}: {value}\r\n");
     }

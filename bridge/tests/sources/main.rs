@@ -218,7 +218,10 @@ async fn links_are_covered_and_may_not_lead_around_the_check() {
     assert_ne!(first, found(repository.resolve("py", Some(&wrong)).await.unwrap_err()));
 
     let inside = fs::canonicalize(repository.path("py/helper.py")).unwrap();
-    for target in ["../elsewhere.py".as_ref(), inside.as_path()] {
+    // By way of another link, which stays inside itself.
+    fs::create_dir(repository.path("py/sub")).unwrap();
+    symlink("..", repository.path("py/sub/up")).unwrap();
+    for target in ["../elsewhere.py".as_ref(), "sub/up/../elsewhere.py".as_ref(), inside.as_path()] {
         fs::remove_file(repository.path("py/alias.py")).unwrap();
         symlink(target, repository.path("py/alias.py")).unwrap();
         let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();

@@ -298,6 +298,14 @@ async fn a_download_that_breaks_is_tried_again_and_leaves_nothing() {
     assert_eq!(server.requests().iter().filter(|request| request.path.contains("/assets/")).count(), 4);
     assert_eq!(machine.told().last(), Some(&FetchEvent::Ended { complete: false }));
     machine.assert_empty();
+    // Half of it again, and nothing that says so but the release.
+    server.answer("/assets/0", Response { claimed: None, ..Response::new(200, &whole[..whole.len() / 2]) });
+    let lengths = (whole.len(), whole.len() / 2);
+    assert_eq!(
+        machine.refusal(&wanted).await,
+        format!("{} should have {} bytes, and {} arrived from 127.0.0.1", asset("1.2.0"), lengths.0, lengths.1)
+    );
+    machine.assert_empty();
     // Another length than the release says.
     server.answer("/assets/0", Response::new(200, [whole.as_slice(), b"x"].concat()));
     let lengths = (whole.len(), whole.len() + 1);
