@@ -7,7 +7,7 @@ use super::raw::RawStack;
 use super::secrets::{Auth, AuthDeclaration, Secrets};
 use super::yaml::Node;
 
-type RawStacks = BTreeMap<String, RawStack>;
+pub(super) type RawStacks = BTreeMap<String, RawStack>;
 
 /// Where one block names another stack.
 struct Link<'n> {
@@ -22,7 +22,12 @@ pub(super) fn targets(raw: &RawStack) -> Vec<String> {
         AuthDeclaration::Inherited { stack, .. } => Some(stack.clone()),
         AuthDeclaration::Own(_) => None,
     });
-    blocks.chain(auth).collect()
+    let templates = raw.root().and_then(|root| root.get("templates")?.as_mapping());
+    let templates = templates.into_iter().flatten().filter_map(|entry| {
+        let inherited = inherited(&entry.value)?;
+        Some(inherited.stack.split_once('/').map_or(inherited.stack, |(stack, _)| stack).to_owned())
+    });
+    blocks.chain(auth).chain(templates).collect()
 }
 
 /// The selected stacks, each after those that it inherits from.
@@ -102,6 +107,45 @@ fn auth(owner: &str, entry: &str, stacks: &RawStacks, found: &mut Vec<Diagnostic
     }
 }
 
+/// A template of a stack, or the one at the end of its chain of `inherit`: `stack/template`, or `stack` for the same
+/// name there. `None`: there is none, or the chain is a cycle; both have been told.
+pub(super) fn template<'r>(
+    stack: &str,
+    template: &str,
+    stacks: &'r RawStacks,
+    found: &mut Vec<Diagnostic>,
+) -> Option<&'r Node> {
+    let mut chain: Vec<String> = Vec::new();
+    let mut named_at: Option<Span> = None;
+    let (mut stack, mut template) = (stack.to_owned(), template.to_owned());
+    loop {
+        let templates = stacks.get(&stack).map(|raw| raw.root().and_then(|root| root.get("templates")?.as_mapping()));
+        let Some(node) = templates.flatten().and_then(|templates| templates.get(&template)) else {
+            let summary = match templates {
+                Some(_) => format!("the stack {stack:?} has no template {template:?} to inherit"),
+                None => format!("the stack {stack:?} to inherit the template {template:?} from does not exist"),
+            };
+            let names = templates.flatten().into_iter().flatten().map(|entry| entry.key.as_str());
+            found.push(Diagnostic::error(Code("inherit"), named_at, summary).did_you_mean(&template, names));
+            return None;
+        };
+        let link = inherited(node);
+        let here = format!("{stack}/{template}");
+        let cycle = chain.contains(&here);
+        chain.push(here);
+        if cycle {
+            found.push(cycle_of("the template", &chain, named_at));
+            return None;
+        }
+        let Some(Link { stack: target, span }) = link else { return Some(node) };
+        named_at = named_at.or(Some(span));
+        match target.split_once('/') {
+            Some((of, name)) => (stack, template) = (of.to_owned(), name.to_owned()),
+            None => stack = target.to_owned(),
+        }
+    }
+}
+
 /// The stack at the end of a chain of `inherit`.
 fn owner<'r>(name: &str, key: &str, stacks: &'r RawStacks, found: &mut Vec<Diagnostic>) -> Result<&'r str, ()> {
     let mut chain: Vec<String> = Vec::new();
@@ -127,7 +171,12 @@ fn owner<'r>(name: &str, key: &str, stacks: &'r RawStacks, found: &mut Vec<Diagn
 }
 
 fn link<'n>(raw: &'n RawStack, key: &str) -> Option<Link<'n>> {
-    let node = raw.root()?.get(key)?.as_mapping()?.get_some("inherit")?;
+    inherited(raw.root()?.get(key)?)
+}
+
+/// What the `inherit` of a block names.
+fn inherited(block: &Node) -> Option<Link<'_>> {
+    let node = block.as_mapping()?.get_some("inherit")?;
     let stack = node.as_scalar()?.text.as_str();
     (!stack.is_empty()).then_some(Link { stack, span: node.span })
 }

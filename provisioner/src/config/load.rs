@@ -19,6 +19,7 @@ use super::secrets::SecretsFile;
 use super::sections;
 use super::stack::{Output, Stack};
 use super::surroundings::{Repository, Surroundings};
+use super::templates;
 use super::values;
 use super::yaml::{self, Document, Node};
 use crate::registry::types::TypeTable;
@@ -204,7 +205,16 @@ impl Loader<'_> {
         let broken = broken_plugins(plugins_node, &plugins);
         let against = Against { plugins: &plugins, broken_plugins: &broken, types: self.workspace.types };
         let environments = root.map(|root| resources::read(root, against, &mut resolver)).unwrap_or_default();
-        let outputs = root.map(|root| outputs(root, &mut resolver)).unwrap_or_default();
+        let mut outputs = root.map(|root| outputs(root, &mut resolver)).unwrap_or_default();
+        let organization = provisioner.as_ref().map_or("", |provisioner| &provisioner.organization);
+        let prefix = format!("{organization}/{project}/{name}");
+        for template in templates::read(name, &prefix, &self.raw, &mut resolver) {
+            if outputs.iter().any(|output| output.name == template.name) {
+                let summary = format!("the output {:?} is that of a template", template.name);
+                found.push(Diagnostic::error(Code("duplicate-output"), template.span, summary));
+            }
+            outputs.push(template);
+        }
         let before = resolver.diagnostics;
         found.extend(before);
         // A resource that could not be read has been told of: what refers to it has not to be told as well.

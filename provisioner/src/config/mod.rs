@@ -23,6 +23,7 @@ mod secrets;
 mod sections;
 mod stack;
 mod surroundings;
+mod templates;
 pub mod values;
 pub mod yaml;
 

@@ -54,25 +54,26 @@ impl Context<'_, '_> {
         let section = section?;
         self.reader().near_misses(section, &["type", "config", "inherit"]);
         let config = self.reader().section(section, "config", "provisioner.config");
+        let mut organization = String::new();
         if let Some(config) = config {
             self.reader().near_misses(config, &["organization", "state-storage", "secrets-provider"]);
-            self.organization(config);
+            organization = self.organization(config);
         }
         let state_storage = self.state_storage(config, section.span);
         let secrets_provider = self.secrets_provider(config, section.span);
-        Some(Provisioner { state_storage: state_storage?, secrets_provider: secrets_provider? })
+        Some(Provisioner { organization, state_storage: state_storage?, secrets_provider: secrets_provider? })
     }
 
     /// Backends without a service know one organization only.
-    fn organization(&mut self, config: Section<'_>) {
-        if let Some(organization) = self.field(config, "organization")
-            && !["", "organization"].contains(&organization.text.as_str())
-        {
+    fn organization(&mut self, config: Section<'_>) -> String {
+        let Some(organization) = self.field(config, "organization") else { return String::new() };
+        if !["", "organization"].contains(&organization.text.as_str()) {
             self.found.push(
                 Diagnostic::error(CODE, organization.span, "organization name must be 'organization'")
                     .help("leave `organization` out: state in files has none"),
             );
         }
+        organization.text
     }
 
     /// `{type, config}` below a key: the type, where it stands, and the config.

@@ -55,19 +55,18 @@ pub(super) fn check(root: Section<'_>, found: &mut Vec<Diagnostic>) {
             known_type(section, what, Missing::Allowed, &mut reader);
         }
     }
-    templates(root, &mut reader);
     registrar(root, &mut reader);
 }
 
 /// Whether a section may be without a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Missing {
+pub(super) enum Missing {
     Allowed,
     Refused,
 }
 
 /// The type of a block that is not inherited.
-fn known_type(section: Section<'_>, what: &str, missing: Missing, reader: &mut Reader<'_>) -> bool {
+pub(super) fn known_type(section: Section<'_>, what: &str, missing: Missing, reader: &mut Reader<'_>) -> bool {
     if reader.text_at(section, "inherit").is_some_and(|(stack, _)| !stack.is_empty()) {
         return true;
     }
@@ -82,23 +81,6 @@ fn known_type(section: Section<'_>, what: &str, missing: Missing, reader: &mut R
             .did_you_mean(&text, known()),
     );
     false
-}
-
-fn templates(root: Section<'_>, reader: &mut Reader<'_>) {
-    let Some(templates) = reader.section(root, "templates", "templates") else { return };
-    let mut all_known = true;
-    for entry in templates.mapping {
-        if let Some(template) = reader.mapping(&entry.value, "a template") {
-            all_known &= known_type(template, "template", Missing::Refused, reader);
-        }
-    }
-    if let Some(first) = templates.mapping.into_iter().next().filter(|_| all_known) {
-        reader.push(
-            Diagnostic::warning(Code("not-supported"), first.key_span, "templates are not exported yet")
-                .detail("after this run client stacks no longer find the stack's templates among its outputs")
-                .help("keep provisioning this stack with the Go program as long as client stacks use its templates"),
-        );
-    }
 }
 
 fn registrar(root: Section<'_>, reader: &mut Reader<'_>) {

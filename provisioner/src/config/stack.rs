@@ -21,7 +21,7 @@ pub struct Stack {
     pub plugins: Vec<PluginDeclaration>,
     /// The environments in the order of the file.
     pub environments: Vec<Environment>,
-    /// `outputs`, each with its place.
+    /// `outputs`, each with its place; then the templates, by the names that client stacks have for them.
     pub outputs: Vec<Output>,
     /// `variables`.
     pub variables: BTreeMap<String, String>,
@@ -30,6 +30,8 @@ pub struct Stack {
 /// `provisioner`.
 #[derive(Clone, Debug)]
 pub struct Provisioner {
+    /// `organization` as written: what comes first in the names that other stacks have for this one.
+    pub organization: String,
     /// Where the state is.
     pub state_storage: StateStorage,
     /// What encrypts its secrets.

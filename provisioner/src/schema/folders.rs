@@ -6,7 +6,7 @@ use schemas::PackageSchemas;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{DIALECT, Package, config_of, text};
+use super::{DIALECT, Package, closed, text};
 use crate::registry::types::{CoreType, TypeTable};
 
 /// The file that a package's types share.
@@ -163,7 +163,7 @@ impl<'p> Folder<'p> {
             name,
             description,
             resource_type: core.name().to_owned(),
-            schema: Config::Core(config_of(core)),
+            schema: Config::Core(closed(core.schema())),
         });
     }
 

@@ -1,6 +1,6 @@
 //! JSON Schema for editors: of server.yaml, and of each type that its resources may have.
 //!
-//! Enters: the core types, and the schemas of packages. Leaves: files by path, as `sc schema-gen` writes them
+//! Enters: the types of the registry, and the schemas of packages. Leaves: files by path, as `sc schema-gen` writes them
 //! (simple-container §9). Never here: plugins, folders, and how a server.yaml is read: tests hold the keys that
 //! `server.json` names to those that `config` takes.
 //!
@@ -16,11 +16,12 @@ mod folders;
 
 use std::collections::BTreeMap;
 
+use schemars::Schema;
 use schemas::PackageSchemas;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::registry::types::{CoreType, TypeTable};
+use crate::registry::types::{CoreType, TemplateType, TypeTable};
 
 /// The dialect of all schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -55,6 +56,12 @@ fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
         known.push(core.name().to_owned());
         choices.push(choice(exactly(core.name()), definitions.core(core)));
     }
+    let mut templates: Vec<Value> = Vec::new();
+    for template in TemplateType::all() {
+        let name = template.name();
+        let then = definitions.add(&format!("config of a template {name}"), closed(template.schema()));
+        templates.push(choice(exactly(name), then));
+    }
     let mut configurations: Vec<Value> = Vec::new();
     if packages.is_none() {
         open.push(json!({ "type": "string", "pattern": "^[^:]+:[^:]+:[^:]+$" }));
@@ -87,6 +94,9 @@ fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
     let some = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
     put("/$defs/resource/allOf", some(choices));
     put("/$defs/plugin/allOf", some(configurations));
+    put("/$defs/template/else/allOf", some(templates));
+    let template_types: Vec<_> = TemplateType::all().iter().map(TemplateType::name).collect();
+    schema["$defs"]["template"]["properties"]["type"]["enum"] = json!(template_types);
     let kind = &mut schema["$defs"]["resource"]["properties"]["type"];
     if let (Value::Object(kind), Value::Object(accepted)) = (kind, accepted) {
         kind.extend(accepted);
@@ -100,7 +110,7 @@ struct Definitions(Map<String, Value>);
 impl Definitions {
     /// Adds the `config` of a core type, and says where it stands.
     fn core(&mut self, core: &CoreType) -> Then {
-        let mut schema = config_of(core);
+        let mut schema = closed(core.schema());
         if let Some(Value::Object(shared)) = schema.remove("$defs") {
             self.0.extend(shared);
         }
@@ -187,9 +197,9 @@ fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// The schema of a core type's `config`, closed: a slip in a name must show.
-fn config_of(core: &CoreType) -> Map<String, Value> {
-    let mut schema = core.schema().as_object().cloned().unwrap_or_default();
+/// The schema of a `config`, closed: a slip in a name must show.
+fn closed(schema: Schema) -> Map<String, Value> {
+    let Value::Object(mut schema) = schema.to_value() else { return Map::new() };
     for key in ["$schema", "title"] {
         schema.remove(key);
     }

@@ -15,3 +15,4 @@ mod recorded;
 mod recorded_reading;
 mod robustness;
 mod stacks;
+mod templates;

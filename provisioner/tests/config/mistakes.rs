@@ -51,15 +51,6 @@ templates:
       |                      ^^^^^^^^^^
       |
       = hint: remove `registrar`, or keep managing this stack's records with the Go program
-
-    warning[not-supported]: templates are not exported yet
-      --> .sc/stacks/s/server.yaml:11:3
-       |
-    11 |   web: { type: ecs-fargate }
-       |   ^^^
-       |
-       = note: after this run client stacks no longer find the stack's templates among its outputs
-       = hint: keep provisioning this stack with the Go program as long as client stacks use its templates
     "#);
 }
 
@@ -156,7 +147,7 @@ fn sections_that_are_not_acted_on_are_checked_all_the_same() {
 schemaVersion: [1]
 secrets: { type: vault }
 cicd: { type: jenkins }
-templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: base } }
+templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
 resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
 ",
     )
@@ -183,7 +174,7 @@ resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { t
     error[unknown-type]: unknown template type "ecs-fargat"
       --> .sc/stacks/s/server.yaml:10:25
        |
-    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: base } }
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
        |                         ^^^^^^^^^^
        |
        = hint: did you mean `ecs-fargate`?
@@ -191,7 +182,13 @@ resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { t
     error[unknown-type]: unknown template type ""
       --> .sc/stacks/s/server.yaml:10:42
        |
-    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: base } }
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
+       |                                          ^^
+
+    error[unknown-type]: unknown template type ""
+      --> .sc/stacks/s/server.yaml:10:42
+       |
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
        |                                          ^^
 
     error[unknown-type]: unknown registrar type "godaddy"

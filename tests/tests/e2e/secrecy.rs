@@ -17,10 +17,14 @@ const OUTPUTS: &str = "
     inherited: '${resource:prod/heir.out}'
     marked: '${resource:prod/open.sha256}'
     clear: '${resource:prod/open.path}'";
+const TEMPLATES: &str = "
+templates: { web: { type: aws-lambda, config: { region: north, accessKey: '${secret:token}' } } }\n";
 
 fn repository() -> Repository {
     let plugins = format!("{FILES}\n{}", REC.replace("passEnv", "config: { token: '${secret:token}' }, passEnv"));
     let repository = Repository::new(Sections { plugins: &plugins, resources: RESOURCES, outputs: OUTPUTS });
+    let server = ".sc/stacks/reef/server.yaml";
+    repository.write(server, &(repository.read(server) + TEMPLATES));
     repository.write(".sc/stacks/reef/secrets.yaml", &format!("schemaVersion: 1.0\nvalues:\n  token: {SECRET}\n"));
     repository
 }
@@ -97,12 +101,14 @@ fn outputs_are_masked_unless_they_are_asked_for() {
     insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
     exit 0
     --- out
-    {"stackName":"organization/tank/reef","outputs":{"clear":"c","inherited":"[secret]","marked":"[secret]","password":"[secret]","token":"[secret]"}}
+    {"stackName":"organization/tank/reef","outputs":{"/tank/reef/web":"[secret]","clear":"c","inherited":"[secret]","marked":"[secret]","password":"[secret]","token":"[secret]"}}
     --- err
     "#);
     let shown = repository.start("stack outputs --show-secrets").wait().stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["outputs"]["token"], SECRET);
+    let template = shown["outputs"]["/tank/reef/web"].as_str().unwrap();
+    assert!(template.contains(&format!("\n    accessKey: {SECRET}\n")), "{template}");
     assert_eq!(shown["outputs"]["inherited"], format!("o:\"o:\\\"{SECRET}\\\"\""));
     assert_eq!(shown["outputs"]["password"], repository.read("site/b"));
 }

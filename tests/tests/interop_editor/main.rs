@@ -100,6 +100,10 @@ resources:
             credentials: "${auth:aws}"
             account: 123456789012
             corsConfig: { allowedOrigins: https://reef.example }
+templates:
+  web: { type: aws-lambda, parentStack: base, config: { credentials: "${auth:aws}", account: 123456789012 } }
+  site: { inherit: base/site }
+  bare: { type: ecs-fargate }
 outputs:
   volume: "${resource:prod/tank.volume}"
 "#;
@@ -120,6 +124,8 @@ fn an_editor_finds_what_is_wrong_and_nothing_else() {
         ("type: github-release", "type: github", "type: github", "Value is not accepted."),
         ("protect: true", "protectt: true", "protectt", "Property protectt is not allowed."),
         ("corsConfig: {", "corsConfig: { x: 1,", "x: 1", "Property x is not allowed."),
+        ("type: aws-lambda", "type: aws-lambdas", "aws-lambdas", "Value is not accepted."),
+        ("parentStack: base, config: {", "config: { regoin: x,", "regoin", "Property regoin is not allowed."),
     ];
     for (good, bad, underlined, message) in table {
         assert!(GOOD.contains(good), "{good}");

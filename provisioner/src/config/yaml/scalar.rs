@@ -79,10 +79,14 @@ fn is_json_number(text: &str) -> bool {
     starts && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
+/// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`
 fn is_base_60(text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    digits.contains(':')
-        && digits.split(':').all(|part| !part.is_empty() && part.len() <= 2 && part.bytes().all(|b| b.is_ascii_digit()))
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut parts = whole.strip_prefix(['-', '+']).unwrap_or(whole).split(':');
+    let first = parts.next().is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()) && digits(part));
+    let mut rest = parts.map(|part| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'])).peekable();
+    first && rest.peek().is_some() && rest.all(|fits| fits) && digits(fraction)
 }
 
 /// What a string field inside a typed `config` receives. Differs from the source text for bare numbers and dates.
@@ -162,7 +166,7 @@ fn resolve(scalar: &Scalar) -> Resolved {
     if let Some(date) = date(text) {
         return Resolved::Date(date);
     }
-    let digits = text.replace('_', "");
+    let digits = if text.starts_with('.') { text.to_owned() } else { text.replace('_', "") };
     if !text.starts_with('.')
         && let Some(value) = integer(&digits)
     {

@@ -5,6 +5,7 @@
 
 mod aws;
 mod gcp;
+mod templates;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use crate::config::yaml::de::{Decoded, decode};
 
 pub use aws::{AwsAccount, CorsConfig, S3BucketConfig};
 pub use gcp::GcpBucketConfig;
+pub use templates::{TemplateFields, TemplateType, TemplateValue};
 
 /// The typed `config` of a core type.
 ///
