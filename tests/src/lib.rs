@@ -3,12 +3,14 @@
 //! Seen as a dev-dependency only.
 
 pub mod channel;
+pub mod clouds;
 pub mod compare;
 pub mod drive;
 pub mod export;
 pub mod http;
 pub mod peers;
 pub mod player;
+pub mod plugin;
 pub mod program;
 pub mod rec;
 pub mod releases;

@@ -30,7 +30,7 @@ pub(crate) enum Run {
 pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, beside the inputs.
-    pub(crate) outputs: BTreeMap<&'static str, PropertyMap>,
+    pub(crate) outputs: BTreeMap<String, PropertyMap>,
     /// How registrations of a name end.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
     /// Names at which the deployment stops.
@@ -46,8 +46,8 @@ impl FakeDeployment {
         Self { run: Run::Preview, ..Self::default() }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, property: &str, value: impl Into<PropertyValue>) -> Self {
-        self.outputs.entry(name).or_default().insert(property.to_owned(), value.into());
+    pub(crate) fn with(mut self, name: &str, property: &str, value: impl Into<PropertyValue>) -> Self {
+        self.outputs.entry(name.to_owned()).or_default().insert(property.to_owned(), value.into());
         self
     }
 
@@ -95,7 +95,7 @@ impl Registrar for FakeDeployment {
         let mut outputs = PropertyMap::new();
         if result == RegistrationResult::Succeeded {
             outputs.extend((*goal.inputs).clone());
-            outputs.extend(self.outputs.get(goal.name.as_str()).cloned().unwrap_or_default());
+            outputs.extend(self.outputs.get(&goal.name).cloned().unwrap_or_default());
         }
         let known = self.run == Run::Real && goal.custom && result == RegistrationResult::Succeeded;
         Ok(Registered { urn, id: known.then(|| format!("{}-1", goal.name)), outputs: Arc::new(outputs), result })
@@ -150,12 +150,17 @@ resources:
     }
 
     fn written(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let provisioner = "provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: file:///x } }, secrets-provider: { type: passphrase } } }";
+        Self::whole(&format!("{provisioner}\n{sections}"), secrets, types, core)
+    }
+
+    /// A whole server.yaml.
+    pub(crate) fn whole(server: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let stack = folder.path().join(".sc/stacks/s");
         fs::create_dir_all(&stack).unwrap();
         fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: reef").unwrap();
-        fs::write(stack.join("server.yaml"), format!("{provisioner}\n{sections}")).unwrap();
+        fs::write(stack.join("server.yaml"), server).unwrap();
         fs::write(stack.join("secrets.yaml"), secrets).unwrap();
         let (stack, sources) = read(folder.path(), "s", &types);
         Self { program: Program::new(Arc::new(stack), core), sources }

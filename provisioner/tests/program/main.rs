@@ -7,4 +7,5 @@ mod buckets;
 mod core_types;
 mod example;
 mod failures;
+mod recorded;
 mod references;

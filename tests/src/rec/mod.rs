@@ -19,12 +19,21 @@ pub use book::{Book, Call, FolderBook, IdCounters, MemoryBook, NoBook};
 pub use host::RecHost;
 pub use provider::Recorder;
 pub use script::{Behaviour, Script};
+pub(crate) use spelling::Spelled;
 
 /// The largest message that is taken or sent.
 const MESSAGE_LIMIT: usize = 400 << 20;
 
 /// The package schema: one resource, one function, two configuration variables.
 const SCHEMA: &str = include_str!("schema.json");
+
+/// The book of a plugin process: the folder that `REC_DIR` names, or none.
+pub fn book_of_environment() -> Arc<dyn Book> {
+    match std::env::var_os("REC_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Arc::new(FolderBook::new(folder)),
+        None => Arc::new(NoBook),
+    }
+}
 
 /// An instance of the provider as a service.
 pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Recorder> {

@@ -9,7 +9,7 @@ use pulumi_proto::rpc;
 use serde_json::{Map, Number, json};
 
 /// A request that can be spelled out.
-pub(super) trait Spelled {
+pub(crate) trait Spelled {
     fn spelled(&self) -> serde_json::Value;
 }
 

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod clouds;
 mod crashes;
 mod installs;
 mod life;

@@ -107,7 +107,7 @@ impl Provision for S3Bucket {
 }
 
 /// The inputs of the provider: those of the account that `credentials` hold, else those written beside it. What is no
-/// string travels as JSON.
+/// string travels as JSON, as SDKs send it (but for Go's) and as the provider hands it back.
 fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Result<Inputs, ProvisionError> {
     let S3BucketConfig { credentials, access_key, secret_access_key, region, .. } = &config.config;
     let (access_key, secret_key, region) = match credentials.filter(|_| config.written(*credentials).is_some()) {

@@ -1,0 +1,9 @@
+//! The stand-ins for the providers of clouds as a plugin process; `REC_DIR` names the folder for `calls.jsonl`.
+
+use tests::clouds::service;
+use tests::rec::book_of_environment;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tests::plugin::serve(service(book_of_environment())).await
+}

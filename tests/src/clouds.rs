@@ -1,0 +1,395 @@
+//! Stand-ins for the providers of two clouds: they hold inputs to the shapes of the SDK packages, and answer outputs.
+//!
+//! Enters: calls over gRPC, and `tests/goldens/clouds` (what the packages on PyPI say; an interop suite holds it to
+//! them). Leaves: answers, and a record of the calls. Never here: what a core type ought to ask for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::rpc;
+use pulumi_proto::rpc::diff_response::DiffChanges;
+use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
+use serde::Deserialize;
+use tonic::{Request, Response, Status};
+
+use crate::rec::{Book, Call, Spelled};
+
+const AWS: &str = include_str!("../goldens/clouds/aws.json");
+const GCP: &str = include_str!("../goldens/clouds/gcp.json");
+
+/// What replaces a resource: its provider knows it, an SDK does not say it.
+const REPLACING: [(&str, &[&str]); 9] = [
+    ("aws:iam/accessKey:AccessKey", &["user"]),
+    ("aws:s3/bucket:Bucket", &["bucket"]),
+    ("aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2", &["bucket"]),
+    ("aws:s3/bucketOwnershipControls:BucketOwnershipControls", &["bucket"]),
+    ("aws:s3/bucketPolicy:BucketPolicy", &["bucket"]),
+    ("aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock", &["bucket"]),
+    ("gcp:serviceaccount/account:Account", &["accountId"]),
+    ("gcp:storage/bucket:Bucket", &["name", "location"]),
+    ("gcp:storage/bucketIAMMember:BucketIAMMember", &["bucket", "role", "member"]),
+];
+
+/// What an SDK package says.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PackageShape {
+    /// Its version.
+    pub version: String,
+    /// The provider resource.
+    pub provider: ResourceShape,
+    /// Resources by type.
+    pub resources: BTreeMap<String, ResourceShape>,
+}
+
+/// What an SDK package says of a resource.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceShape {
+    inputs: BTreeMap<String, Field>,
+    #[serde(default)]
+    outputs: BTreeMap<String, String>,
+    /// Outputs that the SDK keeps secret.
+    pub secret_outputs: Vec<String>,
+    /// Types that it had before.
+    pub aliases: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Field {
+    #[serde(rename = "type")]
+    kind: Kind,
+    required: bool,
+    /// An SDK may send it as JSON text.
+    #[serde(default)]
+    json: bool,
+    /// The SDK marks it as secret.
+    #[serde(default)]
+    secret: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Kind {
+    Scalar(String),
+    List { list: Box<Kind> },
+    Map { map: Box<Kind> },
+    Object { object: BTreeMap<String, Field> },
+}
+
+/// The packages, by name.
+pub fn packages() -> BTreeMap<&'static str, PackageShape> {
+    let read = |text| serde_json::from_str(text).expect("the recorded shapes are JSON");
+    BTreeMap::from([("aws", read(AWS)), ("gcp", read(GCP))])
+}
+
+impl ResourceShape {
+    /// Inputs that the SDK marks as secret.
+    pub fn secret_inputs(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().filter(|(_, field)| field.secret).map(|(name, _)| name.as_str())
+    }
+
+    /// What is wrong with inputs, each with its place.
+    fn faults(&self, inputs: &PropertyMap) -> Vec<(String, String)> {
+        let mut faults = Vec::new();
+        check_fields(&self.inputs, inputs, "", &mut faults);
+        faults
+    }
+
+    /// The outputs of a resource: its inputs, and a text for each text that it has beside them.
+    fn made(&self, name: &str, mut inputs: PropertyMap) -> PropertyMap {
+        for (output, kind) in &self.outputs {
+            if kind == "string" && !inputs.contains_key(output) {
+                inputs.insert(output.clone(), format!("{name}.{output}").into());
+            }
+        }
+        inputs
+    }
+}
+
+fn check_fields(
+    fields: &BTreeMap<String, Field>,
+    values: &PropertyMap,
+    above: &str,
+    faults: &mut Vec<(String, String)>,
+) {
+    for (name, field) in fields.iter().filter(|(name, field)| field.required && !values.contains_key(*name)) {
+        faults.push((format!("{above}{name}"), format!("missing, a {:?}", field.kind)));
+    }
+    for (name, value) in values {
+        let path = format!("{above}{name}");
+        match fields.get(name) {
+            None => faults.push((path, "no such property".to_owned())),
+            Some(field) => {
+                // What SDKs of other languages send as JSON, that of Go sends as it is: providers take both.
+                let json =
+                    opened(value).as_str().filter(|_| field.json).and_then(|text| serde_json::from_str(text).ok());
+                check(&field.kind, json.as_ref().map(plain).as_ref().unwrap_or(value), &path, faults);
+            }
+        }
+    }
+}
+
+fn check(kind: &Kind, value: &PropertyValue, path: &str, faults: &mut Vec<(String, String)>) {
+    let fits = match (kind, opened(value)) {
+        (_, PropertyValue::Unknown(_)) => true,
+        (Kind::Scalar(kind), value) => match (kind.as_str(), value) {
+            ("string", PropertyValue::String(_)) | ("boolean", PropertyValue::Bool(_)) | ("any", _) => true,
+            ("integer", PropertyValue::Number(number)) => number.fract() == 0.0,
+            ("number", PropertyValue::Number(_)) => true,
+            _ => false,
+        },
+        (Kind::List { list }, PropertyValue::List(items)) => {
+            items.iter().enumerate().for_each(|(at, item)| check(list, item, &format!("{path}[{at}]"), faults));
+            true
+        }
+        (Kind::Map { map }, PropertyValue::Map(members)) => {
+            members.iter().for_each(|(key, member)| check(map, member, &format!("{path}.{key}"), faults));
+            true
+        }
+        (Kind::Object { object }, PropertyValue::Map(members)) => {
+            check_fields(object, members, &format!("{path}."), faults);
+            true
+        }
+        _ => false,
+    };
+    if !fits {
+        faults.push((path.to_owned(), format!("must be a {kind:?}")));
+    }
+}
+
+/// A value without its mark.
+fn opened(value: &PropertyValue) -> &PropertyValue {
+    match value {
+        PropertyValue::Secret(secret) => secret.expose(),
+        value => value,
+    }
+}
+
+/// A scalar of JSON.
+fn plain(json: &serde_json::Value) -> PropertyValue {
+    match json {
+        serde_json::Value::Bool(value) => (*value).into(),
+        serde_json::Value::String(text) => text.as_str().into(),
+        serde_json::Value::Number(number) => PropertyValue::Number(number.as_f64().unwrap_or(f64::NAN)),
+        _ => PropertyValue::Null,
+    }
+}
+
+/// A provider for all packages at once.
+#[derive(Debug)]
+pub struct Cloud {
+    packages: BTreeMap<&'static str, PackageShape>,
+    book: Arc<dyn Book>,
+}
+
+/// A stand-in as a service, which records its calls.
+pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Cloud> {
+    ResourceProviderServer::new(Cloud { packages: packages(), book })
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+fn read(bag: Option<Bag>) -> Result<PropertyMap, Status> {
+    decode(&bag.unwrap_or_default(), &DecodeOptions::EVERYTHING)
+        .map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+fn written(bag: &PropertyMap) -> Result<Option<Bag>, Status> {
+    encode(bag, &EncodeOptions::EVERYTHING).map(Some).map_err(|error| Status::internal(error.to_string()))
+}
+
+/// Type and name in a URN.
+fn parts(urn: &str) -> (&str, &str) {
+    let mut parts = urn.rsplit("::");
+    let name = parts.next().unwrap_or_default();
+    let token = parts.next().unwrap_or_default();
+    (token.rsplit('$').next().unwrap_or_default(), name)
+}
+
+impl Cloud {
+    fn record(&self, rpc: &str, request: &impl Spelled) {
+        self.book.record(Call { rpc: rpc.to_owned(), request: request.spelled(), error: None });
+    }
+
+    fn shape(&self, urn: &str) -> Result<&ResourceShape, Status> {
+        let (token, _) = parts(urn);
+        let found = match token.strip_prefix("pulumi:providers:") {
+            Some(package) => self.packages.get(package).map(|package| &package.provider),
+            None => token.split(':').next().and_then(|name| self.packages.get(name)?.resources.get(token)),
+        };
+        found.ok_or_else(|| Status::not_found(format!("no resource has the type {token}")))
+    }
+
+    fn checked(&self, request: rpc::CheckRequest) -> Answer<rpc::CheckResponse> {
+        let mut inputs = read(request.news.clone())?;
+        if parts(&request.urn).0.starts_with("pulumi:providers:") {
+            // Of the engine.
+            inputs.remove("version");
+        }
+        let faults = self.shape(&request.urn)?.faults(&inputs);
+        let failures = faults.into_iter().map(|(property, reason)| rpc::CheckFailure { property, reason }).collect();
+        Ok(Response::new(rpc::CheckResponse { inputs: request.news, failures }))
+    }
+}
+
+#[tonic::async_trait]
+impl ResourceProvider for Cloud {
+    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+        let request = request.into_inner();
+        self.record("CheckConfig", &request);
+        self.checked(request)
+    }
+
+    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+        self.diff(request).await
+    }
+
+    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Answer<rpc::ConfigureResponse> {
+        let answer = rpc::ConfigureResponse { accept_secrets: true, supports_preview: true, ..Default::default() };
+        Ok(Response::new(answer))
+    }
+
+    async fn check(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+        let request = request.into_inner();
+        self.record("Check", &request);
+        self.checked(request)
+    }
+
+    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+        let request = request.into_inner();
+        let (token, _) = parts(&request.urn);
+        let (old, new) = (read(request.old_inputs)?, read(request.news)?);
+        let changed: Vec<String> =
+            old.keys().chain(new.keys()).filter(|key| old.get(*key) != new.get(*key)).cloned().collect();
+        let replacing = REPLACING.iter().find(|(known, _)| *known == token).map_or(&[][..], |(_, names)| names);
+        let replaces: Vec<String> = changed.iter().filter(|key| replacing.contains(&key.as_str())).cloned().collect();
+        let changes = if changed.is_empty() { DiffChanges::DiffNone } else { DiffChanges::DiffSome };
+        // What has a name of its own cannot be there twice.
+        let delete_before_replace = !replaces.is_empty();
+        let answer = rpc::DiffResponse {
+            changes: changes.into(),
+            replaces,
+            delete_before_replace,
+            diffs: changed,
+            ..Default::default()
+        };
+        Ok(Response::new(answer))
+    }
+
+    async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
+        let request = request.into_inner();
+        if request.preview {
+            let properties = request.properties;
+            return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
+        }
+        self.record("Create", &request);
+        let (_, name) = parts(&request.urn);
+        let outputs = self.shape(&request.urn)?.made(name, read(request.properties)?);
+        let id = format!("{name}-id");
+        Ok(Response::new(rpc::CreateResponse { id, properties: written(&outputs)?, ..Default::default() }))
+    }
+
+    async fn update(&self, request: Request<rpc::UpdateRequest>) -> Answer<rpc::UpdateResponse> {
+        let request = request.into_inner();
+        if request.preview {
+            return Ok(Response::new(rpc::UpdateResponse { properties: request.news, ..Default::default() }));
+        }
+        self.record("Update", &request);
+        let (_, name) = parts(&request.urn);
+        let outputs = self.shape(&request.urn)?.made(name, read(request.news)?);
+        Ok(Response::new(rpc::UpdateResponse { properties: written(&outputs)?, ..Default::default() }))
+    }
+
+    /// Everything is as it was; a bucket that is taken over lies in Europe.
+    async fn read(&self, request: Request<rpc::ReadRequest>) -> Answer<rpc::ReadResponse> {
+        let request = request.into_inner();
+        let mut inputs = read(request.inputs)?;
+        if inputs.is_empty() {
+            self.record(
+                "Read",
+                &rpc::ReadRequest { urn: request.urn.clone(), id: request.id.clone(), ..Default::default() },
+            );
+            inputs = PropertyMap::from([
+                ("name".to_owned(), request.id.as_str().into()),
+                ("location".to_owned(), "EU".into()),
+            ]);
+        }
+        let (_, name) = parts(&request.urn);
+        let outputs = self.shape(&request.urn)?.made(name, inputs.clone());
+        let (inputs, properties) = (written(&inputs)?, written(&outputs)?);
+        Ok(Response::new(rpc::ReadResponse { id: request.id, inputs, properties, ..Default::default() }))
+    }
+
+    async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Answer<()> {
+        self.record("Delete", &request.into_inner());
+        Ok(Response::new(()))
+    }
+
+    /// Of no version: it stands in for several packages.
+    async fn get_plugin_info(&self, _: Request<()>) -> Answer<rpc::PluginInfo> {
+        Ok(Response::new(rpc::PluginInfo::default()))
+    }
+
+    async fn cancel(&self, _: Request<()>) -> Answer<()> {
+        Ok(Response::new(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(token: &str, inputs: &serde_json::Value) -> Vec<String> {
+        fn value(json: &serde_json::Value) -> PropertyValue {
+            match json {
+                serde_json::Value::Array(items) => items.iter().map(value).collect::<Vec<_>>().into(),
+                serde_json::Value::Object(members) => {
+                    members.iter().map(|(key, member)| (key.clone(), value(member))).collect::<PropertyMap>().into()
+                }
+                json => plain(json),
+            }
+        }
+        let packages = packages();
+        let package = &packages[token.trim_start_matches("pulumi:providers:").split(':').next().unwrap()];
+        let shape = package.resources.get(token).unwrap_or(&package.provider);
+        let inputs = value(inputs);
+        shape.faults(inputs.as_map().unwrap()).into_iter().map(|(path, _)| path).collect()
+    }
+
+    #[test]
+    fn inputs_are_held_to_what_the_sdk_says() {
+        use serde_json::json;
+        let cors = "aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2";
+        let rule = json!({ "allowedOrigins": ["x"], "allowedMethods": ["GET"] });
+        let table = [
+            ("aws:s3/bucket:Bucket", json!({ "bucket": "b", "tags": { "a": "b" } }), vec![]),
+            (
+                "aws:s3/bucket:Bucket",
+                json!({ "bucket": 1, "tags": { "a": true }, "site": 1 }),
+                vec!["bucket", "site", "tags.a"],
+            ),
+            (cors, json!({ "bucket": "b", "corsRules": [rule] }), vec![]),
+            (
+                cors,
+                json!({ "corsRules": [{ "allowedOrigins": "x", "methods": [] }] }),
+                vec!["bucket", "corsRules[0].allowedMethods", "corsRules[0].allowedOrigins", "corsRules[0].methods"],
+            ),
+            ("gcp:storage/bucket:Bucket", json!({ "name": "b" }), vec!["location"]),
+            ("pulumi:providers:aws", json!({ "skipRegionValidation": "true", "region": "r" }), vec![]),
+            (
+                "pulumi:providers:aws",
+                json!({ "skipRegionValidation": "\"true\"", "accessKeys": "k" }),
+                vec!["accessKeys", "skipRegionValidation"],
+            ),
+            ("pulumi:providers:aws", json!({ "skipRegionValidation": true }), vec![]),
+        ];
+        for (token, inputs, mut expected) in table {
+            let mut found = faults(token, &inputs);
+            found.sort();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{token} {inputs}");
+        }
+    }
+}

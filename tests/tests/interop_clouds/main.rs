@@ -1,0 +1,28 @@
+//! The shapes that the stand-ins for the clouds hold inputs to are those of the SDK packages on PyPI.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tests::peers::{python_venv, run};
+
+#[test]
+fn the_recorded_shapes_are_those_of_the_packages() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // The packages are read, not run: what they need stays away.
+    let venv = python_venv("clouds", &["--no-deps", "pulumi-aws==6.83.4", "pulumi-gcp==8.41.1"]).unwrap();
+    let mut packages = Command::new(venv.python());
+    let packages = run(packages.args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])).unwrap();
+    let packages = String::from_utf8(packages).unwrap();
+    for package in ["aws", "gcp"] {
+        let recorded = fs::read_to_string(here.join(format!("goldens/clouds/{package}.json"))).unwrap();
+        let shapes: Value = serde_json::from_str(&recorded).unwrap();
+        let mut command = Command::new(venv.python());
+        command.arg(here.join("tests/interop_clouds/shapes.py")).args([packages.trim(), package]);
+        let printed = run(command.args(shapes["resources"].as_object().unwrap().keys())).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&printed).unwrap(), shapes, "{package}");
+    }
+}
