@@ -8,11 +8,12 @@ use async_trait::async_trait;
 use super::fetched::{Cache, CacheSettings, Fetched, Wanted, blocking};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
+use super::unpack::{MOST_BYTES, MOST_ENTRIES};
 use super::verify::expected;
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
-use crate::source::{Commit, Git, Remote};
+use crate::source::{Commit, Git, Remote, TreeLimits};
 
 /// Packages in git repositories, kept in a cache. A tag or commit that is in the cache needs no network.
 #[derive(Clone, Debug)]
@@ -95,7 +96,8 @@ impl Declared<'_> {
         let folder = scratch.path().join("package");
         std::fs::create_dir(&folder).map_err(PathError::of("create folder", &folder))?;
         let progress = Progress::start(self.events, &self.remote.shown(), None);
-        let revision = git.checkout(&self.remote, commit, &folder).await?;
+        let limits = TreeLimits { entries: MOST_ENTRIES, bytes: MOST_BYTES };
+        let revision = git.checkout(&self.remote, commit, limits, &folder).await?;
         progress.done();
         let (made, kept) = (folder.clone(), Arc::clone(scratch));
         blocking(move || {

@@ -18,7 +18,7 @@ use crate::fs::PathError;
 use crate::plugin::Sha256Digest;
 
 /// More entries than any plugin has.
-const MOST_ENTRIES: usize = 200_000;
+pub(super) const MOST_ENTRIES: usize = 200_000;
 /// More bytes than any plugin has.
 pub(super) const MOST_BYTES: u64 = 8 << 30;
 /// What an archive may unpack to in any case.

@@ -4,14 +4,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use tokio::sync::Notify;
 
 use super::{FetchError, is_loopback, without_credentials};
 use crate::fs::Access;
 use crate::plugin::SourceToken;
-use crate::process::{FirstLine, HostEnvironment, OutputSink, OutputStream, ProcessSpec, Spawner, describe_exit};
+use crate::process::{
+    FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
+};
 
 /// How long a command may take: large repositories come through thin lines.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -278,8 +281,14 @@ impl Git {
     /// history nothing is left.
     ///
     /// # Errors
-    /// [`FetchError`].
-    pub async fn checkout(&self, remote: &Remote, commit: &Commit, folder: &Path) -> Result<String, FetchError> {
+    /// [`FetchError`]: [`FetchError::TooLarge`] before any file is written.
+    pub async fn checkout(
+        &self,
+        remote: &Remote,
+        commit: &Commit,
+        limits: TreeLimits,
+        folder: &Path,
+    ) -> Result<String, FetchError> {
         self.prepare(remote).await?;
         let format = if commit.id.len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
         self.run("init", remote, folder, ["init", "--quiet", "--template=", format, "."]).await?;
@@ -320,10 +329,29 @@ impl Git {
             }
             Err(error) => return Err(error),
         };
+        self.measure(remote, &id, limits, folder).await?;
         self.run("checkout", remote, folder, ["checkout", "--quiet", "--detach", "--force", &id]).await?;
         let history = folder.join(".git");
         std::fs::remove_dir_all(&history).map_err(crate::fs::PathError::of("remove", &history))?;
         Ok(id)
+    }
+
+    /// Refuses a tree that is too large. A few bytes can stand for a tree without end, so its listing is left as soon as
+    /// it has gone too far.
+    async fn measure(&self, remote: &Remote, id: &str, limits: TreeLimits, folder: &Path) -> Result<(), FetchError> {
+        let tally = Arc::new(Tally { limits, count: Mutex::default(), over: Notify::new() });
+        let process = self.spawn(remote, folder, ["ls-tree", "-r", "-l", "--full-tree", id], tally.clone())?;
+        tokio::select! {
+            ended = success("ls-tree", &process) => ended?,
+            () = tally.over.notified() => {}
+        }
+        if let FirstLine::Line(line) = process.first_line().await {
+            tally.line(OutputStream::Stdout, &line);
+        }
+        match tally.excess() {
+            None => Ok(()),
+            Some(reason) => Err(FetchError::TooLarge { what: format!("commit {id:?}"), host: remote.shown(), reason }),
+        }
     }
 
     async fn fetch_all(&self, remote: &Remote, folder: &Path) -> Result<(), FetchError> {
@@ -360,30 +388,31 @@ impl Git {
         directory: &Path,
         arguments: [&str; N],
     ) -> Result<Vec<String>, FetchError> {
+        let lines = Arc::new(Lines::default());
+        let process = self.spawn(remote, directory, arguments, lines.clone())?;
+        success(action, &process).await?;
+        let rest = std::mem::take(&mut *lines.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let first = match process.first_line().await {
+            FirstLine::Line(line) => Some(line),
+            FirstLine::Ended(_) | FirstLine::NotRun(_) => None,
+        };
+        Ok(first.into_iter().chain(rest).collect())
+    }
+
+    fn spawn<const N: usize>(
+        &self,
+        remote: &Remote,
+        directory: &Path,
+        arguments: [&str; N],
+        sink: Arc<dyn OutputSink>,
+    ) -> Result<Process, FetchError> {
         let spec = ProcessSpec {
             program: self.program.clone(),
             arguments: arguments.iter().map(OsString::from).collect(),
             directory: directory.to_owned(),
             environment: self.variables(remote),
         };
-        let lines = Arc::new(Lines::default());
-        let process = self.spawner.spawn(&spec, lines.clone())?;
-        let exited = tokio::time::timeout(LIMIT, process.exited()).await;
-        process.drained().await;
-        if exited.as_ref().is_ok_and(ExitStatus::success) {
-            let rest = std::mem::take(&mut *lines.0.lock().unwrap_or_else(PoisonError::into_inner));
-            let first = match process.first_line().await {
-                FirstLine::Line(line) => Some(line),
-                FirstLine::Ended(_) | FirstLine::NotRun(_) => None,
-            };
-            return Ok(first.into_iter().chain(rest).collect());
-        }
-        let status = match exited {
-            Ok(status) => describe_exit(status),
-            Err(_) => format!("not done within {} minutes", LIMIT.as_secs() / 60),
-        };
-        let output = process.last_lines(OutputStream::Stderr).join("\n");
-        Err(FetchError::Git { action, status, output })
+        Ok(self.spawner.spawn(&spec, sink)?)
     }
 
     /// The environment of a command: nobody is asked for a password, and settings that could run something of the
@@ -424,6 +453,63 @@ impl Git {
         variables.push(("GIT_ASKPASS".into(), "true".into()));
         variables.push(("LC_ALL".into(), "C".into()));
         variables
+    }
+}
+
+/// Waits for a command to end well.
+async fn success(action: &'static str, process: &Process) -> Result<(), FetchError> {
+    let exited = tokio::time::timeout(LIMIT, process.exited()).await;
+    process.drained().await;
+    let status = match exited {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => describe_exit(status),
+        Err(_) => format!("not done within {} minutes", LIMIT.as_secs() / 60),
+    };
+    let output = process.last_lines(OutputStream::Stderr).join("\n");
+    Err(FetchError::Git { action, status, output })
+}
+
+/// What a tree may hold at most.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeLimits {
+    /// Files and links.
+    pub entries: usize,
+    /// Bytes in all files together.
+    pub bytes: u64,
+}
+
+/// Counts what `git ls-tree -r -l` lists.
+#[derive(Debug)]
+struct Tally {
+    limits: TreeLimits,
+    /// Entries and bytes.
+    count: Mutex<(usize, u64)>,
+    over: Notify,
+}
+
+impl Tally {
+    fn excess(&self) -> Option<&'static str> {
+        let (entries, bytes) = *self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries > self.limits.entries {
+            true => Some("no plugin has so many files"),
+            false => (bytes > self.limits.bytes).then_some("no plugin has so many bytes"),
+        }
+    }
+}
+
+impl OutputSink for Tally {
+    fn line(&self, stream: OutputStream, line: &str) {
+        if stream == OutputStream::Stdout {
+            // Mode, kind, id, size; then the path. What is no file has no size.
+            let size = line.split_whitespace().nth(3).and_then(|size| size.parse().ok()).unwrap_or(0);
+            {
+                let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+                *count = (count.0 + 1, count.1.saturating_add(size));
+            }
+            if self.excess().is_some() {
+                self.over.notify_one();
+            }
+        }
     }
 }
 

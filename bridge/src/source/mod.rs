@@ -9,7 +9,7 @@ mod github;
 
 use std::time::{Duration, SystemTime};
 
-pub use git::{Commit, Git, Remote};
+pub use git::{Commit, Git, Remote, TreeLimits};
 pub use github::{Asset, Github, Release, Repository};
 
 /// Why a place did not give what it was asked for.
@@ -84,6 +84,16 @@ pub enum FetchError {
         expected: u64,
         /// How many arrived, or would have.
         received: u64,
+    },
+    /// It would fill the disk.
+    #[error("{what} of {host} is too large: {reason}")]
+    TooLarge {
+        /// What was fetched.
+        what: String,
+        /// From where.
+        host: String,
+        /// Why nobody wants it.
+        reason: &'static str,
     },
     /// The address cannot be used.
     #[error("cannot use the address {address:?}: {reason}")]

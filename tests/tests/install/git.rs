@@ -209,6 +209,35 @@ async fn links_out_of_the_tree_are_refused() {
     machine.assert_empty();
 }
 
+/// Commits a tree of trees, each of which has the one below it ten times, and the last one a file.
+fn commit_bomb(repository: &Repository, levels: usize, file: &[u8]) {
+    write(&repository.path().join("file"), file, 0o644);
+    let blob = repository.git(&["hash-object", "-w", "file"]);
+    let mut below = format!("100644 blob {blob}");
+    for _ in 0..levels {
+        let entries: String = (0..10).map(|at| format!("{below}\t{at}\n")).collect();
+        write(&repository.path().join("entries"), entries.as_bytes(), 0o644);
+        let tree = repository.git(&["-c", "alias.make=!git mktree < entries", "make"]);
+        below = format!("040000 tree {tree}");
+    }
+    let tree = below.rsplit(' ').next().unwrap().to_owned();
+    let commit = repository.git(&["commit-tree", "-m", "x", &tree]);
+    repository.git(&["update-ref", "refs/heads/main", &commit]);
+}
+
+#[tokio::test]
+async fn a_tree_that_would_fill_the_disk_is_refused_before_it_is_written() {
+    for (levels, file, reason) in
+        [(9, &b"x"[..], "no plugin has so many files"), (4, &vec![0; 1 << 20][..], "no plugin has so many bytes")]
+    {
+        let (machine, repository) = (Machine::new(), Repository::new());
+        commit_bomb(&repository, levels, file);
+        let error = machine.refusal(&plugin(in_git(&repository.url(), "main"))).await;
+        assert!(error.starts_with("commit ") && error.ends_with(&format!(" is too large: {reason}")), "{error}");
+        machine.assert_empty();
+    }
+}
+
 #[tokio::test]
 async fn nothing_of_the_repository_is_run_and_no_settings_of_it_hold() {
     let (machine, repository) = (Machine::new(), Repository::new());
