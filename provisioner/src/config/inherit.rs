@@ -17,7 +17,8 @@ struct Link<'n> {
 
 /// The stacks that a stack names in any `inherit` that is followed.
 pub(super) fn targets(raw: &RawStack) -> Vec<String> {
-    let blocks = ["provisioner", "secrets"].into_iter().filter_map(|key| Some(link(raw, key)?.stack.to_owned()));
+    let blocks =
+        ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(link(raw, key)?.stack.to_owned()));
     let auth = raw.secrets.auth.values().filter_map(|declaration| match declaration {
         AuthDeclaration::Inherited { stack, .. } => Some(stack.clone()),
         AuthDeclaration::Own(_) => None,

@@ -200,6 +200,8 @@ impl Loader<'_> {
         if let Some(root) = root {
             sections::check(root, &mut found);
         }
+        // Nothing is done with it, but a target that is missing is a mistake there, too.
+        inherit::block(name, "cicd", &self.raw, &mut found).ok();
         let plugins_node = root.and_then(|root| root.get("plugins"));
         let plugins = plugins::read(plugins_node, &mut resolver);
         let broken = broken_plugins(plugins_node, &plugins);

@@ -53,7 +53,7 @@ plugins: [{{ name: p, source: {{ type: local, path: p }}, initSecrets: all }}]\n
 #[test]
 fn missing_targets_and_circles_are_told() {
     let files = stacks(&[
-        ("a", "provisioner: { inherit: b }\nsecrets: { inherit: ghost }\n", ""),
+        ("a", "provisioner: { inherit: b }\nsecrets: { inherit: ghost }\ncicd: { inherit: phantom }\n", ""),
         ("b", "provisioner: { inherit: a }\n", "auth: { x: { inherit: a } }"),
     ]);
     insta::assert_snapshot!(files.read(&["a", "b"]).words(), @r#"
@@ -68,6 +68,12 @@ fn missing_targets_and_circles_are_told() {
       |
     2 | secrets: { inherit: ghost }
       |                     ^^^^^
+
+    error[inherit]: the stack "phantom" to inherit `cicd` from does not exist
+     --> .sc/stacks/a/server.yaml:3:18
+      |
+    3 | cicd: { inherit: phantom }
+      |                  ^^^^^^^
 
     error[inherit-cycle]: `provisioner` is inherited in a circle: b -> a -> b
      --> .sc/stacks/b/server.yaml:1:25
