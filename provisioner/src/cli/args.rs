@@ -90,6 +90,38 @@ pub(crate) struct RunArgs {
     pub(crate) continue_on_error: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+/// Which resources of a stack are touched.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Part of a stack")]
+pub(crate) struct ScopeArgs {
+    /// Touch only this resource, by its name or URN; `*` stands for anything; may be given several times
+    #[arg(short, long, value_name = "RESOURCE", conflicts_with = "exclude")]
+    pub(crate) target: Vec<String>,
+    /// Also touch what depends on a target
+    #[arg(long, requires = "target")]
+    pub(crate) target_dependents: bool,
+    /// Touch all but this resource, by its name or URN, and keep what it needs; may be given several times
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) exclude: Vec<String>,
+    /// Neither touch what depends on an excluded resource
+    #[arg(long, requires = "exclude")]
+    pub(crate) exclude_dependents: bool,
+}
+
+/// Which resources of a stack are made anew.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Part of a stack")]
+pub(crate) struct ReplaceArgs {
+    /// Replace this resource even if nothing about it has changed, by its name or URN; may be given several times
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) replace: Vec<String>,
+    /// Replace this resource, and touch no other: --target and --replace at once
+    #[arg(long, value_name = "RESOURCE", conflicts_with = "exclude")]
+    pub(crate) target_replace: Vec<String>,
 }
 
 /// What is shown that usually is not.

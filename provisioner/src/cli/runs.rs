@@ -11,14 +11,15 @@ use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPacka
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
 use provisioner::config::Stack;
+use provisioner::deployment::{Scope, UrnPattern};
 use provisioner::events::{Outcome, Summary};
 use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
-use super::args::RunArgs;
+use super::args::{ReplaceArgs, RunArgs, ScopeArgs};
 use super::display::Secrets;
-use super::exit::{Changes, Exit};
+use super::exit::{Changes, CliError, Exit};
 use super::session::{self, Session, SessionOptions};
 use super::stacks::{Stacks, locate, program};
 use super::ui::Ui;
@@ -44,10 +45,43 @@ impl Runs {
         let options = RunOptions {
             parallel: usize::try_from(args.parallel).unwrap_or(usize::MAX),
             continue_on_error: args.continue_on_error,
+            scope: scope(&args.scope),
             ..RunOptions::default()
         };
         Self { options, diff, secrets: args.show.secrets(), timeout, changes }
     }
+
+    /// The same, making some resources anew.
+    pub(crate) fn replacing(mut self, args: &ReplaceArgs) -> Self {
+        self.options.scope.targets.extend(patterns(&args.target_replace));
+        self.options.replace.extend(patterns(&args.replace).chain(patterns(&args.target_replace)));
+        self
+    }
+
+    /// Resources are named for one stack: another one has none of that name.
+    fn check_stacks(&self, stacks: &Stacks) -> Result<(), CliError> {
+        let RunOptions { scope, replace, .. } = &self.options;
+        let named = scope.targets.len() + scope.excludes.len() + replace.len();
+        let asked = stacks.asked().count();
+        if named == 0 || asked <= 1 {
+            return Ok(());
+        }
+        let hint = "say which one: -s STACK";
+        Err(CliError::usage(format!("the resources of one stack can be named, and {asked} are asked for"), hint))
+    }
+}
+
+fn scope(args: &ScopeArgs) -> Scope {
+    Scope {
+        targets: patterns(&args.target).collect(),
+        excludes: patterns(&args.exclude).collect(),
+        target_dependents: args.target_dependents,
+        exclude_dependents: args.exclude_dependents,
+    }
+}
+
+fn patterns(names: &[String]) -> impl Iterator<Item = UrnPattern> {
+    names.iter().map(UrnPattern::new)
 }
 
 /// Runs an operation on one stack after the other, and stops at the first that fails.
@@ -60,6 +94,7 @@ pub(crate) async fn on_stacks(
     runs: Runs,
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
+    runs.check_stacks(stacks)?;
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, timeout: runs.timeout };
     let plugins = plugin_room(stacks)?;
     session::run(ui, options, async |session| {

@@ -243,7 +243,7 @@ impl Engine {
 
     fn tell_unknown_name(&self, name: &str) {
         let mut message = Message::new(Severity::Error, format!("no resource of this stack is called {name}"));
-        message.hint = "`sc stack export` lists the URNs".to_owned();
+        message.hint = "give a name as `sc preview` shows it, or a URN as `sc stack export` has it".to_owned();
         self.emit(crate::events::Event::Message(message));
     }
 
@@ -254,10 +254,9 @@ impl Engine {
         }
         let missing: Vec<String> = {
             let tables = self.tables();
-            let exists =
-                |name: &str| name.parse::<Urn>().is_ok_and(|urn| tables.goals.contains_key(&urn) || tables.had(&urn));
             let literal = self.options.scope.targets.iter().filter(|pattern| pattern.is_literal());
-            literal.map(|pattern| pattern.as_str().to_owned()).filter(|name| !exists(name)).collect()
+            let missing = literal.filter(|pattern| !tables.knows(pattern));
+            missing.map(|pattern| pattern.as_str().to_owned()).collect()
         };
         for name in &missing {
             self.tell_unknown_name(name);

@@ -13,6 +13,7 @@ use crate::events::StepOp;
 use crate::state::{Effect, EntryId, Ledger, ResourceState, Snapshot};
 
 use super::decide::condemn::Entry;
+use super::decide::scope::UrnPattern;
 
 /// The tables of a deployment.
 #[derive(Debug)]
@@ -138,9 +139,9 @@ impl Tables {
         self.goals.contains_key(urn) || self.decided.contains(urn)
     }
 
-    /// Whether a live entry was loaded for a URN.
-    pub(super) fn had(&self, urn: &Urn) -> bool {
-        self.olds.contains_key(urn)
+    /// Whether anything that was loaded, or registered in this run, is called so.
+    pub(super) fn knows(&self, pattern: &UrnPattern) -> bool {
+        self.olds.keys().chain(self.goals.keys()).any(|urn| pattern.matches(urn))
     }
 
     /// The entries that this run has confirmed already although they hang on one that is about to change: in their order.

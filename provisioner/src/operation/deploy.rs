@@ -41,6 +41,7 @@ impl StackRun {
             scope: self.options.scope.clone(),
             replace: self.options.replace.clone(),
             continue_on_error: self.options.continue_on_error,
+            exclude_protected: self.options.exclude_protected,
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
         };
         let host = Arc::clone(host) as Arc<dyn ProviderHost>;

@@ -78,11 +78,19 @@ pub struct RunOptions {
     pub scope: Scope,
     /// Resources to replace whether or not anything changed.
     pub replace: Vec<UrnPattern>,
+    /// In a destroy, keep protected resources and what they need instead of failing.
+    pub exclude_protected: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { parallel: 16, continue_on_error: false, scope: Scope::default(), replace: Vec::new() }
+        Self {
+            parallel: 16,
+            continue_on_error: false,
+            scope: Scope::default(),
+            replace: Vec::new(),
+            exclude_protected: false,
+        }
     }
 }
 

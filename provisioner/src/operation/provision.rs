@@ -6,7 +6,7 @@ use crate::events::{Operation, Outcome};
 use crate::state::format::{UpdateInfo, UpdateKind, UpdateResult};
 
 use super::deploy::Effect;
-use super::{OperationError, Report, StackRun};
+use super::{OperationError, Report, RunOptions, StackRun};
 
 /// What of a provision is left out.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,10 @@ async fn provision_with(
     let refresh_first = refresh && options.preview;
 
     // With a preview in between, what was read is recorded first, and not read again; without, one deployment does both.
-    if refresh_first {
-        let report = run.deploy(host, Operation::Refresh, false, snapshot, Effect::Real(state.recorder())).await;
+    let known = snapshot.resources.iter().map(|resource| &resource.urn);
+    if refresh_first && let Some(scope) = run.options.scope.among(known) {
+        let reading = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
+        let report = reading.deploy(host, Operation::Refresh, false, snapshot, Effect::Real(state.recorder())).await;
         if report.summary.outcome != Outcome::Succeeded {
             state.close(report.snapshot.clone(), Some(&history(UpdateKind::Refresh, started, &report))).await?;
             return Ok(report);

@@ -15,4 +15,5 @@ mod schemas;
 mod secrecy;
 mod signals;
 mod states;
+mod targets;
 mod words;

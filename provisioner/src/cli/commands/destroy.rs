@@ -24,6 +24,9 @@ Examples:
   Show what would be deleted:
       sc destroy --parent -s aquarium --preview
 
+  Delete one server and what depends on it:
+      sc destroy --parent -s aquarium --target web--prod --target-dependents
+
   In a pipeline, where nobody can answer:
       sc destroy --parent -s aquarium --yes")]
 pub(crate) struct DestroyArgs {
@@ -44,10 +47,13 @@ pub(crate) struct DestroyArgs {
     /// Show the properties of what is deleted
     #[arg(short = 'D', long, alias = "detailed-diff")]
     pub(crate) diff: bool,
-    #[command(flatten)]
-    pub(crate) run: RunArgs,
+    /// Keep protected resources, and what they need, instead of failing because of them
+    #[arg(long, conflicts_with = "target")]
+    pub(crate) exclude_protected: bool,
     #[command(flatten)]
     pub(crate) confirm: ConfirmArgs,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 impl DestroyArgs {
@@ -69,7 +75,8 @@ impl DestroyArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;
-    let runs = Runs::new(&args.run, args.diff, None, Changes::Welcome);
+    let mut runs = Runs::new(&args.run, args.diff, None, Changes::Welcome);
+    runs.options.exclude_protected = args.exclude_protected;
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, session| {
         if args.preview {
@@ -81,7 +88,12 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
                 return Ok(Some(preview));
             }
         }
-        let question = format!("Destroy all resources of stack {}?", run.program.stack().name);
+        let which = match (&args.run.scope, args.exclude_protected) {
+            (scope, _) if !scope.target.is_empty() => "the named",
+            (scope, false) if scope.exclude.is_empty() => "all",
+            _ => "all other",
+        };
+        let question = format!("Destroy {which} resources of stack {}?", run.program.stack().name);
         match session.confirm(&question, args.confirm.yes).await? {
             Answer::No => Ok(None),
             Answer::Yes => Ok(Some(operation::destroy(run, refresh).await?)),

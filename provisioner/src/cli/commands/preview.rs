@@ -3,7 +3,7 @@
 use clap::Args;
 use provisioner::operation;
 
-use crate::cli::args::{DiffArgs, GlobalArgs, RunArgs, StacksArgs};
+use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -33,6 +33,8 @@ pub(crate) struct PreviewArgs {
     pub(crate) expect_no_changes: bool,
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) replace: ReplaceArgs,
 }
 
 /// Does it.
@@ -40,6 +42,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> any
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let runs = Runs::new(&args.run, args.diff.diff, None, Changes::expected(args.expect_no_changes));
+    let runs = runs.replacing(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
-use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, StacksArgs, duration};
+use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, duration};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -28,7 +28,10 @@ Examples:
       sc provision -s aquarium --execution-timeout 45m
 
   Fail with exit code 7 if anything has drifted:
-      sc provision -s aquarium --preview --expect-no-changes")]
+      sc provision -s aquarium --preview --expect-no-changes
+
+  Make one server anew, and what depends on it with it:
+      sc provision -s aquarium --target-replace web--prod --target-dependents")]
 pub(crate) struct ProvisionArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
@@ -53,9 +56,11 @@ pub(crate) struct ProvisionArgs {
     #[arg(short = 'T', long, value_name = "DURATION", hide = true)]
     pub(crate) timeout: Option<String>,
     #[command(flatten)]
+    pub(crate) confirm: ConfirmArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
-    pub(crate) confirm: ConfirmArgs,
+    pub(crate) replace: ReplaceArgs,
 }
 
 /// Does it.
@@ -63,7 +68,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let changes = Changes::expected(args.expect_no_changes);
-    let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes);
+    let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).replacing(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| {
         Ok(Some(if args.preview {

@@ -3,7 +3,7 @@
 use clap::Args;
 use provisioner::operation::{self, RefreshOptions};
 
-use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ShowArgs, StacksArgs};
+use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -44,13 +44,21 @@ pub(crate) struct RefreshArgs {
     pub(crate) show: ShowArgs,
     #[command(flatten)]
     pub(crate) confirm: ConfirmArgs,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 }
 
 /// Does it.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let changes = Changes::expected(args.expect_no_changes);
-    let run = RunArgs { skip_refresh: false, parallel: args.parallel, continue_on_error: false, show: args.show };
+    let run = RunArgs {
+        skip_refresh: false,
+        parallel: args.parallel,
+        continue_on_error: false,
+        show: args.show,
+        scope: args.scope.clone(),
+    };
     let runs = Runs::new(&run, args.diff.diff, None, changes);
     on_stacks(ui, &stacks, runs, async |run, _| {
         Ok(Some(if args.preview {

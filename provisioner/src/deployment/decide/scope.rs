@@ -18,29 +18,37 @@ pub struct Scope {
     pub exclude_dependents: bool,
 }
 
-/// A URN, or a pattern of URNs: `*` stands for anything within a part between colons, `**` for anything at all.
+/// What a user calls resources: a URN or a pattern of URNs, in which `*` stands for anything within a part between
+/// colons and `**` for anything at all; or the name of a resource, in which `*` stands for anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrnPattern(String);
+pub struct UrnPattern {
+    text: String,
+    /// It is held against names.
+    is_name: bool,
+}
 
 impl UrnPattern {
-    /// Takes any text: what matches nothing is reported by the run.
+    /// Takes any text: what matches nothing is reported by the run. Names have no colons and no `**`.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        let text = text.into();
+        let is_name = !text.contains(':') && !text.contains("**");
+        Self { text, is_name }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
-    /// Whether the text names one URN and no others.
+    /// Whether it stands for nothing but itself, so that it must be there.
     pub fn is_literal(&self) -> bool {
-        !self.0.contains('*')
+        !self.text.contains('*')
     }
 
     /// Whether a URN matches.
     pub fn matches(&self, urn: &Urn) -> bool {
-        if self.is_literal() { self.0 == urn.as_str() } else { glob(self.0.as_bytes(), urn.as_str().as_bytes()) }
+        let subject = if self.is_name { urn.name() } else { urn.as_str() };
+        if self.is_literal() { self.text == subject } else { glob(self.text.as_bytes(), subject.as_bytes()) }
     }
 }
 
@@ -57,6 +65,18 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 impl Scope {
+    /// The same without what must be there and is not: for a run that comes before the one that makes it. `None`: only
+    /// such things were to be touched.
+    pub fn among<'u>(&self, urns: impl Iterator<Item = &'u Urn> + Clone) -> Option<Self> {
+        let known = |patterns: &[UrnPattern]| -> Vec<UrnPattern> {
+            let is_there =
+                |pattern: &&UrnPattern| !pattern.is_literal() || urns.clone().any(|urn| pattern.matches(urn));
+            patterns.iter().filter(is_there).cloned().collect()
+        };
+        let scope = Self { targets: known(&self.targets), excludes: known(&self.excludes), ..*self };
+        (self.targets.is_empty() || !scope.targets.is_empty()).then_some(scope)
+    }
+
     /// Whether everything may be touched.
     pub(in crate::deployment) fn is_everything(&self) -> bool {
         self.targets.is_empty() && self.excludes.is_empty()
@@ -129,6 +149,11 @@ mod tests {
             ("urn:pulumi:*::one", false),
             ("**one*", true),
             ("**two", false),
+            ("one", true),
+            ("o*", true),
+            ("*", true),
+            ("on", false),
+            ("b", false),
         ] {
             assert_eq!(UrnPattern::new(pattern).matches(&urn), expected, "{pattern}");
         }
