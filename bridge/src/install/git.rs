@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::fetched::{Cache, CacheSettings, Fetched, Wanted, blocking};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
-use super::unpack::{MOST_BYTES, MOST_ENTRIES};
+use super::unpack::{DEEPEST_PATH, LONGEST_PATH, MOST_BYTES, MOST_ENTRIES};
 use super::verify::expected;
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, Scratch};
@@ -96,7 +96,12 @@ impl Declared<'_> {
         let folder = scratch.path().join("package");
         std::fs::create_dir(&folder).map_err(PathError::of("create folder", &folder))?;
         let progress = Progress::start(self.events, &self.remote.shown(), None);
-        let limits = TreeLimits { entries: MOST_ENTRIES, bytes: MOST_BYTES };
+        let limits = TreeLimits {
+            entries: MOST_ENTRIES,
+            bytes: MOST_BYTES,
+            path_length: LONGEST_PATH,
+            path_depth: DEEPEST_PATH,
+        };
         let revision = git.checkout(&self.remote, commit, limits, &folder).await?;
         progress.done();
         let (made, kept) = (folder.clone(), Arc::clone(scratch));

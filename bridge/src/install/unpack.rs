@@ -28,8 +28,8 @@ const MOST_RATIO: u64 = 100;
 /// More than what a header says about the next entry may need: it is read into memory.
 const MOST_WORDS: u64 = 1 << 20;
 /// Longer paths than any plugin has, in bytes and in parts.
-const LONGEST_PATH: usize = 1024;
-const DEEPEST_PATH: usize = 64;
+pub(super) const LONGEST_PATH: usize = 1024;
+pub(super) const DEEPEST_PATH: usize = 64;
 
 /// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]

@@ -340,7 +340,7 @@ impl Git {
     /// it has gone too far.
     async fn measure(&self, remote: &Remote, id: &str, limits: TreeLimits, folder: &Path) -> Result<(), FetchError> {
         let tally = Arc::new(Tally { limits, count: Mutex::default(), over: Notify::new() });
-        let process = self.spawn(remote, folder, ["ls-tree", "-r", "-l", "--full-tree", id], tally.clone())?;
+        let process = self.spawn(remote, folder, ["ls-tree", "-r", "-t", "-l", "--full-tree", id], tally.clone())?;
         tokio::select! {
             ended = success("ls-tree", &process) => ended?,
             () = tally.over.notified() => {}
@@ -472,43 +472,58 @@ async fn success(action: &'static str, process: &Process) -> Result<(), FetchErr
 /// What a tree may hold at most.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeLimits {
-    /// Files and links.
+    /// Files, folders and links.
     pub entries: usize,
     /// Bytes in all files together.
     pub bytes: u64,
+    /// Bytes in a path.
+    pub path_length: usize,
+    /// Parts of a path.
+    pub path_depth: usize,
 }
 
-/// Counts what `git ls-tree -r -l` lists.
+/// Counts what `git ls-tree -r -t -l` lists.
 #[derive(Debug)]
 struct Tally {
     limits: TreeLimits,
-    /// Entries and bytes.
-    count: Mutex<(usize, u64)>,
+    count: Mutex<Count>,
     over: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    entries: usize,
+    bytes: u64,
+    /// The first limit that was passed.
+    excess: Option<&'static str>,
 }
 
 impl Tally {
     fn excess(&self) -> Option<&'static str> {
-        let (entries, bytes) = *self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        match entries > self.limits.entries {
-            true => Some("no plugin has so many files"),
-            false => (bytes > self.limits.bytes).then_some("no plugin has so many bytes"),
-        }
+        self.count.lock().unwrap_or_else(PoisonError::into_inner).excess
     }
 }
 
 impl OutputSink for Tally {
     fn line(&self, stream: OutputStream, line: &str) {
-        if stream == OutputStream::Stdout {
-            // Mode, kind, id, size; then the path. What is no file has no size.
-            let size = line.split_whitespace().nth(3).and_then(|size| size.parse().ok()).unwrap_or(0);
-            {
-                let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-                *count = (count.0 + 1, count.1.saturating_add(size));
-            }
-            if self.excess().is_some() {
-                self.over.notify_one();
-            }
+        if stream != OutputStream::Stdout {
+            return;
+        }
+        // Mode, kind, id, size, a tab, the path. What is no file has no size.
+        let (about, path) = line.split_once('\t').unwrap_or((line, ""));
+        let size = about.split_whitespace().nth(3).and_then(|size| size.parse().ok()).unwrap_or(0);
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        count.entries += 1;
+        count.bytes = count.bytes.saturating_add(size);
+        let passed = [
+            (count.entries > self.limits.entries, "no plugin has so many files"),
+            (count.bytes > self.limits.bytes, "no plugin has so many bytes"),
+            (path.len() > self.limits.path_length, "no plugin has such long paths"),
+            (path.split('/').count() > self.limits.path_depth, "no plugin has so many folders in each other"),
+        ];
+        if let Some((_, reason)) = passed.into_iter().find(|(passed, _)| *passed) {
+            count.excess.get_or_insert(reason);
+            self.over.notify_one();
         }
     }
 }

@@ -209,6 +209,7 @@ impl FetchError {
             Self::OldProgram { .. } => "git 2.31 and later are used",
             Self::NoProgram { .. } => "install git and put it on PATH: sources of type git are fetched with it",
             Self::Token { .. } => "use an https address",
+            Self::TooLarge { .. } => "point source.repository at one that holds the plugin alone",
             _ => "",
         }
     }

@@ -209,13 +209,16 @@ async fn links_out_of_the_tree_are_refused() {
     machine.assert_empty();
 }
 
-/// Commits a tree of trees, each of which has the one below it ten times, and the last one a file.
-fn commit_bomb(repository: &Repository, levels: usize, file: &[u8]) {
-    write(&repository.path().join("file"), file, 0o644);
-    let blob = repository.git(&["hash-object", "-w", "file"]);
-    let mut below = format!("100644 blob {blob}");
+/// Commits a tree of trees, each of which has the one below it so many times, and the last one a file, or nothing.
+fn commit_bomb(repository: &Repository, levels: usize, width: usize, file: Option<&[u8]>) {
+    let mut below = String::new();
+    if let Some(file) = file {
+        write(&repository.path().join("file"), file, 0o644);
+        below = format!("100644 blob {}", repository.git(&["hash-object", "-w", "file"]));
+    }
     for _ in 0..levels {
-        let entries: String = (0..10).map(|at| format!("{below}\t{at}\n")).collect();
+        let names = (0..width).filter(|_| !below.is_empty());
+        let entries: String = names.map(|at| format!("{below}\t{at}\n")).collect();
         write(&repository.path().join("entries"), entries.as_bytes(), 0o644);
         let tree = repository.git(&["-c", "alias.make=!git mktree < entries", "make"]);
         below = format!("040000 tree {tree}");
@@ -227,11 +230,15 @@ fn commit_bomb(repository: &Repository, levels: usize, file: &[u8]) {
 
 #[tokio::test]
 async fn a_tree_that_would_fill_the_disk_is_refused_before_it_is_written() {
-    for (levels, file, reason) in
-        [(9, &b"x"[..], "no plugin has so many files"), (4, &vec![0; 1 << 20][..], "no plugin has so many bytes")]
-    {
+    let zeros = vec![0; 1 << 20];
+    for (levels, width, file, reason) in [
+        (9, 10, Some(&b"x"[..]), "no plugin has so many files"),
+        (9, 10, None, "no plugin has so many files"),
+        (4, 10, Some(&zeros[..]), "no plugin has so many bytes"),
+        (100, 1, Some(&b"x"[..]), "no plugin has so many folders in each other"),
+    ] {
         let (machine, repository) = (Machine::new(), Repository::new());
-        commit_bomb(&repository, levels, file);
+        commit_bomb(&repository, levels, width, file);
         let error = machine.refusal(&plugin(in_git(&repository.url(), "main"))).await;
         assert!(error.starts_with("commit ") && error.ends_with(&format!(" is too large: {reason}")), "{error}");
         machine.assert_empty();
