@@ -126,8 +126,14 @@ pub(super) fn template<'r>(
                 Some(_) => format!("the stack {stack:?} has no template {template:?} to inherit"),
                 None => format!("the stack {stack:?} to inherit the template {template:?} from does not exist"),
             };
-            let names = templates.flatten().into_iter().flatten().map(|entry| entry.key.as_str());
-            found.push(Diagnostic::error(Code("inherit"), named_at, summary).did_you_mean(&template, names));
+            let diagnostic = Diagnostic::error(Code("inherit"), named_at, summary);
+            found.push(match templates {
+                Some(there) => {
+                    let names = there.into_iter().flatten().map(|entry| entry.key.as_str());
+                    diagnostic.did_you_mean(&template, names)
+                }
+                None => diagnostic.did_you_mean(&stack, stacks.keys().map(String::as_str)),
+            });
             return None;
         };
         let link = inherited(node);

@@ -100,6 +100,8 @@ impl Workspace<'_> {
             stacks.clear();
         }
         super::diagnostics::sort(&mut diagnostics);
+        // What several stacks inherit is read for each of them.
+        diagnostics.dedup();
         Loaded { stacks, diagnostics }
     }
 }
@@ -213,7 +215,10 @@ impl Loader<'_> {
         for template in templates::read(name, &prefix, &self.raw, &mut resolver) {
             if outputs.iter().any(|output| output.name == template.name) {
                 let summary = format!("the output {:?} is that of a template", template.name);
-                found.push(Diagnostic::error(Code("duplicate-output"), template.span, summary));
+                found.push(
+                    Diagnostic::error(Code("duplicate-output"), template.span, summary)
+                        .help("rename the output: client stacks find the template by this name"),
+                );
             }
             outputs.push(template);
         }

@@ -103,7 +103,7 @@ fn in_environment<'n>(
                 Diagnostic::error(Code("inherit-and-resources"), span, summary).help("remove `inherit`")
             }
             None => Diagnostic::error(Code("inherit"), span, "an environment cannot be inherited")
-                .help("`provisioner`, `secrets`, `templates` and `resources.registrar` can be"),
+                .help("`provisioner`, `secrets`, `cicd`, `templates` and entries of `auth` can be"),
         });
     }
     if let Some(resources) = resources {
@@ -168,7 +168,7 @@ fn resource_entry(
                 Diagnostic::error(Code("inherit-and-type"), span, summary).help("remove `inherit`")
             }
             None => Diagnostic::error(Code("inherit"), span, "a resource cannot be inherited")
-                .help("`provisioner`, `secrets`, `templates` and `resources.registrar` can be"),
+                .help("`provisioner`, `secrets`, `cicd`, `templates` and entries of `auth` can be"),
         });
         return None;
     }

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::diagnostics::{Code, Diagnostic};
+use super::diagnostics::{Code, Diagnostic, closest};
 use super::reader::{Reader, Section};
 use super::routing::GO_TYPES;
 use super::yaml::Node;
+use crate::registry::types::TemplateType;
 
-/// Types other than resources that share one table of names (simple-container §2.2, §7.1): each may be written in any
-/// of these sections.
-const OTHER_TYPES: [&str; 15] = [
+/// Types other than resources and templates that share one table of names with them (simple-container §2.2, §7.1): each
+/// may be written in any of these sections.
+const OTHER_TYPES: [&str; 8] = [
     "pulumi-token",
     "aws-token",
     "gcp-service-account",
@@ -19,13 +20,6 @@ const OTHER_TYPES: [&str; 15] = [
     "gcp-secrets-manager",
     "github-actions",
     "cloudflare",
-    "ecs-fargate",
-    "aws-lambda",
-    "aws-static-website",
-    "cloudrun",
-    "gcp-static-website",
-    "gcp-gke-autopilot",
-    "kubernetes-cloudrun",
 ];
 
 /// `variables`: the texts by name.
@@ -72,15 +66,23 @@ pub(super) fn known_type(section: Section<'_>, what: &str, missing: Missing, rea
     }
     let written = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
     let (text, span) = written.unwrap_or((String::new(), section.span));
-    let known = || OTHER_TYPES.into_iter().chain(GO_TYPES);
+    let templates = || TemplateType::all().iter().map(TemplateType::name);
+    let known = || OTHER_TYPES.into_iter().chain(GO_TYPES).chain(templates());
     if known().any(|known| known == text) || (text.is_empty() && missing == Missing::Allowed) {
         return true;
     }
-    reader.push(
-        Diagnostic::error(Code("unknown-type"), span, format!("unknown {what} type {text:?}"))
-            .did_you_mean(&text, known()),
-    );
+    let unknown = Diagnostic::error(Code("unknown-type"), span, format!("unknown {what} type {text:?}"));
+    reader.push(match (what, closest(&text, known())) {
+        ("template", None) => unknown.help(template_types()),
+        _ => unknown.did_you_mean(&text, known()),
+    });
     false
+}
+
+/// The types of templates, for a hint.
+pub(super) fn template_types() -> String {
+    let names: Vec<_> = TemplateType::all().iter().map(TemplateType::name).collect();
+    format!("the types of templates are {}", names.join(", "))
 }
 
 fn registrar(root: Section<'_>, reader: &mut Reader<'_>) {

@@ -5,7 +5,7 @@ use super::diagnostics::{Code, Diagnostic};
 use super::inherit::{self, RawStacks};
 use super::placeholder::{Part, References, Resolver, Template as Text};
 use super::reader::Reader;
-use super::sections::{Missing, known_type};
+use super::sections::{Missing, known_type, template_types};
 use super::stack::Output;
 use super::yaml::scalar::{Ambiguity, Free, free};
 use super::yaml::{Node, Scalar, Value};
@@ -16,6 +16,8 @@ const KEYS: [&str; 4] = ["type", "parentStack", "config", "inherit"];
 const INDENT: usize = 4;
 /// How deep our library writes the lines of a block.
 const BLOCK_INDENT: &str = "  ";
+/// What YAML takes for a line end beside the usual ones.
+const OTHER_BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
 /// The templates of a stack, or of those that it inherits them from, as secret outputs. `prefix` is what client stacks
 /// call the stack: `organization/project/stack`.
@@ -39,7 +41,8 @@ pub(super) fn read(name: &str, prefix: &str, stacks: &RawStacks, resolver: &mut 
 /// A template as YAML; `None` where it is none, which has been told.
 fn template(node: &Node, resolver: &mut Resolver<'_>, found: &mut Vec<Diagnostic>) -> Option<String> {
     if node.is_null() {
-        found.push(Diagnostic::error(Code("unknown-type"), node.span, "unknown template type \"\""));
+        let unknown = Diagnostic::error(Code("unknown-type"), node.span, "unknown template type \"\"");
+        found.push(unknown.help(template_types()));
         return None;
     }
     let mut reader = Reader::new(found);
@@ -50,19 +53,19 @@ fn template(node: &Node, resolver: &mut Resolver<'_>, found: &mut Vec<Diagnostic
     }
     let (kind, span) = reader.text_at(section, "type")?;
     let Some(known) = TemplateType::all().iter().find(|known| known.name() == kind) else {
-        let names: Vec<_> = TemplateType::all().iter().map(TemplateType::name).collect();
         found.push(
             Diagnostic::warning(Code("unused"), span, format!("no client stack can be deployed by a {kind:?}"))
                 .detail("the template is not exported")
-                .help(format!("the types of templates are {}", names.join(", "))),
+                .help(template_types()),
         );
         return None;
     };
-    // A text is typed before its placeholders are filled in, as in Go.
+    // A text is typed before its placeholders are filled in, as in Go. What refers to resources is filled in when a client
+    // stack is deployed.
     let parent = reader.text_at(section, "parentStack").map(|(text, span)| Node::text(text, span));
-    let parent = parent.map(|parent| text(&resolver.tree(&parent, References::Refused))).unwrap_or_default();
+    let parent = parent.map(|parent| text(&resolver.tree(&parent, References::Left))).unwrap_or_default();
     let nothing = Node { value: Value::Scalar(Scalar { text: String::new(), plain: true }), span: section.span };
-    let config = resolver.tree(section.get("config").unwrap_or(&nothing), References::Refused);
+    let config = resolver.tree(section.get("config").unwrap_or(&nothing), References::Left);
     let fields = known.fields(&config, found)?;
     let mut yaml = String::new();
     push(&mut yaml, 0, "type", &kind);
@@ -102,6 +105,12 @@ fn push(yaml: &mut String, indent: usize, key: &str, text: &str) {
 /// A text in the style that Go chooses for it. Both libraries come from libyaml and differ in what has to be quoted, in
 /// the quotes, and in the depth of blocks.
 fn scalar(text: &str) -> String {
+    if text.contains('\n') && text.contains(OTHER_BREAKS) {
+        // In a block they would end the line.
+        let escaped = |c: char| format!("\\u{:04x}", u32::from(c));
+        let quoted = serde_json::Value::from(text).to_string();
+        return OTHER_BREAKS.iter().fold(quoted, |text, c| text.replace(*c, &escaped(*c)));
+    }
     let plain = Scalar { text: text.to_owned(), plain: true };
     if !text.contains('\n') && free(&plain) != Free::Text(Ambiguity::Clear) {
         return format!("\"{text}\"");
@@ -129,6 +138,7 @@ mod tests {
             ("a: b", "'a: b'"),
             ("a\tb", r#""a\tb""#),
             ("a\nb", "|-\n  a\n  b"),
+            ("a\u{2028}b\nc", r#""a\u2028b\nc""#),
         ];
         for (text, written) in table {
             assert_eq!(scalar(text).trim_end(), written, "{text:?}");

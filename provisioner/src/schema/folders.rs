@@ -7,16 +7,28 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{DIALECT, Package, closed, text};
-use crate::registry::types::{CoreType, TypeTable};
+use crate::registry::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
 
 /// The file that a package's types share.
 const SHARED: &str = "types.json";
+/// What a type is for.
+const RESOURCE: &str = "resource";
+const TEMPLATE: &str = "template";
 
 pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String, String> {
     let mut folders: BTreeMap<&str, Folder<'_>> = BTreeMap::new();
     for core in types.iter() {
         let folder = folders.entry(provider_of(core)).or_insert_with(|| Folder::new(title(provider_of(core))));
         folder.add_core(core);
+    }
+    // Types with one kind of config share a file, called after the last of them, as Simple Container's do.
+    let mut templates: Vec<&TemplateType> = TemplateType::all().iter().collect();
+    templates.sort_by_key(|template| template.name());
+    let templates: BTreeMap<TemplateConfigName, &TemplateType> =
+        templates.into_iter().map(|template| (template.config(), template)).collect();
+    for (config, template) in templates {
+        let folder = folders.entry(config.provider).or_insert_with(|| Folder::new(title(config.provider)));
+        folder.add_template(template);
     }
     for package in packages {
         let Some(schemas) = &package.schemas else { continue };
@@ -26,10 +38,11 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
     let mut files = BTreeMap::new();
     let mut providers = Map::new();
     for (provider, folder) in folders {
-        let about = format!("{} provider resources", folder.title);
+        let what = folder.what();
+        let about = format!("{} provider {what}", folder.title);
         providers.insert(provider.to_owned(), json!({ "count": folder.types.len(), "description": about }));
         let index = Index {
-            description: format!("JSON Schema definitions for {} resources", folder.title),
+            description: format!("JSON Schema definitions for {} {what}", folder.title),
             provider,
             resources: folder.types.iter().map(|found| found.envelope(provider, json!({}))).collect(),
         };
@@ -41,7 +54,7 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
         }
     }
     let index = json!({
-        "description": "JSON Schema definitions for all Simple Container resources",
+        "description": "JSON Schema definitions for all Simple Container resources and templates",
         "providers": providers,
         "title": "Simple Container Resource Schemas",
     });
@@ -82,6 +95,8 @@ struct Envelope<'a, S> {
     provider: &'a str,
     description: &'a str,
     resource_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_type: Option<&'a str>,
     schema: S,
 }
 
@@ -90,6 +105,7 @@ struct Type<'p> {
     file: String,
     name: String,
     description: String,
+    kind: &'static str,
     /// The `type` in server.yaml.
     resource_type: String,
     schema: Config<'p>,
@@ -143,8 +159,9 @@ fn serialize_member<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> R
 
 impl Type<'_> {
     fn envelope<'a, S>(&'a self, provider: &'a str, schema: S) -> Envelope<'a, S> {
-        let Self { name, description, resource_type, .. } = self;
-        Envelope { name, kind: "resource", provider, description, resource_type, schema }
+        let Self { name, kind, description, resource_type, .. } = self;
+        let template_type = (*kind == TEMPLATE).then_some(resource_type.as_str());
+        Envelope { name, kind, provider, description, resource_type, template_type, schema }
     }
 }
 
@@ -161,10 +178,31 @@ impl<'p> Folder<'p> {
         self.types.push(Type {
             file: name.to_lowercase(),
             name,
+            kind: RESOURCE,
             description,
             resource_type: core.name().to_owned(),
             schema: Config::Core(closed(core.schema())),
         });
+    }
+
+    fn add_template(&mut self, template: &TemplateType) {
+        let name = template.config().name.to_owned();
+        self.types.push(Type {
+            file: name.to_lowercase(),
+            name,
+            kind: TEMPLATE,
+            description: format!("{} deployment template configuration", self.title),
+            resource_type: template.name().to_owned(),
+            schema: Config::Core(closed(template.schema())),
+        });
+    }
+
+    /// What its types are.
+    fn what(&self) -> &'static str {
+        match self.types.iter().any(|found| found.kind == TEMPLATE) {
+            true => "resources and templates",
+            false => "resources",
+        }
     }
 
     fn add_package(&mut self, package: &'p PackageSchemas) {
@@ -185,6 +223,7 @@ impl<'p> Folder<'p> {
             self.types.push(Type {
                 file,
                 name: name.to_owned(),
+                kind: RESOURCE,
                 description: first,
                 resource_type: token.clone(),
                 schema: Config::OfPackage(schema),

@@ -1,8 +1,8 @@
 //! JSON Schema for editors: of server.yaml, and of each type that its resources may have.
 //!
 //! Enters: the types of the registry, and the schemas of packages. Leaves: files by path, as `sc schema-gen` writes them
-//! (simple-container §9). Never here: plugins, folders, and how a server.yaml is read: tests hold the keys that
-//! `server.json` names to those that `config` takes.
+//! (simple-container §9). Never here: plugins, folders, and how a server.yaml is read: tests hold the keys
+//! that `server.json` names to those that `config` takes, where another one is a mistake.
 //!
 //! ```text
 //! server.schema.json          the whole of server.yaml, in one file
@@ -21,7 +21,7 @@ use schemas::PackageSchemas;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::registry::types::{CoreType, TemplateType, TypeTable};
+use crate::registry::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
 
 /// The dialect of all schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -58,9 +58,9 @@ fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
     }
     let mut templates: Vec<Value> = Vec::new();
     for template in TemplateType::all() {
-        let name = template.name();
-        let then = definitions.add(&format!("config of a template {name}"), closed(template.schema()));
-        templates.push(choice(exactly(name), then));
+        let TemplateConfigName { provider, name } = template.config();
+        let then = definitions.add(&format!("{provider} {name}"), closed(template.schema()));
+        templates.push(choice(exactly(template.name()), then));
     }
     let mut configurations: Vec<Value> = Vec::new();
     if packages.is_none() {
@@ -93,10 +93,10 @@ fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
     // A list of no schemas is none.
     let some = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
     put("/$defs/resource/allOf", some(choices));
+    let template_types: Vec<_> = TemplateType::all().iter().map(TemplateType::name).collect();
+    put("/$defs/template/else/properties/type/enum", json!(template_types));
     put("/$defs/plugin/allOf", some(configurations));
     put("/$defs/template/else/allOf", some(templates));
-    let template_types: Vec<_> = TemplateType::all().iter().map(TemplateType::name).collect();
-    schema["$defs"]["template"]["properties"]["type"]["enum"] = json!(template_types);
     let kind = &mut schema["$defs"]["resource"]["properties"]["type"];
     if let (Value::Object(kind), Value::Object(accepted)) = (kind, accepted) {
         kind.extend(accepted);

@@ -104,7 +104,7 @@ resources:
     9 |     e: { inherit: x }
       |                   ^
       |
-      = hint: `provisioner`, `secrets`, `templates` and `resources.registrar` can be
+      = hint: `provisioner`, `secrets`, `cicd`, `templates` and entries of `auth` can be
 
     error[inherit-and-resources]: resources are inherited, but resources are defined for stack "f"
       --> .sc/stacks/s/server.yaml:10:19
@@ -120,7 +120,7 @@ resources:
     10 |     f: { inherit: x, resources: { a: { inherit: y }, b: { inherit: y, type: s3-bucket } } }
        |                                                 ^
        |
-       = hint: `provisioner`, `secrets`, `templates` and `resources.registrar` can be
+       = hint: `provisioner`, `secrets`, `cicd`, `templates` and entries of `auth` can be
 
     error[inherit-and-type]: resource "b" is inherited, but type is defined for stack "f"
       --> .sc/stacks/s/server.yaml:10:68

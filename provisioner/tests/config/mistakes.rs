@@ -184,12 +184,8 @@ resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { t
        |
     10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
        |                                          ^^
-
-    error[unknown-type]: unknown template type ""
-      --> .sc/stacks/s/server.yaml:10:42
        |
-    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
-       |                                          ^^
+       = hint: the types of templates are ecs-fargate, aws-lambda, aws-static-website, cloudrun, gcp-static-website, gcp-gke-autopilot, kubernetes-cloudrun
 
     error[unknown-type]: unknown registrar type "godaddy"
       --> .sc/stacks/s/server.yaml:11:33

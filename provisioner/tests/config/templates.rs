@@ -45,10 +45,14 @@ fn every_recorded_template_is_exported_as_go_exports_it() {
         let read = Files::sections(&format!("templates:\n  t:\n    {template}\n")).read(&["s"]);
         let ours = read.loaded.stacks.first().map(|stack| exported(stack).remove(0).1);
         let otherwise = OTHERWISE.iter().any(|name| case["name"] == *name);
-        let field = |yaml: &str| serde_yaml::from_str::<serde_yaml::Value>(yaml).unwrap().get("parentStack").cloned();
+        let parsed = |yaml: &str| serde_yaml::from_str::<serde_yaml::Value>(yaml).unwrap();
+        let texts = |yaml: &str| {
+            let value = parsed(yaml);
+            (value.get("parentStack").cloned(), value["config"].get("region").cloned())
+        };
         let kept = match ours.as_deref() {
             Some(yaml) if case["name"].as_str().is_some_and(|name| name.starts_with("text")) => {
-                field(yaml) == field(case["in"].as_str().unwrap())
+                texts(yaml) == texts(case["in"].as_str().unwrap())
             }
             _ => true,
         };
@@ -111,6 +115,28 @@ fn a_template_is_inherited_through_chains_and_resolved_with_the_heirs_names() {
 }
 
 #[test]
+fn what_a_client_stack_fills_in_stays_as_it_is() {
+    let template = "templates: { web: { type: aws-lambda, config: { region: 'x ${resource:db.host} ${dependency:a.b.c}', account: '${resource:a:here}' } } }\n";
+    let read = Files::sections(template).read(&["s"]);
+    assert_eq!(read.words(), "");
+    let [(_, yaml)] = &exported(&read.loaded.stacks[0])[..] else { panic!() };
+    assert!(yaml.contains("    region: x ${resource:db.host} ${dependency:a.b.c}\n"), "{yaml}");
+    assert!(yaml.contains("    account: here\n"), "{yaml}");
+}
+
+#[test]
+fn the_organization_may_be_inherited_with_the_provisioner() {
+    let organization = PROVISIONER.replace("config:\n", "config:\n    organization: organization\n");
+    let heir = "provisioner: { inherit: base }\ntemplates: { web: { type: cloudrun } }\n";
+    let read = Files::empty()
+        .with(".sc/stacks/base/server.yaml", &organization)
+        .with(".sc/stacks/app/server.yaml", heir)
+        .read(&["app"]);
+    assert_eq!(read.words(), "");
+    assert_eq!(exported(&read.loaded.stacks[0])[0].0, "organization/reef/app/web");
+}
+
+#[test]
 fn mistakes_in_templates_are_told() {
     let sections = "
 templates:
@@ -122,7 +148,6 @@ templates:
   wrong: { type: aws-lambda, config: [], parent: s }
   kind: { type: heroku }
   bucket: { type: s3-bucket }
-  live: { type: aws-lambda, config: { region: '${resource:a.b}' } }
   nothing:
 outputs: { /reef/s/web: 1 }
 ";
@@ -158,6 +183,8 @@ outputs: { /reef/s/web: 1 }
        |
     12 |   web: { type: aws-lambda, config: { regoin: x } }
        |   ^^^
+       |
+       = hint: rename the output: client stacks find the template by this name
 
     warning[unknown-key]: the key `regoin` is ignored
       --> .sc/stacks/s/server.yaml:12:38
@@ -178,6 +205,8 @@ outputs: { /reef/s/web: 1 }
        |
     14 |   kind: { type: heroku }
        |                 ^^^^^^
+       |
+       = hint: the types of templates are ecs-fargate, aws-lambda, aws-static-website, cloudrun, gcp-static-website, gcp-gke-autopilot, kubernetes-cloudrun
 
     warning[unused]: no client stack can be deployed by a "s3-bucket"
       --> .sc/stacks/s/server.yaml:15:19
@@ -188,18 +217,12 @@ outputs: { /reef/s/web: 1 }
        = note: the template is not exported
        = hint: the types of templates are ecs-fargate, aws-lambda, aws-static-website, cloudrun, gcp-static-website, gcp-gke-autopilot, kubernetes-cloudrun
 
-    error[misplaced-reference]: `${resource:a.b}` cannot stand here
-      --> .sc/stacks/s/server.yaml:16:48
-       |
-    16 |   live: { type: aws-lambda, config: { region: '${resource:a.b}' } }
-       |                                                ^^^^^^^^^^^^^^^
-       |
-       = hint: `${resource:…}` stands in `config` of a resource and in `outputs`
-
     error[unknown-type]: unknown template type ""
-      --> .sc/stacks/s/server.yaml:17:10
+      --> .sc/stacks/s/server.yaml:16:10
        |
-    17 |   nothing:
+    16 |   nothing:
        |          ^
+       |
+       = hint: the types of templates are ecs-fargate, aws-lambda, aws-static-website, cloudrun, gcp-static-website, gcp-gke-autopilot, kubernetes-cloudrun
     "#);
 }

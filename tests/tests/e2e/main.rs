@@ -16,4 +16,5 @@ mod secrecy;
 mod signals;
 mod states;
 mod targets;
+mod templates;
 mod words;

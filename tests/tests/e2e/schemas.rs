@@ -32,7 +32,7 @@ fn schemas_are_written_once_and_only_again_where_they_change() {
     insta::assert_snapshot!(filtered(&told, &[(&repository.path(""), "[repo]/")]), @r"
     exit 0
     --- out
-    6 schemas in [repo]/out, 6 of them changed
+    10 schemas in [repo]/out, 10 of them changed
     --- err
     ");
     assert!(repository.ends(0, "schema-gen out --core").contains("0 of them changed"));

@@ -102,7 +102,8 @@ resources:
             corsConfig: { allowedOrigins: https://reef.example }
 templates:
   web: { type: aws-lambda, parentStack: base, config: { credentials: "${auth:aws}", account: 123456789012 } }
-  site: { inherit: base/site }
+  site: { inherit: base/site, type: ignored, config: { whatever: 1 } }
+  own: { inherit: "", type: cloudrun, config: { projectId: p } }
   bare: { type: ecs-fargate }
 outputs:
   volume: "${resource:prod/tank.volume}"
@@ -126,6 +127,7 @@ fn an_editor_finds_what_is_wrong_and_nothing_else() {
         ("corsConfig: {", "corsConfig: { x: 1,", "x: 1", "Property x is not allowed."),
         ("type: aws-lambda", "type: aws-lambdas", "aws-lambdas", "Value is not accepted."),
         ("parentStack: base, config: {", "config: { regoin: x,", "regoin", "Property regoin is not allowed."),
+        ("{ projectId: p }", "{ project: p }", "project: p", "Property project is not allowed."),
     ];
     for (good, bad, underlined, message) in table {
         assert!(GOOD.contains(good), "{good}");
@@ -188,5 +190,5 @@ print(count)
     let mut command = Command::new(python);
     command.args(["-c", check]).arg(folder.path()).arg(committed);
     let count = String::from_utf8(run(&mut command).unwrap()).unwrap();
-    assert_eq!(count.trim(), "18");
+    assert_eq!(count.trim(), "34");
 }

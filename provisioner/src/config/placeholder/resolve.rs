@@ -8,11 +8,16 @@ use super::{Part, Reference, Template};
 
 const UNRESOLVED: Code = Code("unresolved-placeholder");
 
+/// Namespaces that are filled in when a client stack is deployed (simple-container §3.1).
+const OF_CLIENTS: [&str; 2] = ["resource", "dependency"];
+
 /// Where `${resource:…}` may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
     /// Nowhere here; the text says where they may.
     Refused,
+    /// Anywhere, and `${dependency:…}` too: they stay as text, for the deployment of a client stack to fill in.
+    Left,
     /// `KEY.PATH`, of the same environment.
     SameEnvironment,
     /// `ENV/KEY.PATH`, or `KEY.PATH` where the key is unique.
@@ -84,6 +89,11 @@ impl<'a> Resolver<'a> {
                 push_text(&mut into.parts, text.expose());
                 into.secret = true;
             }
+            Found::Reference | Found::UnknownNamespace
+                if references == References::Left && OF_CLIENTS.contains(&placeholder.namespace) =>
+            {
+                push_text(&mut into.parts, placeholder.raw);
+            }
             Found::Reference => match self.reference(placeholder, at, references) {
                 Ok(reference) => into.parts.push(Part::Reference(reference)),
                 Err(diagnostic) => self.leave(placeholder, *diagnostic, into),
@@ -111,7 +121,7 @@ impl<'a> Resolver<'a> {
         references: References,
     ) -> Result<Reference, Box<Diagnostic>> {
         let shape = match references {
-            References::Refused => {
+            References::Refused | References::Left => {
                 let summary = format!("`{}` cannot stand here", placeholder.raw);
                 return Err(Diagnostic::error(Code("misplaced-reference"), at, summary)
                     .help("`${resource:…}` stands in `config` of a resource and in `outputs`")

@@ -18,7 +18,7 @@ use crate::config::yaml::de::{Decoded, decode};
 
 pub use aws::{AwsAccount, CorsConfig, S3BucketConfig};
 pub use gcp::GcpBucketConfig;
-pub use templates::{TemplateFields, TemplateType, TemplateValue};
+pub use templates::{TemplateConfigName, TemplateFields, TemplateType, TemplateValue};
 
 /// The typed `config` of a core type.
 ///

@@ -99,10 +99,18 @@ pub type TemplateFields = Vec<(&'static str, TemplateValue)>;
 
 /// A typed `config`: its fields in the order in which Go writes them.
 trait TemplateConfig: DeserializeOwned + JsonSchema {
+    /// The provider that Simple Container puts it with.
+    const PROVIDER: &'static str;
+    /// What Simple Container calls it.
+    const NAME: &'static str;
+
     fn fields(&self) -> Vec<(&'static str, Field)>;
 }
 
 impl TemplateConfig for AwsTemplate {
+    const PROVIDER: &'static str = "aws";
+    const NAME: &'static str = "TemplateConfig";
+
     fn fields(&self) -> Vec<(&'static str, Field)> {
         vec![
             ("account", Field::Text(self.account)),
@@ -115,12 +123,18 @@ impl TemplateConfig for AwsTemplate {
 }
 
 impl TemplateConfig for GcpTemplate {
+    const PROVIDER: &'static str = "gcp";
+    const NAME: &'static str = "TemplateConfig";
+
     fn fields(&self) -> Vec<(&'static str, Field)> {
         vec![("credentials", Field::Text(self.credentials)), ("projectId", Field::Text(self.project_id))]
     }
 }
 
 impl TemplateConfig for GkeTemplate {
+    const PROVIDER: &'static str = "gcp";
+    const NAME: &'static str = "GkeAutopilotTemplate";
+
     fn fields(&self) -> Vec<(&'static str, Field)> {
         vec![
             ("credentials", Field::Text(self.credentials)),
@@ -132,6 +146,9 @@ impl TemplateConfig for GkeTemplate {
 }
 
 impl TemplateConfig for KubernetesTemplate {
+    const PROVIDER: &'static str = "gcp";
+    const NAME: &'static str = "CloudrunTemplate";
+
     fn fields(&self) -> Vec<(&'static str, Field)> {
         vec![
             ("kubeconfig", Field::Text(self.kubeconfig)),
@@ -144,9 +161,19 @@ impl TemplateConfig for KubernetesTemplate {
     }
 }
 
+/// What Simple Container calls a kind of `config`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TemplateConfigName {
+    /// The provider that it stands with.
+    pub provider: &'static str,
+    /// Its name there.
+    pub name: &'static str,
+}
+
 /// A type of templates.
 pub struct TemplateType {
     name: &'static str,
+    config: TemplateConfigName,
     schema: fn() -> Schema,
     fields: fn(&Node, &mut Vec<Diagnostic>) -> Option<TemplateFields>,
 }
@@ -155,6 +182,7 @@ impl TemplateType {
     const fn of<C: TemplateConfig>(name: &'static str) -> Self {
         Self {
             name,
+            config: TemplateConfigName { provider: C::PROVIDER, name: C::NAME },
             schema: || schema_for!(C),
             fields: |node, found| decode::<C>(node, found).map(|decoded| values(&decoded)),
         }
@@ -168,6 +196,11 @@ impl TemplateType {
     /// The `type` in server.yaml.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Which kind of `config` it has: several types may have one.
+    pub fn config(&self) -> TemplateConfigName {
+        self.config
     }
 
     /// The JSON Schema of its `config`.
