@@ -202,7 +202,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             _ => Some("the store keeps the state before (`.bak` beside it) and earlier ones (`.pulumi/backups`)"),
         },
         StateError::Integrity(_) => Some(
-            "nothing was changed; `pulumi state repair` can mend it, and the store keeps earlier ones \
+            "nothing was changed; `sc state repair` can mend it, and the store keeps earlier ones \
              (`.pulumi/backups`)",
         ),
         StateError::Unsaved { .. } => Some(

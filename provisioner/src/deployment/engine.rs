@@ -165,7 +165,7 @@ impl Engine {
             let waiting = {
                 let tables = self.tables();
                 let provider = state.provider.iter().map(|provider| &provider.urn);
-                let mut needed = provider.chain(super::decide::scope::references(state));
+                let mut needed = provider.chain(state.references());
                 needed.any(|urn| {
                     let urn = tables.aliased.get(urn).unwrap_or(urn);
                     tables.begun(urn) && !tables.settled.contains(urn)
@@ -191,11 +191,9 @@ impl Engine {
                 let mut tables = self.tables();
                 let refers = |state: &Arc<ResourceState>| {
                     let provider = state.provider.iter().map(|provider| &provider.urn);
-                    provider.chain(super::decide::scope::references(state)).any(|urn| *urn == entry.1.urn)
+                    provider.chain(state.references()).any(|urn| *urn == entry.1.urn)
                 };
-                let needs = |state: &Arc<ResourceState>| {
-                    super::decide::scope::references(&entry.1).any(|urn| *urn == state.urn)
-                };
+                let needs = |state: &Arc<ResourceState>| entry.1.references().any(|urn| *urn == state.urn);
                 if !tables.deleting.values().any(|state| refers(state) || needs(state)) {
                     tables.deleting.insert(entry.0, Arc::clone(&entry.1));
                     return;

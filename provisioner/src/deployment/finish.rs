@@ -12,7 +12,6 @@ use crate::state::{EntryId, ResourceState};
 
 use super::decide::condemn::Entry;
 use super::decide::deletes::waves;
-use super::decide::scope::references;
 use super::engine::Engine;
 use super::report;
 
@@ -156,7 +155,7 @@ impl Engine {
         let mut kept: HashSet<Urn> = HashSet::new();
         let mut excluded: HashSet<Urn> = HashSet::new();
         for ((_, state), _) in candidates {
-            let hangs = references(state).any(|urn| excluded.contains(urn));
+            let hangs = state.references().any(|urn| excluded.contains(urn));
             let named = scope.excludes(&state.urn) || (scope.exclude_dependents && hangs);
             if named {
                 excluded.insert(state.urn.clone());
@@ -168,7 +167,7 @@ impl Engine {
         // What is kept needs what it refers to: dependencies come earlier in the list.
         for ((_, state), _) in candidates.iter().rev() {
             if kept.contains(&state.urn) {
-                kept.extend(references(state).cloned());
+                kept.extend(state.references().cloned());
                 kept.extend(state.provider.iter().map(|provider| provider.urn.clone()));
             }
         }
@@ -187,7 +186,7 @@ impl Engine {
         for entry in &base {
             let provider = entry.1.provider.iter().map(|provider| &provider.urn);
             let named = scope.targets(&entry.1.urn);
-            if named || provider.chain(references(&entry.1)).any(|urn| urns.contains(urn)) {
+            if named || provider.chain(entry.1.references()).any(|urn| urns.contains(urn)) {
                 urns.insert(entry.1.urn.clone());
                 allowed.insert(entry.0);
                 if (named || scope.target_dependents) && !entry.1.delete {
@@ -299,7 +298,7 @@ fn spare_dependencies(state: &Arc<ResourceState>, by_urn: &ByUrn<'_>, spared: &m
     let mut open = vec![state];
     while let Some(state) = open.pop() {
         let provider = state.provider.iter().map(|provider| &provider.urn);
-        for urn in provider.chain(references(state)) {
+        for urn in provider.chain(state.references()) {
             for needed in by_urn.get(urn).into_iter().flatten() {
                 if (state.delete || !needed.1.delete) && spared.insert(needed.0) {
                     open.push(&needed.1);

@@ -9,7 +9,7 @@ use crate::events::{Message, Severity, StepOp};
 use crate::state::ResourceState;
 
 use super::decide::condemn::Entry;
-use super::decide::{Kind, Settlement, scope};
+use super::decide::{Kind, Settlement};
 use super::engine::Engine;
 use super::register::Registration;
 use super::registrar::Refused;
@@ -99,7 +99,7 @@ impl Engine {
         let state = self.new_state(registration, Arc::default());
         let skipped = {
             let tables = self.tables();
-            scope::references(&state).find(|urn| tables.skipped.contains(*urn)).cloned()
+            state.references().find(|urn| tables.skipped.contains(*urn)).cloned()
         };
         let Some(skipped) = skipped else { return Ok(()) };
         let text = format!("{} depends on {}, which is not among the targets", registration.urn.name(), skipped.name());
@@ -146,7 +146,7 @@ impl Engine {
             }
         }
         let provider = state.provider.iter().map(|provider| &provider.urn);
-        for needed in provider.chain(scope::references(state)) {
+        for needed in provider.chain(state.references()) {
             let needed_entry = {
                 let mut tables = self.tables();
                 let known = tables.begun(needed) || tables.aliased.contains_key(needed);

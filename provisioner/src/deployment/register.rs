@@ -12,7 +12,7 @@ use crate::events::{Message, Severity, StepOp};
 use super::decide::condemn::Entry;
 use super::decide::{
     Answers, Decision, Kind, ProviderChange, Question, Refusal, ReplaceOrder, Replacement, Settlement, Situation,
-    aliases, decide, inputs, scope,
+    aliases, decide, inputs,
 };
 use super::engine::Engine;
 use super::goal::Goal;
@@ -158,7 +158,7 @@ impl Engine {
             return Err(Err(Refused));
         }
         let probe = self.new_state(&registration, Arc::default());
-        if scope::references(&probe).any(|urn| self.tables().failed.contains(urn)) {
+        if probe.references().any(|urn| self.tables().failed.contains(urn)) {
             self.tables().failed.insert(registration.urn.clone());
             self.settle(&registration.urn);
             return Err(Ok(Registered {

@@ -155,7 +155,7 @@ impl Tables {
             let provider = state.provider.iter().map(|provider| &provider.urn);
             if id == entry {
                 urns.insert(&state.urn);
-            } else if provider.chain(super::decide::scope::references(state)).any(|urn| urns.contains(urn)) {
+            } else if provider.chain(state.references()).any(|urn| urns.contains(urn)) {
                 urns.insert(&state.urn);
                 found.push(id);
             }
@@ -206,7 +206,7 @@ impl Tables {
     pub(super) fn going_dependents(&self, urns: &HashSet<Urn>) -> Vec<watch::Receiver<bool>> {
         let refers = |state: &ResourceState| {
             let provider = state.provider.iter().map(|provider| &provider.urn);
-            provider.chain(super::decide::scope::references(state)).any(|urn| urns.contains(urn))
+            provider.chain(state.references()).any(|urn| urns.contains(urn))
         };
         let dependents = self.base.iter().filter(|(_, state)| refers(state));
         dependents.filter_map(|(id, _)| self.going.get(id).cloned()).collect()
@@ -251,7 +251,8 @@ impl Tables {
         let mut open = vec![entry];
         while let Some(id) = open.pop() {
             let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
-            let named = super::decide::scope::references(state)
+            let named = state
+                .references()
                 .filter(|urn| self.ledger.named(urn).all(|(id, _)| !self.ledger.is_finished(id)))
                 .flat_map(|urn| self.ledger.named(urn));
             let providers = state.provider.iter().flat_map(|reference| {
@@ -313,7 +314,7 @@ impl Tables {
 /// child of a renamed parent has a new name itself.
 fn mend(state: &ResourceState, renamed: &mut HashMap<Urn, Urn>) -> Option<ResourceState> {
     let provider = state.provider.iter().map(|provider| &provider.urn);
-    if !super::decide::scope::references(state).chain(provider).any(|urn| renamed.contains_key(urn)) {
+    if !state.references().chain(provider).any(|urn| renamed.contains_key(urn)) {
         return None;
     }
     let mut mended = state.clone();

@@ -51,7 +51,7 @@ pub enum StateError {
     #[error(transparent)]
     Conflict(#[from] Box<JournalConflict>),
     /// The state breaks its laws. It was saved all the same, for there is no better record of what was done.
-    #[error("the state was saved, but must be repaired (for instance by `pulumi state repair`)")]
+    #[error("the state was saved, but must be repaired (`sc state repair`)")]
     SavedBroken(#[source] IntegrityError),
     /// The new checkpoint could not be saved. The journal holds everything, and the lock is kept for it.
     #[error("the state of {stack} could not be saved; what was done is kept in {}", journal.display())]

@@ -13,6 +13,7 @@ mod settings;
 mod snapshot;
 mod stack_state;
 pub mod store;
+pub mod surgery;
 
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError};

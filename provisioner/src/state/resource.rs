@@ -143,6 +143,17 @@ impl ResourceState {
         }
     }
 
+    /// Every URN that it refers to, its provider left out: parent, dependencies, property dependencies, `deletedWith`,
+    /// `replaceWith`.
+    pub fn references(&self) -> impl Iterator<Item = &Urn> {
+        self.parent
+            .iter()
+            .chain(&self.dependencies)
+            .chain(self.property_dependencies.values().flatten())
+            .chain(&self.deleted_with)
+            .chain(&self.replace_with)
+    }
+
     /// Whether this is a provider resource.
     pub fn is_provider(&self) -> bool {
         self.type_token.is_provider()

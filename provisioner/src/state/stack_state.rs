@@ -52,6 +52,13 @@ pub struct StackState {
     journal: Arc<Mutex<Journal>>,
 }
 
+/// Whether a state that breaks its laws is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Laws {
+    Held,
+    Ignored,
+}
+
 /// The state of a stack as it is, for looking only.
 pub struct StackView {
     /// The state; what a dead run left in its journal is in it. `None`: there is no such stack.
@@ -89,10 +96,22 @@ impl StackState {
     /// # Errors
     /// [`StateError`]. The lock is given back.
     pub async fn open(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
+        Self::open_by(access, holder, Laws::Held).await
+    }
+
+    /// The same for a state that may break its laws: to mend it.
+    ///
+    /// # Errors
+    /// As [`StackState::open`], but for [`StateError::Integrity`].
+    pub async fn open_broken(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
+        Self::open_by(access, holder, Laws::Ignored).await
+    }
+
+    async fn open_by(access: StackAccess, holder: &LockHolder, laws: Laws) -> Result<Self, StateError> {
         // A key takes its time: its derivation begins before anything is waited for.
         let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
         let lock = access.store.lock(&access.stack, holder).await?;
-        match Self::open_locked(&access, configured).await {
+        match Self::open_locked(&access, configured, laws).await {
             Ok((snapshot, oddities, recovered, sealer, journal)) => {
                 let journal = Arc::new(Mutex::new(journal));
                 Ok(Self { access, lock, snapshot, oddities, recovered, sealer, journal })
@@ -108,6 +127,7 @@ impl StackState {
     async fn open_locked(
         access: &StackAccess,
         configured: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
+        laws: Laws,
     ) -> Result<(Snapshot, Vec<ParentMismatch>, Option<Recovered>, Sealer, Journal), StateError> {
         let loaded = load(access).await?;
         let sealer = Sealer::choose(access, configured, loaded.as_ref()).await?;
@@ -122,7 +142,11 @@ impl StackState {
             base = Some(CheckpointDigest::known(recovery.save(access, &sealer).await?));
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.told));
         }
-        let oddities = integrity::verify(&snapshot)?;
+        let oddities = match (integrity::verify(&snapshot), laws) {
+            (Ok(oddities), _) => oddities,
+            (Err(_), Laws::Ignored) => Vec::new(),
+            (Err(breach), Laws::Held) => return Err(breach.into()),
+        };
         let start = JournalStart { stack: access.stack.clone(), base, secrets: sealer.description() };
         let journal = Journal::new(&journal::folder(&access.journals, &access.stack), start);
         Ok((snapshot, oddities, recovered, sealer, journal))

@@ -15,6 +15,7 @@ mod schemas;
 mod secrecy;
 mod signals;
 mod states;
+mod surgery;
 mod targets;
 mod templates;
 mod words;

@@ -118,7 +118,7 @@ fn a_state_that_breaks_its_laws_is_refused() {
     info: Loaded plugin: files v0.1.0
     error: the state is inconsistent
         urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
-      hint: nothing was changed; `pulumi state repair` can mend it, and the store keeps earlier ones (`.pulumi/backups`)
+      hint: nothing was changed; `sc state repair` can mend it, and the store keeps earlier ones (`.pulumi/backups`)
     ");
     insta::assert_snapshot!(repository.refused("provision"), @r"
     exit 1
@@ -127,7 +127,7 @@ fn a_state_that_breaks_its_laws_is_refused() {
     info: Loaded plugin: files v0.1.0
     error: the state is inconsistent
         urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
-      hint: nothing was changed; `pulumi state repair` can mend it, and the store keeps earlier ones (`.pulumi/backups`)
+      hint: nothing was changed; `sc state repair` can mend it, and the store keeps earlier ones (`.pulumi/backups`)
     ");
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod provision;
 pub(crate) mod refresh;
 pub(crate) mod schema_gen;
 pub(crate) mod stack;
+pub(crate) mod state;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Destroy(destroy::DestroyArgs),
     Cancel(cancel::CancelArgs),
     Stack(stack::StackCommand),
+    State(state::StateCommand),
     Plugin(plugin::PluginCommand),
     SchemaGen(schema_gen::SchemaGenArgs),
     Completion(completion::CompletionArgs),
@@ -72,6 +74,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Destroy(args) => destroy::run(ui, &cli.global, &args).await,
         Command::Cancel(args) => cancel::run(ui, &cli.global, &args).await,
         Command::Stack(command) => stack::run(ui, &cli.global, &command).await,
+        Command::State(command) => state::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
         Command::Completion(args) => completion::run(args),

@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn the_help_of_each_command_teaches() {
-    let commands: [&[&str]; 16] = [
+    let commands: [&[&str]; 19] = [
         &[],
         &["provision"],
         &["preview"],
@@ -25,6 +25,9 @@ fn the_help_of_each_command_teaches() {
         &["stack", "ls"],
         &["stack", "outputs"],
         &["stack", "export"],
+        &["state"],
+        &["state", "rm"],
+        &["state", "unprotect"],
         &["plugin"],
         &["stack", "import"],
         &["plugin", "install"],

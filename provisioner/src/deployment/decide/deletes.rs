@@ -7,8 +7,6 @@ use pulumi_proto::urn::Urn;
 
 use crate::state::{EntryId, ResourceState};
 
-use super::scope::references;
-
 /// The doomed entries in waves: one wave goes after the other, the members of a wave at once. Dependents go before what
 /// they depend on, children before parents, resources before their provider.
 ///
@@ -34,7 +32,7 @@ pub(in crate::deployment) fn waves(
             }
         };
         state.provider.iter().for_each(|provider| reach(&provider.urn));
-        for urn in references(state) {
+        for urn in state.references() {
             reach(urn);
             if components.contains(urn) && state.parent.as_ref() != Some(urn) {
                 descendants(urn, &children).into_iter().for_each(&mut reach);

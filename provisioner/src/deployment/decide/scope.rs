@@ -105,7 +105,7 @@ impl Scope {
         }
         let hangs_on_marked = |marked: &HashSet<Urn>| {
             let provider = state.provider.as_ref().map(|provider| &provider.urn);
-            provider.into_iter().chain(references(state)).any(|urn| marked.contains(urn))
+            provider.into_iter().chain(state.references()).any(|urn| marked.contains(urn))
         };
         let (named, follow) = if self.has_targets() {
             (self.targets(&state.urn), self.target_dependents)
@@ -119,18 +119,6 @@ impl Scope {
         let always = state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE;
         always || is_marked == self.has_targets()
     }
-}
-
-/// Every URN that an entry refers to, its provider left out: parent, dependencies, property dependencies, `deletedWith`,
-/// `replaceWith`.
-pub(in crate::deployment) fn references(state: &ResourceState) -> impl Iterator<Item = &Urn> {
-    state
-        .parent
-        .iter()
-        .chain(&state.dependencies)
-        .chain(state.property_dependencies.values().flatten())
-        .chain(&state.deleted_with)
-        .chain(&state.replace_with)
 }
 
 #[cfg(test)]
