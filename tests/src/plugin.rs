@@ -1,7 +1,16 @@
 //! A provider as a plugin process: prints its port and serves until it is told to end.
+//!
+//! `REC_KILL=17:before` has it kill who started it when the 17th call comes, before the call is looked at; with `after`
+//! once it is done, and before it is answered.
 
 use std::convert::Infallible;
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use rustix::process::{Signal, getppid, kill_process};
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +37,7 @@ where
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let service = Deadly { inner: service, moment: Moment::of_environment(), calls: Arc::default() };
     let serve = tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming);
     // Not a graceful end: a call that hangs would hold it up for ever.
     tokio::select! {
@@ -36,4 +46,69 @@ where
         _ = interrupt.recv() => {}
     }
     Ok(())
+}
+
+/// When who started us is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moment {
+    call: u64,
+    before: bool,
+}
+
+impl Moment {
+    fn of_environment() -> Option<Self> {
+        let text = std::env::var("REC_KILL").ok()?;
+        let (call, when) = text.split_once(':')?;
+        Some(Self { call: call.parse().ok()?, before: when == "before" })
+    }
+}
+
+/// A service that kills who started us at a moment.
+#[derive(Clone)]
+struct Deadly<S> {
+    inner: S,
+    moment: Option<Moment>,
+    calls: Arc<AtomicU64>,
+}
+
+impl<S: NamedService> NamedService for Deadly<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for Deadly<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let moment = self.moment.filter(|moment| moment.call == call);
+        if moment.is_some_and(|moment| moment.before) {
+            kill_starter();
+            return Box::pin(std::future::pending());
+        }
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            if moment.is_some() {
+                kill_starter();
+                std::future::pending::<()>().await;
+            }
+            answer
+        })
+    }
+}
+
+fn kill_starter() {
+    if let Some(starter) = getppid() {
+        kill_process(starter, Signal::KILL).expect("who started us is there, and ours");
+    }
 }

@@ -37,6 +37,8 @@ pub trait Book: Send + Sync + fmt::Debug + 'static {
     fn next_id(&self, name: &str) -> String;
     /// A call has come that waits for Cancel.
     fn hangs(&self);
+    /// Something is there from now on, or is not any more.
+    fn exists(&self, _id: &str, _exists: bool) {}
     /// Whether calls are taken down at all; if not, nobody needs to spell them out.
     fn is_recording(&self) -> bool {
         true
@@ -182,12 +184,30 @@ impl Book for FolderBook {
         let count = ids.entry(name.to_owned()).or_default();
         *count += 1;
         let id = format!("{name}-{count}");
+        // Renamed into place: a process that is killed while it writes must not give out the same ids again.
+        let written = path.with_extension("new");
+        let text = serde_json::to_string(&ids).map_err(std::io::Error::from);
         if let Err(error) =
-            serde_json::to_string(&ids).map_err(std::io::Error::from).and_then(|text| std::fs::write(&path, text))
+            text.and_then(|text| std::fs::write(&written, text)).and_then(|()| std::fs::rename(&written, &path))
         {
             panic!("ids.json: {error}");
         }
         id
+    }
+
+    /// Files in the folder `ledger`, if there is one.
+    fn exists(&self, id: &str, exists: bool) {
+        let ledger = self.folder.join("ledger");
+        if !ledger.is_dir() {
+            return;
+        }
+        let entry = ledger.join(id);
+        if exists {
+            std::fs::write(entry, "").expect("the ledger takes entries");
+        } else {
+            // What is not there may be deleted once more.
+            std::fs::remove_file(entry).ok();
+        }
     }
 
     fn hangs(&self) {}

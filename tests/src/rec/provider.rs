@@ -206,6 +206,7 @@ impl ResourceProvider for Recorder {
             }
             Some(ScriptedCreate::Error) | None => None,
         };
+        self.book.exists(&id, true);
         self.record("Create", &request, error.as_ref());
         if let Some(error) = error {
             return Err(error);
@@ -274,6 +275,7 @@ impl ResourceProvider for Recorder {
         self.recorded("Delete", &request, how.delete.is_some())?;
         read_too([&request.properties, &request.old_inputs])?;
         self.hang(&how, Hang::Delete).await;
+        self.book.exists(&request.id, false);
         Ok(Response::new(()))
     }
 

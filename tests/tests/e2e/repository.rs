@@ -45,6 +45,13 @@ impl Repository {
         repository
     }
 
+    /// The same once more, with its state and what its plugins have written.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
+        copy_folder(self.folder.path(), copy.folder.path());
+        copy
+    }
+
     /// Writes the stack's file anew.
     pub(crate) fn describe(&self, sections: Sections<'_>) {
         self.describe_stack("reef", PROVISIONER, sections);
@@ -226,6 +233,18 @@ pub(crate) const PROVISIONER: &str = "provisioner:
     state-storage: { type: fs, config: { path: file://backend } }
     secrets-provider: { type: passphrase, config: { passPhrase: hush } }
 ";
+
+fn copy_folder(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy_folder(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), &to).unwrap();
+        }
+    }
+}
 
 fn section(text: &mut String, head: &str, indent: usize, lines: &str) {
     if lines.trim().is_empty() {

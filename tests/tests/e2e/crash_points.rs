@@ -1,0 +1,119 @@
+//! `sc` is killed at each boundary of a call in turn: before the plugin looks at it, and once it is done and before it is
+//! answered. What exists is known to the state, the next run makes good, nothing is left running.
+//!
+//! Some boundaries only; `SC_CRASH_EVERY=1` tries all of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::processes::until;
+use crate::repository::{Repository, Sections};
+
+/// The scripted plugin, which may kill `sc`.
+const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_KILL] }";
+
+/// Forty things: new ones, changed ones, replaced ones of both kinds, and those that are left out.
+fn things(run: Run) -> String {
+    let mut lines = Vec::new();
+    let mut thing = |name: String, config: String, options: &str| {
+        lines.push(format!("{name}: {{ type: rec:index:Thing, config: {{ {config} }}, options: {{ {options} }} }}"));
+    };
+    let value = if run == Run::First { 1 } else { 2 };
+    for n in 0..8 {
+        let of = |kind: &str| if n == 0 { "0".to_owned() } else { format!("'${{resource:{kind}{}.cid}}'", n - 1) };
+        thing(format!("changed{n}"), format!("v: {value}, of: {}", of("changed")), "");
+        thing(format!("replaced{n}"), format!("k: {value}, of: {}", of("changed")), "");
+        thing(format!("remade{n}"), format!("k: {value}, of: {}", of("replaced")), "deleteBeforeReplace: true");
+        match run {
+            Run::First => thing(format!("old{n}"), format!("v: 1, of: {}", of("old")), ""),
+            Run::Second => thing(format!("new{n}"), format!("v: 1, of: {}", of("new")), ""),
+        }
+    }
+    lines.join("\n")
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    First,
+    Second,
+}
+
+/// A stack that was provisioned, and whose next run does a bit of everything.
+fn prepared() -> Repository {
+    let repository = Repository::new(Sections { plugins: REC, resources: &things(Run::First), outputs: "" });
+    std::fs::create_dir(repository.path("rec/ledger")).unwrap();
+    repository.ends(0, "provision -S");
+    repository.describe(Sections { plugins: REC, resources: &things(Run::Second), outputs: "" });
+    repository
+}
+
+/// The ids of what exists, as the plugin knows.
+fn ledger(repository: &Repository) -> BTreeSet<String> {
+    repository.names("rec/ledger").iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect()
+}
+
+/// The ids that the state knows, and the names of what was being created.
+fn known(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
+    let exported = repository.start("stack export").wait();
+    let exported: Value = serde_json::from_str(&exported.stdout).unwrap_or_else(|_| panic!("{}", exported.stderr));
+    let deployment = &exported["deployment"];
+    let list = |key: &str| deployment[key].as_array().into_iter().flatten();
+    let is_thing = |resource: &&Value| resource["type"] == "rec:index:Thing";
+    let ids = list("resources").filter(is_thing).map(|resource| resource["id"].as_str().unwrap().to_owned());
+    let creating = list("pending_operations").filter(|pending| pending["type"] == "creating");
+    let name = |pending: &Value| pending["resource"]["urn"].as_str().unwrap().rsplit("::").next().unwrap().to_owned();
+    (ids.collect(), creating.map(name).collect())
+}
+
+/// Kills `sc` at a moment and goes on from there; false if it had ended before.
+fn check(prepared: &Repository, call: u64, when: &str) -> bool {
+    let repository = prepared.copy();
+    let mut command = repository.command("provision -S -R --parallel 4");
+    command.env("REC_KILL", format!("{call}:{when}"));
+    let ended = repository.start_command(command).wait();
+    if ended.how == "exit 0" {
+        return false;
+    }
+    let at = format!("killed at call {call}, {when}");
+    assert_eq!(ended.how, "killed by signal 9", "{at}");
+    until(&format!("{at}: nothing is left running"), || repository.processes().is_empty());
+
+    let exists = ledger(&repository);
+    let (ids, creating) = known(&repository);
+    let name = |id: &str| id.rsplit_once('-').unwrap().0.to_owned();
+    let forgotten: Vec<&String> =
+        exists.iter().filter(|id| !ids.contains(*id) && !creating.contains(&name(id))).collect();
+    assert!(forgotten.is_empty(), "{at}: {forgotten:?}");
+
+    if repository.is_locked() {
+        repository.ends(0, "cancel --yes");
+    }
+    repository.ends(0, "provision -S -R");
+    repository.ends(0, "provision -S -R --expect-no-changes");
+    let (ids, _) = known(&repository);
+    let exists = ledger(&repository);
+    let lost: Vec<&String> = ids.difference(&exists).collect();
+    assert!(lost.is_empty(), "{at}: {lost:?} do not exist");
+    // What was made and not answered is there twice: it was told.
+    let twice: Vec<&String> = exists.difference(&ids).filter(|id| !creating.contains(&name(id))).collect();
+    assert!(twice.is_empty(), "{at}: nobody knows of {twice:?}");
+    true
+}
+
+fn check_all(when: &str) {
+    let every = std::env::var("SC_CRASH_EVERY").ok().and_then(|every| every.parse().ok()).unwrap_or(23);
+    let prepared = prepared();
+    let moments = (1..).step_by(every).take_while(|call| check(&prepared, *call, when)).count();
+    assert!(moments * every > 100, "{moments} moments");
+}
+
+#[test]
+fn killed_before_a_call() {
+    check_all("before");
+}
+
+#[test]
+fn killed_after_a_call() {
+    check_all("after");
+}
