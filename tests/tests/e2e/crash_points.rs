@@ -1,14 +1,15 @@
 //! `sc` is killed at each boundary of a call in turn: before the plugin looks at it, and once it is done and before it is
-//! answered. What exists is known to the state, the next run makes good, nothing is left running.
+//! answered; and at each record of its journal. What exists is known to the state, the next run makes good, nothing is
+//! left running.
 //!
-//! Some boundaries only; `SC_CRASH_EVERY=1` tries all of them.
+//! Some moments only; `SC_CRASH_EVERY=1` tries all of them.
 
 use std::collections::BTreeSet;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::processes::until;
-use crate::repository::{Repository, Sections};
+use crate::repository::{Ended, Repository, Sections};
 
 /// The scripted plugin, which may kill `sc`.
 const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_KILL] }";
@@ -66,18 +67,52 @@ fn known(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
     (ids.collect(), creating.map(name).collect())
 }
 
-/// Kills `sc` at a moment and goes on from there; false if it had ended before.
-fn check(prepared: &Repository, call: u64, when: &str) -> bool {
-    let repository = prepared.copy();
+/// When `sc` is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// When a call comes.
+    Before(usize),
+    /// When a call is done, and not answered.
+    After(usize),
+    /// As soon as the journal has so many records.
+    Record(usize),
+}
+
+/// A run that is killed at a moment, if it has not ended before.
+fn run_until(repository: &Repository, moment: Moment) -> Ended {
     let mut command = repository.command("provision -S -R --parallel 4");
+    let (call, when) = match moment {
+        Moment::Before(call) => (call, "before"),
+        Moment::After(call) => (call, "after"),
+        Moment::Record(_) => (0, "never"),
+    };
     command.env("REC_KILL", format!("{call}:{when}"));
-    let ended = repository.start_command(command).wait();
+    let mut running = repository.start_command(command);
+    if let Moment::Record(count) = moment {
+        let written = || -> usize {
+            let journals = repository.files("backend/.sc/journal").into_values();
+            journals.map(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count()).sum()
+        };
+        while written() < count && !running.has_ended() {
+            std::thread::yield_now();
+        }
+        // Until it is waited for its number stays its own.
+        if !running.has_ended() {
+            running.signal(Signal::KILL);
+        }
+    }
+    running.wait()
+}
+
+/// Kills `sc` at a moment and goes on from there; false if it had ended before.
+fn check(prepared: &Repository, moment: Moment) -> bool {
+    let repository = prepared.copy();
+    let ended = run_until(&repository, moment);
     if ended.how == "exit 0" {
         return false;
     }
-    let at = format!("killed at call {call}, {when}");
+    let at = format!("{moment:?}");
     assert_eq!(ended.how, "killed by signal 9", "{at}");
-    until(&format!("{at}: nothing is left running"), || repository.processes().is_empty());
 
     let exists = ledger(&repository);
     let (ids, creating) = known(&repository);
@@ -101,19 +136,24 @@ fn check(prepared: &Repository, call: u64, when: &str) -> bool {
     true
 }
 
-fn check_all(when: &str) {
-    let every = std::env::var("SC_CRASH_EVERY").ok().and_then(|every| every.parse().ok()).unwrap_or(23);
+fn check_all(moment: fn(usize) -> Moment) {
+    let every = std::env::var("SC_CRASH_EVERY").ok().and_then(|every| every.parse().ok()).unwrap_or(61);
     let prepared = prepared();
-    let moments = (1..).step_by(every).take_while(|call| check(&prepared, *call, when)).count();
+    let moments = (1..).step_by(every).take_while(|at| check(&prepared, moment(*at))).count();
     assert!(moments * every > 100, "{moments} moments");
 }
 
 #[test]
 fn killed_before_a_call() {
-    check_all("before");
+    check_all(Moment::Before);
 }
 
 #[test]
 fn killed_after_a_call() {
-    check_all("after");
+    check_all(Moment::After);
+}
+
+#[test]
+fn killed_at_a_record() {
+    check_all(Moment::Record);
 }

@@ -288,6 +288,11 @@ impl Running<'_> {
         signal(i32::try_from(self.child.id()).unwrap(), what);
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end, and until no process of the repository is left.
     pub(crate) fn wait(self) -> Ended {
         let repository = self.repository;
