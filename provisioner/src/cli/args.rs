@@ -102,7 +102,7 @@ pub(crate) struct ScopeArgs {
     #[arg(short, long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target: Vec<String>,
     /// Also touch what depends on a target
-    #[arg(long, requires = "target")]
+    #[arg(long)]
     pub(crate) target_dependents: bool,
     /// Touch all but this resource, by its name or URN, and keep what it needs; may be given several times
     #[arg(long, value_name = "RESOURCE")]

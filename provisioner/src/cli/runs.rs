@@ -59,8 +59,11 @@ impl Runs {
     }
 
     /// Resources are named for one stack: another one has none of that name.
-    fn check_stacks(&self, stacks: &Stacks) -> Result<(), CliError> {
+    fn check_names(&self, stacks: &Stacks) -> Result<(), CliError> {
         let RunOptions { scope, replace, .. } = &self.options;
+        if scope.target_dependents && scope.targets.is_empty() {
+            return Err(CliError::usage("--target-dependents needs a target", "name one with --target"));
+        }
         let named = scope.targets.len() + scope.excludes.len() + replace.len();
         let asked = stacks.asked().count();
         if named == 0 || asked <= 1 {
@@ -94,7 +97,7 @@ pub(crate) async fn on_stacks(
     runs: Runs,
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
-    runs.check_stacks(stacks)?;
+    runs.check_names(stacks)?;
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, timeout: runs.timeout };
     let plugins = plugin_room(stacks)?;
     session::run(ui, options, async |session| {

@@ -12,6 +12,7 @@ use crate::state::{EntryId, ResourceState};
 
 use super::decide::condemn::Entry;
 use super::decide::deletes::waves;
+use super::decide::scope::{Scope, UrnPattern};
 use super::engine::Engine;
 use super::report;
 
@@ -228,16 +229,23 @@ impl Engine {
             }
         };
         let mut fine = true;
-        for pattern in must_exist.into_iter().filter(|pattern| pattern.is_literal()) {
-            if !self.tables().base.iter().any(|(_, state)| pattern.matches(&state.urn)) {
-                self.tell_unknown_name(pattern.as_str());
-                fine = false;
-            }
+        for pattern in must_exist.into_iter().filter(|pattern| !self.is_fine(pattern)) {
+            self.tell_unknown_name(pattern.as_str());
+            fine = false;
         }
         if !fine {
             self.note_break();
         }
         fine
+    }
+
+    /// Whether it names anything that was recorded, or registered in this run. A target with a star may name nothing, as
+    /// then nothing is touched; an exclude must not, as then nothing is spared.
+    fn is_fine(&self, pattern: &UrnPattern) -> bool {
+        let spares = self.options.scope.excludes.contains(pattern);
+        (!pattern.is_literal() && !spares)
+            || self.tables().knows(pattern)
+            || self.options.gone.iter().any(|urn| pattern.matches(urn))
     }
 
     fn tell_unknown_name(&self, name: &str) {
@@ -246,17 +254,14 @@ impl Engine {
         self.emit(crate::events::Event::Message(message));
     }
 
-    /// Literal targets that turned out to name nothing: noticed once the program has ended.
+    /// Targets and excludes that turned out to name nothing: noticed once the program has ended.
     pub(super) fn check_targets_found(&self) {
         if self.options.operation != Operation::Update {
             return;
         }
-        let missing: Vec<String> = {
-            let tables = self.tables();
-            let literal = self.options.scope.targets.iter().filter(|pattern| pattern.is_literal());
-            let missing = literal.filter(|pattern| !tables.knows(pattern));
-            missing.map(|pattern| pattern.as_str().to_owned()).collect()
-        };
+        let Scope { targets, excludes, .. } = &self.options.scope;
+        let unknown = targets.iter().chain(excludes).filter(|pattern| !self.is_fine(pattern));
+        let missing: Vec<&str> = unknown.map(UrnPattern::as_str).collect();
         for name in &missing {
             self.tell_unknown_name(name);
         }

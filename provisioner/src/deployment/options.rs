@@ -1,5 +1,6 @@
 //! What a deployment is told to do.
 
+use pulumi_proto::urn::Urn;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Operation;
@@ -25,6 +26,8 @@ pub struct DeploymentOptions {
     pub scope: Scope,
     /// Resources to replace whether or not anything changed.
     pub replace: Vec<UrnPattern>,
+    /// What an earlier reading found gone: who names it makes no mistake.
+    pub gone: Vec<Urn>,
     /// Go on with what does not hang on a failure.
     pub continue_on_error: bool,
     /// In a destroy, keep protected resources and what they need instead of failing.
@@ -45,6 +48,7 @@ impl DeploymentOptions {
             parallel: 16,
             scope: Scope::default(),
             replace: Vec::new(),
+            gone: Vec::new(),
             continue_on_error: false,
             exclude_protected: false,
             config: Vec::new(),

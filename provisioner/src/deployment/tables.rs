@@ -22,6 +22,8 @@ pub(super) struct Tables {
     pub(super) ledger: Ledger,
     /// All entries as loaded (and refreshed), in their order.
     pub(super) base: Vec<Entry>,
+    /// What was loaded, and a refresh of this run found gone.
+    gone: Vec<Urn>,
     /// The live entry of each URN as loaded (and refreshed).
     olds: HashMap<Urn, EntryId>,
     /// Provider entries as loaded, by what refers to them.
@@ -85,6 +87,7 @@ impl Tables {
         let mut tables = Self {
             ledger: Ledger::new(snapshot),
             base: Vec::new(),
+            gone: Vec::new(),
             olds: HashMap::new(),
             old_providers: HashMap::new(),
             goals: HashMap::new(),
@@ -111,7 +114,13 @@ impl Tables {
 
     /// Takes the list as it stands for what was loaded: at the start, and after a refresh.
     pub(super) fn rebase(&mut self) {
+        let before = std::mem::take(&mut self.base);
         self.base = self.ledger.entries().map(|(id, state)| (id, Arc::clone(state))).collect();
+        if before.len() > self.base.len() {
+            let left: HashSet<EntryId> = self.base.iter().map(|(id, _)| *id).collect();
+            let gone = before.into_iter().filter(|(id, _)| !left.contains(id));
+            self.gone.extend(gone.map(|(_, state)| state.urn.clone()));
+        }
         let live = self.base.iter().filter(|(_, state)| !state.delete);
         self.olds = live.map(|(id, state)| (state.urn.clone(), *id)).collect();
         self.old_providers = self
@@ -141,7 +150,8 @@ impl Tables {
 
     /// Whether anything that was loaded, or registered in this run, is called so.
     pub(super) fn knows(&self, pattern: &UrnPattern) -> bool {
-        self.olds.keys().chain(self.goals.keys()).any(|urn| pattern.matches(urn))
+        let there = self.base.iter().map(|(_, state)| &state.urn);
+        there.chain(&self.gone).chain(self.goals.keys()).any(|urn| pattern.matches(urn))
     }
 
     /// The entries that this run has confirmed already although they hang on one that is about to change: in their order.

@@ -40,6 +40,7 @@ impl StackRun {
             parallel: self.options.parallel,
             scope: self.options.scope.clone(),
             replace: self.options.replace.clone(),
+            gone: self.options.gone.clone(),
             continue_on_error: self.options.continue_on_error,
             exclude_protected: self.options.exclude_protected,
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)

@@ -31,7 +31,7 @@ pub use destroy::destroy;
 pub use plugins::Installed;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
-pub use refresh::{RefreshOptions, refresh};
+pub use refresh::{RefreshOptions, recovery_text, refresh};
 
 /// A stack, and everything that an operation on it works with.
 #[derive(Clone)]
@@ -78,6 +78,8 @@ pub struct RunOptions {
     pub scope: Scope,
     /// Resources to replace whether or not anything changed.
     pub replace: Vec<UrnPattern>,
+    /// What an earlier reading found gone: who names it makes no mistake.
+    pub gone: Vec<Urn>,
     /// In a destroy, keep protected resources and what they need instead of failing.
     pub exclude_protected: bool,
 }
@@ -89,6 +91,7 @@ impl Default for RunOptions {
             continue_on_error: false,
             scope: Scope::default(),
             replace: Vec::new(),
+            gone: Vec::new(),
             exclude_protected: false,
         }
     }

@@ -1,6 +1,8 @@
 //! Provision: refresh, preview, update, under one lock.
 
+use hashbrown::HashSet;
 use jiff::Timestamp;
+use pulumi_proto::urn::Urn;
 
 use crate::events::{Operation, Outcome};
 use crate::state::format::{UpdateInfo, UpdateKind, UpdateResult};
@@ -44,6 +46,7 @@ async fn provision_with(
     let refresh_first = refresh && options.preview;
 
     // With a preview in between, what was read is recorded first, and not read again; without, one deployment does both.
+    let mut run = run.clone();
     let known = snapshot.resources.iter().map(|resource| &resource.urn);
     if refresh_first && let Some(scope) = run.options.scope.among(known) {
         let reading = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
@@ -53,6 +56,9 @@ async fn provision_with(
             return Ok(report);
         }
         snapshot = report.snapshot;
+        let left: HashSet<&Urn> = snapshot.resources.iter().map(|resource| &resource.urn).collect();
+        let before = state.snapshot().resources.iter().map(|resource| &resource.urn);
+        run.options.gone = before.filter(|urn| !left.contains(urn)).cloned().collect();
     }
     if options.preview {
         let report = run.deploy(host, Operation::Update, false, snapshot.clone(), Effect::Preview).await;

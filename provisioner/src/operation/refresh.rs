@@ -74,7 +74,8 @@ impl StackRun {
     }
 }
 
-fn recovery_text(recovered: &Recovered) -> String {
+/// What is told of a run that died.
+pub fn recovery_text(recovered: &Recovered) -> String {
     let mut text = format!("a run that was begun {} died; what it did is taken from its journal", recovered.started);
     if !recovered.pending.is_empty() {
         text.push_str("\nit did not come to the end of:");

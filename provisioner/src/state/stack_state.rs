@@ -139,7 +139,11 @@ impl StackState {
         }
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
-            base = Some(CheckpointDigest::known(recovery.save(access, &sealer).await?));
+            let (digest, breach) = recovery.save(access, &sealer).await?;
+            if let (Some(breach), Laws::Held) = (breach, laws) {
+                return Err(StateError::SavedBroken(breach));
+            }
+            base = Some(CheckpointDigest::known(digest));
             (snapshot, recovered) = (recovery.snapshot, Some(recovery.told));
         }
         let oddities = match (integrity::verify(&snapshot), laws) {

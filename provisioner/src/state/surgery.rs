@@ -29,6 +29,9 @@ pub enum SurgeryError {
         /// The ids of its entries.
         ids: Vec<String>,
     },
+    /// No entry has the id.
+    #[error("none of them has the id {0}")]
+    NoSuchId(String),
     /// The new name is another resource's.
     #[error("there is a resource {} of this type already", .0.name())]
     Taken(Urn),
@@ -85,6 +88,9 @@ fn chosen(snapshot: &Snapshot, selected: Selection<'_>, how: Removal<'_>) -> Res
     let mut copies: HashMap<&Urn, Vec<String>> = HashMap::new();
     for state in snapshot.resources.iter().filter(|state| meant(state)) {
         copies.entry(&state.urn).or_default().push(state.id.clone());
+    }
+    if let (Some(id), true) = (how.id, copies.is_empty()) {
+        return Err(SurgeryError::NoSuchId(id.to_owned()));
     }
     if let Some((urn, ids)) = copies.into_iter().filter(|(_, ids)| ids.len() > 1).min() {
         return Err(SurgeryError::Ambiguous { urn: urn.clone(), ids });
@@ -175,7 +181,7 @@ pub fn mark(snapshot: &mut Snapshot, selected: Selection<'_>, mark: Mark, value:
 pub fn rename(snapshot: &mut Snapshot, from: &Urn, name: &str) -> Result<Urn, SurgeryError> {
     let bad = |error| SurgeryError::BadName(name.to_owned(), error);
     let prefix = from.as_str().strip_suffix(from.name()).unwrap_or_default();
-    if name.is_empty() {
+    if name.is_empty() || name.starts_with("urn:") {
         return Err(bad(NameError::Urn(prefix.to_owned())));
     }
     let to: Urn = format!("{prefix}{name}").parse().map_err(bad)?;

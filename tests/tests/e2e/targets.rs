@@ -162,6 +162,34 @@ fn a_name_that_nothing_has_is_told() {
 }
 
 #[test]
+fn an_exclude_that_names_nothing_keeps_everything_from_being_deleted() {
+    let repository = repository();
+    repository.ends(0, "provision");
+    for slip in ["pedble*", "urn:*stone--prod", "stone"] {
+        repository.ends(1, &format!("destroy --parent --yes -S --exclude {slip}"));
+        repository.ends(1, &format!("provision --exclude {slip}"));
+    }
+    assert_eq!(things(&repository).len(), 3);
+}
+
+#[test]
+fn what_is_gone_can_be_named_all_the_same() {
+    let repository = repository();
+    repository.ends(0, "provision");
+    repository.script(serde_json::json!({"resources": {"stone--prod": {"read": "gone"}}}));
+    repository.ends(0, "provision --target-replace stone--prod --target-dependents");
+    assert_eq!(things(&repository).len(), 3);
+    repository.ends(0, "preview --replace stone--prod");
+    insta::assert_snapshot!(repository.refused("provision --target-dependents"), @r"
+    exit 2
+    --- out
+    --- err
+    error: --target-dependents needs a target
+      hint: name one with --target
+    ");
+}
+
+#[test]
 fn names_are_those_of_one_stack() {
     let repository = repository();
     repository.describe_stack(

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use provisioner::deployment::UrnPattern;
+use provisioner::operation::recovery_text;
 use provisioner::state::surgery::{self, Mark, Removal, Repair, Selection, SurgeryError};
 use provisioner::state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use pulumi_proto::urn::Urn;
@@ -290,10 +291,11 @@ fn refused(error: SurgeryError) -> CliError {
     let hint = match &error {
         SurgeryError::Protected(_) => "`sc state unprotect` lifts that, or give --force",
         SurgeryError::Needed(_) => "forget these as well, or give --target-dependents",
-        SurgeryError::Ambiguous { .. } => "say which one with --id",
+        SurgeryError::Ambiguous { ids, .. } if ids.iter().any(|id| *id != ids[0]) => "say which one with --id",
+        SurgeryError::NoSuchId(_) => "`sc stack export` has the ids",
         SurgeryError::Taken(_) => "choose another name, or forget that one first",
-        SurgeryError::BadName(..) => "a name is any text, such as web--prod",
-        SurgeryError::Circle(_) | SurgeryError::Broken(_) => {
+        SurgeryError::BadName(..) => "give the new name alone, such as web--prod",
+        SurgeryError::Ambiguous { .. } | SurgeryError::Circle(_) | SurgeryError::Broken(_) => {
             "`sc stack export` writes the state down; mend it there, and bring it back with `sc stack import`"
         }
     };
@@ -318,7 +320,7 @@ async fn apply(
     let stacks = read_stack(ui, global, &common.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
     let stack = access.stack.stack().to_owned();
-    let planned = edit(&mut look(&access, laws).await?)?;
+    let planned = edit(&mut look(ui, &access, laws).await?)?;
     if planned.is_empty() {
         return tell(ui, &stack, &planned);
     }
@@ -363,8 +365,11 @@ fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
 }
 
 /// The state as it is, without the lock.
-async fn look(access: &StackAccess, laws: Laws) -> Result<Snapshot, StateError> {
+async fn look(ui: &Ui, access: &StackAccess, laws: Laws) -> Result<Snapshot, StateError> {
     let view = StackView::open(access).await?;
+    if let Some(recovered) = &view.recovered {
+        ui.warn(&recovery_text(recovered));
+    }
     if let Some(conflict) = view.conflict {
         return Err(StateError::Conflict(Box::new(conflict)));
     }

@@ -28,10 +28,11 @@ pub struct UrnPattern {
 }
 
 impl UrnPattern {
-    /// Takes any text: what matches nothing is reported by the run. Names have no colons and no `**`.
+    /// Takes any text: what matches nothing is reported by the run. What begins as a URN, or has parts as one, is held
+    /// against URNs.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        let is_name = !text.contains(':') && !text.contains("**");
+        let is_name = !text.starts_with("urn:") && !text.contains("::");
         Self { text, is_name }
     }
 
@@ -48,7 +49,12 @@ impl UrnPattern {
     /// Whether a URN matches.
     pub fn matches(&self, urn: &Urn) -> bool {
         let subject = if self.is_name { urn.name() } else { urn.as_str() };
-        if self.is_literal() { self.text == subject } else { glob(self.text.as_bytes(), subject.as_bytes()) }
+        if self.is_literal() {
+            return self.text == subject;
+        }
+        // Names have no parts that a star could stay within.
+        let text = if self.is_name { self.text.replace('*', "**") } else { self.text.clone() };
+        glob(text.as_bytes(), subject.as_bytes())
     }
 }
 
@@ -141,6 +147,8 @@ mod tests {
             ("o*", true),
             ("*", true),
             ("on", false),
+            ("o**", true),
+            ("urn:*one", false),
             ("b", false),
         ] {
             assert_eq!(UrnPattern::new(pattern).matches(&urn), expected, "{pattern}");

@@ -7,6 +7,7 @@ use pulumi_proto::urn::Urn;
 
 use super::{Sealer, StackAccess, write};
 use crate::state::error::{JournalConflict, StateError};
+use crate::state::integrity::IntegrityError;
 use crate::state::journal::{self, CheckpointDigest, Replay};
 use crate::state::ledger::{Effect, Ledger, Record};
 use crate::state::snapshot::{OperationKind, Snapshot};
@@ -125,12 +126,16 @@ impl Recovery {
     ///
     /// # Errors
     /// [`StateError::SavedBroken`] if the state breaks its laws, as at the end of a run.
-    pub(super) async fn save(&self, access: &StackAccess, sealer: &Sealer) -> Result<String, StateError> {
+    pub(super) async fn save(
+        &self,
+        access: &StackAccess,
+        sealer: &Sealer,
+    ) -> Result<(String, Option<IntegrityError>), StateError> {
         let (text, breach) = write(access, sealer, self.snapshot.clone()).await?;
         let digest = journal::digest(&text);
         journal::settle(&self.journal.path, self.journal.torn, &digest)?;
         access.store.save(&access.stack, &text).await?;
         journal::remove(&self.journal.path)?;
-        breach.map_or(Ok(digest), |breach| Err(StateError::SavedBroken(breach)))
+        Ok((digest, breach))
     }
 }

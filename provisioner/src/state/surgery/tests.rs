@@ -80,6 +80,8 @@ fn of_several_copies_one_is_meant() {
     assert_eq!(refusal.to_string(), "a is recorded several times, with the ids 1, 0");
     let live = Removal { id: Some("1"), ..Removal::default() };
     assert_eq!(remove(&mut snapshot, &named(&["a"]), live).unwrap_err().to_string(), "needed by b");
+    let nobody = Removal { id: Some("2"), ..Removal::default() };
+    assert_eq!(remove(&mut snapshot, &named(&["a"]), nobody).unwrap_err(), SurgeryError::NoSuchId("2".into()));
     remove(&mut snapshot, &named(&["a"]), Removal { id: Some("0"), ..Removal::default() }).unwrap();
     assert_eq!(told(&snapshot), ["p#1", "a#1", "b#1"]);
 }
@@ -110,7 +112,9 @@ fn a_name_changes_wherever_it_is_named() {
     snapshot.pending_operations.push(pending);
 
     assert_eq!(rename(&mut snapshot, &urn("a"), "b").unwrap_err(), SurgeryError::Taken(urn("b")));
-    assert!(matches!(rename(&mut snapshot, &urn("a"), ""), Err(SurgeryError::BadName(..))));
+    for bad in ["", "urn:pulumi:s::r::t:m:T::z"] {
+        assert!(matches!(rename(&mut snapshot, &urn("a"), bad), Err(SurgeryError::BadName(..))), "{bad}");
+    }
     assert_eq!(rename(&mut snapshot, &urn("a"), "z").unwrap(), urn("z"));
     assert_eq!(rename(&mut snapshot, &urn("p"), "q").unwrap().name(), "q");
     let text = format!("{snapshot:?}");
