@@ -103,12 +103,11 @@ impl Engine {
     async fn carry_over(self: &Arc<Self>, candidates: &[(Entry, StepOp)], allowed: &HashSet<EntryId>) {
         for (entry, op) in candidates {
             let stays = matches!(op, StepOp::Delete | StepOp::Discard) && !allowed.contains(&entry.0);
-            if !stays || !self.tables().decided.insert(entry.1.urn.clone()) {
+            if !stays || self.tables().decided.contains(&entry.1.urn) {
                 continue;
             }
-            let mut chain = Vec::new();
             // A provider that was replaced keeps what it served until that is deleted or taken along.
-            self.carry(entry, &entry.1.urn, &mut chain);
+            let Ok(chain) = self.carry(entry, &entry.1.urn) else { continue };
             for step in chain {
                 if self.execute(step).await.is_err() {
                     return;

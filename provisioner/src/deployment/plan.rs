@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
@@ -14,6 +15,7 @@ use super::engine::Engine;
 use super::register::Registration;
 use super::registrar::Refused;
 use super::step::{Actor, Step};
+use super::tables::Tables;
 
 impl Engine {
     pub(super) fn step(&self, registration: &Registration, op: StepOp) -> Step {
@@ -120,55 +122,59 @@ impl Engine {
         if self.tables().carried.contains(&old.1.urn) {
             return Ok(Vec::new());
         }
-        let mut chain = Vec::new();
-        let stranded = self.carry(old, &old.1.urn, &mut chain);
-        if let Some(urn) = stranded {
+        self.carry(old, &old.1.urn).map_err(|Stranded(urn)| {
             let text = format!("{} is out of scope, and the provider it was made with is replaced", urn.name());
             let mut message = Message::new(Severity::Error, text);
             message.hint = format!("add --target '{urn}'");
             self.break_off(&registration.urn, registration.goal.source, message);
-            return Err(Refused);
-        }
-        Ok(chain)
+            Refused
+        })
     }
 
-    /// Adds the steps that carry an entry over under a URN, dependencies first. Returns the URN of an entry whose
-    /// provider is no longer what it was.
-    pub(super) fn carry(&self, entry: &Entry, urn: &Urn, chain: &mut Vec<Step>) -> Option<Urn> {
+    /// The steps that carry an entry over under a URN, after whatever it refers to that nobody else carries. Whoever asks
+    /// does them: others wait for that.
+    pub(super) fn carry(&self, entry: &Entry, urn: &Urn) -> Result<Vec<Step>, Stranded> {
+        let mut tables = self.tables();
+        let mut along = Along::default();
+        tables.take_along(entry, urn, &mut along)?;
+        for (urn, _) in &along.entries {
+            tables.decided.insert(urn.clone());
+            tables.carried.insert(urn.clone());
+        }
+        Ok(along.entries.into_iter().map(|(urn, entry)| Step::carry(entry, urn)).collect())
+    }
+}
+
+/// The URN of an entry that cannot be carried over: its provider is no longer what it was.
+#[derive(Debug)]
+pub(super) struct Stranded(Urn);
+
+/// What is carried over with an entry, dependencies first.
+#[derive(Default)]
+struct Along {
+    met: HashSet<Urn>,
+    entries: Vec<(Urn, Entry)>,
+}
+
+impl Tables {
+    fn take_along(&self, entry: &Entry, urn: &Urn, along: &mut Along) -> Result<(), Stranded> {
         let (_, state) = entry;
-        if let Some(provider) = &state.provider {
-            let replaced = {
-                let tables = self.tables();
-                tables.news.get(&provider.urn).is_some_and(|(_, new)| new.id != *provider.id)
-            };
-            if replaced {
-                return Some(urn.clone());
-            }
+        along.met.insert(urn.clone());
+        if let Some(provider) = &state.provider
+            && self.news.get(&provider.urn).is_some_and(|(_, new)| new.id != *provider.id)
+        {
+            return Err(Stranded(urn.clone()));
         }
         let provider = state.provider.iter().map(|provider| &provider.urn);
         for needed in provider.chain(state.references()) {
-            let needed_entry = {
-                let mut tables = self.tables();
-                let known = tables.begun(needed) || tables.aliased.contains_key(needed);
-                let entry = if known { None } else { tables.old(needed) };
-                if entry.is_some() {
-                    tables.decided.insert(needed.clone());
-                    tables.carried.insert(needed.clone());
-                }
-                entry
-            };
-            if let Some(needed_entry) = needed_entry
-                && let Some(stranded) = self.carry(&needed_entry, needed, chain)
-            {
-                return Some(stranded);
+            if along.met.contains(needed) || self.is_registered(needed) {
+                continue;
+            }
+            if let Some(entry) = self.old(needed) {
+                self.take_along(&entry, needed, along)?;
             }
         }
-        let mut step = Step::new(StepOp::Same, urn.clone());
-        step.old = Some(entry.clone());
-        step.new = Some(Arc::new(ResourceState { urn: urn.clone(), ..(**state).clone() }));
-        step.internal = state.is_default_provider();
-        step.carried = true;
-        chain.push(step);
-        None
+        along.entries.push((urn.clone(), entry.clone()));
+        Ok(())
     }
 }

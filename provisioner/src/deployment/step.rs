@@ -87,6 +87,13 @@ impl Step {
         }
     }
 
+    /// Carries an entry over as it is, under a URN.
+    pub(super) fn carry(entry: Entry, urn: Urn) -> Self {
+        let state = ResourceState { urn: urn.clone(), ..(*entry.1).clone() };
+        let internal = state.is_default_provider();
+        Self { old: Some(entry), new: Some(Arc::new(state)), internal, carried: true, ..Self::new(StepOp::Same, urn) }
+    }
+
     /// What is told of it; `new` is the entry it makes or made.
     pub(super) fn info(&self, new: Option<Arc<ResourceState>>) -> StepInfo {
         StepInfo {

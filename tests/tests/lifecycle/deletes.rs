@@ -145,3 +145,12 @@ async fn what_a_skipped_resource_still_needs_keeps_its_replaced_provider() {
     let ended = world.up(&state, &after).going_on().go().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), ["create c"]);
 }
+
+#[tokio::test]
+async fn nobody_waits_for_what_stays_with_the_old_one_of_a_replaced_provider() {
+    let before = [provider("p").with("k", "1"), thing("c").by("p"), thing("d").of("v", "c")];
+    let (world, state) = standing(&before).await;
+    let after = [provider("p").with("k", "2")];
+    let ended = world.up(&state, &after).exclude("d").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0], "d stays, and so does c, which it needs");
+}

@@ -105,6 +105,11 @@ impl Run {
         self
     }
 
+    pub(crate) fn exclude(mut self, name: &str) -> Self {
+        self.options.scope.excludes.push(UrnPattern::new(format!("**::{name}")));
+        self
+    }
+
     pub(crate) fn replace(mut self, name: &str) -> Self {
         self.options.replace.push(UrnPattern::new(format!("**::{name}")));
         self
