@@ -1,5 +1,7 @@
 //! A gRPC service without a socket: server and client in one process, joined by pipes in memory.
 
+use std::convert::Infallible;
+
 use bridge::launch::Connection;
 use tokio::io::DuplexStream;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -12,19 +14,31 @@ use tonic::transport::Server;
 /// Bytes a pipe holds before its writer waits.
 const PIPE: usize = 1 << 20;
 
-/// Serves a service in a task of the current runtime and gives the client's end of it.
-///
-/// The server ends once every clone of the connection is gone.
-pub fn in_memory<S>(service: S) -> Connection
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = std::convert::Infallible>
+/// A gRPC service as a server of tonic takes it.
+pub trait Served:
+    Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+    + NamedService
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> Served for S where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
         + NamedService
         + Clone
         + Send
         + Sync
-        + 'static,
-    S::Future: Send + 'static,
+        + 'static
 {
+}
+
+/// Serves a service in a task of the current runtime and gives the client's end of it.
+///
+/// The server ends once every clone of the connection is gone.
+pub fn in_memory(service: impl Served) -> Connection {
     let (dial, listen) = tokio::sync::mpsc::unbounded_channel::<Result<DuplexStream, std::io::Error>>();
     let server = Server::builder().add_service(service).serve_with_incoming(UnboundedReceiverStream::new(listen));
     tokio::spawn(server);

@@ -19,20 +19,13 @@ use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::server::TcpIncoming;
 
+use crate::channel::Served;
+
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// No port, or a standard output that is gone.
-pub async fn serve<S>(service: S) -> Result<(), Box<dyn std::error::Error>>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + NamedService
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send + 'static,
-{
+pub async fn serve(service: impl Served) -> Result<(), Box<dyn std::error::Error>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;

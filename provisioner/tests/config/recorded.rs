@@ -1,7 +1,7 @@
 //! What the Go program made of 158 strings, string by string.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use provisioner::config::diagnostics::{Sensitivity, SourceFiles};
 use provisioner::config::placeholder::{Namespaces, References, Resolver};
@@ -9,7 +9,7 @@ use provisioner::config::yaml::{Node, Value, parse};
 use provisioner::config::{Auth, AuthKind, Git, Head, Repository, SecretText, Secrets};
 use serde_json::Value as Json;
 
-use crate::repository::surroundings;
+use crate::repository::{recorded_cases, surroundings};
 
 fn text(value: &Json) -> String {
     value.as_str().unwrap_or_default().to_owned()
@@ -74,8 +74,7 @@ fn resolved(context_of: &Json, input: &str) -> String {
 
 #[test]
 fn every_recorded_string_becomes_what_go_made_of_it() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container/placeholders/cases.json");
-    let recorded: Json = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let recorded: Json = recorded_cases("placeholders");
     let mut wrong = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let input = text(&case["input"]);

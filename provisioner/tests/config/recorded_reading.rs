@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::repository::surroundings;
+use crate::repository::{recorded_cases, surroundings};
 
 /// The resource types of the Go program.
 const TYPES: [&str; 18] = [
@@ -166,8 +166,7 @@ fn differences(stack: &Stack, server: &Json) -> Vec<String> {
 
 #[test]
 fn every_recorded_repository_is_read_as_go_read_it() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container/reading/cases.json");
-    let cases: Vec<Json> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let cases: Vec<Json> = recorded_cases("reading");
     let mut wrong = Vec::new();
     for case in &cases {
         let name = case["name"].as_str().unwrap();

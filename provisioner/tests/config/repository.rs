@@ -1,11 +1,12 @@
 //! A repository in a temporary folder, read with surroundings that never change.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use provisioner::config::diagnostics::{Severity, SourceFiles, Style, render};
 use provisioner::config::{Account, Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::registry::types::TypeTable;
+use serde::de::DeserializeOwned;
 
 /// The head of every server.yaml whose provisioner is not the subject.
 pub(crate) const PROVISIONER: &str = "\
@@ -130,4 +131,10 @@ pub(crate) fn surroundings(environment: &[(&str, &str)]) -> Surroundings {
             name: "Pearl Diver".into(),
         }),
     }
+}
+
+/// What was recorded of one kind with the Go program.
+pub(crate) fn recorded_cases<T: DeserializeOwned>(kind: &str) -> T {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container");
+    serde_json::from_str(&fs::read_to_string(goldens.join(kind).join("cases.json")).unwrap()).unwrap()
 }

@@ -1,13 +1,10 @@
 //! `templates`: what client stacks find among the outputs (simple-container §2.3, §5.1).
 
-use std::fs;
-use std::path::Path;
-
 use provisioner::config::Stack;
 use provisioner::config::yaml::Value;
 use serde_json::Value as Json;
 
-use crate::repository::{Files, PROVISIONER};
+use crate::repository::{Files, PROVISIONER, recorded_cases};
 
 /// The name and the text of each secret output.
 fn exported(stack: &Stack) -> Vec<(&str, String)> {
@@ -37,8 +34,7 @@ const OTHERWISE: [&str; 7] = [
 /// What the packages of the Go program made of a template, byte by byte.
 #[test]
 fn every_recorded_template_is_exported_as_go_exports_it() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container/templates/cases.json");
-    let cases: Vec<Json> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let cases: Vec<Json> = recorded_cases("templates");
     let mut wrong = Vec::new();
     for case in &cases {
         let template = case["in"].as_str().unwrap().replace('\n', "\n    ");

@@ -213,6 +213,18 @@ impl Repository {
         text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(call).collect()
     }
 
+    /// What the scripted plugin was asked to create, update and delete since the calls that were seen, sorted. A preview
+    /// asks for creations, too.
+    pub(crate) fn deeds(&self, seen: &mut usize) -> Vec<String> {
+        let calls = self.calls();
+        let is_deed = |call: &&String| ["Create ", "Update ", "Delete "].iter().any(|deed| call.starts_with(deed));
+        let mut deeds: Vec<String> = calls[*seen..].iter().filter(is_deed).cloned().collect();
+        *seen = calls.len();
+        deeds.sort();
+        deeds.dedup();
+        deeds
+    }
+
     /// Waits until the scripted plugin has got a call.
     pub(crate) fn until_called(&self, call: &str) {
         until(&format!("the plugin gets the call {call}"), || self.calls().iter().any(|known| known == call));

@@ -15,18 +15,6 @@ fn describe(repository: &Repository, resources: &str) {
     repository.describe(Sections { plugins: REC, resources, outputs: "" });
 }
 
-/// What was done since the last time.
-fn done(repository: &Repository, seen: &mut usize) -> Vec<String> {
-    let calls = repository.calls();
-    let is_deed = |call: &&String| ["Create ", "Update ", "Delete "].iter().any(|deed| call.starts_with(deed));
-    let mut new: Vec<String> = calls[*seen..].iter().filter(is_deed).cloned().collect();
-    *seen = calls.len();
-    // In a preview nothing is done, and a creation is asked for all the same.
-    new.sort();
-    new.dedup();
-    new
-}
-
 fn things(repository: &Repository) -> Vec<String> {
     let things = repository.resources().into_iter().filter(|line| line.contains("rec:index:Thing"));
     let mut names: Vec<String> = things.map(|line| line.split("--").next().unwrap().to_owned()).collect();
@@ -45,13 +33,13 @@ fn targets_alone_are_touched() {
     assert_eq!(things(&repository), ["bed", "stone"]);
     repository.ends(0, "provision");
     assert_eq!(things(&repository), ["bed", "plant", "stone"]);
-    done(&repository, &mut seen);
+    repository.deeds(&mut seen);
 
     describe(&repository, &THREE.replace("'1'", "'2'"));
     repository.ends(0, "provision -S --target *one--prod");
-    assert_eq!(done(&repository, &mut seen), ["Update stone--prod"]);
+    assert_eq!(repository.deeds(&mut seen), ["Update stone--prod"]);
     repository.ends(0, "provision -S --target urn:pulumi:reef::tank::rec:index:Thing::bed--prod --target-dependents");
-    assert_eq!(done(&repository, &mut seen), ["Update bed--prod", "Update plant--prod"]);
+    assert_eq!(repository.deeds(&mut seen), ["Update bed--prod", "Update plant--prod"]);
     repository.ends(0, "provision --expect-no-changes");
 }
 
@@ -72,12 +60,12 @@ fn what_is_named_to_be_replaced_is_replaced() {
     let repository = repository();
     repository.ends(0, "provision");
     let mut seen = 0;
-    done(&repository, &mut seen);
+    repository.deeds(&mut seen);
     repository.ends(0, "provision -S --replace stone--prod");
-    assert_eq!(done(&repository, &mut seen), ["Create stone--prod", "Delete stone--prod"]);
+    assert_eq!(repository.deeds(&mut seen), ["Create stone--prod", "Delete stone--prod"]);
     describe(&repository, &THREE.replace("'1'", "'2'"));
     repository.ends(0, "provision -S --target-replace stone--prod");
-    assert_eq!(done(&repository, &mut seen), ["Create stone--prod", "Delete stone--prod"]);
+    assert_eq!(repository.deeds(&mut seen), ["Create stone--prod", "Delete stone--prod"]);
     insta::assert_snapshot!(repository.refused("preview --replace pebble--prod"), @r#"
     exit 1
     --- out
