@@ -158,20 +158,28 @@ impl Engine {
 
     /// Waits until everything that an entry refers to, and that this run has decided on, is done.
     pub(super) async fn wait_for_references(&self, state: &ResourceState) {
+        self.wait_until(|tables| {
+            let provider = state.provider.iter().map(|provider| &provider.urn);
+            provider.chain(state.references()).all(|urn| {
+                let urn = tables.aliased.get(urn).unwrap_or(urn);
+                !tables.begun(urn) || tables.settled.contains(urn)
+            })
+        })
+        .await;
+    }
+
+    /// Waits until the chain that carries an entry over has done so, if one does.
+    pub(super) async fn wait_until_carried(&self, urn: &Urn) {
+        self.wait_until(|tables| !tables.carried.contains(urn) || tables.settled.contains(urn)).await;
+    }
+
+    /// Waits until something holds that comes with the settling of URNs, or nothing new may start.
+    async fn wait_until(&self, holds: impl Fn(&Tables) -> bool) {
         loop {
             let rung = self.progress.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
-            let waiting = {
-                let tables = self.tables();
-                let provider = state.provider.iter().map(|provider| &provider.urn);
-                let mut needed = provider.chain(state.references());
-                needed.any(|urn| {
-                    let urn = tables.aliased.get(urn).unwrap_or(urn);
-                    tables.begun(urn) && !tables.settled.contains(urn)
-                })
-            };
-            if !waiting || self.halted() {
+            if holds(&self.tables()) || self.halted() {
                 return;
             }
             rung.await;

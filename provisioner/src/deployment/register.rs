@@ -340,7 +340,11 @@ impl Engine {
     /// Does the steps of a chain, one after the other, and answers the registration.
     async fn run_chain(self: &Arc<Self>, registration: Registration, chain: Vec<Step>) -> Result<Registered, Refused> {
         let urn = registration.urn.clone();
-        let mut outcome = if chain.is_empty() { registration.old.clone() } else { None };
+        let mut outcome = None;
+        if let ([], Some(old)) = (chain.as_slice(), registration.old) {
+            self.wait_until_carried(&old.1.urn).await;
+            outcome = Some(old);
+        }
         if !self.wait_until_gone(&urn).await {
             return self.failed(urn);
         }

@@ -154,3 +154,19 @@ async fn nobody_waits_for_what_stays_with_the_old_one_of_a_replaced_provider() {
     let ended = world.up(&state, &after).exclude("d").go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0], "d stays, and so does c, which it needs");
 }
+
+#[tokio::test]
+async fn what_another_ones_chain_carries_over_is_there_for_dependents_only_once_that_is_done() {
+    let (world, state) = standing(&[
+        provider("p").with("d", "1"),
+        thing("a").by("p"),
+        thing("b").of("v", "a"),
+        thing("d").by("p"),
+        group("e").after("b"),
+    ])
+    .await;
+    let after = [provider("p").with("d", "0"), thing("a"), thing("c").of("v", "a"), group("e")];
+    // `e` needs `b`, which needs `a`, which waits for its provider.
+    let ended = world.up(&state, &after).target("c").go().await.expect(Outcome::Succeeded);
+    assert!(ended.entries().contains(&"c-1".to_owned()));
+}
