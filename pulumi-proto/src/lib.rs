@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+pub mod duration;
 pub mod plugin_v1;
 pub mod property;
 pub mod rpc;

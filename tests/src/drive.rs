@@ -52,7 +52,6 @@ fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOp
     let step = &scenario.steps[index];
     let flags = &step.flags;
     let operation = match step.op {
-        _ if !scenario.plugins.is_empty() => return Err("remote components are not played yet".to_owned()),
         _ if flags.run_program && step.op != Op::Up => return Err("--run-program is not offered".to_owned()),
         _ if flags.run_program => return Err("refreshing with the program is not offered".to_owned()),
         Op::Import => return Err("the import command is not played yet".to_owned()),

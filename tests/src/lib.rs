@@ -4,6 +4,7 @@
 
 pub mod channel;
 pub mod clouds;
+pub mod comp;
 pub mod compare;
 pub mod drive;
 pub mod export;

@@ -355,6 +355,11 @@ pub fn urn_argument(name: &str) -> String {
 }
 
 impl Resource {
+    /// Whether its plugin constructs it.
+    pub fn is_component(&self) -> bool {
+        self.type_token.starts_with("comp:")
+    }
+
     /// Names of the resources that must be there before this one is registered.
     pub fn needs(&self, program: &Program) -> Vec<String> {
         let options = &self.options;

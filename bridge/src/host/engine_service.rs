@@ -1,7 +1,6 @@
 //! The service that plugins call: `pulumirpc.Engine` (provider protocol, section 2.1).
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pulumi_proto::rpc::engine_server::{Engine, EngineServer};
@@ -9,12 +8,9 @@ use pulumi_proto::rpc::{
     GetRootResourceRequest, GetRootResourceResponse, LogRequest, LogSeverity, RequirePulumiVersionRequest,
     RequirePulumiVersionResponse, SetRootResourceRequest, SetRootResourceResponse, StartDebuggingRequest,
 };
-use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
-use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, async_trait};
 
+use super::endpoint::Endpoint;
 use super::{HostEvent, HostEvents, LogMessage, Severity};
 use crate::launch::MAX_MESSAGE;
 use crate::plugin::{PluginVersion, VersionRange};
@@ -22,42 +18,15 @@ use crate::plugin::{PluginVersion, VersionRange};
 /// The URN of the root resource that all plugins of a run share; empty at first.
 pub(super) type RootResource = Arc<Mutex<String>>;
 
-/// The service for one instance of a plugin, so that its messages are known to be its own. Ends when dropped: that must
-/// come after the plugin's own end, or a Go provider shuts itself down.
-#[derive(Debug)]
-pub(super) struct EngineEndpoint {
-    address: SocketAddr,
-    server: AbortHandle,
-}
-
-impl EngineEndpoint {
-    /// Listens on a free port of the loopback interface.
-    pub(super) async fn start(
-        plugin: &str,
-        root_resource: RootResource,
-        events: Arc<dyn HostEvents>,
-    ) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
-        let service = Service { plugin: plugin.to_owned(), root_resource, events };
-        let service =
-            EngineServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        #[allow(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
-        let server = tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
-        Ok(Self { address, server: server.abort_handle() })
-    }
-
-    /// `host:port`, as plugins get it.
-    pub(super) fn address(&self) -> String {
-        self.address.to_string()
-    }
-}
-
-impl Drop for EngineEndpoint {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
+/// Serves one instance of a plugin, so that its messages are known to be its own. The endpoint must be dropped after the
+/// plugin's own end, or a Go provider shuts itself down.
+pub(super) async fn serve(
+    plugin: &str,
+    root_resource: RootResource,
+    events: Arc<dyn HostEvents>,
+) -> io::Result<Endpoint> {
+    let service = EngineServer::new(Service { plugin: plugin.to_owned(), root_resource, events });
+    Endpoint::serve(service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)).await
 }
 
 struct Service {

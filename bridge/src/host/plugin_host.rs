@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 
-use super::engine_service::{EngineEndpoint, RootResource};
+use super::engine_service::{self, RootResource};
 use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
@@ -228,7 +228,7 @@ impl PluginHost {
     async fn try_start(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let events = settings.events.clone();
-        let engine = EngineEndpoint::start(plugin.name(), self.root_resource.clone(), events.clone()).await;
+        let engine = engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone()).await;
         let engine = engine.map_err(LoadError::Listen)?;
         let address = engine.address();
         let spec = LaunchSpec {

@@ -73,26 +73,20 @@ pub struct ConstructRequest {
     /// What it depends on as a whole.
     pub dependencies: Vec<Urn>,
     /// The rest of its options.
-    pub options: ConstructOptions,
+    pub options: ResourceOptions,
 }
 
-/// Options of a component that its plugin passes on to its children.
+/// Options of a resource, as components get them and as their plugins give them to their children.
 #[derive(Clone, Debug, Default)]
-pub struct ConstructOptions {
+pub struct ResourceOptions {
     /// Where it was before.
     pub aliases: Vec<Alias>,
     /// Refuse deletion.
     pub protect: Option<bool>,
     /// Outputs to keep secret.
     pub additional_secret_outputs: Vec<String>,
-    /// Durations such as `1m30s`; empty where not said.
-    pub create_timeout: String,
-    /// As `create_timeout`.
-    pub update_timeout: String,
-    /// As `create_timeout`.
-    pub delete_timeout: String,
-    /// As `create_timeout`.
-    pub read_timeout: String,
+    /// How long operations may take.
+    pub timeouts: Timeouts,
     /// The resource whose deletion takes this one along.
     pub deleted_with: Option<Urn>,
     /// Delete before replacing.
@@ -107,6 +101,19 @@ pub struct ConstructOptions {
     pub replace_with: Vec<Urn>,
     /// Replace when this value changes.
     pub replacement_trigger: Option<PropertyValue>,
+}
+
+/// Seconds that operations may take; 0 leaves it to the provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timeouts {
+    /// Create.
+    pub create: f64,
+    /// Update.
+    pub update: f64,
+    /// Delete.
+    pub delete: f64,
+    /// Read.
+    pub read: f64,
 }
 
 /// Where a resource was before.

@@ -17,7 +17,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 pub use component::{
-    Alias, AliasParent, CallReply, CallRequest, ConstructOptions, ConstructReply, ConstructRequest, RunInfo,
+    Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, ResourceOptions, RunInfo, Timeouts,
 };
 pub use error::{PartialFailure, ProviderError};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bridge::provider::grpc::GrpcProvider;
 use bridge::provider::{
-    CallRequest, Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, ConstructOptions, ConstructRequest,
-    CreateRequest, DeleteRequest, DiffConfigRequest, DiffRequest, InvokeRequest, Provider, ProviderError, ReadRequest,
-    RunInfo, UpdateRequest,
+    CallRequest, Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, ConstructRequest, CreateRequest,
+    DeleteRequest, DiffConfigRequest, DiffRequest, InvokeRequest, Provider, ProviderError, ReadRequest,
+    ResourceOptions, RunInfo, UpdateRequest,
 };
 use prost_types::Value;
 use prost_types::value::Kind;
@@ -206,7 +206,7 @@ fn construct(inputs: Arc<PropertyMap>, preview: bool) -> ConstructRequest {
         input_dependencies: Default::default(),
         providers: Default::default(),
         dependencies: vec![],
-        options: ConstructOptions::default(),
+        options: ResourceOptions::default(),
     }
 }
 

@@ -4,7 +4,6 @@
 //! [`diagnostics`]. Never here: anything of the engine, the environment of the process, the network, a write.
 
 pub mod diagnostics;
-mod duration;
 mod files;
 pub mod graph;
 mod inherit;

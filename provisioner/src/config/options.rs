@@ -7,7 +7,6 @@ use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::urn::Urn;
 
 use super::diagnostics::{Code, Diagnostic, Span};
-use super::duration;
 use super::plugins::PluginDeclaration;
 use super::reader::{Reader, Section};
 use super::stack::{AliasOption, Options, Target, Timeouts};
@@ -151,7 +150,7 @@ fn timeouts(section: Section<'_>, reader: &mut Reader<'_>) -> Timeouts {
     reader.only_keys(section, &["create", "update", "delete", "read"], "`customTimeouts`");
     let mut timeout = |key: &str| -> Option<Duration> {
         let (text, span) = reader.text_at(section, key)?;
-        let parsed = duration::parse(&text);
+        let parsed = pulumi_proto::duration::parse(&text);
         if parsed.is_none() {
             let summary = format!("{text:?} is not a duration");
             reader.push(Diagnostic::error(OPTION, span, summary).help("write one such as `90s`, `5m` or `1h30m`"));

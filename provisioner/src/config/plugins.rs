@@ -11,7 +11,6 @@ use bridge::plugin::{
 use pulumi_proto::property::PropertyValue;
 
 use super::diagnostics::{Code, Diagnostic, Span};
-use super::duration;
 use super::placeholder::{References, Resolver, Used};
 use super::reader::{Reader, Section};
 use super::secret_text::SecretText;
@@ -222,7 +221,7 @@ impl Context<'_, '_> {
         let Some((text, span)) = self.reader().text_at(section, "startTimeout") else {
             return PluginConfig::START_TIMEOUT;
         };
-        duration::parse(&text).filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
+        pulumi_proto::duration::parse(&text).filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
             self.found.push(
                 Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid startTimeout {text:?}"))
                     .help("write a duration such as `90s` or `2m`"),

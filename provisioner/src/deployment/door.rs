@@ -1,9 +1,10 @@
 //! What a program asks for besides registering: reads, function calls, outputs, default providers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bridge::provider::InvokeRequest;
+use bridge::provider::{InvokeReply, InvokeRequest, ProviderError};
 use futures_util::FutureExt as _;
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
@@ -15,6 +16,7 @@ use super::engine::{Deployment, Engine};
 use crate::events::SourceRef;
 
 use super::goal::Goal;
+use super::providers::Instance;
 use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 use super::report;
 use super::step::{Actor, Step};
@@ -27,28 +29,25 @@ impl Registrar for Deployment {
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
-        let engine = Arc::clone(&self.engine);
-        self.job(async move { engine.register(goal, false).await }.boxed()).await.unwrap_or(Err(Refused))
+        self.engine.job(|engine| async move { engine.register(goal, false).await }.boxed()).await
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
-        let (engine, urn) = (Arc::clone(&self.engine), urn.clone());
-        self.job(async move { engine.register_outputs(&urn, outputs).await }.boxed()).await.unwrap_or(Err(Refused))
+        let urn = urn.clone();
+        self.engine.job(|engine| async move { engine.register_outputs(&urn, outputs).await }.boxed()).await
     }
 
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Refused> {
-        let engine = Arc::clone(&self.engine);
-        self.job(async move { engine.read(goal).await }.boxed()).await.unwrap_or(Err(Refused))
+        self.engine.job(|engine| async move { engine.read(goal).await }.boxed()).await
     }
 
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
-        let engine = Arc::clone(&self.engine);
-        self.job(async move { engine.invoke(goal).await }.boxed()).await.unwrap_or(Err(Refused))
+        self.engine.job(|engine| async move { engine.invoke(goal).await }.boxed()).await
     }
 }
 
 impl Engine {
-    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+    pub(super) async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
         let (known, came_to_nothing) = {
             let tables = self.tables();
             (tables.news.get(urn).cloned(), tables.failed.contains(urn) || tables.skipped.contains(urn))
@@ -104,7 +103,7 @@ impl Engine {
         self.write_outputs(&urn, id, &state, outputs).await.ok();
     }
 
-    async fn read(self: &Arc<Self>, goal: ReadGoal) -> Result<Registered, Refused> {
+    pub(super) async fn read(self: &Arc<Self>, goal: ReadGoal) -> Result<Registered, Refused> {
         if self.halted() {
             return Err(Refused);
         }
@@ -112,7 +111,10 @@ impl Engine {
         let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
         let reference = match &goal.provider {
             Some(reference) => reference.clone(),
-            None => self.default_provider(&urn, goal.type_token.package(), &goal.version, "", goal.source).await?,
+            None => {
+                let (version, url) = (&goal.version, &goal.plugin_download_url);
+                self.default_provider(&urn, goal.type_token.package(), version, url, goal.source).await?
+            }
         };
         let _slot = self.slots.acquire().await.ok();
         if self.halted() {
@@ -127,6 +129,7 @@ impl Engine {
                 retain_on_delete: false,
                 deleted_with: None,
                 provider: Some(reference.clone()),
+                providers: BTreeMap::new(),
             };
             let twice = tables.goals.insert(urn.clone(), inheritance).is_some();
             tables.decided.insert(urn.clone());
@@ -163,7 +166,7 @@ impl Engine {
                 Ok(None) => {}
                 Err(_) if self.options.continue_on_error => {
                     let result = RegistrationResult::Failed;
-                    return Ok(Registered { urn, id: None, outputs: Arc::default(), result });
+                    return Ok(Registered::without_outputs(urn, result));
                 }
                 Err(_) => return Err(Refused),
             }
@@ -171,49 +174,72 @@ impl Engine {
         let (entry, state) = found.ok_or(Refused)?;
         self.tables().news.insert(urn.clone(), (entry, Arc::clone(&state)));
         let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
-        Ok(Registered { urn, id, outputs: Arc::clone(&state.outputs), result: RegistrationResult::Succeeded })
+        Ok(Registered {
+            urn,
+            id,
+            outputs: Arc::clone(&state.outputs),
+            dependencies: BTreeMap::new(),
+            result: RegistrationResult::Succeeded,
+        })
     }
 
     async fn invoke(self: &Arc<Self>, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
+        let package = goal.token.package().to_owned();
+        let reply = self.ask_function(goal).await?;
+        if reply.failures.is_empty() {
+            return Ok(reply.result);
+        }
+        let urn = Urn::root_stack(&self.options.stack, &self.options.project);
+        for failure in &reply.failures {
+            let message = report::refused_input(&urn, failure);
+            self.complain(&urn, None, Message { plugin: Some(package.clone()), ..message });
+        }
+        self.note_break();
+        Err(Refused)
+    }
+
+    /// Asks a provider for the result of a function. With unknown configuration nothing is asked, and nothing is known.
+    pub(super) async fn ask_function(self: &Arc<Self>, goal: InvokeGoal) -> Result<InvokeReply, Refused> {
         if self.halted() {
             return Err(Refused);
         }
         let package = goal.token.package().to_owned();
-        let urn = Urn::root_stack(&self.options.stack, &self.options.project);
-        let reference = match &goal.provider {
-            Some(reference) => reference.clone(),
-            None => self.default_provider(&urn, &package, &goal.version, "", None).await?,
-        };
-        let instance = self.instance(&reference, &urn, None).await?;
+        let instance = self.instance_for(&package, &goal).await?;
         let answer = async {
-            let Some(provider) = instance.ready().await? else { return Ok(Some(PropertyMap::new())) };
+            let Some(provider) = instance.ready().await? else { return Ok(InvokeReply::default()) };
             let request = InvokeRequest {
                 token: goal.token.as_str().to_owned(),
                 arguments: Arc::new(goal.arguments),
                 preview: self.preview(),
             };
-            provider.invoke(request).await.map(|reply| {
-                for failure in &reply.failures {
-                    let message = report::refused_input(&urn, failure);
-                    self.complain(&urn, None, Message { plugin: Some(package.clone()), ..message });
-                }
-                if reply.failures.is_empty() { Some(reply.result) } else { None }
-            })
+            provider.invoke(request).await
         };
-        match answer.await {
-            Ok(Some(result)) => Ok(result),
-            Ok(None) => {
-                self.note_break();
-                Err(Refused)
-            }
-            Err(error) => {
-                let mut message = Message::new(Severity::Error, report::chain(&error));
-                message.plugin = Some(package);
-                self.emit(Event::Message(message));
-                self.note_break();
-                Err(Refused)
-            }
-        }
+        answer.await.map_err(|error| {
+            self.tell_failed_call(package, &error);
+            Refused
+        })
+    }
+
+    /// Who serves a function of a package, or a method.
+    pub(super) async fn instance_for(
+        self: &Arc<Self>,
+        package: &str,
+        goal: &InvokeGoal,
+    ) -> Result<Arc<Instance>, Refused> {
+        let urn = Urn::root_stack(&self.options.stack, &self.options.project);
+        let reference = match &goal.provider {
+            Some(reference) => reference.clone(),
+            None => self.default_provider(&urn, package, &goal.version, &goal.plugin_download_url, None).await?,
+        };
+        self.instance(&reference, &urn, None).await
+    }
+
+    /// Tells of a function or method that failed: the run cannot go on.
+    pub(super) fn tell_failed_call(&self, package: String, error: &ProviderError) {
+        let mut message = Message::new(Severity::Error, report::chain(error));
+        message.plugin = Some(package);
+        self.emit(Event::Message(message));
+        self.note_break();
     }
 
     /// The default provider of a package, registered once for each version and place it may come from (section 2.2).

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use bridge::host::ProviderHost;
+use bridge::host::{MonitorEndpoint, ProviderHost};
 use bridge::provider::Provider;
 use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -25,7 +25,7 @@ use crate::state::{
 use super::decide::condemn::Entry;
 use super::options::{DeploymentOptions, StopSignals};
 use super::providers::{Instance, Job, Providers};
-use super::registrar::Registered;
+use super::registrar::{Refused, Registered};
 use super::tables::Tables;
 use crate::events::SourceRef;
 
@@ -56,6 +56,8 @@ pub(super) struct Engine {
     /// Nothing new starts, whatever the user wants.
     broken: AtomicBool,
     pub(super) signals: StopSignals,
+    /// Where component plugins register what they make; from the first one on.
+    pub(super) monitor: OnceCell<MonitorEndpoint>,
 }
 
 struct RecorderBox(Box<dyn StateRecorder>);
@@ -148,6 +150,25 @@ impl Engine {
             engine.providers.closed(&provider);
         };
         self.jobs.send(closing.boxed()).ok();
+    }
+
+    /// Runs something as a job of the deployment, so that it goes on even if the caller stops waiting.
+    ///
+    /// The work is boxed, for what waits its turn by the thousand has to be small.
+    pub(super) async fn job<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> BoxFuture<'static, Result<T, Refused>>,
+    ) -> Result<T, Refused> {
+        let (sender, answer) = oneshot::channel();
+        let mut read_first = self.read_first.subscribe();
+        let work = work(Arc::clone(self));
+        let job = async move {
+            // Whoever decides by what is recorded must not do so while that is still being read.
+            read_first.wait_for(|read| *read).await.ok();
+            drop(sender.send(work.await));
+        };
+        self.jobs.send(job.boxed()).map_err(|_| Refused)?;
+        answer.await.unwrap_or(Err(Refused))
     }
 
     /// Notes that a URN that was decided is done.
@@ -348,6 +369,7 @@ impl Deployment {
             stumbled: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             signals,
+            monitor: OnceCell::new(),
             options,
         });
         let run = run(Arc::clone(&engine), job_queue, end_queue);
@@ -362,22 +384,6 @@ impl Deployment {
             // An error says that the deployment has ended already.
             taken.await.ok();
         }
-    }
-
-    /// Runs something as a job of the deployment, so that it goes on even if the caller stops waiting.
-    ///
-    /// The work is boxed, for what waits its turn by the thousand has to be small.
-    pub(super) async fn job<T: Send + 'static>(&self, work: BoxFuture<'static, T>) -> Option<T> {
-        let (sender, answer) = oneshot::channel();
-        let mut read_first = self.engine.read_first.subscribe();
-        let job = async move {
-            // Whoever decides by what is recorded must not do so while that is still being read.
-            read_first.wait_for(|read| *read).await.ok();
-            drop(sender.send(work.await));
-        };
-        let job = job.boxed();
-        self.engine.jobs.send(job).ok()?;
-        answer.await.ok()
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Goal {
     pub name: String,
     /// Managed by a plugin; components are not.
     pub custom: bool,
+    /// A component that its plugin is to construct: children and all.
+    pub remote: bool,
     /// Inputs as the program gives them. Unknowns only in a preview.
     pub inputs: Arc<PropertyMap>,
     /// Parent; must have been registered in this run.
@@ -29,6 +31,8 @@ pub struct Goal {
     pub property_dependencies: BTreeMap<String, Vec<Urn>>,
     /// The provider resource that serves it; `None`: the default provider of its package, or an inherited one.
     pub provider: Option<ProviderReference>,
+    /// Of a component: package to the provider that its children use where they name none.
+    pub providers: BTreeMap<String, ProviderReference>,
     /// Refuse deletion; `None`: as the parent.
     pub protect: Option<bool>,
     /// Delete before replacing; `None`: as the provider says.
@@ -75,11 +79,13 @@ impl Goal {
             type_token,
             name: name.into(),
             custom: false,
+            remote: false,
             inputs: Arc::new(inputs),
             parent: None,
             dependencies: Vec::new(),
             property_dependencies: BTreeMap::new(),
             provider: None,
+            providers: BTreeMap::new(),
             protect: None,
             delete_before_replace: None,
             ignore_changes: Vec::new(),

@@ -8,11 +8,13 @@
 //! of `docs/engine.md`, held against recordings of the real engine.
 
 mod ask;
+mod component;
 mod decide;
 mod door;
 mod engine;
 mod finish;
 mod goal;
+mod monitor;
 mod options;
 mod plan;
 mod providers;

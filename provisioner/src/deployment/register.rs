@@ -1,5 +1,6 @@
 //! From a registration to its steps (engine semantics, sections 2.1 to 2.11).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::provider::Provider;
@@ -59,7 +60,10 @@ impl Engine {
             (true, false) => Kind::Custom,
         };
         self.inherit(&urn, &mut goal)?;
-        if kind == Kind::Custom && goal.provider.is_none() {
+        if goal.remote && goal.provider.is_none() {
+            goal.provider = goal.providers.get(goal.type_token.package()).cloned();
+        }
+        if (kind == Kind::Custom || goal.remote) && goal.provider.is_none() {
             let package = goal.type_token.package().to_owned();
             let (version, url) = (&goal.version, &goal.plugin_download_url);
             // Boxed, like what follows: what waits for a slot stays small, for ten thousand may.
@@ -68,6 +72,10 @@ impl Engine {
         }
         if kind == Kind::Provider {
             complete_provider_inputs(&mut goal);
+        }
+        if goal.remote {
+            // It holds no slot and no lock: its children need them.
+            return Box::pin(self.construct(goal, urn)).await;
         }
         let _slot = match kind {
             Kind::Custom => self.slots.acquire().await.ok(),
@@ -108,10 +116,18 @@ impl Engine {
         goal.deleted_with = goal.deleted_with.take().or(inherited.deleted_with);
         let serves = |provider: &ProviderReference| {
             let package = pulumi_proto::urn::TypeToken::new(provider.urn.type_token());
-            !goal.custom || package.provider_package() == Some(goal.type_token.package())
+            let is_local_component = !goal.custom && !goal.remote;
+            is_local_component || package.provider_package() == Some(goal.type_token.package())
         };
         if goal.provider.is_none() && !goal.type_token.is_provider() {
             goal.provider = inherited.provider.filter(serves);
+        }
+        if !goal.custom {
+            for (package, reference) in inherited.providers {
+                goal.providers.entry(package).or_insert(reference);
+            }
+        } else if goal.provider.is_none() {
+            goal.provider = inherited.providers.get(goal.type_token.package()).cloned();
         }
         Ok(())
     }
@@ -161,12 +177,7 @@ impl Engine {
         if probe.references().any(|urn| self.tables().failed.contains(urn)) {
             self.tables().failed.insert(registration.urn.clone());
             self.settle(&registration.urn);
-            return Err(Ok(Registered {
-                urn: registration.urn,
-                id: None,
-                outputs: Arc::default(),
-                result: RegistrationResult::Skipped,
-            }));
+            return Err(Ok(Registered::without_outputs(registration.urn, RegistrationResult::Skipped)));
         }
         let mut tables = self.tables();
         registration.in_scope = self.options.scope.admits(&probe, &mut tables.scoped);
@@ -196,6 +207,7 @@ impl Engine {
                 retain_on_delete: goal.retain_on_delete.unwrap_or_default(),
                 deleted_with: goal.deleted_with.clone(),
                 provider: goal.provider.clone(),
+                providers: goal.providers.clone(),
             },
         );
         let candidates = aliases::candidates(urn, goal, |urn| tables.alias_of.get(urn));
@@ -373,7 +385,7 @@ impl Engine {
         }
         let Some(entry) = outcome else {
             let skipped = RegistrationResult::Skipped;
-            return Ok(Registered { urn, id: None, outputs: Arc::default(), result: skipped });
+            return Ok(Registered::without_outputs(urn, skipped));
         };
         self.settle(&urn);
         let state = Arc::clone(&entry.1);
@@ -381,14 +393,20 @@ impl Engine {
         let urn = state.urn.clone();
         self.tables().news.insert(urn.clone(), entry);
         let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
-        Ok(Registered { urn, id, outputs: Arc::clone(&state.outputs), result: RegistrationResult::Succeeded })
+        Ok(Registered {
+            urn,
+            id,
+            outputs: Arc::clone(&state.outputs),
+            dependencies: BTreeMap::new(),
+            result: RegistrationResult::Succeeded,
+        })
     }
 
-    fn failed(&self, urn: Urn) -> Result<Registered, Refused> {
+    pub(super) fn failed(&self, urn: Urn) -> Result<Registered, Refused> {
         self.settle(&urn);
         if self.options.continue_on_error {
             self.tables().failed.insert(urn.clone());
-            Ok(Registered { urn, id: None, outputs: Arc::default(), result: RegistrationResult::Failed })
+            Ok(Registered::without_outputs(urn, RegistrationResult::Failed))
         } else {
             Err(Refused)
         }

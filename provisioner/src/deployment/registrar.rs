@@ -1,5 +1,6 @@
 //! The door through which a program drives a deployment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -46,11 +47,18 @@ pub struct Registered {
     pub id: Option<String>,
     /// Its outputs. In a preview, what is missing from them is unknown.
     pub outputs: Arc<PropertyMap>,
+    /// Output name to the resources that it depends on; only of components that their plugin constructed.
+    pub dependencies: BTreeMap<String, Vec<Urn>>,
     /// How it went.
     pub result: RegistrationResult,
 }
 
 impl Registered {
+    /// One of which nothing is known.
+    pub fn without_outputs(urn: Urn, result: RegistrationResult) -> Self {
+        Self { urn, id: None, outputs: Arc::default(), dependencies: BTreeMap::new(), result }
+    }
+
     /// The reference to this resource, where it is a provider resource; an unknown id becomes the sentinel.
     pub fn as_provider_reference(&self) -> ProviderReference {
         ProviderReference::new(self.urn.clone(), self.id.as_deref().unwrap_or(pulumi_proto::property::UNKNOWN_STRING))
@@ -89,6 +97,8 @@ pub struct ReadGoal {
     pub additional_secret_outputs: Vec<String>,
     /// Version of the package for a default provider; empty: any.
     pub version: String,
+    /// Where the package of a default provider comes from; empty: the usual place.
+    pub plugin_download_url: String,
     /// Where the program wrote it.
     pub source: Option<SourceRef>,
 }
@@ -104,4 +114,6 @@ pub struct InvokeGoal {
     pub provider: Option<ProviderReference>,
     /// Version of the package for a default provider; empty: any.
     pub version: String,
+    /// Where the package of a default provider comes from; empty: the usual place.
+    pub plugin_download_url: String,
 }

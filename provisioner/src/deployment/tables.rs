@@ -71,6 +71,8 @@ pub(super) struct Inheritance {
     pub(super) retain_on_delete: bool,
     pub(super) deleted_with: Option<Urn>,
     pub(super) provider: Option<ProviderReference>,
+    /// Of a component: package to provider.
+    pub(super) providers: BTreeMap<String, ProviderReference>,
 }
 
 /// A resource that went down with a replaced one.

@@ -98,7 +98,8 @@ impl Registrar for FakeDeployment {
             outputs.extend(self.outputs.get(&goal.name).cloned().unwrap_or_default());
         }
         let known = self.run == Run::Real && goal.custom && result == RegistrationResult::Succeeded;
-        Ok(Registered { urn, id: known.then(|| format!("{}-1", goal.name)), outputs: Arc::new(outputs), result })
+        let id = known.then(|| format!("{}-1", goal.name));
+        Ok(Registered { id, outputs: Arc::new(outputs), ..Registered::without_outputs(urn, result) })
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {

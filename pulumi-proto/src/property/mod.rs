@@ -286,6 +286,37 @@ impl PropertyValue {
         }
     }
 
+    /// The value with every output wrapper taken off, at every depth: secret where the output was, unknown where it was.
+    #[must_use]
+    pub fn without_outputs(self) -> Self {
+        match self {
+            Self::Output(output) => match (output.value, output.secret) {
+                (None, false) => Self::UNKNOWN,
+                (None, true) => Self::secret(Self::UNKNOWN),
+                (Some(value), false) => value.without_outputs(),
+                (Some(value), true) => Self::secret(value.without_outputs()),
+            },
+            Self::Secret(secret) => Self::secret(secret.into_exposed().without_outputs()),
+            Self::List(items) => Self::List(items.into_iter().map(Self::without_outputs).collect()),
+            Self::Map(map) => Self::Map(map.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()),
+            other => other,
+        }
+    }
+
+    /// Adds the resources that output values depend on, at every depth.
+    pub fn collect_dependencies(&self, found: &mut Vec<Urn>) {
+        match self {
+            Self::Output(output) => {
+                found.extend(output.dependencies.iter().cloned());
+                output.value.iter().for_each(|value| value.collect_dependencies(found));
+            }
+            Self::Secret(secret) => secret.expose().collect_dependencies(found),
+            Self::List(items) => items.iter().for_each(|item| item.collect_dependencies(found)),
+            Self::Map(map) => map.values().for_each(|value| value.collect_dependencies(found)),
+            _ => {}
+        }
+    }
+
     /// Whether going from this value to the other is no change: as `==`, but a null member of a map equals an absent
     /// one, and references are equal when URN and id are. Wrappers count: see [`PropertyValue::without_wrappers`].
     pub fn same_as(&self, other: &Self) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bridge::provider::{Alias, AliasParent};
 use provisioner::deployment::{Goal, ReadGoal};
 use provisioner::state::CustomTimeouts;
+use pulumi_proto::duration;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
@@ -43,7 +44,9 @@ pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) 
             .as_ref()
             .map_or(PropertyValue::Null, |value| known.value(value)),
         version: options.version.clone().unwrap_or_default(),
-        ..Goal::custom(TypeToken::new(&resource.type_token), resource.name.as_str(), known.map(&resource.props))
+        custom: !resource.is_component(),
+        remote: resource.is_component(),
+        ..Goal::component(TypeToken::new(&resource.type_token), resource.name.as_str(), known.map(&resource.props))
     })
 }
 
@@ -63,6 +66,7 @@ pub(super) fn read(resource: &Resource, get: &Get, known: &Known<'_>, stack: &Ur
         provider: provider(resource, known),
         additional_secret_outputs: resource.options.additional_secret_outputs.clone(),
         version: resource.options.version.clone().unwrap_or_default(),
+        plugin_download_url: String::new(),
         source: None,
     }
 }
@@ -94,41 +98,11 @@ fn alias(option: &AliasOption, known: &Known<'_>) -> Option<Alias> {
 }
 
 fn custom_timeouts(texts: &BTreeMap<String, String>) -> Option<CustomTimeouts> {
-    let seconds = |name| texts.get(name).map_or(Some(0.0), |text| seconds(text));
+    let seconds = |name| texts.get(name).map_or(Some(0.0), |text| Some(duration::parse(text)?.as_secs_f64()));
     Some(CustomTimeouts {
         create: seconds("create")?,
         update: seconds("update")?,
         delete: seconds("delete")?,
         read: seconds("read")?,
     })
-}
-
-/// The seconds in a duration such as `1m30s`.
-fn seconds(text: &str) -> Option<f64> {
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let number = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-        let unit =
-            rest[number..].find(|character: char| character.is_ascii_digit()).map_or(rest.len(), |end| number + end);
-        let factor = match &rest[number..unit] {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 0.001,
-            _ => return None,
-        };
-        total += rest[..number].parse::<f64>().ok()? * factor;
-        rest = &rest[unit..];
-    }
-    Some(total)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn durations_are_sums_of_numbers_with_units() {
-        let durations = ["5m", "1m30s", "1h", "1.5s", "soon", "5"].map(super::seconds);
-        assert_eq!(durations, [Some(300.0), Some(90.0), Some(3600.0), Some(1.5), None, None]);
-    }
 }

@@ -145,8 +145,13 @@ impl<'a> Play<'a> {
         } else {
             let secret = arguments.contains_secrets();
             let PropertyValue::Map(arguments) = arguments.without_wrappers() else { return Err(End::Failed) };
-            let goal =
-                InvokeGoal { token: TypeToken::new(&call.function), arguments, provider: None, version: String::new() };
+            let goal = InvokeGoal {
+                token: TypeToken::new(&call.function),
+                arguments,
+                provider: None,
+                version: String::new(),
+                plugin_download_url: String::new(),
+            };
             let mut result = self.registrar.invoke(goal).await.map_err(|Refused| End::Refused)?;
             let value = match &call.member {
                 Some(member) => result.remove(member).unwrap_or(PropertyValue::Null),

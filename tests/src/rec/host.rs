@@ -8,8 +8,9 @@ use bridge::provider::Provider;
 use bridge::provider::grpc::GrpcProvider;
 
 use super::book::Book;
+use crate::channel::in_memory;
 
-/// Boots instances of the scripted provider, all with one book. Needs a runtime to run them in.
+/// Boots instances of the scripted provider, all with one book, and of the component provider. Needs a runtime to run them in.
 #[derive(Debug)]
 pub struct RecHost {
     book: Arc<dyn Book>,
@@ -25,11 +26,14 @@ impl RecHost {
 #[async_trait]
 impl ProviderHost for RecHost {
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
-        if request.package != "rec" {
-            let message = format!("there is no plugin for the package {}", request.package);
-            return Err(HostError { message, hint: String::new() });
-        }
-        let channel = crate::channel::in_memory(super::service(Arc::clone(&self.book)));
-        Ok(Arc::new(GrpcProvider::new(channel, "rec", None, "1.0.0", None)))
+        let channel = match request.package.as_str() {
+            "rec" => in_memory(super::service(Arc::clone(&self.book))),
+            "comp" => in_memory(crate::comp::service()),
+            other => {
+                let message = format!("there is no plugin for the package {other}");
+                return Err(HostError { message, hint: String::new() });
+            }
+        };
+        Ok(Arc::new(GrpcProvider::new(channel, &request.package, None, "1.0.0", None)))
     }
 }

@@ -59,10 +59,9 @@ impl Replay<'_> {
             Some(entry) => Registered {
                 id: entry.custom.then(|| entry.id.clone()),
                 outputs: Arc::clone(&entry.outputs),
-                result: RegistrationResult::Succeeded,
-                urn,
+                ..Registered::without_outputs(urn, RegistrationResult::Succeeded)
             },
-            None => Registered { urn, id: None, outputs: Arc::default(), result: RegistrationResult::Skipped },
+            None => Registered::without_outputs(urn, RegistrationResult::Skipped),
         }
     }
 }

@@ -279,6 +279,7 @@ fn begin<'a>(
                 provider,
                 additional_secret_outputs: Vec::new(),
                 version: String::new(),
+                plugin_download_url: String::new(),
                 source: None,
             };
             return Box::pin(async move { (name, deployment.read(goal).await) });
@@ -289,13 +290,12 @@ fn begin<'a>(
                 arguments: inputs,
                 provider,
                 version: String::new(),
+                plugin_download_url: String::new(),
             };
             return Box::pin(async move {
                 let answer = deployment.invoke(goal).await.map(|outputs| Registered {
-                    urn: Urn::root_stack(STACK, PROJECT),
-                    id: None,
                     outputs: Arc::new(outputs),
-                    result: RegistrationResult::Succeeded,
+                    ..Registered::without_outputs(Urn::root_stack(STACK, PROJECT), RegistrationResult::Succeeded)
                 });
                 (name, answer)
             });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pulumi_proto::duration::of_seconds;
 use pulumi_proto::rpc::{self, alias, call_request, construct_request};
 use pulumi_proto::urn::Urn;
 
@@ -51,10 +52,10 @@ pub(super) fn construct_message(
     let dependencies = |(name, urns)| (name, construct_request::PropertyDependencies { urns: texts(urns) });
     let (run, options) = (request.run, request.options);
     let timeouts = construct_request::CustomTimeouts {
-        create: options.create_timeout,
-        update: options.update_timeout,
-        delete: options.delete_timeout,
-        read: options.read_timeout,
+        create: of_seconds(options.timeouts.create),
+        update: of_seconds(options.timeouts.update),
+        delete: of_seconds(options.timeouts.delete),
+        read: of_seconds(options.timeouts.read),
     };
     let trigger = options.replacement_trigger.as_ref();
     Ok(rpc::ConstructRequest {

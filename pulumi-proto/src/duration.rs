@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Reads a Go duration that is not negative. `0` needs no unit.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
         return Some(Duration::ZERO);
@@ -32,6 +32,11 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(total).ok()
 }
 
+/// Writes seconds as such a duration; nothing where there are none.
+pub fn of_seconds(seconds: f64) -> String {
+    if seconds > 0.0 { format!("{seconds}s") } else { String::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +50,6 @@ mod tests {
         for bad in ["", "5", "m", "5 m", "-1s", "1d", "1..5s"] {
             assert_eq!(millis(bad), None, "{bad:?}");
         }
+        assert_eq!((of_seconds(90.5).as_str(), of_seconds(0.0).as_str()), ("90.5s", ""));
     }
 }

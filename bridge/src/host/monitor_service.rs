@@ -1,0 +1,444 @@
+//! `pulumirpc.ResourceMonitor`, served to component plugins: generated types in, [`Monitor`]'s out, and back (provider
+//! protocol, section 2.3; engine semantics, section 2.1).
+//!
+//! What only a program can do for the engine (transforms, hooks, migrations: calls back into it) is refused by name, and
+//! so are packages made by parameters.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use pulumi_proto::duration;
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, Unknowns, decode, decode_value, encode};
+use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::rpc::resource_monitor_server::{ResourceMonitor, ResourceMonitorServer};
+use pulumi_proto::rpc::{
+    self, CallResponse, Callback, DeploymentInfo, ReadResourceRequest, ReadResourceResponse, RegisterPackageRequest,
+    RegisterPackageResponse, RegisterResourceHookRequest, RegisterResourceOutputsRequest, RegisterResourceRequest,
+    RegisterResourceResponse, ResourceCallRequest, ResourceInvokeRequest, ResourceInvokeResponse,
+    ResourceMonitorFeature, SupportsFeatureRequest, SupportsFeatureResponse,
+};
+use pulumi_proto::urn::{TypeToken, Urn};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::endpoint::Endpoint;
+use super::monitor::{
+    FunctionCall, MethodCall, Monitor, MonitorRefusal, PackageChoice, ResourceAnswer, ResourceOutcome, ResourceRead,
+    ResourceRegistration,
+};
+use crate::launch::MAX_MESSAGE;
+use crate::provider::{Alias, AliasParent, CheckFailure, ResourceOptions, Timeouts};
+
+/// What SDKs ask for by name, and what this monitor can do of it. What is not named it cannot do.
+const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
+    ("secrets", ResourceMonitorFeature::Secrets),
+    ("resourceReferences", ResourceMonitorFeature::ResourceReferences),
+    ("outputValues", ResourceMonitorFeature::OutputValues),
+    ("aliasSpecs", ResourceMonitorFeature::AliasSpecs),
+    ("replacementTrigger", ResourceMonitorFeature::ReplacementTrigger),
+    ("deletedWith", ResourceMonitorFeature::DeletedWith),
+    ("replaceWith", ResourceMonitorFeature::ReplaceWith),
+];
+
+/// A monitor as plugins reach it. Ends when dropped.
+#[derive(Debug)]
+pub struct MonitorEndpoint(Endpoint);
+
+impl MonitorEndpoint {
+    /// Serves a monitor on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// No port.
+    pub async fn serve(monitor: Arc<dyn Monitor>) -> io::Result<Self> {
+        let service = ResourceMonitorServer::new(Service(monitor));
+        let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        Endpoint::serve(service).await.map(Self)
+    }
+
+    /// `host:port`, as Construct and Call say it.
+    pub fn address(&self) -> String {
+        self.0.address()
+    }
+}
+
+struct Service(Arc<dyn Monitor>);
+
+#[async_trait]
+impl ResourceMonitor for Service {
+    async fn get_deployment_info(&self, _: Request<()>) -> Result<Response<DeploymentInfo>, Status> {
+        let run = self.0.run();
+        Ok(Response::new(DeploymentInfo {
+            project: run.project,
+            stack: run.stack,
+            organization: run.organization,
+            config: run.config,
+            config_secret_keys: run.config_secret_keys,
+            dry_run: run.dry_run,
+            parallel: run.parallel,
+            supported_features: FEATURES.iter().map(|(_, feature)| i32::from(*feature)).collect(),
+        }))
+    }
+
+    async fn supports_feature(
+        &self,
+        request: Request<SupportsFeatureRequest>,
+    ) -> Result<Response<SupportsFeatureResponse>, Status> {
+        let id = request.into_inner().id;
+        let has_support = FEATURES.iter().any(|(name, _)| *name == id);
+        Ok(Response::new(SupportsFeatureResponse { has_support }))
+    }
+
+    async fn register_resource(
+        &self,
+        request: Request<RegisterResourceRequest>,
+    ) -> Result<Response<RegisterResourceResponse>, Status> {
+        let request = request.into_inner();
+        let takes = Takes {
+            secrets: request.accept_secrets,
+            resources: request.accept_resources,
+            bytes: request.accepts_byte_string,
+            partial: request.supports_partial_values,
+        };
+        let reports = request.supports_result_reporting;
+        let answer = self.0.register(self.registration(request)?).await.map_err(refused)?;
+        if answer.outcome == ResourceOutcome::Failed && !reports {
+            return Err(Status::unknown(format!("resource {} failed", answer.urn)));
+        }
+        let dependencies = |(key, urns): (&String, &Vec<Urn>)| {
+            let urns = urns.iter().map(Urn::to_string).collect();
+            (key.clone(), rpc::register_resource_response::PropertyDependencies { urns })
+        };
+        Ok(Response::new(RegisterResourceResponse {
+            urn: answer.urn.to_string(),
+            id: answer.id.clone().unwrap_or_default(),
+            object: Some(takes.bag(&answer.outputs)?),
+            property_dependencies: answer.dependencies.iter().map(dependencies).collect(),
+            result: result(&answer).into(),
+            unknown: answer.outcome == ResourceOutcome::Unknown,
+            ..RegisterResourceResponse::default()
+        }))
+    }
+
+    async fn register_resource_outputs(
+        &self,
+        request: Request<RegisterResourceOutputsRequest>,
+    ) -> Result<Response<()>, Status> {
+        let request = request.into_inner();
+        let outputs = self.bag("outputs", request.outputs)?;
+        let outputs = without_outputs(outputs);
+        self.0.register_outputs(parsed("urn", &request.urn)?, outputs).await.map_err(refused)?;
+        Ok(Response::new(()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: Request<ReadResourceRequest>,
+    ) -> Result<Response<ReadResourceResponse>, Status> {
+        let request = request.into_inner();
+        let takes = Takes {
+            secrets: request.accept_secrets,
+            resources: request.accept_resources,
+            bytes: request.accepts_byte_string,
+            partial: true,
+        };
+        let package = package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?;
+        let properties = self.bag("properties", request.properties)?;
+        let read = ResourceRead {
+            type_token: token("type", &request.r#type)?,
+            name: request.name,
+            id: Some(request.id).filter(|id| id != UNKNOWN_STRING),
+            parent: optional("parent", &request.parent)?,
+            properties: without_outputs(properties),
+            dependencies: urns("dependencies", &request.dependencies)?,
+            package,
+            additional_secret_outputs: request.additional_secret_outputs,
+        };
+        let answer = self.0.read(read).await.map_err(refused)?;
+        Ok(Response::new(ReadResourceResponse {
+            urn: answer.urn.to_string(),
+            properties: Some(takes.bag(&answer.outputs)?),
+            result: result(&answer).into(),
+            unknown: answer.outcome == ResourceOutcome::Unknown,
+            id: answer.id.unwrap_or_default(),
+        }))
+    }
+
+    async fn invoke(
+        &self,
+        request: Request<ResourceInvokeRequest>,
+    ) -> Result<Response<ResourceInvokeResponse>, Status> {
+        let request = request.into_inner();
+        let takes = Takes {
+            secrets: true,
+            resources: request.accept_resources,
+            bytes: request.accepts_byte_string,
+            partial: true,
+        };
+        let arguments = self.bag("args", request.args)?;
+        let call = FunctionCall {
+            token: token("tok", &request.tok)?,
+            arguments: without_outputs(arguments),
+            package: package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?,
+            parent: optional("parent", &request.parent)?,
+            depends_on: urns("dependsOn", &request.depends_on)?,
+        };
+        Ok(Response::new(match self.0.invoke(call).await.map_err(refused)? {
+            Some(reply) => ResourceInvokeResponse {
+                r#return: Some(takes.bag(&reply.result)?),
+                failures: failures(reply.failures),
+                unknown: false,
+            },
+            None => ResourceInvokeResponse { unknown: true, ..ResourceInvokeResponse::default() },
+        }))
+    }
+
+    async fn call(&self, request: Request<ResourceCallRequest>) -> Result<Response<CallResponse>, Status> {
+        let request = request.into_inner();
+        let takes = Takes { secrets: true, resources: true, bytes: request.accepts_byte_string, partial: true };
+        let dependencies = request.arg_dependencies.iter();
+        let dependencies = dependencies.map(|(key, of_it)| Ok((key.clone(), urns("argDependencies", &of_it.urns)?)));
+        let call = MethodCall {
+            token: token("tok", &request.tok)?,
+            arguments: self.bag("args", request.args)?,
+            argument_dependencies: dependencies.collect::<Result<_, Status>>()?,
+            package: package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?,
+        };
+        let reply = self.0.call(call).await.map_err(refused)?;
+        let dependencies = |(key, urns): (String, Vec<Urn>)| {
+            (key, rpc::call_response::ReturnDependencies { urns: urns.iter().map(Urn::to_string).collect() })
+        };
+        Ok(Response::new(CallResponse {
+            r#return: Some(takes.bag(&reply.result)?),
+            return_dependencies: reply.dependencies.into_iter().map(dependencies).collect(),
+            failures: failures(reply.failures),
+        }))
+    }
+
+    async fn register_stack_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
+        Err(not_served("transforms"))
+    }
+
+    async fn register_stack_invoke_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
+        Err(not_served("transforms"))
+    }
+
+    async fn register_resource_hook(&self, _: Request<RegisterResourceHookRequest>) -> Result<Response<()>, Status> {
+        Err(not_served("resource hooks"))
+    }
+
+    async fn register_error_hook(&self, _: Request<rpc::RegisterErrorHookRequest>) -> Result<Response<()>, Status> {
+        Err(not_served("resource hooks"))
+    }
+
+    async fn register_package(
+        &self,
+        _: Request<RegisterPackageRequest>,
+    ) -> Result<Response<RegisterPackageResponse>, Status> {
+        Err(not_served("parameterized packages"))
+    }
+
+    /// Nobody calls back: there is nothing to wait for.
+    async fn signal_and_wait_for_shutdown(&self, _: Request<()>) -> Result<Response<()>, Status> {
+        Ok(Response::new(()))
+    }
+}
+
+impl Service {
+    fn registration(&self, request: RegisterResourceRequest) -> Result<ResourceRegistration, Status> {
+        if !request.transforms.is_empty() {
+            return Err(not_served("transforms"));
+        }
+        if !request.state_migrations.is_empty() {
+            return Err(not_served("state migrations"));
+        }
+        if request.hooks.as_ref().is_some_and(|hooks| *hooks != Default::default()) {
+            return Err(not_served("resource hooks"));
+        }
+        let type_token = token("type", &request.r#type)?;
+        let mut inputs = self.bag("object", request.object)?;
+        let dependencies = urns("dependencies", &request.dependencies)?;
+        let mut property_dependencies: BTreeMap<String, Vec<Urn>> = BTreeMap::new();
+        if request.property_dependencies.is_empty() && !request.remote {
+            property_dependencies.extend(inputs.keys().map(|key| (key.clone(), dependencies.clone())));
+        }
+        for (key, of_it) in &request.property_dependencies {
+            property_dependencies.insert(key.clone(), urns("propertyDependencies", &of_it.urns)?);
+        }
+        for (key, value) in &inputs {
+            let mut found = Vec::new();
+            value.collect_dependencies(&mut found);
+            if !found.is_empty() {
+                let known = property_dependencies.entry(key.clone()).or_default();
+                known.extend(found);
+                known.sort();
+                known.dedup();
+            }
+        }
+        if !request.remote {
+            inputs = without_outputs(inputs);
+        }
+        let timeouts = request.custom_timeouts.unwrap_or_default();
+        let trigger = request.replacement_trigger.map(|value| decode_value(&value, &DecodeOptions::EVERYTHING));
+        let whole_urns = request.alias_ur_ns.iter().map(|text| parsed("aliasURNs", text).map(Alias::Urn));
+        let options = ResourceOptions {
+            aliases: request.aliases.into_iter().map(alias).chain(whole_urns).collect::<Result<_, Status>>()?,
+            protect: request.protect,
+            additional_secret_outputs: request.additional_secret_outputs,
+            timeouts: Timeouts {
+                create: seconds("create", &timeouts.create)?,
+                update: seconds("update", &timeouts.update)?,
+                delete: seconds("delete", &timeouts.delete)?,
+                read: seconds("read", &timeouts.read)?,
+            },
+            deleted_with: optional("deletedWith", &request.deleted_with)?,
+            delete_before_replace: request.delete_before_replace_defined.then_some(request.delete_before_replace),
+            ignore_changes: request.ignore_changes,
+            replace_on_changes: request.replace_on_changes,
+            retain_on_delete: request.retain_on_delete,
+            replace_with: urns("replace_with", &request.replace_with)?,
+            replacement_trigger: trigger
+                .transpose()
+                .map_err(|error| Status::invalid_argument(format!("replacement_trigger: {error}")))?
+                .flatten()
+                .filter(|value| *value != PropertyValue::Null),
+        };
+        let providers = request.providers.iter();
+        Ok(ResourceRegistration {
+            type_token,
+            name: request.name,
+            parent: optional("parent", &request.parent)?,
+            custom: request.custom,
+            remote: request.remote,
+            inputs,
+            dependencies,
+            property_dependencies,
+            package: package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?,
+            providers: providers
+                .map(|(package, reference)| Ok((package.clone(), parsed("providers", reference)?)))
+                .collect::<Result<_, Status>>()?,
+            import_id: request.import_id,
+            hide_diff: request.hide_diffs,
+            options,
+        })
+    }
+
+    /// A bag of a request. Outside a preview, what is unknown is left out.
+    fn bag(&self, field: &str, bag: Option<Bag>) -> Result<PropertyMap, Status> {
+        let unknowns = if self.0.run().dry_run { Unknowns::Keep } else { Unknowns::Drop };
+        let options = DecodeOptions { unknowns, ..DecodeOptions::EVERYTHING };
+        let decoded = bag.map(|bag| decode(&bag, &options)).transpose();
+        Ok(decoded.map_err(|error| Status::invalid_argument(format!("{field}: {error}")))?.unwrap_or_default())
+    }
+}
+
+fn without_outputs(bag: PropertyMap) -> PropertyMap {
+    bag.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()
+}
+
+/// What the caller understands in an answer.
+#[derive(Clone, Copy)]
+struct Takes {
+    secrets: bool,
+    resources: bool,
+    bytes: bool,
+    /// Unknowns anywhere in a value; otherwise a value that holds one is left out.
+    partial: bool,
+}
+
+impl Takes {
+    fn bag(self, values: &PropertyMap) -> Result<Bag, Status> {
+        let options = EncodeOptions {
+            unknowns: Unknowns::Keep,
+            keep_secrets: self.secrets,
+            keep_resources: self.resources,
+            keep_outputs: false,
+            keep_bytes: self.bytes,
+            elide_assets: false,
+        };
+        let encoded = if self.partial {
+            encode(values, &options)
+        } else {
+            let known = values.iter().filter(|(_, value)| !value.contains_unknowns());
+            encode(&known.map(|(key, value)| (key.clone(), value.clone())).collect(), &options)
+        };
+        encoded.map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+fn result(answer: &ResourceAnswer) -> rpc::Result {
+    match answer.outcome {
+        ResourceOutcome::Succeeded | ResourceOutcome::Unknown => rpc::Result::Success,
+        ResourceOutcome::Failed => rpc::Result::Fail,
+    }
+}
+
+fn package(provider: &str, version: String, download_url: String, reference: &str) -> Result<PackageChoice, Status> {
+    if !reference.is_empty() {
+        return Err(not_served("parameterized packages"));
+    }
+    Ok(PackageChoice { provider: optional("provider", provider)?, version, download_url })
+}
+
+fn alias(alias: rpc::Alias) -> Result<Alias, Status> {
+    use rpc::alias::{self, spec};
+    let given = |text: String| Some(text).filter(|text| !text.is_empty());
+    Ok(match alias.alias {
+        Some(alias::Alias::Urn(urn)) => Alias::Urn(parsed("aliases", &urn)?),
+        Some(alias::Alias::Spec(spec)) => Alias::Spec {
+            name: given(spec.name),
+            type_token: given(spec.r#type),
+            stack: given(spec.stack),
+            project: given(spec.project),
+            parent: match spec.parent {
+                Some(spec::Parent::ParentUrn(urn)) if !urn.is_empty() => AliasParent::Urn(parsed("aliases", &urn)?),
+                Some(spec::Parent::NoParent(true)) => AliasParent::None,
+                Some(spec::Parent::ParentUrn(_) | spec::Parent::NoParent(false)) | None => AliasParent::Same,
+            },
+        },
+        None => return Err(Status::invalid_argument("aliases: an alias that says nothing")),
+    })
+}
+
+fn failures(failures: Vec<CheckFailure>) -> Vec<rpc::CheckFailure> {
+    let message = |failure: CheckFailure| rpc::CheckFailure { property: failure.property, reason: failure.reason };
+    failures.into_iter().map(message).collect()
+}
+
+/// A resource type has a name that a URN can hold.
+fn token(field: &str, text: &str) -> Result<TypeToken, Status> {
+    if text.is_empty() {
+        return Err(Status::invalid_argument(format!("{field}: missing")));
+    }
+    Ok(TypeToken::new(text))
+}
+
+fn seconds(field: &str, text: &str) -> Result<f64, Status> {
+    if text.is_empty() {
+        return Ok(0.0);
+    }
+    let invalid =
+        || Status::invalid_argument(format!("customTimeouts.{field}: {text:?} is not a duration such as 1m30s"));
+    Ok(duration::parse(text).ok_or_else(invalid)?.as_secs_f64())
+}
+
+fn urns(field: &str, texts: &[String]) -> Result<Vec<Urn>, Status> {
+    texts.iter().map(|text| parsed(field, text)).collect()
+}
+
+fn optional<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<Option<T>, Status> {
+    (!text.is_empty()).then(|| parsed(field, text)).transpose()
+}
+
+fn parsed<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<T, Status> {
+    text.parse().map_err(|error| Status::invalid_argument(format!("{field}: {error}")))
+}
+
+/// SDKs take some codes for the end of the engine and wait for their own: not this one.
+fn refused(refusal: MonitorRefusal) -> Status {
+    Status::aborted(refusal.0)
+}
+
+fn not_served(what: &str) -> Status {
+    Status::unimplemented(format!("sc does not serve {what} to component plugins"))
+}

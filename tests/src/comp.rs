@@ -1,0 +1,208 @@
+//! A component provider in the same process: `Pair` and `Nest` as the recorded one makes them, through a real monitor.
+//!
+//! It stands in for the provider on Pulumi's Python package that the recordings were made with, where no package can be
+//! installed; the suite `interop_components` plays them with that one.
+
+use std::collections::BTreeMap;
+
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::rpc;
+use pulumi_proto::rpc::register_resource_request::PropertyDependencies;
+use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
+use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
+use pulumi_proto::urn::Urn;
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status};
+
+const PAIR: &str = "comp:index:Pair";
+const NEST: &str = "comp:index:Nest";
+
+/// The provider as a service.
+pub fn service() -> ResourceProviderServer<Components> {
+    ResourceProviderServer::new(Components)
+}
+
+/// The provider.
+#[derive(Clone, Copy, Debug)]
+pub struct Components;
+
+#[tonic::async_trait]
+impl ResourceProvider for Components {
+    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Result<Response<rpc::ConfigureResponse>, Status> {
+        Ok(Response::new(rpc::ConfigureResponse {
+            accept_secrets: true,
+            accept_resources: true,
+            accept_outputs: true,
+            supports_preview: true,
+            ..Default::default()
+        }))
+    }
+
+    async fn construct(
+        &self,
+        request: Request<rpc::ConstructRequest>,
+    ) -> Result<Response<rpc::ConstructResponse>, Status> {
+        let request = request.into_inner();
+        let address = format!("http://{}", request.monitor_endpoint);
+        let monitor =
+            ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
+        let inputs = opened(request.inputs.clone())?;
+        let given = |key: &str| {
+            let value = inputs.get(key).cloned().unwrap_or(PropertyValue::Null);
+            let mut urns = request.input_dependencies.get(key).map(|of_it| of_it.urns.clone()).unwrap_or_default();
+            let mut found = Vec::new();
+            value.collect_dependencies(&mut found);
+            urns.extend(found.iter().map(Urn::to_string));
+            urns.sort();
+            urns.dedup();
+            Output { value: value.without_outputs(), urns }
+        };
+        let mut construction = Construction { monitor };
+        let component = rpc::RegisterResourceRequest {
+            dependencies: request.dependencies.clone(),
+            protect: request.protect,
+            ignore_changes: request.ignore_changes.clone(),
+            aliases: request.aliases.clone(),
+            ..component(&request.r#type, &request.name, &request.parent)
+        };
+        let (urn, outputs) = match request.r#type.as_str() {
+            PAIR => construction.pair(component, given("value"), given("secret")).await?,
+            NEST => construction.nest(component, given("value")).await?,
+            other => return Err(Status::invalid_argument(format!("there is no component {other}"))),
+        };
+        let dependencies = |(key, output): (&String, &Output)| {
+            let urns = output.urns.clone();
+            (key.clone(), rpc::construct_response::PropertyDependencies { urns })
+        };
+        Ok(Response::new(rpc::ConstructResponse {
+            urn,
+            state_dependencies: outputs.iter().map(dependencies).collect(),
+            state: Some(bag(&outputs)?),
+        }))
+    }
+}
+
+/// A value and the resources it came from.
+#[derive(Clone, Debug)]
+struct Output {
+    value: PropertyValue,
+    urns: Vec<String>,
+}
+
+type Outputs = BTreeMap<String, Output>;
+
+struct Construction {
+    monitor: ResourceMonitorClient<Channel>,
+}
+
+impl Construction {
+    /// Two things, the second hanging on the first.
+    async fn pair(
+        &mut self,
+        component: rpc::RegisterResourceRequest,
+        value: Output,
+        secret: Output,
+    ) -> Result<(String, Outputs), Status> {
+        let name = component.name.clone();
+        let urn = self.register(component).await?.urn;
+        let one = thing(&format!("{name}-one"), &urn, [("v", value), ("w", secret)])?;
+        let one = self.register(one).await?;
+        let (cid, out) = (output(&one, "cid")?, output(&one, "out")?);
+        let two = thing(&format!("{name}-two"), &urn, [("v", out), ("k", cid.clone())])?;
+        let two = self.register(two).await?;
+        let outputs = Outputs::from([("first".to_owned(), cid), ("last".to_owned(), output(&two, "out")?)]);
+        self.register_outputs(&urn, &outputs).await?;
+        Ok((urn, outputs))
+    }
+
+    /// A pair within a component, and a thing after it.
+    async fn nest(&mut self, outer: rpc::RegisterResourceRequest, value: Output) -> Result<(String, Outputs), Status> {
+        let name = outer.name.clone();
+        let urn = self.register(outer).await?.urn;
+        let inner = component(PAIR, &format!("{name}-pair"), &urn);
+        let nothing = Output { value: PropertyValue::Null, urns: Vec::new() };
+        let (pair, outputs) = self.pair(inner, value, nothing).await?;
+        let last = outputs["last"].clone();
+        // To depend on a component is to depend on its children.
+        let children = [outputs["first"].urns.clone(), last.urns.clone()].concat();
+        let mut tail = thing(&format!("{name}-tail"), &urn, [("v", last.clone())])?;
+        tail.dependencies = children;
+        (tail.delete_before_replace, tail.delete_before_replace_defined) = (true, true);
+        self.register(tail).await?;
+        debug_assert!(pair.ends_with("-pair"));
+        let outputs = Outputs::from([("inner".to_owned(), last)]);
+        self.register_outputs(&urn, &outputs).await?;
+        Ok((urn, outputs))
+    }
+
+    async fn register(
+        &mut self,
+        request: rpc::RegisterResourceRequest,
+    ) -> Result<rpc::RegisterResourceResponse, Status> {
+        Ok(self.monitor.register_resource(request).await?.into_inner())
+    }
+
+    async fn register_outputs(&mut self, urn: &str, outputs: &Outputs) -> Result<(), Status> {
+        let outputs = Some(bag(outputs)?);
+        self.monitor
+            .register_resource_outputs(rpc::RegisterResourceOutputsRequest { urn: urn.to_owned(), outputs })
+            .await?;
+        Ok(())
+    }
+}
+
+fn component(type_token: &str, name: &str, parent: &str) -> rpc::RegisterResourceRequest {
+    rpc::RegisterResourceRequest {
+        r#type: type_token.to_owned(),
+        name: name.to_owned(),
+        parent: parent.to_owned(),
+        accept_secrets: true,
+        accept_resources: true,
+        supports_partial_values: true,
+        supports_result_reporting: true,
+        alias_specs: true,
+        ..Default::default()
+    }
+}
+
+fn thing<const N: usize>(
+    name: &str,
+    parent: &str,
+    inputs: [(&str, Output); N],
+) -> Result<rpc::RegisterResourceRequest, Status> {
+    let inputs: Outputs = inputs
+        .into_iter()
+        .filter(|(_, output)| output.value != PropertyValue::Null)
+        .map(|(key, output)| (key.to_owned(), output))
+        .collect();
+    let mut dependencies: Vec<String> = inputs.values().flat_map(|output| output.urns.clone()).collect();
+    dependencies.sort();
+    dependencies.dedup();
+    let of_property =
+        |(key, output): (&String, &Output)| (key.clone(), PropertyDependencies { urns: output.urns.clone() });
+    Ok(rpc::RegisterResourceRequest {
+        custom: true,
+        dependencies,
+        property_dependencies: inputs.iter().map(of_property).collect(),
+        object: Some(bag(&inputs)?),
+        ..component("rec:index:Thing", name, parent)
+    })
+}
+
+/// An output of a registered resource; what a preview does not say is unknown.
+fn output(registered: &rpc::RegisterResourceResponse, key: &str) -> Result<Output, Status> {
+    let outputs = opened(registered.object.clone())?;
+    let value = outputs.get(key).cloned().unwrap_or(PropertyValue::UNKNOWN);
+    Ok(Output { value, urns: vec![registered.urn.clone()] })
+}
+
+fn opened(bag: Option<Bag>) -> Result<PropertyMap, Status> {
+    let opened = bag.map(|bag| decode(&bag, &DecodeOptions::EVERYTHING)).transpose();
+    opened.map(Option::unwrap_or_default).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+fn bag(outputs: &Outputs) -> Result<Bag, Status> {
+    let values: PropertyMap = outputs.iter().map(|(key, output)| (key.clone(), output.value.clone())).collect();
+    encode(&values, &EncodeOptions::EVERYTHING).map_err(|error| Status::internal(error.to_string()))
+}
