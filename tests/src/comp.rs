@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use bridge::provider::{Alias, AliasParent, ConstructReply, ConstructRequest};
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc;
@@ -18,6 +19,26 @@ use tonic::{Request, Response, Status};
 const PAIR: &str = "comp:index:Pair";
 const NEST: &str = "comp:index:Nest";
 
+const SCHEMA: &str = r##"{
+    "name": "comp",
+    "version": "1.0.0",
+    "resources": {
+        "comp:index:Pair": {
+            "isComponent": true,
+            "inputProperties": {"value": {"$ref": "pulumi.json#/Any"}, "secret": {"type": "string"}},
+            "requiredInputs": ["value"],
+            "properties": {"first": {"type": "string"}, "last": {"$ref": "pulumi.json#/Any"}}
+        },
+        "comp:index:Nest": {
+            "isComponent": true,
+            "inputProperties": {"value": {"$ref": "pulumi.json#/Any"}},
+            "requiredInputs": ["value"],
+            "properties": {"inner": {"$ref": "pulumi.json#/Any"}}
+        },
+        "comp:index:Nothing": {"isComponent": true}
+    }
+}"##;
+
 /// The provider as a service.
 pub fn service() -> ResourceProviderServer<Components> {
     ResourceProviderServer::new(Components)
@@ -29,6 +50,18 @@ pub struct Components;
 
 #[tonic::async_trait]
 impl ResourceProvider for Components {
+    async fn get_plugin_info(&self, _: Request<()>) -> Result<Response<rpc::PluginInfo>, Status> {
+        Ok(Response::new(rpc::PluginInfo { version: "1.0.0".to_owned() }))
+    }
+
+    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Result<Response<rpc::GetSchemaResponse>, Status> {
+        Ok(Response::new(rpc::GetSchemaResponse { schema: SCHEMA.to_owned() }))
+    }
+
+    async fn cancel(&self, _: Request<()>) -> Result<Response<()>, Status> {
+        Ok(Response::new(()))
+    }
+
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Result<Response<rpc::ConfigureResponse>, Status> {
         Ok(Response::new(rpc::ConfigureResponse {
             accept_secrets: true,
@@ -64,6 +97,7 @@ impl ResourceProvider for Components {
             protect: request.protect,
             ignore_changes: request.ignore_changes.clone(),
             aliases: request.aliases.clone(),
+            providers: request.providers.clone(),
             ..component(&request.r#type, &request.name, &request.parent)
         };
         let (urn, outputs) = match request.r#type.as_str() {
@@ -81,6 +115,65 @@ impl ResourceProvider for Components {
             state: Some(bag(&outputs)?),
         }))
     }
+}
+
+/// Makes a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, that gets its inputs.
+///
+/// # Errors
+/// What the monitor said.
+pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Status> {
+    let address = format!("http://{}", request.run.monitor_endpoint);
+    let monitor = ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
+    let mut construction = Construction { monitor };
+    let texts = |urns: &[Urn]| urns.iter().map(Urn::to_string).collect::<Vec<_>>();
+    let parent = request.parent.as_ref().map(Urn::to_string).unwrap_or_default();
+    let own = rpc::RegisterResourceRequest {
+        dependencies: texts(&request.dependencies),
+        protect: request.options.protect,
+        aliases: request.options.aliases.iter().map(alias).collect(),
+        providers: request.providers.clone(),
+        ..component(&request.type_token, &request.name, &parent)
+    };
+    let urn = construction.register(own).await?.urn;
+    let inputs = request.inputs.iter().map(|(key, value)| {
+        let mut urns = request.input_dependencies.get(key).cloned().unwrap_or_default();
+        value.collect_dependencies(&mut urns);
+        (key.as_str(), Output { value: value.clone().without_outputs(), urns: texts(&urns) })
+    });
+    let child = rpc::RegisterResourceRequest {
+        r#type: "cloud:index:Thing".to_owned(),
+        ..thing(&format!("{}-child", request.name), &urn, inputs)?
+    };
+    let child = construction.register(child).await?;
+    let id = Some(child.id.clone()).filter(|id| !id.is_empty());
+    let id = id.map_or(PropertyValue::UNKNOWN, |id| id.as_str().into());
+    let outputs = Outputs::from([("child".to_owned(), Output { value: id.clone(), urns: vec![child.urn] })]);
+    construction.register_outputs(&urn, &outputs).await?;
+    Ok(ConstructReply {
+        urn: urn.parse().map_err(|_| Status::internal("no URN"))?,
+        state: PropertyMap::from([("child".to_owned(), id)]),
+        state_dependencies: BTreeMap::new(),
+    })
+}
+
+fn alias(alias: &Alias) -> rpc::Alias {
+    use rpc::alias::{Alias as Message, Spec, spec::Parent};
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let message = match alias {
+        Alias::Urn(urn) => Message::Urn(urn.to_string()),
+        Alias::Spec { name, type_token, stack, project, parent } => Message::Spec(Spec {
+            name: text(name),
+            r#type: text(type_token),
+            stack: text(stack),
+            project: text(project),
+            parent: match parent {
+                AliasParent::Same => None,
+                AliasParent::None => Some(Parent::NoParent(true)),
+                AliasParent::Urn(urn) => Some(Parent::ParentUrn(urn.to_string())),
+            },
+        }),
+    };
+    rpc::Alias { alias: Some(message) }
 }
 
 /// A value and the resources it came from.
@@ -166,10 +259,10 @@ fn component(type_token: &str, name: &str, parent: &str) -> rpc::RegisterResourc
     }
 }
 
-fn thing<const N: usize>(
+fn thing<'a>(
     name: &str,
     parent: &str,
-    inputs: [(&str, Output); N],
+    inputs: impl IntoIterator<Item = (&'a str, Output)>,
 ) -> Result<rpc::RegisterResourceRequest, Status> {
     let inputs: Outputs = inputs
         .into_iter()

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bridge::host::ProviderHost;
 use provisioner::deployment::{ConfigEntry, Deployment, DeploymentOptions, ProgramEnd, Scope, StopSignals, UrnPattern};
 use provisioner::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severity};
 use provisioner::state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
@@ -35,6 +36,19 @@ pub struct Observed {
 /// # Errors
 /// Why the engine cannot be asked to do this, in words.
 pub async fn run(scenario: &Scenario, index: usize, pace: Pace) -> Result<Observed, String> {
+    run_beside(scenario, index, pace, None).await
+}
+
+/// The same, with component providers of another host than the one in this process.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_beside(
+    scenario: &Scenario,
+    index: usize,
+    pace: Pace,
+    components: Option<Arc<dyn ProviderHost>>,
+) -> Result<Observed, String> {
     let step = &scenario.steps[index];
     let mut base = export::import(&scenario.base(index))?;
     if step.flags.clear_pending_creates {
@@ -42,7 +56,7 @@ pub async fn run(scenario: &Scenario, index: usize, pace: Pace) -> Result<Observ
     }
     let book = Arc::new(MemoryBook::new(step.script.clone(), scenario.ids(index)));
     let options = options(scenario, index, pace)?;
-    match tokio::time::timeout(LIMIT, run_with(step, base, options, &book, pace)).await {
+    match tokio::time::timeout(LIMIT, run_with(step, base, options, &book, pace, components)).await {
         Ok(observed) => Ok(observed),
         Err(_) => Err(format!("the run did not end within {} s", LIMIT.as_secs())),
     }
@@ -108,13 +122,14 @@ async fn run_with(
     options: DeploymentOptions,
     book: &Arc<MemoryBook>,
     pace: Pace,
+    components: Option<Arc<dyn ProviderHost>>,
 ) -> Observed {
     let preview = options.preview;
     let events = Arc::new(Events::default());
     let records = Records(Arc::new(Mutex::new(MemoryRecorder::new(base.clone()))));
     let recorder = (!preview).then(|| Box::new(records.clone()) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
-    let host = Arc::new(RecHost::new(Arc::clone(book) as _));
+    let host = Arc::new(RecHost::new(Arc::clone(book) as _).beside(components));
     let (deployment, run) =
         Deployment::new(options, base.clone(), host, recorder, Arc::clone(&events) as _, signals.clone());
     let program = async {

@@ -16,6 +16,9 @@ pub trait Monitor: Send + Sync {
     /// The run that the plugin is in; without the address of the monitor.
     fn run(&self) -> RunInfo;
 
+    /// Tells the user that the plugin asked for what only a program can have; the run cannot go on.
+    fn refuse(&self, what: &str);
+
     /// Registers a resource: a child, or the component itself.
     async fn register(&self, request: ResourceRegistration) -> Result<ResourceAnswer, MonitorRefusal>;
 

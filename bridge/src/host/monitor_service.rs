@@ -142,7 +142,8 @@ impl ResourceMonitor for Service {
             bytes: request.accepts_byte_string,
             partial: true,
         };
-        let package = package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?;
+        let package =
+            self.package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?;
         let properties = self.bag("properties", request.properties)?;
         let read = ResourceRead {
             type_token: token("type", &request.r#type)?,
@@ -179,7 +180,12 @@ impl ResourceMonitor for Service {
         let call = FunctionCall {
             token: token("tok", &request.tok)?,
             arguments: without_outputs(arguments),
-            package: package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?,
+            package: self.package(
+                &request.provider,
+                request.version,
+                request.plugin_download_url,
+                &request.package_ref,
+            )?,
             parent: optional("parent", &request.parent)?,
             depends_on: urns("dependsOn", &request.depends_on)?,
         };
@@ -202,7 +208,12 @@ impl ResourceMonitor for Service {
             token: token("tok", &request.tok)?,
             arguments: self.bag("args", request.args)?,
             argument_dependencies: dependencies.collect::<Result<_, Status>>()?,
-            package: package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?,
+            package: self.package(
+                &request.provider,
+                request.version,
+                request.plugin_download_url,
+                &request.package_ref,
+            )?,
         };
         let reply = self.0.call(call).await.map_err(refused)?;
         let dependencies = |(key, urns): (String, Vec<Urn>)| {
@@ -216,26 +227,26 @@ impl ResourceMonitor for Service {
     }
 
     async fn register_stack_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
-        Err(not_served("transforms"))
+        Err(self.not_served("transforms"))
     }
 
     async fn register_stack_invoke_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
-        Err(not_served("transforms"))
+        Err(self.not_served("transforms"))
     }
 
     async fn register_resource_hook(&self, _: Request<RegisterResourceHookRequest>) -> Result<Response<()>, Status> {
-        Err(not_served("resource hooks"))
+        Err(self.not_served("resource hooks"))
     }
 
     async fn register_error_hook(&self, _: Request<rpc::RegisterErrorHookRequest>) -> Result<Response<()>, Status> {
-        Err(not_served("resource hooks"))
+        Err(self.not_served("resource hooks"))
     }
 
     async fn register_package(
         &self,
         _: Request<RegisterPackageRequest>,
     ) -> Result<Response<RegisterPackageResponse>, Status> {
-        Err(not_served("parameterized packages"))
+        Err(self.not_served("parameterized packages"))
     }
 
     /// Nobody calls back: there is nothing to wait for.
@@ -247,13 +258,13 @@ impl ResourceMonitor for Service {
 impl Service {
     fn registration(&self, request: RegisterResourceRequest) -> Result<ResourceRegistration, Status> {
         if !request.transforms.is_empty() {
-            return Err(not_served("transforms"));
+            return Err(self.not_served("transforms"));
         }
         if !request.state_migrations.is_empty() {
-            return Err(not_served("state migrations"));
+            return Err(self.not_served("state migrations"));
         }
         if request.hooks.as_ref().is_some_and(|hooks| *hooks != Default::default()) {
-            return Err(not_served("resource hooks"));
+            return Err(self.not_served("resource hooks"));
         }
         let type_token = token("type", &request.r#type)?;
         let mut inputs = self.bag("object", request.object)?;
@@ -313,7 +324,12 @@ impl Service {
             inputs,
             dependencies,
             property_dependencies,
-            package: package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?,
+            package: self.package(
+                &request.provider,
+                request.version,
+                request.plugin_download_url,
+                &request.package_ref,
+            )?,
             providers: providers
                 .map(|(package, reference)| Ok((package.clone(), parsed("providers", reference)?)))
                 .collect::<Result<_, Status>>()?,
@@ -321,6 +337,25 @@ impl Service {
             hide_diff: request.hide_diffs,
             options,
         })
+    }
+
+    /// SDKs may keep the answer to themselves and stumble over what follows from it: the user is told, too.
+    fn not_served(&self, what: &str) -> Status {
+        self.0.refuse(what);
+        Status::unimplemented(format!("sc does not serve {what} to component plugins"))
+    }
+
+    fn package(
+        &self,
+        provider: &str,
+        version: String,
+        download_url: String,
+        reference: &str,
+    ) -> Result<PackageChoice, Status> {
+        if !reference.is_empty() {
+            return Err(self.not_served("parameterized packages"));
+        }
+        Ok(PackageChoice { provider: optional("provider", provider)?, version, download_url })
     }
 
     /// A bag of a request. Outside a preview, what is unknown is left out.
@@ -371,13 +406,6 @@ fn result(answer: &ResourceAnswer) -> rpc::Result {
         ResourceOutcome::Succeeded | ResourceOutcome::Unknown => rpc::Result::Success,
         ResourceOutcome::Failed => rpc::Result::Fail,
     }
-}
-
-fn package(provider: &str, version: String, download_url: String, reference: &str) -> Result<PackageChoice, Status> {
-    if !reference.is_empty() {
-        return Err(not_served("parameterized packages"));
-    }
-    Ok(PackageChoice { provider: optional("provider", provider)?, version, download_url })
 }
 
 fn alias(alias: rpc::Alias) -> Result<Alias, Status> {
@@ -437,8 +465,4 @@ fn parsed<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result
 /// SDKs take some codes for the end of the engine and wait for their own: not this one.
 fn refused(refusal: MonitorRefusal) -> Status {
     Status::aborted(refusal.0)
-}
-
-fn not_served(what: &str) -> Status {
-    Status::unimplemented(format!("sc does not serve {what} to component plugins"))
 }

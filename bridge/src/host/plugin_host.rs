@@ -1,6 +1,6 @@
 //! The host of plugins that are processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
+use tokio::sync::OnceCell;
 
+use super::component_types;
 use super::engine_service::{self, RootResource};
 use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
@@ -106,6 +108,8 @@ struct Plugin {
     package: Arc<VerifiedPackage>,
     /// The instance that was started when the plugin was loaded, until somebody boots one.
     waiting: Mutex<Option<Arc<GrpcProvider>>>,
+    /// Asked for once.
+    component_types: OnceCell<BTreeSet<String>>,
 }
 
 impl PluginHost {
@@ -122,7 +126,8 @@ impl PluginHost {
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
         let resolve = |declared: DeclaredPlugin| async {
             let package = settings.sources.fetch(&declared.config, &settings.events).await?;
-            Ok(Plugin { declared, package: Arc::new(package), waiting: Mutex::new(None) })
+            let package = Arc::new(package);
+            Ok(Plugin { declared, package, waiting: Mutex::new(None), component_types: OnceCell::new() })
         };
         let plugins = try_join_all(enabled.map(resolve)).await?;
         let host = Self {
@@ -290,6 +295,22 @@ impl ProviderHost for PluginHost {
             Some(provider) => provider,
             None => self.start(plugin).await?,
         })
+    }
+
+    async fn component_types(&self, package: &str) -> BTreeSet<String> {
+        let serves = |plugin: &&Plugin| plugin.declared.config.package.as_str() == package;
+        let Some(plugin) = self.plugins.iter().find(serves) else { return BTreeSet::new() };
+        let ask = async || {
+            // Who waits to be booted can say it; nobody else is started for that alone as long as one does.
+            let waiting = lock(&plugin.waiting).clone();
+            let provider = match waiting {
+                Some(provider) => provider,
+                None => self.start(plugin).await?,
+            };
+            let schema = provider.schema(SchemaRequest::default()).await.unwrap_or_default();
+            Ok::<_, HostError>(schema.map(|text| component_types::read(&text)).unwrap_or_default())
+        };
+        plugin.component_types.get_or_try_init(ask).await.cloned().unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The seam between the engine and whoever starts providers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,6 +16,12 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`HostError`] if the package is not to be had or its plugin does not start.
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError>;
+
+    /// The types of a package that are components, made by its plugin (Construct), as the package's schema says. None
+    /// where the plugin has no schema to say so, as with hosts that know of no schemas.
+    async fn component_types(&self, _package: &str) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
 }
 
 /// Which provider is wanted: what a provider resource says of itself (provider protocol, section 8.3).

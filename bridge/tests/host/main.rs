@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod instances;
+mod monitor;
 mod rude;
 
 use std::collections::BTreeMap;

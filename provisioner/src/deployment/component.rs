@@ -33,6 +33,7 @@ impl Engine {
         }
         let reference = goal.provider.clone().ok_or(Refused)?;
         let source = goal.source;
+        self.tables().constructed_at.extend(source.map(|source| (urn.clone(), source)));
         let instance = self.instance(&reference, &urn, source).await?;
         if self.halted() {
             return Err(Refused);

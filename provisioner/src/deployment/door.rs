@@ -1,6 +1,6 @@
 //! What a program asks for besides registering: reads, function calls, outputs, default providers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,6 +26,12 @@ use super::tables::Inheritance;
 impl Registrar for Deployment {
     fn is_preview(&self) -> bool {
         self.engine.preview()
+    }
+
+    async fn component_types(&self, packages: BTreeSet<String>) -> BTreeSet<String> {
+        let host = self.engine.providers.host();
+        let asked = packages.iter().map(|package| host.component_types(package));
+        futures_util::future::join_all(asked).await.into_iter().flatten().collect()
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {

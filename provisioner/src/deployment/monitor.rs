@@ -7,17 +7,21 @@ use bridge::host::{
     FunctionCall, MethodCall, Monitor, MonitorRefusal, ResourceAnswer, ResourceOutcome, ResourceRead,
     ResourceRegistration,
 };
-use bridge::provider::{CallReply, InvokeReply, RunInfo};
+use bridge::provider::{CallReply, CheckFailure, InvokeReply, RunInfo};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
+use crate::events::{Event, Message, Severity};
 use crate::state::CustomTimeouts;
 
 use super::engine::Engine;
 use super::goal::Goal;
 use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, RegistrationResult};
+
+/// The function that the engine itself serves.
+const GET_RESOURCE: &str = "pulumi:pulumi:getResource";
 
 /// Leads to a deployment as long as there is one.
 pub(super) struct Door {
@@ -46,6 +50,15 @@ impl Door {
 impl Monitor for Door {
     fn run(&self) -> RunInfo {
         self.run.clone()
+    }
+
+    fn refuse(&self, what: &str) {
+        let Some(engine) = self.engine.upgrade() else { return };
+        let mut message =
+            Message::new(Severity::Error, format!("a component asks for {what}, which sc does not serve"));
+        message.hint = "make the component without them, or provision this stack with Pulumi".to_owned();
+        engine.emit(Event::Message(message));
+        engine.note_break();
     }
 
     async fn register(&self, request: ResourceRegistration) -> Result<ResourceAnswer, MonitorRefusal> {
@@ -91,6 +104,9 @@ impl Monitor for Door {
     async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorRefusal> {
         self.job(|engine| {
             async move {
+                if request.token.as_str() == GET_RESOURCE {
+                    return engine.known_resource(&request.arguments).map(Some);
+                }
                 if engine.waits_for_ids(&request.depends_on) {
                     return Ok(None);
                 }
@@ -159,12 +175,30 @@ impl Engine {
         false
     }
 
+    /// What SDKs make a resource of that they were given a reference to: its id and outputs, if it is of this run.
+    fn known_resource(&self, arguments: &PropertyMap) -> Result<InvokeReply, Refused> {
+        let text = arguments.get("urn").and_then(PropertyValue::as_str).unwrap_or_default();
+        let known = text.parse::<Urn>().ok().and_then(|urn| self.tables().news.get(&urn).cloned());
+        let Some((_, state)) = known else {
+            let reason = format!("{text:?} is not a resource that this run has registered");
+            let failures = vec![CheckFailure { property: "urn".to_owned(), reason }];
+            return Ok(InvokeReply { failures, ..InvokeReply::default() });
+        };
+        let result = [
+            ("urn", state.urn.as_str().into()),
+            ("id", state.id.as_str().into()),
+            ("state", PropertyValue::Map((*state.outputs).clone())),
+        ];
+        let result = result.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        Ok(InvokeReply { result, failures: Vec::new() })
+    }
+
     /// The provider that a function of a package takes from the resource it is called under.
-    fn provider_of_parent(&self, parent: Option<&Urn>, package: &str) -> Option<pulumi_proto::urn::ProviderReference> {
+    fn provider_of_parent(&self, parent: Option<&Urn>, package: &str) -> Option<ProviderReference> {
         let tables = self.tables();
         let inherited = tables.goals.get(parent?)?;
-        let serves = |reference: &&pulumi_proto::urn::ProviderReference| {
-            pulumi_proto::urn::TypeToken::new(reference.urn.type_token()).provider_package() == Some(package)
+        let serves = |reference: &&ProviderReference| {
+            TypeToken::new(reference.urn.type_token()).provider_package() == Some(package)
         };
         inherited.provider.as_ref().filter(serves).or_else(|| inherited.providers.get(package)).cloned()
     }

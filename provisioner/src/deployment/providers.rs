@@ -123,6 +123,11 @@ impl Providers {
         Self { host, live: Mutex::default(), open: Mutex::default() }
     }
 
+    /// What starts instances.
+    pub(super) fn host(&self) -> &dyn ProviderHost {
+        &*self.host
+    }
+
     /// Starts an instance for a provider resource with these inputs.
     pub(super) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
         let provider = self.host.boot(&boot_request(urn, inputs)).await?;

@@ -8,7 +8,7 @@ use pulumi_proto::property::{PropertyMap, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::{RwLockReadGuard, watch};
 
-use crate::events::{Message, Severity, StepOp};
+use crate::events::{Message, Severity, SourceRef, StepOp};
 
 use super::decide::condemn::Entry;
 use super::decide::{
@@ -59,6 +59,9 @@ impl Engine {
             (true, true) => Kind::Provider,
             (true, false) => Kind::Custom,
         };
+        if goal.source.is_none() {
+            goal.source = self.place_of_component(&urn, goal.parent.as_ref());
+        }
         self.inherit(&urn, &mut goal)?;
         if goal.remote && goal.provider.is_none() {
             goal.provider = goal.providers.get(goal.type_token.package()).cloned();
@@ -100,6 +103,15 @@ impl Engine {
             Err(answer) => return answer,
         };
         self.converse(registration, deciding).await
+    }
+
+    /// Where the component was written that registers this: itself, or a child.
+    fn place_of_component(&self, urn: &Urn, parent: Option<&Urn>) -> Option<SourceRef> {
+        let mut tables = self.tables();
+        let known = &tables.constructed_at;
+        let source = known.get(urn).or_else(|| known.get(parent?)).copied()?;
+        tables.constructed_at.insert(urn.clone(), source);
+        Some(source)
     }
 
     /// Options that a child takes from its parent where it says nothing (section 2.1).

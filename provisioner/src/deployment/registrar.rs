@@ -1,6 +1,6 @@
 //! The door through which a program drives a deployment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,6 +19,9 @@ use super::goal::Goal;
 pub trait Registrar: Send + Sync {
     /// Whether this is a preview: unknown inputs are allowed, and outputs may be unknown.
     fn is_preview(&self) -> bool;
+
+    /// Which types of these packages are components: to be registered as [`Goal::remote`].
+    async fn component_types(&self, packages: BTreeSet<String>) -> BTreeSet<String>;
 
     /// Registers a resource. An error ends the program: register nothing more that is not under way.
     async fn register(&self, goal: Goal) -> Result<Registered, Refused>;

@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::watch;
 
-use crate::events::StepOp;
+use crate::events::{SourceRef, StepOp};
 use crate::state::{Effect, EntryId, Ledger, ResourceState, Snapshot};
 
 use super::decide::condemn::Entry;
@@ -56,6 +56,8 @@ pub(super) struct Tables {
     pub(super) skipped: HashSet<Urn>,
     /// URNs that failed, or hang on one that did.
     pub(super) failed: HashSet<Urn>,
+    /// Where the program wrote the components that plugins make: what these register comes from there, too.
+    pub(super) constructed_at: HashMap<Urn, SourceRef>,
     /// Named by targets or excludes, or hanging on one that is.
     pub(super) scoped: HashSet<Urn>,
     /// Steps that succeeded.
@@ -106,6 +108,7 @@ impl Tables {
             carried: HashSet::new(),
             skipped: HashSet::new(),
             failed: HashSet::new(),
+            constructed_at: HashMap::new(),
             scoped: HashSet::new(),
             counts: BTreeMap::new(),
             stack_outputs: None,

@@ -20,6 +20,23 @@ fn core_resources<'s>(
     })
 }
 
+/// The packages of the stack's plugin resources.
+pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
+    let resources = stack.environments.iter().flat_map(|environment| &environment.resources);
+    let plugins = resources.filter_map(|resource| match resource.target {
+        Target::Plugin { plugin, .. } => stack.plugins.get(plugin),
+        Target::Core { .. } => None,
+    });
+    plugins.map(|plugin| plugin.package().to_owned()).collect()
+}
+
+/// The enabled plugins that serve a package alone: what a component makes of the package is made with that one.
+pub(super) fn unambiguous(stack: &Stack) -> Vec<usize> {
+    let enabled = || stack.plugins.iter().enumerate().filter(|(_, plugin)| plugin.plugin.enabled);
+    let alone = |package: &str| enabled().filter(|(_, plugin)| plugin.package() == package).count() == 1;
+    enabled().filter(|(_, plugin)| alone(plugin.package())).map(|(index, _)| index).collect()
+}
+
 /// The packages that core types of the stack need.
 pub(super) fn of_core_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<&'static str> {
     core_resources(stack, core).map(|(_, _, package)| package.name).collect()

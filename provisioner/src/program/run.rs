@@ -22,11 +22,13 @@ use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, w
 
 /// Registers everything.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
-    let root = match registrar.register(goals::root(stack)).await {
+    let components = registrar.component_types(packages::of_plugin_types(stack));
+    let (root, components) = tokio::join!(registrar.register(goals::root(stack)), components);
+    let root = match root {
         Ok(root) if root.result != RegistrationResult::Failed => root.urn,
         Ok(_) | Err(Refused) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
     };
-    let mut run = Run::new(stack, core, registrar, &root);
+    let mut run = Run::new(stack, core, registrar, &root, components);
     run.drive().await;
     run.register_outputs().await;
     Ended { end: run.end, diagnostics: run.diagnostics }
@@ -58,6 +60,8 @@ struct Run<'r> {
     core: &'r ProvisionTable,
     registrar: &'r dyn Registrar,
     root: &'r Urn,
+    /// Types that plugins construct.
+    components: BTreeSet<String>,
     mode: Mode,
     slots: Vec<Slot<'r>>,
     /// Nodes are the plugins, then the slots. How many each still waits for, and who waits for it.
@@ -73,7 +77,13 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(stack: &'r Stack, core: &'r ProvisionTable, registrar: &'r dyn Registrar, root: &'r Urn) -> Self {
+    fn new(
+        stack: &'r Stack,
+        core: &'r ProvisionTable,
+        registrar: &'r dyn Registrar,
+        root: &'r Urn,
+        components: BTreeSet<String>,
+    ) -> Self {
         let plugins = stack.plugins.len();
         let slots: Vec<Slot<'r>> = stack
             .environments
@@ -90,12 +100,14 @@ impl<'r> Run<'r> {
         let nodes = plugins + slots.len();
         let (mut waiting, mut waiters) = (vec![0; nodes], vec![Vec::new(); nodes]);
         for (index, slot) in slots.iter().enumerate() {
-            let provider = match slot.resource.target {
-                Target::Plugin { plugin, .. } => Some(plugin),
-                Target::Core { .. } => None,
+            // The children of a component use the plugins of their packages.
+            let providers = match &slot.resource.target {
+                Target::Plugin { token, .. } if components.contains(token) => packages::unambiguous(stack),
+                Target::Plugin { plugin, .. } => vec![*plugin],
+                Target::Core { .. } => Vec::new(),
             };
             let named = needs(slot.resource).filter_map(|(key, _)| by_key.get(&(slot.environment, key)).copied());
-            let needed: BTreeSet<usize> = named.chain(provider).collect();
+            let needed: BTreeSet<usize> = named.chain(providers).collect();
             waiting[plugins + index] = needed.len();
             for node in needed {
                 waiters[node].push(plugins + index);
@@ -116,6 +128,7 @@ impl<'r> Run<'r> {
             core,
             registrar,
             root,
+            components,
             mode,
             slots,
             waiting,
@@ -219,7 +232,17 @@ impl<'r> Run<'r> {
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
         let source = positions::of_resource(self.stack.plugins.len(), slot);
+        let mut providers = BTreeMap::new();
+        if self.components.contains(token) {
+            let of_children = packages::unambiguous(self.stack).into_iter();
+            let of_children = of_children.filter_map(|plugin| {
+                Some((self.stack.plugins[plugin].package().to_owned(), self.providers.get(&plugin)?.clone()))
+            });
+            providers.extend(of_children);
+        }
+        let remote = self.components.contains(token);
         let goal = plugin_resource.goal(&known).map(|mut goal| {
+            (goal.custom, goal.remote, goal.providers) = (!remote, remote, providers);
             goal.source = Some(source);
             goal
         });

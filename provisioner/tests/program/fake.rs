@@ -1,6 +1,6 @@
 //! A deployment that only writes down what it is asked, and stacks read from text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -72,6 +72,10 @@ pub(crate) fn urn(goal: &Goal) -> Urn {
 impl Registrar for FakeDeployment {
     fn is_preview(&self) -> bool {
         self.run == Run::Preview
+    }
+
+    async fn component_types(&self, _: BTreeSet<String>) -> BTreeSet<String> {
+        BTreeSet::new()
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {

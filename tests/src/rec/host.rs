@@ -14,18 +14,28 @@ use crate::channel::in_memory;
 #[derive(Debug)]
 pub struct RecHost {
     book: Arc<dyn Book>,
+    others: Option<Arc<dyn ProviderHost>>,
 }
 
 impl RecHost {
     /// A host of instances that share a book.
     pub fn new(book: Arc<dyn Book>) -> Self {
-        Self { book }
+        Self { book, others: None }
+    }
+
+    /// Leaves all other packages to another host.
+    #[must_use]
+    pub fn beside(self, others: Option<Arc<dyn ProviderHost>>) -> Self {
+        Self { others, ..self }
     }
 }
 
 #[async_trait]
 impl ProviderHost for RecHost {
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
+        if let Some(others) = self.others.as_ref().filter(|_| request.package != "rec") {
+            return others.boot(request).await;
+        }
         let channel = match request.package.as_str() {
             "rec" => in_memory(super::service(Arc::clone(&self.book))),
             "comp" => in_memory(crate::comp::service()),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod clouds;
+mod components;
 mod crash_points;
 mod crashes;
 mod installs;

@@ -77,6 +77,7 @@ impl Repository {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text = text.replace("$FILES", program::files_plugin().unwrap().to_str().unwrap());
         let text = text.replace("$REC", env!("CARGO_BIN_EXE_pulumi-resource-rec"));
+        let text = text.replace("$COMP", env!("CARGO_BIN_EXE_pulumi-resource-comp"));
         let text = text.replace("$CLOUD", env!("CARGO_BIN_EXE_pulumi-resource-cloud"));
         fs::write(path, text).unwrap();
     }

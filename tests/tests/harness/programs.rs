@@ -105,6 +105,10 @@ impl Registrar for Replay<'_> {
         false
     }
 
+    async fn component_types(&self, _: BTreeSet<String>) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(check) = self.call(&["Check", "CheckConfig"], &urn)

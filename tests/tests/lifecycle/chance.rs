@@ -9,7 +9,7 @@ use provisioner::deployment::StopSignals;
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
 
-use crate::program::{Thing, group, provider, thing};
+use crate::program::{Thing, group, provider, remote, thing};
 use crate::run::Ended;
 use crate::world::{Goes, World};
 
@@ -26,6 +26,8 @@ struct Node {
     edges: Vec<(usize, Edge)>,
     explicit_provider: bool,
     component: bool,
+    /// A component that its plugin makes.
+    remote: bool,
     within: Option<usize>,
     renamed: bool,
 }
@@ -51,18 +53,22 @@ fn node(index: usize) -> impl Strategy<Value = Node> {
         edges,
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.1),
+        prop::bool::weighted(0.3),
         prop::option::weighted(0.2, 0..index.max(1)),
         prop::bool::weighted(0.15),
     )
-        .prop_map(move |(present, key, value, edges, explicit_provider, component, within, renamed)| Node {
-            present,
-            key,
-            value,
-            edges: if index == 0 { Vec::new() } else { edges },
-            explicit_provider,
-            component,
-            within: within.filter(|_| index > 0),
-            renamed,
+        .prop_map(move |(present, key, value, edges, explicit_provider, component, remote, within, renamed)| {
+            Node {
+                present,
+                key,
+                value,
+                edges: if index == 0 { Vec::new() } else { edges },
+                explicit_provider,
+                component,
+                remote,
+                within: within.filter(|_| index > 0),
+                renamed,
+            }
         })
 }
 
@@ -72,7 +78,7 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
 
 /// What may change from one program to the next: values, references, presence, names. What a name stands for does not.
 fn changed(before: &[Node], after: &[Node]) -> Vec<Node> {
-    let keep = |(old, new): (&Node, &Node)| Node { component: old.component, ..new.clone() };
+    let keep = |(old, new): (&Node, &Node)| Node { component: old.component, remote: old.remote, ..new.clone() };
     before.iter().zip(after).map(keep).collect()
 }
 
@@ -84,7 +90,11 @@ fn program(nodes: &[Node], provider_value: u8, provider_key: &str, rename: bool)
     };
     let mut things = vec![provider("p").with(provider_key, f64::from(provider_value))];
     for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.present) {
-        let mut made = if node.component { group(&name(index)) } else { thing(&name(index)) };
+        let mut made = match (node.component, node.remote) {
+            (true, true) => remote(&name(index)),
+            (true, false) => group(&name(index)),
+            (false, _) => thing(&name(index)),
+        };
         made = made.with(node.key, f64::from(node.value));
         for (target, edge) in node.edges.iter().filter(|(target, _)| nodes[*target].present) {
             made = match edge {
@@ -254,7 +264,7 @@ proptest! {
 
     #[test]
     fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it(case in case()) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let played = runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&case)).await });
         prop_assert!(played.is_ok(), "it hangs");
     }

@@ -3,6 +3,7 @@
 //! Each run is held to the promises of every run (`run.rs`); a test says what is special about its own.
 
 mod chance;
+mod components;
 mod concurrency;
 mod crash;
 mod deletes;

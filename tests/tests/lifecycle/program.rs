@@ -39,6 +39,8 @@ pub(crate) struct Thing {
 enum Kind {
     Custom,
     Component,
+    /// A component that its plugin makes, with a child `<name>-child` that gets its inputs.
+    Remote,
     Provider,
     Get(String),
     Invoke,
@@ -84,6 +86,11 @@ pub(crate) fn thing(name: &str) -> Thing {
 /// A component.
 pub(crate) fn group(name: &str) -> Thing {
     new(name, Kind::Component)
+}
+
+/// A component that the plugin makes: it holds a resource `<name>-child`, which gets its inputs.
+pub(crate) fn remote(name: &str) -> Thing {
+    new(name, Kind::Remote)
 }
 
 /// A provider resource.
@@ -267,6 +274,9 @@ fn begin<'a>(
     let mut goal = match &thing.kind {
         Kind::Custom => Goal::custom(type_token, name.as_str(), inputs),
         Kind::Component => Goal::component(TypeToken::new("my:index:Group"), name.as_str(), inputs),
+        Kind::Remote => {
+            Goal { remote: true, ..Goal::component(TypeToken::new("cloud:index:Group"), name.as_str(), inputs) }
+        }
         Kind::Provider => Goal::custom(TypeToken::provider("cloud"), name.as_str(), inputs),
         Kind::Get(id) => {
             let goal = ReadGoal {

@@ -557,8 +557,13 @@ impl Provider for Instance {
         Err(ProviderError::Unimplemented { method: "Call" })
     }
 
-    async fn construct(&self, _: ConstructRequest) -> Result<ConstructReply, ProviderError> {
-        Err(ProviderError::Unimplemented { method: "Construct" })
+    async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
+        let failed = |message: String| ProviderError::Failed { method: "Construct", message, indeterminate: false };
+        let said = format!("construct {}", request.name);
+        if self.world.inner().script.contains_key(&said) {
+            return Err(failed(format!("{said} fails")));
+        }
+        tests::comp::one_child(request).await.map_err(|status| failed(status.message().to_owned()))
     }
 
     async fn mappings(&self, _: &str) -> Result<Option<Vec<String>>, ProviderError> {

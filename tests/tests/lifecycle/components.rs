@@ -1,0 +1,151 @@
+//! Components that plugins make: what becomes of them and of their children.
+
+use provisioner::deployment::RegistrationResult;
+use provisioner::events::Outcome;
+use provisioner::state::Snapshot;
+
+use crate::program::{group, provider, remote, thing};
+use crate::run::entry;
+use crate::standing;
+use crate::world::{Goes, World};
+
+#[tokio::test]
+async fn a_component_and_its_children_are_in_the_state_and_dependents_come_after_them() {
+    let (world, state) = standing(&[thing("a"), remote("c").of("v", "a"), thing("b").after("c")]).await;
+    let (component, child) = (entry(&state, "c"), entry(&state, "c-child"));
+    assert_eq!((component.custom, component.provider.as_ref()), (false, None));
+    assert_eq!(component.outputs["child"].as_str(), Some("c-child-1"));
+    assert_eq!(child.parent.as_ref(), Some(&component.urn));
+    assert_eq!(child.property_dependencies["v"][0].name(), "a");
+    let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete c-child-1", "delete a-1"]);
+}
+
+#[tokio::test]
+async fn nothing_is_done_for_a_component_that_did_not_change() {
+    let program = [remote("c").with("v", "1")];
+    let (world, state) = standing(&program).await;
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_component_that_left_the_program_goes_with_its_children() {
+    let (world, state) = standing(&[remote("c"), thing("a")]).await;
+    let ended = world.up(&state, &[thing("a")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete c-child-1".to_owned()], vec!["a-1".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_component_with_another_name_keeps_its_children() {
+    let (world, state) = standing(&[remote("c").with("v", "1")]).await;
+    let ended = world.up(&state, &[remote("d").with("v", "1").was("c")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.entries(), ["d", "c-child-1"]);
+    assert_eq!(entry(&ended.state, "d-child").parent.as_ref().unwrap().name(), "d");
+}
+
+#[tokio::test]
+async fn children_are_replaced_while_the_only_slot_is_free() {
+    let program = |d: &str| [remote("c").with("d", d), thing("b").after("c")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).parallel(1).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete c-child-1", "create c-child"]);
+}
+
+#[tokio::test]
+async fn a_component_is_made_within_another_one_and_depends_on_a_third() {
+    let program = [group("g"), remote("c").within("g"), remote("d").within("c").after("c")];
+    let (world, state) = standing(&program).await;
+    assert_eq!(entry(&state, "d").parent.as_ref().unwrap().name(), "c");
+    world.destroy(&state).go().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn protection_of_a_component_is_that_of_its_children() {
+    let (world, state) = standing(&[remote("c").protected(), thing("a")]).await;
+    assert!(entry(&state, "c-child").protect);
+    let ended = world.up(&state, &[thing("a")]).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_provider_whose_configuration_is_not_known_makes_no_component() {
+    let world = World::default();
+    let program = [thing("a"), provider("p").of("v", "a"), remote("c").by("p")];
+    let ended = world.up(&Snapshot::default(), &program).preview().go().await.expect(Outcome::Succeeded);
+    assert!(ended.steps.contains(&"create c".to_owned()), "the engine itself says that it will be there");
+    assert!(!ended.steps.contains(&"create c-child".to_owned()));
+}
+
+#[tokio::test]
+async fn a_component_that_its_plugin_refuses_fails_the_run_in_its_words() {
+    let world = World::default();
+    world.when("construct c", Goes::Wrong);
+    let ended = world.up(&Snapshot::default(), &[remote("c")]).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["c: construct c fails"]);
+}
+
+#[tokio::test]
+async fn where_the_run_goes_on_what_hangs_on_a_refused_component_is_skipped() {
+    let world = World::default();
+    world.when("construct c", Goes::Wrong);
+    let program = [remote("c"), remote("d").after("c"), thing("b").after("d"), thing("a")];
+    let ended = world.up(&Snapshot::default(), &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.result("c"), RegistrationResult::Failed);
+    assert_eq!((ended.result("d"), ended.result("b")), (RegistrationResult::Skipped, RegistrationResult::Skipped));
+    assert_eq!(ended.entries(), ["a-1"]);
+}
+
+#[tokio::test]
+async fn a_failed_child_is_told_once_and_made_by_the_next_run() {
+    let world = World::default();
+    world.when("create c-child", Goes::Wrong);
+    let program = [remote("c"), thing("b").after("c")];
+    let ended = world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors.len(), 1, "{:?}", ended.errors);
+    world.mend();
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create c-child", "create b"]);
+}
+
+#[tokio::test]
+async fn a_child_under_way_when_the_user_stops_is_recorded_and_no_sibling_follows() {
+    let world = World::default();
+    let hold = world.hold("create c-child");
+    let run = world.up(&Snapshot::default(), &[remote("c"), remote("d").after("c")]);
+    let stop = run.signals().stop;
+    let stopping = async {
+        hold.reached().await;
+        stop.cancel();
+        hold.release();
+    };
+    let (ended, ()) = tokio::join!(run.go(), stopping);
+    assert_eq!(ended.expect(Outcome::Canceled).entries(), ["c", "c-child-1"]);
+}
+
+#[tokio::test]
+async fn aborted_in_a_construct_the_child_stays_pending_and_nothing_waits_for_the_plugin() {
+    let world = World::default();
+    let hold = world.hold("create c-child");
+    let run = world.up(&Snapshot::default(), &[remote("c")]);
+    let abort = run.signals().abort;
+    let aborting = async {
+        hold.reached().await;
+        abort.cancel();
+    };
+    let (ended, ()) = tokio::join!(run.go(), aborting);
+    let ended = ended.expect(Outcome::Canceled);
+    let pending = &ended.state.pending_operations;
+    assert_eq!(pending.iter().map(|operation| operation.resource.urn.name()).collect::<Vec<_>>(), ["c-child"]);
+}
+
+#[tokio::test]
+async fn of_a_component_out_of_scope_the_children_stay_as_they_are() {
+    let program = |v: &str| [remote("c").with("v", v), thing("a").with("v", v)];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).target("a").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update a-1"]);
+    let ended = world.up(&ended.state, &program("2")).target("c-child").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["update c-child-1"]);
+}
