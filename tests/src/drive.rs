@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bridge::host::ProviderHost;
-use provisioner::deployment::{ConfigEntry, Deployment, DeploymentOptions, ProgramEnd, Scope, StopSignals, UrnPattern};
+use provisioner::deployment::{
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ImportProvider, ProgramEnd, Scope, StopSignals, UrnPattern,
+};
 use provisioner::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severity};
 use provisioner::state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{TypeToken, Urn};
 use serde_json::{Map, Value};
 
 use crate::export;
@@ -68,9 +70,9 @@ fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOp
     let operation = match step.op {
         _ if flags.run_program && step.op != Op::Up => return Err("--run-program is not offered".to_owned()),
         _ if flags.run_program => return Err("refreshing with the program is not offered".to_owned()),
-        Op::Import => return Err("the import command is not played yet".to_owned()),
         Op::Taint => return Err("taint is an edit of the state".to_owned()),
         Op::Preview | Op::Up => Operation::Update,
+        Op::Import => Operation::Import,
         Op::Refresh => Operation::Refresh,
         Op::Destroy => Operation::Destroy,
     };
@@ -88,11 +90,35 @@ fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOp
             exclude_dependents: flags.exclude_dependents,
         },
         replace: patterns(&[&flags.replace, &flags.target_replace]),
-        continue_on_error: flags.continue_on_error,
+        continue_on_error: flags.continue_on_error || step.op == Op::Import,
+        imports: imports(scenario, index),
         exclude_protected: flags.exclude_protected,
         config: config(scenario, index),
         ..DeploymentOptions::new(STACK, PROJECT, operation)
     })
+}
+
+/// What an import takes in.
+fn imports(scenario: &Scenario, index: usize) -> Vec<ImportGoal> {
+    let step = &scenario.steps[index];
+    if step.op != Op::Import {
+        return Vec::new();
+    }
+    // Parents and providers are those of the recorded state.
+    let base = scenario.base(index);
+    let recorded = |name: &String| {
+        let urns = base.resources.iter().filter_map(|resource| resource["urn"].as_str()?.parse::<Urn>().ok());
+        urns.into_iter().find(|urn| urn.name() == name)
+    };
+    vec![ImportGoal {
+        type_token: TypeToken::new(&step.type_token),
+        name: step.name.clone(),
+        id: step.id.clone(),
+        parent: step.parent.as_ref().and_then(recorded),
+        provider: ImportProvider::Default(String::new()),
+        protect: step.protect,
+        source: None,
+    }]
 }
 
 /// The stack's configuration: a key with a dot in it is a path into an object.

@@ -167,23 +167,6 @@ pub(crate) struct ConfirmArgs {
 
 /// Reads a duration as Go writes it: `90s`, `1h30m`, `1.5h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "not a duration such as 90s, 30m or 1h30m".to_owned();
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.').ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let unit = rest.find(|character: char| character.is_ascii_digit() || character == '.').unwrap_or(rest.len());
-        total += number
-            * match &rest[..unit] {
-                "ms" => 0.001,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return Err(wrong()),
-            };
-        rest = &rest[unit..];
-    }
-    Duration::try_from_secs_f64(total).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
+    let parsed = pulumi_proto::duration::parse(text).filter(|duration| !duration.is_zero());
+    parsed.ok_or_else(|| "not a duration such as 90s, 30m or 1h30m".to_owned())
 }

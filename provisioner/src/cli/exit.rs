@@ -169,6 +169,9 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
                 "declare the plugin again in `plugins`, or enable it: who made them has to delete them".to_owned(),
             );
         }
+        Some(OperationError::NotPending(_)) => {
+            return Some("run `sc refresh` without it: a warning names what is pending".to_owned());
+        }
         Some(OperationError::State(_) | OperationError::Stopped) | None => {}
     }
     let of_state = match state_error(cause) {

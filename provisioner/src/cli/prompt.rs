@@ -31,16 +31,41 @@ pub(crate) async fn confirm(ui: &Ui, stop: &CancellationToken, question: &str, y
         return Err(CliError::usage(message, "give --yes to go on without being asked").into());
     }
     let question = question.to_owned();
+    let answer = on_terminal(stop, move |input, output| ask(&question, input, output)).await?;
+    Ok(answer.unwrap_or(Answer::No))
+}
+
+/// Asks for a line of text, without the space around it. The display must be paused, and there must be a terminal. `None`
+/// if it was stopped, or the input has ended.
+///
+/// # Errors
+/// The terminal fails.
+pub(crate) async fn line(stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
+    let question = question.to_owned();
+    let answer = on_terminal(stop, move |input, output| {
+        write!(output, "{question} ")?;
+        output.flush()?;
+        let mut line = String::new();
+        Ok((input.read_line(&mut line)? > 0).then(|| line.trim().to_owned()))
+    });
+    Ok(answer.await?.flatten())
+}
+
+/// Puts a question. A read from a terminal cannot be called off, so it has a thread that the process leaves behind when it
+/// ends. `None`: stopped while the question stood.
+async fn on_terminal<T: Send + 'static>(
+    stop: &CancellationToken,
+    put: impl FnOnce(&mut dyn BufRead, &mut dyn Write) -> io::Result<T> + Send + 'static,
+) -> anyhow::Result<Option<T>> {
     let (tx, rx) = oneshot::channel();
-    // A read from a terminal cannot be called off, so it has a thread that the process leaves behind when it ends.
     std::thread::Builder::new().name("question".to_owned()).spawn(move || {
-        let answer = ask(&question, &mut io::stdin().lock(), &mut io::stderr().lock());
+        let answer = put(&mut io::stdin().lock(), &mut io::stderr().lock());
         // Whoever asked may have been stopped.
-        tx.send(answer).unwrap_or_default();
+        tx.send(answer).map_err(drop).unwrap_or_default();
     })?;
     tokio::select! {
-        answer = rx => Ok(answer??),
-        () = stop.cancelled() => Ok(Answer::No),
+        answer = rx => Ok(Some(answer??)),
+        () = stop.cancelled() => Ok(None),
     }
 }
 

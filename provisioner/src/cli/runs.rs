@@ -17,7 +17,7 @@ use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
-use super::args::{ReplaceArgs, RunArgs, ScopeArgs};
+use super::args::{ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit};
 use super::session::{self, Session, SessionOptions};
@@ -49,6 +49,13 @@ impl Runs {
             ..RunOptions::default()
         };
         Self { options, diff, secrets: args.show.secrets(), timeout, changes }
+    }
+
+    /// Reading only: nothing is refreshed before, and all of the stack may be touched.
+    pub(crate) fn reading(parallel: u32, show: ShowArgs, changes: Changes) -> Self {
+        let run =
+            RunArgs { skip_refresh: false, parallel, continue_on_error: false, show, scope: ScopeArgs::default() };
+        Self::new(&run, true, None, changes)
     }
 
     /// The same, making some resources anew.

@@ -305,7 +305,7 @@ impl Engine {
 }
 
 /// `default`, then the parts of the version and of the place.
-fn default_name(version: &str, download_url: &str) -> String {
+pub(super) fn default_name(version: &str, download_url: &str) -> String {
     let mut name = "default".to_owned();
     let sanitized = |text: &str| {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))

@@ -494,6 +494,9 @@ async fn phases(
             None => engine.note_break(),
         }
     }
+    if engine.options.operation == Operation::Import && !engine.halted() {
+        left_undone |= with_cancel(&mut cancel, under_way.until(engine.import_all())).await;
+    }
     engine.check_targets_found();
     if engine.deletes_follow() {
         left_undone |= if engine.halted() {

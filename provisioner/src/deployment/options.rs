@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use crate::events::Operation;
 
 use super::decide::scope::{Scope, UrnPattern};
+use super::import::ImportGoal;
 
 /// What a deployment is told to do.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct DeploymentOptions {
     pub gone: Vec<Urn>,
     /// Go on with what does not hang on a failure.
     pub continue_on_error: bool,
+    /// What an import takes in.
+    pub imports: Vec<ImportGoal>,
     /// In a destroy, keep protected resources and what they need instead of failing.
     pub exclude_protected: bool,
     /// The stack's configuration, for default providers.
@@ -50,6 +53,7 @@ impl DeploymentOptions {
             replace: Vec::new(),
             gone: Vec::new(),
             continue_on_error: false,
+            imports: Vec::new(),
             exclude_protected: false,
             config: Vec::new(),
         }

@@ -459,7 +459,7 @@ fn complete_provider_inputs(goal: &mut Goal) {
 }
 
 /// What a provider makes random properties of: 32 bytes, as Pulumi's engine gives.
-fn random_seed() -> [u8; 32] {
+pub(super) fn random_seed() -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
     seed[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());

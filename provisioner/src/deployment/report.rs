@@ -10,8 +10,9 @@ use super::decide::Refusal;
 use super::step::{Step, StepError};
 
 /// What to do about a creation of which nobody knows what came.
-const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, then take it in with `options.import` or \
-     delete it;\n`sc refresh --clear-pending-creates` forgets that it was begun";
+const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, and say what its id is \
+     (`sc refresh` asks, and takes it with --import-pending-creates);\n`sc refresh --clear-pending-creates` forgets that \
+     it was begun";
 
 /// The message of a step that failed.
 pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
@@ -108,6 +109,11 @@ pub(super) fn protected_from_deletion(urn: &Urn) -> String {
 /// Why a read or an import found nothing.
 pub(super) fn does_not_exist(urn: &Urn, id: &str) -> String {
     format!("{} {id:?} does not exist", urn.type_token())
+}
+
+/// Why what exists already cannot be imported.
+pub(super) fn is_recorded(urn: &Urn, id: &str) -> String {
+    format!("{} is recorded already, with the id {id:?}", urn.name())
 }
 
 /// What an earlier run left behind.

@@ -16,6 +16,7 @@ use crate::state::{Effect, OperationKind, ResourceState};
 use super::decide::condemn::Entry;
 use super::engine::Engine;
 use super::providers::{Instance, visible};
+use super::report;
 use super::step::{Actor, Step, StepError};
 
 /// What a step left behind.
@@ -85,7 +86,7 @@ impl Engine {
                 (false, false)
             }
         };
-        self.complain(&step.urn, step.source, super::report::step_message(step, error));
+        self.complain(&step.urn, step.source, report::step_message(step, error));
         if !self.preview() {
             let failure = StepFailure { message: error.to_string(), indeterminate, partial };
             let info = step.info(step.new.clone());
@@ -319,7 +320,7 @@ impl Engine {
         let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
         let replacing = step.op == StepOp::DeleteReplaced;
         if old.protect && !replacing && !old.delete {
-            return Err(StepError::Protected(super::report::protected_from_deletion(&old.urn)));
+            return Err(StepError::Protected(report::protected_from_deletion(&old.urn)));
         }
         let with_its_owner = old.deleted_with.as_ref().is_some_and(|urn| self.tables().deleted.contains(urn));
         let silent =
@@ -370,7 +371,7 @@ impl Engine {
                 Ok(Some(Reading { reply, failure })) => {
                     let Some(outputs) = reply.outputs else {
                         self.end_without_effect(Some(operation)).await?;
-                        return Err(StepError::Refused(super::report::does_not_exist(&new.urn, &new.id)));
+                        return Err(StepError::Refused(report::does_not_exist(&new.urn, &new.id)));
                     };
                     if !reply.id.is_empty() {
                         new.id = reply.id;
@@ -411,6 +412,9 @@ impl Engine {
 
     async fn perform_import(&self, step: &Step) -> Result<Done, StepError> {
         let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
+        if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
+            return Err(StepError::Refused(report::is_recorded(&old.urn, &old.id)));
+        }
         let mut new = (**wanted).clone();
         let operation = self.begin(OperationKind::Importing, wanted).await?;
         let reading = match &step.actor {
@@ -434,7 +438,7 @@ impl Engine {
                 None
             }
             Ok(Some(Reading { reply: ReadReply { outputs: None, .. }, .. })) => {
-                Some(StepError::Refused(super::report::does_not_exist(&new.urn, &new.id)))
+                Some(StepError::Refused(report::does_not_exist(&new.urn, &new.id)))
             }
             Ok(Some(_)) => Some(StepError::Refused(format!(
                 "the provider cannot import resources of type {}: it read no inputs",

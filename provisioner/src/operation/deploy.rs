@@ -41,7 +41,9 @@ impl StackRun {
             scope: self.options.scope.clone(),
             replace: self.options.replace.clone(),
             gone: self.options.gone.clone(),
-            continue_on_error: self.options.continue_on_error,
+            // One import that fails stops no other.
+            continue_on_error: self.options.continue_on_error || operation == Operation::Import,
+            imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
         };

@@ -5,6 +5,7 @@
 
 mod deploy;
 mod destroy;
+mod import;
 mod plugins;
 mod preview;
 mod provision;
@@ -18,7 +19,7 @@ use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
 use crate::config::diagnostics::Diagnostic;
-use crate::deployment::{Scope, StopSignals, UrnPattern};
+use crate::deployment::{ImportGoal, Scope, StopSignals, UrnPattern};
 use crate::events::{EventSink, Summary};
 use crate::program::Program;
 use crate::state::ResourceState;
@@ -28,10 +29,11 @@ use crate::state::{Snapshot, StackAccess, StackState, StateError};
 use pulumi_proto::urn::{TypeToken, Urn};
 
 pub use destroy::destroy;
+pub use import::import;
 pub use plugins::Installed;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
-pub use refresh::{RefreshOptions, recovery_text, refresh};
+pub use refresh::{Fate, RefreshOptions, recovery_text, refresh};
 
 /// A stack, and everything that an operation on it works with.
 #[derive(Clone)]
@@ -80,6 +82,8 @@ pub struct RunOptions {
     pub replace: Vec<UrnPattern>,
     /// What an earlier reading found gone: who names it makes no mistake.
     pub gone: Vec<Urn>,
+    /// What an import takes in.
+    pub imports: Vec<ImportGoal>,
     /// In a destroy, keep protected resources and what they need instead of failing.
     pub exclude_protected: bool,
 }
@@ -92,6 +96,7 @@ impl Default for RunOptions {
             scope: Scope::default(),
             replace: Vec::new(),
             gone: Vec::new(),
+            imports: Vec::new(),
             exclude_protected: false,
         }
     }
@@ -120,6 +125,9 @@ pub enum OperationError {
     /// The user stopped it before anything was done.
     #[error("stopped before anything was done")]
     Stopped,
+    /// A creation was to be settled that is not pending.
+    #[error("no creation of {0} is pending")]
+    NotPending(String),
     /// Nobody could read, change or delete some of what is recorded.
     #[error("no enabled plugin serves the package {package:?}, of which the state holds {}", names(urns))]
     Unserved {

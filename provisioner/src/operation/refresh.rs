@@ -5,19 +5,31 @@ use std::sync::Arc;
 use bridge::host::PluginHost;
 use jiff::Timestamp;
 
-use crate::events::{Event, Message, Operation, Severity};
+use crate::deployment::{ImportGoal, ImportProvider, UrnPattern};
+use crate::events::{Event, Message, Operation, Outcome, Severity};
 use crate::state::format::UpdateKind;
-use crate::state::{OperationKind, Recovered};
+use crate::state::{OperationKind, Recovered, Snapshot};
 
 use super::deploy::Effect;
 use super::provision::history;
-use super::{OperationError, Report, StackRun};
+use super::{OperationError, Report, RunOptions, StackRun};
 
 /// What else a refresh does.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RefreshOptions {
     /// Forget creations that earlier runs began and did not end.
     pub clear_pending_creates: bool,
+    /// What came of single ones: name or URN of the resource, and what is to be done.
+    pub pending_creates: Vec<(String, Fate)>,
+}
+
+/// What becomes of a creation that an earlier run began and did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing came of it: it is forgotten.
+    Forget,
+    /// It came to a resource with this id, which is read and recorded.
+    Import(String),
 }
 
 /// Reads everything that is recorded, and records what there is.
@@ -57,6 +69,23 @@ impl StackRun {
         let started = Timestamp::now().as_second();
         let state = self.open(host).await?;
         let mut snapshot = state.snapshot().clone();
+        let imports = match take_pending(&mut snapshot, &options.pending_creates) {
+            Ok(imports) => imports,
+            Err(error) => {
+                state.release().await?;
+                return Err(error);
+            }
+        };
+        if !imports.is_empty() {
+            let run = StackRun { options: RunOptions { imports, ..self.options.clone() }, ..self.clone() };
+            let effect = Effect::Real(state.recorder());
+            let report = run.deploy(host, Operation::Import, false, snapshot, effect).await;
+            if report.summary.outcome != Outcome::Succeeded {
+                state.close(report.snapshot.clone(), Some(&history(UpdateKind::Import, started, &report))).await?;
+                return Ok(report);
+            }
+            snapshot = report.snapshot;
+        }
         if options.clear_pending_creates {
             snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
         }
@@ -72,6 +101,33 @@ impl StackRun {
             self.events.emit(Event::Message(Message::new(Severity::Warning, recovery_text(recovered))));
         }
     }
+}
+
+/// Takes creations of which the user knows what came off the list of what is pending. Leaves what is to be imported.
+fn take_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<Vec<ImportGoal>, OperationError> {
+    let mut imports = Vec::new();
+    for (name, fate) in known {
+        let pattern = UrnPattern::new(name);
+        let pending = &mut snapshot.pending_operations;
+        let found = pending.iter().position(|operation| {
+            operation.kind == OperationKind::Creating && pattern.matches(&operation.resource.urn)
+        });
+        let resource = pending.remove(found.ok_or_else(|| OperationError::NotPending(name.clone()))?).resource;
+        let Fate::Import(id) = fate else { continue };
+        imports.push(ImportGoal {
+            type_token: resource.type_token.clone(),
+            name: resource.urn.name().to_owned(),
+            id: id.clone(),
+            parent: resource.parent.clone(),
+            provider: match &resource.provider {
+                Some(reference) => ImportProvider::Recorded(reference.clone()),
+                None => ImportProvider::Default(String::new()),
+            },
+            protect: resource.protect,
+            source: None,
+        });
+    }
+    Ok(imports)
 }
 
 /// What is told of a run that died.

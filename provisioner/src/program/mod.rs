@@ -6,6 +6,7 @@
 //! files.
 
 mod goals;
+mod imports;
 mod known;
 mod packages;
 mod positions;
@@ -15,12 +16,14 @@ use std::sync::Arc;
 
 use crate::config::Stack;
 use crate::config::diagnostics::{Diagnostic, Span};
-use crate::deployment::Registrar;
+use crate::deployment::{ImportGoal, Registrar};
 use crate::events::SourceRef;
 use crate::registry::provision::ProvisionTable;
 use pulumi_proto::property::path::PropertyPath;
 
 use positions::Positions;
+
+pub use imports::NoImport;
 
 /// A stack, ready to drive a deployment. Several runs of one stack (preview, then update) use one program.
 #[derive(Clone, Debug)]
@@ -70,6 +73,14 @@ impl Program {
     /// To stop, the deployment refuses registrations; this then waits for those under way and returns.
     pub async fn run(&self, registrar: &dyn Registrar) -> Ended {
         run::run(&self.stack, &self.core, registrar).await
+    }
+
+    /// The import of an existing resource that the stack describes, by its name in the state: `<key>--<environment>`.
+    ///
+    /// # Errors
+    /// [`NoImport`] if it describes none of that name that a provider could read.
+    pub fn import(&self, name: &str, id: &str) -> Result<ImportGoal, NoImport> {
+        imports::find(&self.stack, name, id)
     }
 
     /// Where a registration was written: the deepest part of the path that the file has. `None` for what the user did

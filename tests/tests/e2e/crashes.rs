@@ -76,7 +76,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     Previewing update of reef
     Updating reef
     warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: look for it, then take it in with `options.import` or delete it;
+      hint: it may exist without being recorded: look for it, and say what its id is (`sc refresh` asks, and takes it with --import-pending-creates);
             `sc refresh --clear-pending-creates` forgets that it was begun
       + creating t1--prod (rec:Thing)
       + created t1--prod (rec:Thing) ([time])
@@ -179,7 +179,7 @@ fn a_plugin_that_dies_in_a_creation_is_named_and_the_others_are_ended() {
          |
       15 |         t1: { type: rec:index:Thing, config: { v: '${resource:t0.cid}' } }
          |         ^^
-      hint: it may exist without being recorded: look for it, then take it in with `options.import` or delete it;
+      hint: it may exist without being recorded: look for it, and say what its id is (`sc refresh` asks, and takes it with --import-pending-creates);
             `sc refresh --clear-pending-creates` forgets that it was begun
       ✗ failed to create t1--prod (rec:Thing)
     ");

@@ -7,6 +7,7 @@ mod clouds;
 mod components;
 mod crash_points;
 mod crashes;
+mod imports;
 mod installs;
 mod life;
 mod mistakes;

@@ -118,7 +118,7 @@ fn after_two_interrupts_running_steps_are_pending() {
     info: Loaded plugin: rec v1.0.0
     Updating reef
     warning: first--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: look for it, then take it in with `options.import` or delete it;
+      hint: it may exist without being recorded: look for it, and say what its id is (`sc refresh` asks, and takes it with --import-pending-creates);
             `sc refresh --clear-pending-creates` forgets that it was begun
       + creating first--prod (rec:Thing)
       + created first--prod (rec:Thing) ([time])

@@ -7,6 +7,7 @@ mod components;
 mod concurrency;
 mod crash;
 mod deletes;
+mod imports;
 mod program;
 mod providers;
 mod replacements;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provisioner::deployment::{
-    ConfigEntry, Deployment, DeploymentOptions, ProgramEnd, Refused, RegistrationResult, StopSignals, UrnPattern,
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, Refused, RegistrationResult, StopSignals,
+    UrnPattern,
 };
 use provisioner::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
 use provisioner::state::{Ledger, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
@@ -56,6 +57,14 @@ impl World {
     /// Makes the state match the world.
     pub(crate) fn refresh(&self, base: &Snapshot) -> Run {
         self.run(Operation::Refresh, base, &[])
+    }
+
+    /// Takes in what exists.
+    pub(crate) fn import(&self, base: &Snapshot, goals: &[ImportGoal]) -> Run {
+        let mut run = self.run(Operation::Import, base, &[]);
+        run.options.imports = goals.to_vec();
+        run.options.continue_on_error = true;
+        run
     }
 
     /// Deletes everything.

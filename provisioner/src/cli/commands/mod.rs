@@ -3,6 +3,7 @@
 pub(crate) mod cancel;
 pub(crate) mod completion;
 pub(crate) mod destroy;
+pub(crate) mod import;
 pub(crate) mod plugin;
 pub(crate) mod preview;
 pub(crate) mod provision;
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Preview(preview::PreviewArgs),
     Refresh(refresh::RefreshArgs),
     Destroy(destroy::DestroyArgs),
+    Import(import::ImportArgs),
     Cancel(cancel::CancelArgs),
     Stack(stack::StackCommand),
     State(state::StateCommand),
@@ -72,6 +74,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Preview(args) => preview::run(ui, &cli.global, &args).await,
         Command::Refresh(args) => refresh::run(ui, &cli.global, &args).await,
         Command::Destroy(args) => destroy::run(ui, &cli.global, &args).await,
+        Command::Import(args) => import::run(ui, &cli.global, &args).await,
         Command::Cancel(args) => cancel::run(ui, &cli.global, &args).await,
         Command::Stack(command) => stack::run(ui, &cli.global, &command).await,
         Command::State(command) => state::run(ui, &cli.global, &command).await,

@@ -1,10 +1,14 @@
 //! `sc refresh`: makes the state match the world.
 
 use clap::Args;
-use provisioner::operation::{self, RefreshOptions};
+use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
+use provisioner::state::{OperationKind, StackView};
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
+use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
+use crate::cli::prompt::line;
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
@@ -37,6 +41,9 @@ pub(crate) struct RefreshArgs {
     /// Forget creations that an interrupted run began: say so once you have looked what became of them
     #[arg(long, conflicts_with = "preview")]
     pub(crate) clear_pending_creates: bool,
+    /// Record what came of a creation that an interrupted run began: the resource with its id; may be given several times
+    #[arg(long, value_name = "RESOURCE=ID", value_parser = resource_and_id, conflicts_with = "preview")]
+    pub(crate) import_pending_creates: Vec<(String, String)>,
     /// Read at most this many resources at once
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
@@ -60,12 +67,44 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
         scope: args.scope.clone(),
     };
     let runs = Runs::new(&run, args.diff.diff, None, changes);
-    on_stacks(ui, &stacks, runs, async |run, _| {
+    on_stacks(ui, &stacks, runs, async |run, session| {
         Ok(Some(if args.preview {
             operation::preview_refresh(run).await?
         } else {
-            operation::refresh(run, RefreshOptions { clear_pending_creates: args.clear_pending_creates }).await?
+            let known = args.import_pending_creates.iter().cloned();
+            let mut options = RefreshOptions {
+                clear_pending_creates: args.clear_pending_creates,
+                pending_creates: known.map(|(name, id)| (name, Fate::Import(id))).collect(),
+            };
+            if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.confirm.yes && ui.can_ask() {
+                session.pause();
+                let Some(fates) = ask_for_pending(run, &session.signals.stop).await? else { return Ok(None) };
+                options.pending_creates = fates;
+            }
+            operation::refresh(run, options).await?
         }))
     })
     .await
+}
+
+/// What the user knows of creations that earlier runs began and did not end. `None`: the user wants no more.
+async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Result<Option<Vec<(String, Fate)>>> {
+    let mut fates = Vec::new();
+    let snapshot = StackView::open(&run.access).await?.snapshot.unwrap_or_default();
+    for operation in snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating) {
+        let urn = &operation.resource.urn;
+        let question = format!(
+            "{} ({}) was being created when a run died. Type its id to record it, `forget` if nothing came of it, or \
+             nothing to leave it pending:",
+            urn.name(),
+            urn.type_token()
+        );
+        match line(stop, &question).await? {
+            None => return Ok(None),
+            Some(answer) if answer.is_empty() => {}
+            Some(answer) if answer == "forget" => fates.push((urn.to_string(), Fate::Forget)),
+            Some(id) => fates.push((urn.to_string(), Fate::Import(id))),
+        }
+    }
+    Ok(Some(fates))
 }

@@ -14,12 +14,13 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn the_help_of_each_command_teaches() {
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 20] = [
         &[],
         &["provision"],
         &["preview"],
         &["refresh"],
         &["destroy"],
+        &["import"],
         &["cancel"],
         &["stack"],
         &["stack", "ls"],

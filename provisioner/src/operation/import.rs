@@ -1,0 +1,34 @@
+//! Import: records resources that exist, beside those that are recorded.
+
+use jiff::Timestamp;
+
+use crate::deployment::ImportGoal;
+use crate::events::Operation;
+use crate::state::format::UpdateKind;
+
+use super::deploy::Effect;
+use super::provision::history;
+use super::{OperationError, Report, RunOptions, StackRun};
+
+/// Reads existing resources and records them. Nothing in the cloud is changed, and one that fails stops no other.
+///
+/// # Errors
+/// As [`super::provision()`].
+///
+/// # Cancellation
+/// As [`super::provision()`].
+pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
+    let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
+    let host = run.load_plugins().await?;
+    let outcome = async {
+        let started = Timestamp::now().as_second();
+        let state = run.open(&host).await?;
+        let effect = Effect::Real(state.recorder());
+        let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), effect).await;
+        state.close(report.snapshot.clone(), Some(&history(UpdateKind::Import, started, &report))).await?;
+        Ok(report)
+    };
+    let outcome = outcome.await;
+    host.close().await;
+    outcome
+}

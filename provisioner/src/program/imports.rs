@@ -1,0 +1,61 @@
+//! What a stack says of a resource that exists already.
+
+use pulumi_proto::urn::{TypeToken, Urn};
+
+use super::{goals, positions};
+use crate::config::diagnostics::closest;
+use crate::config::{Stack, Target};
+use crate::deployment::{ImportGoal, ImportProvider};
+
+/// Why a stack says nothing of a resource that could be imported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoImport {
+    /// No resource is registered under the name.
+    #[error("the stack {stack} describes no resource {name}")]
+    Unknown {
+        /// The stack.
+        stack: String,
+        /// The name that was asked for.
+        name: String,
+        /// A name like it.
+        close: Option<String>,
+    },
+    /// It is a core type, which stands for several resources.
+    #[error("{name} is of the core type {type_name}, which stands for several resources")]
+    CoreType {
+        /// The name that was asked for.
+        name: String,
+        /// Its type.
+        type_name: String,
+    },
+}
+
+/// The import of a plugin resource, by its name in the state.
+pub(super) fn find(stack: &Stack, name: &str, id: &str) -> Result<ImportGoal, NoImport> {
+    let environments = stack.environments.iter();
+    let resources = environments.flat_map(|environment| environment.resources.iter().map(move |it| (environment, it)));
+    let named = resources.map(|(environment, resource)| (format!("{}--{}", resource.key, environment.name), resource));
+    let named: Vec<_> = named.collect();
+    let Some((slot, (_, resource))) = named.iter().enumerate().find(|(_, (known, _))| known == name) else {
+        let close = closest(name, named.iter().map(|(known, _)| known.as_str())).map(str::to_owned);
+        return Err(NoImport::Unknown { stack: stack.name.clone(), name: name.to_owned(), close });
+    };
+    match &resource.target {
+        Target::Core { type_name } => {
+            Err(NoImport::CoreType { name: name.to_owned(), type_name: type_name.as_str().to_owned() })
+        }
+        Target::Plugin { token, plugin } => {
+            let root = Urn::root_stack(&stack.name, &stack.project);
+            let provider = goals::provider(&stack.plugins[*plugin], *plugin, &root);
+            Ok(ImportGoal {
+                type_token: TypeToken::new(token),
+                name: name.to_owned(),
+                id: id.to_owned(),
+                parent: None,
+                provider: ImportProvider::Declared(Box::new(provider)),
+                protect: resource.options.protect.unwrap_or_default(),
+                source: Some(positions::of_resource(stack.plugins.len(), slot)),
+            })
+        }
+    }
+}
