@@ -31,6 +31,7 @@ pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Sta
         stack: StackReference::new(&stack.project, &stack.name)?,
         keyring: Arc::new(keyring),
         configured_secrets: settings.secrets,
+        config: settings.config,
         engine_version: ENGINE_VERSION.to_owned(),
     })
 }

@@ -13,7 +13,7 @@ use bridge::provider::grpc::Limits;
 use provisioner::config::Stack;
 use provisioner::deployment::{Scope, UrnPattern};
 use provisioner::events::{Outcome, Summary};
-use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun};
+use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun, open_config};
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
@@ -135,7 +135,9 @@ async fn stack_run(
     let access = access(stacks, stack).await?;
     let program = program(stack);
     let locate = locate(Arc::clone(&stacks.sources), program.clone());
+    let config = open_config(&access).await.context("the configuration in the stack file cannot be opened")?;
     Ok(StackRun {
+        config,
         events: session.sink(&stack.name, Some(locate)),
         signals: session.signals.clone(),
         holder: holder(stacks),

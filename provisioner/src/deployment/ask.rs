@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bridge::host::HostError;
 use bridge::provider::{
-    CheckConfigRequest, CheckReply, CheckRequest, DiffChanges, DiffConfigRequest, DiffReply, DiffRequest, ProviderError,
+    CheckConfigRequest, CheckReply, CheckRequest, DiffChanges, DiffConfigRequest, DiffReply, DiffRequest, Provider,
+    ProviderError,
 };
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -145,15 +146,30 @@ impl Engine {
         let unchecked = |news: &PropertyMap| Ok(CheckReply { inputs: news.clone(), failures: Vec::new() });
         let Some(instance) = &registration.instance else { return unchecked(&news) };
         let Some(provider) = instance.ready().await? else { return unchecked(&news) };
+        self.tell_unnamed(registration, provider);
         let request = CheckRequest {
             urn: registration.urn.clone(),
             olds,
             news,
             random_seed: registration.seed,
-            autonaming: None,
+            autonaming: registration.naming.as_ref().map(|proposal| proposal.autonaming.clone()),
             preview: self.preview(),
         };
         provider.check(request).await
+    }
+
+    /// A provider that takes no names goes on naming as it likes: told once, to who will want to know.
+    fn tell_unnamed(&self, registration: &Registration, provider: &Arc<dyn Provider>) {
+        let is_meant = registration.naming.as_ref().is_some_and(|proposal| proposal.meant);
+        let is_first = registration.answers.fresh.is_none() && registration.answers.carried.is_none();
+        if !is_meant || !is_first || provider.capabilities().supports_autonaming {
+            return;
+        }
+        let package = registration.goal.type_token.package();
+        let text = format!("{package} takes no names from pulumi:autonaming, and chooses its own");
+        let message = Message::new(Severity::Warning, text);
+        let (urn, source) = (Some(registration.urn.clone()), registration.goal.source);
+        self.emit(Event::Message(Message { urn, source, ..message }));
     }
 
     /// Checks the configuration of a provider resource on a new instance, which is then parked.

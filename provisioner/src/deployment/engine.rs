@@ -22,6 +22,7 @@ use crate::state::{
     free_aside,
 };
 
+use super::decide::autonaming::Naming;
 use super::decide::condemn::Entry;
 use super::options::{DeploymentOptions, StopSignals};
 use super::providers::{Instance, Job, Providers};
@@ -56,6 +57,8 @@ pub(super) struct Engine {
     /// Nothing new starts, whatever the user wants.
     broken: AtomicBool,
     pub(super) signals: StopSignals,
+    /// Physical names that the configuration proposes, or what is wrong with it.
+    pub(super) naming: Result<Naming, String>,
     /// Where component plugins register what they make; from the first one on.
     pub(super) monitor: OnceCell<MonitorEndpoint>,
 }
@@ -369,6 +372,7 @@ impl Deployment {
             stumbled: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             signals,
+            naming: Naming::read(&options.config, &options.project, &options.stack),
             monitor: OnceCell::new(),
             options,
         });

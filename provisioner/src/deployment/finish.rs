@@ -218,7 +218,8 @@ impl Engine {
         Some(Deletable { allowed, forbidden })
     }
 
-    /// Holds names that the user gave against what there is. False if the run cannot go on.
+    /// Holds names that the user gave against what there is, and looks at those that are to be proposed. False if the run
+    /// cannot go on.
     pub(super) fn check_names(&self) -> bool {
         let scope = &self.options.scope;
         let must_exist: Vec<_> = match self.options.operation {
@@ -228,6 +229,12 @@ impl Engine {
             }
         };
         let mut fine = true;
+        if let Err(error) = &self.naming {
+            let mut message = Message::new(Severity::Error, format!("pulumi:autonaming cannot be used: {error}"));
+            message.hint = format!("mend it in the stack file, Pulumi.{}.yaml", self.options.stack);
+            self.emit(crate::events::Event::Message(message));
+            fine = false;
+        }
         for pattern in must_exist.into_iter().filter(|pattern| !self.is_fine(pattern)) {
             self.tell_unknown_name(pattern.as_str());
             fine = false;

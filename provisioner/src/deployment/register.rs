@@ -10,6 +10,7 @@ use tokio::sync::{RwLockReadGuard, watch};
 
 use crate::events::{Message, Severity, SourceRef, StepOp};
 
+use super::decide::autonaming::Proposal;
 use super::decide::condemn::Entry;
 use super::decide::{
     Answers, Decision, Kind, ProviderChange, Question, Refusal, ReplaceOrder, Replacement, Settlement, Situation,
@@ -34,6 +35,8 @@ pub(super) struct Registration {
     imported: bool,
     in_scope: bool,
     pub(super) seed: [u8; 32],
+    /// The physical name that is proposed to the provider.
+    pub(super) naming: Option<Proposal>,
     pub(super) answers: Answers,
     /// Who serves it; nobody for components and provider resources.
     pub(super) instance: Option<Arc<Instance>>,
@@ -147,7 +150,7 @@ impl Engine {
     /// Finds what a registration was before, and whether it can be at all (section 2.3).
     async fn identify(
         self: &Arc<Self>,
-        goal: Goal,
+        mut goal: Goal,
         urn: Urn,
         kind: Kind,
         internal: bool,
@@ -156,13 +159,23 @@ impl Engine {
             (Some(reference), Kind::Custom) => Some(self.instance(reference, &urn, goal.source).await.map_err(Err)?),
             _ => None,
         };
+        let seed = random_seed();
+        let naming = match (&self.naming, kind) {
+            (Ok(naming), Kind::Custom) => naming.propose(&urn, &seed),
+            _ => None,
+        };
+        if naming.as_ref().is_some_and(|proposal| proposal.fixed) {
+            // Two of one name cannot be there at once.
+            goal.delete_before_replace = Some(true);
+        }
         let mut registration = Registration {
             old: None,
             kind,
             internal,
             imported: false,
             in_scope: true,
-            seed: random_seed(),
+            seed,
+            naming,
             answers: Answers::default(),
             instance,
             parked: None,

@@ -45,6 +45,7 @@ impl StackRun {
             continue_on_error: self.options.continue_on_error || operation == Operation::Import,
             imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
+            config: self.config.clone(),
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
         };
         let host = Arc::clone(host) as Arc<dyn ProviderHost>;

@@ -7,7 +7,6 @@ use crate::events::Operation;
 use crate::state::format::UpdateKind;
 
 use super::deploy::Effect;
-use super::provision::history;
 use super::{OperationError, Report, RunOptions, StackRun};
 
 /// Reads existing resources and records them. Nothing in the cloud is changed, and one that fails stops no other.
@@ -25,7 +24,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
         let state = run.open(&host).await?;
         let effect = Effect::Real(state.recorder());
         let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), effect).await;
-        state.close(report.snapshot.clone(), Some(&history(UpdateKind::Import, started, &report))).await?;
+        state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
         Ok(report)
     };
     let outcome = outcome.await;

@@ -3,6 +3,7 @@
 //! Enters: a stack that was read ([`StackRun`]), and what the user wants done. Leaves: a [`Report`]; events on the way.
 //! Never here: decisions about resources, the grammar of files, terminals.
 
+mod config;
 mod deploy;
 mod destroy;
 mod import;
@@ -19,7 +20,7 @@ use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
 use crate::config::diagnostics::Diagnostic;
-use crate::deployment::{ImportGoal, Scope, StopSignals, UrnPattern};
+use crate::deployment::{ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
 use crate::events::{EventSink, Summary};
 use crate::program::Program;
 use crate::state::ResourceState;
@@ -28,6 +29,7 @@ use crate::state::{Snapshot, StackAccess, StackState, StateError};
 
 use pulumi_proto::urn::{TypeToken, Urn};
 
+pub use config::open_config;
 pub use destroy::destroy;
 pub use import::import;
 pub use plugins::Installed;
@@ -52,6 +54,8 @@ pub struct StackRun {
     pub signals: StopSignals,
     /// How the work is done.
     pub options: RunOptions,
+    /// The stack's configuration: see [`open_config`].
+    pub config: Vec<ConfigEntry>,
 }
 
 /// How plugins are found and started.

@@ -52,7 +52,7 @@ async fn provision_with(
         let reading = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
         let report = reading.deploy(host, Operation::Refresh, false, snapshot, Effect::Real(state.recorder())).await;
         if report.summary.outcome != Outcome::Succeeded {
-            state.close(report.snapshot.clone(), Some(&history(UpdateKind::Refresh, started, &report))).await?;
+            state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Refresh, started, &report))).await?;
             return Ok(report);
         }
         snapshot = report.snapshot;
@@ -74,30 +74,32 @@ async fn provision_with(
     }
     let effect = Effect::Real(state.recorder());
     let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, effect).await;
-    state.close(report.snapshot.clone(), Some(&history(UpdateKind::Update, started, &report))).await?;
+    state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Update, started, &report))).await?;
     Ok(report)
 }
 
-/// The entry that a run leaves in the history.
-pub(super) fn history(kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
-    let result = match report.summary.outcome {
-        Outcome::Succeeded => UpdateResult::Succeeded,
-        Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
-    };
-    UpdateInfo {
-        kind,
-        start_time: started,
-        message: String::new(),
-        environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
-        config: Default::default(),
-        result,
-        end_time: Timestamp::now().as_second(),
-        resource_changes: report
-            .summary
-            .changes
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(op, count)| (op.as_str().to_owned(), *count as u64))
-            .collect(),
+impl StackRun {
+    /// The entry that a run leaves in the history.
+    pub(super) fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
+        let result = match report.summary.outcome {
+            Outcome::Succeeded => UpdateResult::Succeeded,
+            Outcome::Failed | Outcome::Canceled => UpdateResult::Failed,
+        };
+        UpdateInfo {
+            kind,
+            start_time: started,
+            message: String::new(),
+            environment: [("exec.kind".to_owned(), "sc".to_owned())].into(),
+            config: self.access.config.clone(),
+            result,
+            end_time: Timestamp::now().as_second(),
+            resource_changes: report
+                .summary
+                .changes
+                .iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(op, count)| (op.as_str().to_owned(), *count as u64))
+                .collect(),
+        }
     }
 }

@@ -11,7 +11,6 @@ use crate::state::format::UpdateKind;
 use crate::state::{OperationKind, Recovered, Snapshot};
 
 use super::deploy::Effect;
-use super::provision::history;
 use super::{OperationError, Report, RunOptions, StackRun};
 
 /// What else a refresh does.
@@ -81,7 +80,7 @@ impl StackRun {
             let effect = Effect::Real(state.recorder());
             let report = run.deploy(host, Operation::Import, false, snapshot, effect).await;
             if report.summary.outcome != Outcome::Succeeded {
-                state.close(report.snapshot.clone(), Some(&history(UpdateKind::Import, started, &report))).await?;
+                state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
                 return Ok(report);
             }
             snapshot = report.snapshot;
@@ -91,7 +90,7 @@ impl StackRun {
         }
         let effect = Effect::Real(state.recorder());
         let report = self.deploy(host, operation, refresh, snapshot, effect).await;
-        state.close(report.snapshot.clone(), Some(&history(kind, started, &report))).await?;
+        state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
         Ok(report)
     }
 

@@ -3,6 +3,7 @@
 mod import;
 mod recovery;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 
 use super::checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint, export_checkpoint};
 use super::error::{JournalConflict, StateError};
-use super::format::{self, UpdateInfo};
+use super::format::{self, ConfigValue, UpdateInfo};
 use super::free_aside;
 use super::integrity::{self, IntegrityError, ParentMismatch};
 use super::journal::{self, CheckpointDigest, Journal, JournalStart};
@@ -35,6 +36,8 @@ pub struct StackAccess {
     pub keyring: Arc<Keyring>,
     /// The secrets manager that the stack file names; without, that of the state is used, or a new one.
     pub configured_secrets: Option<SecretsDescription>,
+    /// The configuration that the stack file holds, by key (`namespace:name`): for the history.
+    pub config: BTreeMap<String, ConfigValue>,
     /// The folder beside whose `.pulumi` journals are kept: the store's own, or a local one.
     pub journals: PathBuf,
     /// The version that manifests are to name, with a leading `v`.

@@ -34,6 +34,7 @@ impl Fixture {
             stack: stack.clone(),
             keyring: Arc::new(Keyring::new(None).with(Arc::clone(&marker) as Arc<dyn SecretsManager>)),
             configured_secrets: Some(marker.describe()),
+            config: Default::default(),
             journals: folder.path().to_owned(),
             engine_version: "v0.1.0".to_owned(),
         };

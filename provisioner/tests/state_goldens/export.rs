@@ -14,6 +14,7 @@ fn access(case: &Case, store: FileStore, keyring: Keyring) -> StackAccess {
         keyring: Arc::new(keyring),
         stack: case.stacks().remove(0).0,
         configured_secrets: None,
+        config: Default::default(),
         journals: case.folder.join("backend"),
         engine_version: "v0.1.0".to_owned(),
     }

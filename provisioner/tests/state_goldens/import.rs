@@ -15,6 +15,7 @@ fn access(case: &Case, store: FileStore, journals: &std::path::Path) -> StackAcc
         keyring: Arc::new(Keyring::new(Some(case.passphrase(&stack)))),
         stack,
         configured_secrets: None,
+        config: Default::default(),
         journals: journals.to_owned(),
         engine_version: "v0.1.0".to_owned(),
     }

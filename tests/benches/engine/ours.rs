@@ -93,6 +93,7 @@ impl<'f> Bench<'f> {
             stack: StackReference::new(PROJECT, STACK)?,
             keyring: Arc::new(keyring),
             configured_secrets: Some(manager.describe()),
+            config: Default::default(),
             journals: folder.to_owned(),
             engine_version: "v0.1.0".to_owned(),
         };

@@ -139,6 +139,7 @@ impl Repository {
                 stack: StackReference::new("tide", "reef").unwrap(),
                 keyring: Arc::new(Keyring::new(Some(Passphrase::new(PASSPHRASE)))),
                 configured_secrets: None,
+                config: Default::default(),
                 journals: self.folder.path().join(".sc/journal"),
                 engine_version: String::new(),
             };

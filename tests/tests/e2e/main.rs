@@ -17,6 +17,7 @@ mod rude;
 mod schemas;
 mod secrecy;
 mod signals;
+mod stack_file;
 mod states;
 mod surgery;
 mod targets;

@@ -121,6 +121,7 @@ impl Stack {
             stack: StackReference::new("reef", "dev").unwrap(),
             keyring: Arc::new(Keyring::new(Some(Passphrase::new("tide-pool 42"))).with(manager)),
             configured_secrets,
+            config: Default::default(),
             journals: folder,
             engine_version: "v0.1.0".to_owned(),
         };

@@ -7,6 +7,7 @@
 //! Follows engine semantics, sections 2.5 to 2.11.
 
 pub(super) mod aliases;
+pub(super) mod autonaming;
 pub(super) mod change;
 pub(super) mod condemn;
 pub(super) mod deletes;
