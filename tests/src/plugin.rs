@@ -1,7 +1,7 @@
 //! A provider as a plugin process: prints its port and serves until it is told to end.
 //!
 //! `REC_KILL=17:before` has it kill who started it when the 17th call comes, before the call is looked at; with `after`
-//! once it is done, and before it is answered.
+//! once it is done, and before it is answered. With `17:before:plugin` or `17:after:plugin` it kills itself.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
-use rustix::process::{Signal, getppid, kill_process};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, setrlimit};
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,6 +27,9 @@ use crate::channel::Served;
 /// No port, or a standard output that is gone.
 pub async fn serve(service: impl Served) -> Result<(), Box<dyn std::error::Error>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // A limit on the size of files is meant for who started us.
+    let limit = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit })?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
@@ -41,22 +44,33 @@ pub async fn serve(service: impl Served) -> Result<(), Box<dyn std::error::Error
     Ok(())
 }
 
-/// When who started us is killed.
+/// When somebody is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     call: u64,
     before: bool,
+    victim: Victim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Starter,
+    Plugin,
 }
 
 impl Moment {
     fn of_environment() -> Option<Self> {
         let text = std::env::var("REC_KILL").ok()?;
         let (call, when) = text.split_once(':')?;
-        Some(Self { call: call.parse().ok()?, before: when == "before" })
+        let (when, victim) = match when.split_once(':') {
+            Some((when, "plugin")) => (when, Victim::Plugin),
+            _ => (when, Victim::Starter),
+        };
+        Some(Self { call: call.parse().ok()?, before: when == "before", victim })
     }
 }
 
-/// A service that kills who started us at a moment.
+/// A service that kills somebody at a moment.
 #[derive(Clone)]
 struct Deadly<S> {
     inner: S,
@@ -84,15 +98,15 @@ where
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         let moment = self.moment.filter(|moment| moment.call == call);
-        if moment.is_some_and(|moment| moment.before) {
-            kill_starter();
+        if let Some(moment) = moment.filter(|moment| moment.before) {
+            moment.victim.kill();
             return Box::pin(std::future::pending());
         }
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            if moment.is_some() {
-                kill_starter();
+            if let Some(moment) = moment {
+                moment.victim.kill();
                 std::future::pending::<()>().await;
             }
             answer
@@ -100,8 +114,14 @@ where
     }
 }
 
-fn kill_starter() {
-    if let Some(starter) = getppid() {
-        kill_process(starter, Signal::KILL).expect("who started us is there, and ours");
+impl Victim {
+    fn kill(self) {
+        let victim = match self {
+            Self::Starter => getppid(),
+            Self::Plugin => Some(getpid()),
+        };
+        if let Some(victim) = victim {
+            kill_process(victim, Signal::KILL).expect("the victim is there, and ours");
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! `sc` is killed at each boundary of a call in turn: before the plugin looks at it, and once it is done and before it is
-//! answered; and at each record of its journal. What exists is known to the state, the next run makes good, nothing is
-//! left running.
+//! answered; and at each record of its journal. The same happens to the plugin, and to a disk that is full from some size
+//! on. What exists is known to the state, the next run makes good, nothing is left running.
 //!
-//! Some moments only; `SC_CRASH_EVERY=1` tries all of them.
+//! Some moments only; `SC_CRASH_EVERY=1` tries all of them. `SC_CRASH_RANDOM=500` kills a run of two hundred things at as many
+//! moments, `SC_CRASH_SEED` names the first.
 
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -14,14 +16,14 @@ use crate::repository::{Ended, Repository, Sections};
 /// The scripted plugin, which may kill `sc`.
 const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_KILL] }";
 
-/// Forty things: new ones, changed ones, replaced ones of both kinds, and those that are left out.
-fn things(run: Run) -> String {
+/// Five things of each number: new ones, changed ones, replaced ones of both kinds, and those that are left out.
+fn things(run: Run, so_many: usize) -> String {
     let mut lines = Vec::new();
     let mut thing = |name: String, config: String, options: &str| {
         lines.push(format!("{name}: {{ type: rec:index:Thing, config: {{ {config} }}, options: {{ {options} }} }}"));
     };
     let value = if run == Run::First { 1 } else { 2 };
-    for n in 0..8 {
+    for n in 0..so_many {
         let of = |kind: &str| if n == 0 { "0".to_owned() } else { format!("'${{resource:{kind}{}.cid}}'", n - 1) };
         thing(format!("changed{n}"), format!("v: {value}, of: {}", of("changed")), "");
         thing(format!("replaced{n}"), format!("k: {value}, of: {}", of("changed")), "");
@@ -41,11 +43,12 @@ enum Run {
 }
 
 /// A stack that was provisioned, and whose next run does a bit of everything.
-fn prepared() -> Repository {
-    let repository = Repository::new(Sections { plugins: REC, resources: &things(Run::First), outputs: "" });
+fn prepared(so_many: usize) -> Repository {
+    let resources = things(Run::First, so_many);
+    let repository = Repository::new(Sections { plugins: REC, resources: &resources, outputs: "" });
     std::fs::create_dir(repository.path("rec/ledger")).unwrap();
     repository.ends(0, "provision -S");
-    repository.describe(Sections { plugins: REC, resources: &things(Run::Second), outputs: "" });
+    repository.describe(Sections { plugins: REC, resources: &things(Run::Second, so_many), outputs: "" });
     repository
 }
 
@@ -67,7 +70,7 @@ fn known(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
     (ids.collect(), creating.map(name).collect())
 }
 
-/// When `sc` is killed.
+/// When `sc` is killed, or what else befalls it.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
     /// When a call comes.
@@ -76,6 +79,12 @@ enum Moment {
     After(usize),
     /// As soon as the journal has so many records.
     Record(usize),
+    /// The plugin is killed, when a call comes.
+    PluginBefore(usize),
+    /// The plugin is killed, when a call is done, and not answered.
+    PluginAfter(usize),
+    /// Files cannot grow beyond so many blocks of 512 bytes.
+    FullDisk(usize),
 }
 
 /// A run that is killed at a moment, if it has not ended before.
@@ -84,8 +93,13 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
     let (call, when) = match moment {
         Moment::Before(call) => (call, "before"),
         Moment::After(call) => (call, "after"),
-        Moment::Record(_) => (0, "never"),
+        Moment::PluginBefore(call) => (call, "before:plugin"),
+        Moment::PluginAfter(call) => (call, "after:plugin"),
+        Moment::Record(_) | Moment::FullDisk(_) => (0, "never"),
     };
+    if let Moment::FullDisk(blocks) = moment {
+        command = limited(command, blocks);
+    }
     command.env("REC_KILL", format!("{call}:{when}"));
     let mut running = repository.start_command(command);
     if let Moment::Record(count) = moment {
@@ -104,6 +118,17 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
     running.wait()
 }
 
+/// The same command where files cannot grow beyond a size: writing more fails.
+fn limited(command: Command, blocks: usize) -> Command {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\"")]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.current_dir(command.get_current_dir().unwrap()).env_clear();
+    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    limited
+}
+
 /// Kills `sc` at a moment and goes on from there; false if it had ended before.
 fn check(prepared: &Repository, moment: Moment) -> bool {
     let repository = prepared.copy();
@@ -112,7 +137,14 @@ fn check(prepared: &Repository, moment: Moment) -> bool {
         return false;
     }
     let at = format!("{moment:?}");
-    assert_eq!(ended.how, "killed by signal 9", "{at}");
+    match moment {
+        Moment::Before(_) | Moment::After(_) | Moment::Record(_) => assert_eq!(ended.how, "killed by signal 9", "{at}"),
+        Moment::PluginBefore(_) | Moment::PluginAfter(_) | Moment::FullDisk(_) => {
+            assert_eq!(ended.how, "exit 1", "{at}: {}", ended.stderr);
+            assert!(ended.stderr.contains("error"), "{at}: {}", ended.stderr);
+            assert_eq!(repository.processes(), [], "{at}");
+        }
+    }
 
     let exists = ledger(&repository);
     let (ids, creating) = known(&repository);
@@ -136,9 +168,13 @@ fn check(prepared: &Repository, moment: Moment) -> bool {
     true
 }
 
+fn number(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
 fn check_all(moment: fn(usize) -> Moment) {
-    let every = std::env::var("SC_CRASH_EVERY").ok().and_then(|every| every.parse().ok()).unwrap_or(61);
-    let prepared = prepared();
+    let every = number("SC_CRASH_EVERY").unwrap_or(61);
+    let prepared = prepared(8);
     let moments = (1..).step_by(every).take_while(|at| check(&prepared, moment(*at))).count();
     assert!(moments * every > 100, "{moments} moments");
 }
@@ -156,4 +192,37 @@ fn killed_after_a_call() {
 #[test]
 fn killed_at_a_record() {
     check_all(Moment::Record);
+}
+
+#[test]
+fn the_plugin_killed_before_a_call() {
+    check_all(Moment::PluginBefore);
+}
+
+#[test]
+fn the_plugin_killed_after_a_call() {
+    check_all(Moment::PluginAfter);
+}
+
+#[test]
+fn a_disk_that_is_full_from_some_size_on() {
+    let prepared = prepared(8);
+    // From nothing at all to more than the journal and the state need.
+    let every = if number("SC_CRASH_EVERY").is_some() { 1 } else { 37 };
+    let moments = (0..).step_by(every).take_while(|blocks| check(&prepared, Moment::FullDisk(*blocks))).count();
+    assert!(moments * every > 37, "{moments} sizes");
+    // Less than the first line of the journal, more than a record.
+    assert!(check(&prepared, Moment::FullDisk(1)));
+}
+
+#[test]
+fn two_hundred_things_killed_at_random_moments() {
+    let (times, seed) = (number("SC_CRASH_RANDOM").unwrap_or(2), number("SC_CRASH_SEED").unwrap_or(7));
+    let prepared = prepared(40);
+    for at in seed..seed + times {
+        // Moments that lie in no order, and the same ones for the same seed.
+        let place = at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let moment = [Moment::Before, Moment::After, Moment::Record][at % 3](1 + place % 500);
+        assert!(check(&prepared, moment), "{moment:?} lies behind the end");
+    }
 }

@@ -41,6 +41,9 @@ pub(in crate::state) struct Journal {
     file: Option<OpenJournal>,
     deferred: Vec<Deferred>,
     line: String,
+    /// A record is missing: what would follow may build on it.
+    gap: bool,
+    /// What was written of a record could not be taken back.
     broken: bool,
 }
 
@@ -67,6 +70,7 @@ impl Journal {
             file: None,
             deferred: Vec::new(),
             line: String::new(),
+            gap: false,
             broken: false,
         }
     }
@@ -88,15 +92,18 @@ impl Journal {
         }
     }
 
-    /// Writes what was deferred and a record.
+    /// Writes what was deferred and a record. Once that failed no other record is taken: it may build on what is missing.
     ///
     /// # Errors
-    /// [`StateError`]; what was deferred is kept then.
+    /// [`StateError`].
     pub(in crate::state) fn append(
         &mut self,
         record: &Record,
         crypter: Option<&dyn Crypter>,
     ) -> Result<(), StateError> {
+        if self.gap {
+            return Err(JournalError::Broken { path: self.path.clone() }.into());
+        }
         self.line.clear();
         if self.file.is_none() {
             self.write_header();
@@ -155,7 +162,12 @@ impl Journal {
             return Err(JournalError::Broken { path: self.path.clone() });
         }
         if let Err(error) = (&*journal.file).write_all(self.line.as_bytes()) {
+            self.gap = true;
             self.broken = journal.file.set_len(journal.length).is_err();
+            if journal.length == 0 && !self.broken && fs::remove_file(&self.path).is_ok() {
+                // Not even its first line is there: there is no journal.
+                self.file = None;
+            }
             return Err(PathError::of("write", &self.path)(error).into());
         }
         journal.length += self.line.len() as u64;
