@@ -134,7 +134,11 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
         providers: request.providers.clone(),
         ..component(&request.type_token, &request.name, &parent)
     };
-    let urn = construction.register(own).await?.urn;
+    let registered = construction.register(own).await?;
+    if !opened(registered.object)?.is_empty() {
+        return Err(Status::internal("a component is answered with outputs before it has said them"));
+    }
+    let urn = registered.urn;
     let inputs = request.inputs.iter().map(|(key, value)| {
         let mut urns = request.input_dependencies.get(key).cloned().unwrap_or_default();
         value.collect_dependencies(&mut urns);

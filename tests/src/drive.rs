@@ -117,6 +117,9 @@ fn imports(scenario: &Scenario, index: usize) -> Vec<ImportGoal> {
         parent: step.parent.as_ref().and_then(recorded),
         provider: ImportProvider::Default(String::new()),
         protect: step.protect,
+        aliases: Vec::new(),
+        inputs: Arc::default(),
+        additional_secret_outputs: Vec::new(),
         source: None,
     }]
 }

@@ -303,7 +303,9 @@ impl Service {
                 read: seconds("read", &timeouts.read)?,
             },
             deleted_with: optional("deletedWith", &request.deleted_with)?,
-            delete_before_replace: request.delete_before_replace_defined.then_some(request.delete_before_replace),
+            // SDKs of old say only what is true.
+            delete_before_replace: (request.delete_before_replace_defined || request.delete_before_replace)
+                .then_some(request.delete_before_replace),
             ignore_changes: request.ignore_changes,
             replace_on_changes: request.replace_on_changes,
             retain_on_delete: request.retain_on_delete,

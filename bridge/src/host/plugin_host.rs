@@ -307,7 +307,10 @@ impl ProviderHost for PluginHost {
                 Some(provider) => provider,
                 None => self.start(plugin).await?,
             };
-            let schema = provider.schema(SchemaRequest::default()).await.unwrap_or_default();
+            let schema = provider.schema(SchemaRequest::default()).await.unwrap_or_else(|error| {
+                self.warn(plugin, format!("does not say its schema, so none of its types is a component: {error}"));
+                None
+            });
             Ok::<_, HostError>(schema.map(|text| component_types::read(&text)).unwrap_or_default())
         };
         plugin.component_types.get_or_try_init(ask).await.cloned().unwrap_or_default()

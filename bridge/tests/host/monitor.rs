@@ -193,7 +193,6 @@ async fn options_arrive_as_they_were_meant() {
         aliases: vec![rpc::Alias { alias: Some(rpc::alias::Alias::Spec(renamed)) }],
         alias_ur_ns: vec![A.to_owned()],
         custom_timeouts: Some(CustomTimeouts { create: "1m30s".into(), ..CustomTimeouts::default() }),
-        delete_before_replace: true,
         provider: reference.to_owned(),
         providers: BTreeMap::from([("t".to_owned(), reference.to_owned())]),
         parent: A.to_owned(),
@@ -212,8 +211,10 @@ async fn options_arrive_as_they_were_meant() {
     assert_eq!(registered.providers["t"].urn.name(), "mine");
     assert_eq!(registered.parent.unwrap().name(), "a");
 
-    let said = RegisterResourceRequest { delete_before_replace_defined: true, ..request };
-    assert_eq!(served.registered(said).await.options.delete_before_replace, Some(true));
+    let said = RegisterResourceRequest { delete_before_replace_defined: true, ..request.clone() };
+    assert_eq!(served.registered(said).await.options.delete_before_replace, Some(false));
+    let of_old = RegisterResourceRequest { delete_before_replace: true, ..request };
+    assert_eq!(served.registered(of_old).await.options.delete_before_replace, Some(true));
 }
 
 #[tokio::test]

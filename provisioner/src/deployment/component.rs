@@ -47,7 +47,8 @@ impl Engine {
                     source,
                     ..Goal::component(goal.type_token, goal.name, PropertyMap::new())
                 };
-                return Box::pin(self.register(known, false)).await;
+                let registered = Box::pin(self.register(known, false)).await?;
+                return Ok(Registered::without_outputs(registered.urn, registered.result));
             }
             Err(error) => Err(error),
         };
@@ -119,12 +120,13 @@ impl Engine {
         provider.construct(request).await
     }
 
-    /// Calls a method. With unknown configuration nothing is asked, and nothing is known.
+    /// Calls a method. With unknown configuration nothing is asked, and nothing is known. Who asked says what a failure
+    /// means.
     pub(super) async fn call(
         self: &Arc<Self>,
         goal: InvokeGoal,
         argument_dependencies: BTreeMap<String, Vec<Urn>>,
-    ) -> Result<CallReply, Refused> {
+    ) -> Result<Result<CallReply, ProviderError>, Refused> {
         if self.halted() {
             return Err(Refused);
         }
@@ -144,12 +146,7 @@ impl Engine {
             };
             provider.call(request).await
         };
-        answer.await.map_err(|error| {
-            if !self.halted() {
-                self.tell_failed_call(package, &error);
-            }
-            Refused
-        })
+        Ok(answer.await)
     }
 
     /// What Construct and Call say about the run; starts the monitor at the first one.

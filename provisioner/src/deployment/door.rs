@@ -31,7 +31,13 @@ impl Registrar for Deployment {
     async fn component_types(&self, packages: BTreeSet<String>) -> BTreeSet<String> {
         let host = self.engine.providers.host();
         let asked = packages.iter().map(|package| host.component_types(package));
-        futures_util::future::join_all(asked).await.into_iter().flatten().collect()
+        let signals = &self.engine.signals;
+        tokio::select! {
+            types = futures_util::future::join_all(asked) => types.into_iter().flatten().collect(),
+            // Nothing new is registered then, whatever it is.
+            () = signals.stop.cancelled() => BTreeSet::new(),
+            () = signals.abort.cancelled() => BTreeSet::new(),
+        }
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
@@ -191,7 +197,10 @@ impl Engine {
 
     async fn invoke(self: &Arc<Self>, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
         let package = goal.token.package().to_owned();
-        let reply = self.ask_function(goal).await?;
+        let reply = self.ask_function(goal).await?.map_err(|error| {
+            self.tell_failed_call(package.clone(), &error);
+            Refused
+        })?;
         if reply.failures.is_empty() {
             return Ok(reply.result);
         }
@@ -205,7 +214,11 @@ impl Engine {
     }
 
     /// Asks a provider for the result of a function. With unknown configuration nothing is asked, and nothing is known.
-    pub(super) async fn ask_function(self: &Arc<Self>, goal: InvokeGoal) -> Result<InvokeReply, Refused> {
+    /// Who asked says what a failure means.
+    pub(super) async fn ask_function(
+        self: &Arc<Self>,
+        goal: InvokeGoal,
+    ) -> Result<Result<InvokeReply, ProviderError>, Refused> {
         if self.halted() {
             return Err(Refused);
         }
@@ -220,10 +233,7 @@ impl Engine {
             };
             provider.invoke(request).await
         };
-        answer.await.map_err(|error| {
-            self.tell_failed_call(package, &error);
-            Refused
-        })
+        Ok(answer.await)
     }
 
     /// Who serves a function of a package, or a method.
@@ -240,8 +250,8 @@ impl Engine {
         self.instance(&reference, &urn, None).await
     }
 
-    /// Tells of a function or method that failed: the run cannot go on.
-    pub(super) fn tell_failed_call(&self, package: String, error: &ProviderError) {
+    /// Tells of a function that failed: the run cannot go on.
+    fn tell_failed_call(&self, package: String, error: &ProviderError) {
         let mut message = Message::new(Severity::Error, report::chain(error));
         message.plugin = Some(package);
         self.emit(Event::Message(message));

@@ -544,7 +544,8 @@ impl Engine {
             return;
         }
         let pending: Vec<PendingOperation> = self.tables().ledger.base().pending_operations.clone();
-        for PendingOperation { resource, kind } in pending {
+        let settled = |urn: &Urn| self.options.imports.iter().any(|goal| self.urn_of(goal) == *urn);
+        for PendingOperation { resource, kind } in pending.into_iter().filter(|it| !settled(&it.resource.urn)) {
             self.emit(Event::Message(super::report::interrupted(&resource.urn, kind)));
         }
     }

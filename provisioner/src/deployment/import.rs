@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bridge::provider::CheckRequest;
+use bridge::provider::{Alias, CheckRequest};
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
@@ -14,6 +14,7 @@ use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 use crate::events::{Event, Message, Severity, SourceRef, StepOp};
 use crate::state::ResourceState;
 
+use super::decide::aliases;
 use super::decide::condemn::Entry;
 use super::door::default_name;
 use super::engine::Engine;
@@ -40,6 +41,12 @@ pub struct ImportGoal {
     pub provider: ImportProvider,
     /// Refuse deletion.
     pub protect: bool,
+    /// What it was called before.
+    pub aliases: Vec<Alias>,
+    /// Inputs that are known of it: those that are secret are secret in what is read, too.
+    pub inputs: Arc<PropertyMap>,
+    /// Outputs to keep secret.
+    pub additional_secret_outputs: Vec<String>,
     /// Where the user wrote what it is.
     pub source: Option<SourceRef>,
 }
@@ -61,31 +68,32 @@ impl Engine {
         if self.confirm_everything().await.is_err() || self.make_root().await.is_err() {
             return self.signals.stop.is_cancelled();
         }
-        let mut waiting: Vec<&ImportGoal> = self.options.imports.iter().collect();
-        let mut failed: BTreeSet<Urn> = BTreeSet::new();
-        while !waiting.is_empty() && !self.halted() {
-            let urns: BTreeSet<Urn> = waiting.iter().map(|goal| self.urn_of(goal)).collect();
-            let is_ready = |goal: &&ImportGoal| goal.parent.as_ref().is_none_or(|parent| !urns.contains(parent));
-            let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_ready);
-            if ready.is_empty() {
-                let text = "these resources are each other's parents";
-                rest.iter().for_each(|goal| self.refuse_import(goal, text));
-                break;
+        // By depth: the qualified type of a child holds that of its parent.
+        let mut levels: BTreeMap<usize, Vec<&ImportGoal>> = BTreeMap::new();
+        let mut named: BTreeSet<Urn> = BTreeSet::new();
+        for goal in &self.options.imports {
+            let urn = self.urn_of(goal);
+            let depth = urn.qualified_type().split('$').count();
+            if named.insert(urn) {
+                levels.entry(depth).or_default().push(goal);
+            } else {
+                self.refuse_import(goal, "it is named twice, and can be imported once");
             }
-            waiting = rest;
-            let imports = ready.into_iter().map(|goal| async {
+        }
+        for level in levels.into_values() {
+            let imports = level.into_iter().map(|goal| async {
                 let _slot = self.slots.acquire().await.ok();
-                let orphaned = goal.parent.as_ref().is_some_and(|parent| failed.contains(parent));
-                let recorded = !self.halted() && !orphaned && self.import_one(goal).await.is_ok();
-                (!recorded).then(|| self.urn_of(goal))
+                if !self.halted() {
+                    // What went wrong has been told.
+                    self.import_one(goal).await.ok();
+                }
             });
-            let ended = join_all(imports).await;
-            failed.extend(ended.into_iter().flatten());
+            join_all(imports).await;
         }
         self.signals.stop.is_cancelled()
     }
 
-    fn urn_of(&self, goal: &ImportGoal) -> Urn {
+    pub(super) fn urn_of(&self, goal: &ImportGoal) -> Urn {
         let (stack, project) = (&self.options.stack, &self.options.project);
         let parent = goal.parent.clone().unwrap_or_else(|| Urn::root_stack(stack, project));
         Urn::new(stack, project, Some(&parent), goal.type_token.as_str(), &goal.name)
@@ -100,7 +108,8 @@ impl Engine {
             }
             let urn = entry.1.urn.clone();
             if let Some(reference) = entry.1.as_provider_reference() {
-                self.instance(&reference, &urn, None).await?;
+                // One that cannot be started fails what is imported with it, and nothing else.
+                self.load_instance(&reference).await.ok();
             }
             let inheritance = Inheritance {
                 protect: entry.1.protect,
@@ -136,23 +145,37 @@ impl Engine {
             self.refuse_import(goal, &format!("its parent {parent} is not recorded"));
             return Err(Refused);
         }
+        if let Some(name) = self.recorded_under_another_name(goal, &urn, &parent) {
+            self.refuse_import(goal, &format!("it was {name} before, and is recorded so: provision to rename it"));
+            return Err(Refused);
+        }
         let known = |(_, old): &Entry| if old.import_id.is_empty() { old.id.clone() } else { old.import_id.clone() };
         if old.as_ref().is_some_and(|old| known(old) == goal.id) {
             return Ok(());
         }
         let reference = self.import_provider(goal, &urn).await?;
-        let instance = self.instance(&reference, &urn, goal.source).await?;
+        let instance = match self.load_instance(&reference).await {
+            Ok(instance) => instance,
+            Err(error) => {
+                let message = Message { hint: error.hint, ..Message::new(Severity::Error, error.message) };
+                self.complain(&urn, goal.source, message);
+                self.note_complaint();
+                return Err(Refused);
+            }
+        };
         let mut new = ResourceState::new(urn.clone(), true);
         new.id.clone_from(&goal.id);
         new.parent = Some(parent);
         new.provider = Some(reference);
         new.protect = goal.protect;
+        new.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
         let mut step = Step::new(StepOp::Import, urn.clone());
         // What is recorded under another id is refused, and shown as it is.
         step.new = Some(old.as_ref().map_or_else(|| Arc::new(new), |(_, old)| Arc::clone(old)));
         step.old = old;
         step.actor = Actor::Instance(Arc::clone(&instance));
         step.source = goal.source;
+        step.known_inputs = Arc::clone(&goal.inputs);
         self.tables().decided.insert(urn.clone());
         let (entry, state) = self.execute(step).await.ok().flatten().ok_or(Refused)?;
         self.tables().news.insert(urn.clone(), (entry, Arc::clone(&state)));
@@ -160,11 +183,27 @@ impl Engine {
         Ok(())
     }
 
+    /// The name under which the state knows the resource, if it has another one now.
+    fn recorded_under_another_name(&self, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
+        let registration = Goal {
+            parent: Some(parent.clone()),
+            aliases: goal.aliases.clone(),
+            ..Goal::custom(goal.type_token.clone(), goal.name.as_str(), PropertyMap::new())
+        };
+        let tables = self.tables();
+        let candidates = aliases::candidates(urn, &registration, |_| None);
+        candidates
+            .into_iter()
+            .find(|known| known != urn && tables.old(known).is_some())
+            .map(|old| old.name().to_owned())
+    }
+
     async fn import_provider(self: &Arc<Self>, goal: &ImportGoal, urn: &Urn) -> Result<ProviderReference, Refused> {
         let (stack, project) = (&self.options.stack, &self.options.project);
         let recorded = |urn: &Urn| self.tables().old(urn).and_then(|(_, state)| state.as_provider_reference());
         match &goal.provider {
-            ImportProvider::Recorded(reference) => Ok(reference.clone()),
+            // It may have been replaced since.
+            ImportProvider::Recorded(reference) => Ok(recorded(&reference.urn).unwrap_or_else(|| reference.clone())),
             ImportProvider::Default(version) => {
                 let package = goal.type_token.package();
                 let type_token = TypeToken::provider(package);

@@ -19,6 +19,7 @@ use crate::state::CustomTimeouts;
 use super::engine::Engine;
 use super::goal::Goal;
 use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, RegistrationResult};
+use super::report;
 
 /// The function that the engine itself serves.
 const GET_RESOURCE: &str = "pulumi:pulumi:getResource";
@@ -63,9 +64,14 @@ impl Monitor for Door {
 
     async fn register(&self, request: ResourceRegistration) -> Result<ResourceAnswer, MonitorRefusal> {
         let goal = goal(request);
-        self.job(|engine| {
+        let is_component = !goal.custom && !goal.remote;
+        self.job(move |engine| {
             async move {
-                let registered = engine.register(goal, false).await?;
+                let mut registered = engine.register(goal, false).await?;
+                if is_component {
+                    // What is recorded of them is of the last run: its plugin says what they are now.
+                    registered.outputs = Arc::default();
+                }
                 Ok(engine.answer(registered))
             }
             .boxed()
@@ -102,10 +108,10 @@ impl Monitor for Door {
     }
 
     async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorRefusal> {
-        self.job(|engine| {
+        let answer = self.job(|engine| {
             async move {
                 if request.token.as_str() == GET_RESOURCE {
-                    return engine.known_resource(&request.arguments).map(Some);
+                    return Ok(Some(Ok(engine.known_resource(&request.arguments))));
                 }
                 if engine.waits_for_ids(&request.depends_on) {
                     return Ok(None);
@@ -124,8 +130,8 @@ impl Monitor for Door {
                 engine.ask_function(goal).await.map(Some)
             }
             .boxed()
-        })
-        .await
+        });
+        answer.await?.transpose().map_err(|error| MonitorRefusal(report::chain(&error)))
     }
 
     async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal> {
@@ -137,7 +143,8 @@ impl Monitor for Door {
             plugin_download_url: request.package.download_url,
         };
         let dependencies = request.argument_dependencies;
-        self.job(|engine| async move { engine.call(goal, dependencies).await }.boxed()).await
+        let answer = self.job(|engine| async move { engine.call(goal, dependencies).await }.boxed());
+        answer.await?.map_err(|error| MonitorRefusal(report::chain(&error)))
     }
 }
 
@@ -176,13 +183,13 @@ impl Engine {
     }
 
     /// What SDKs make a resource of that they were given a reference to: its id and outputs, if it is of this run.
-    fn known_resource(&self, arguments: &PropertyMap) -> Result<InvokeReply, Refused> {
+    fn known_resource(&self, arguments: &PropertyMap) -> InvokeReply {
         let text = arguments.get("urn").and_then(PropertyValue::as_str).unwrap_or_default();
         let known = text.parse::<Urn>().ok().and_then(|urn| self.tables().news.get(&urn).cloned());
         let Some((_, state)) = known else {
             let reason = format!("{text:?} is not a resource that this run has registered");
             let failures = vec![CheckFailure { property: "urn".to_owned(), reason }];
-            return Ok(InvokeReply { failures, ..InvokeReply::default() });
+            return InvokeReply { failures, ..InvokeReply::default() };
         };
         let result = [
             ("urn", state.urn.as_str().into()),
@@ -190,7 +197,7 @@ impl Engine {
             ("state", PropertyValue::Map((*state.outputs).clone())),
         ];
         let result = result.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        Ok(InvokeReply { result, failures: Vec::new() })
+        InvokeReply { result, failures: Vec::new() }
     }
 
     /// The provider that a function of a package takes from the resource it is called under.

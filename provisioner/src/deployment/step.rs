@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bridge::host::HostError;
 use bridge::provider::{Provider, ProviderError};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 use tokio::sync::watch;
 
@@ -33,6 +34,8 @@ pub(super) struct Step {
     pub(super) delete_first: bool,
     /// The entry is out of scope and carried over: what it refers to may be at work in another chain.
     pub(super) carried: bool,
+    /// Of an import: inputs of which those that are secret are secret in what is read, too.
+    pub(super) known_inputs: Arc<PropertyMap>,
     /// Told once the entry is gone.
     pub(super) gone: Option<watch::Sender<bool>>,
     /// Entries that other chains delete and that must be gone before.
@@ -82,6 +85,7 @@ impl Step {
             source: None,
             delete_first: false,
             carried: false,
+            known_inputs: Arc::default(),
             gone: None,
             after: Vec::new(),
         }

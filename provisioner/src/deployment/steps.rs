@@ -7,6 +7,7 @@ use bridge::provider::{
     CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, UpdateRequest,
 };
 use jiff::Timestamp;
+use pulumi_proto::property::wire::copy_secretness;
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, Urn};
 
@@ -430,6 +431,8 @@ impl Engine {
                 if !id.is_empty() {
                     new.id = id;
                 }
+                let mut inputs = inputs;
+                copy_secretness(&step.known_inputs, &mut inputs);
                 new.outputs = Arc::new(outputs);
                 new.inputs = Arc::new(inputs);
                 if let Some((_, failure)) = failure {

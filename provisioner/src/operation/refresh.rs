@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bridge::host::PluginHost;
 use jiff::Timestamp;
+use pulumi_proto::urn::Urn;
 
 use crate::deployment::{ImportGoal, ImportProvider, UrnPattern};
 use crate::events::{Event, Message, Operation, Outcome, Severity};
 use crate::state::format::UpdateKind;
-use crate::state::{OperationKind, Recovered, Snapshot};
+use crate::state::{OperationKind, PendingOperation, Recovered, ResourceState, Snapshot};
 
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
@@ -68,7 +69,7 @@ impl StackRun {
         let started = Timestamp::now().as_second();
         let state = self.open(host).await?;
         let mut snapshot = state.snapshot().clone();
-        let imports = match take_pending(&mut snapshot, &options.pending_creates) {
+        let imports = match settle_pending(&mut snapshot, &options.pending_creates) {
             Ok(imports) => imports,
             Err(error) => {
                 state.release().await?;
@@ -76,9 +77,12 @@ impl StackRun {
             }
         };
         if !imports.is_empty() {
-            let run = StackRun { options: RunOptions { imports, ..self.options.clone() }, ..self.clone() };
+            let before = snapshot.clone();
+            let options = RunOptions { imports, parallel: self.options.parallel, ..RunOptions::default() };
+            let run = StackRun { options, ..self.clone() };
             let effect = Effect::Real(state.recorder());
-            let report = run.deploy(host, Operation::Import, false, snapshot, effect).await;
+            let mut report = run.deploy(host, Operation::Import, false, snapshot, effect).await;
+            drop_settled(&mut report.snapshot, &before, &run.options.imports);
             if report.summary.outcome != Outcome::Succeeded {
                 state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
                 return Ok(report);
@@ -102,31 +106,64 @@ impl StackRun {
     }
 }
 
-/// Takes creations of which the user knows what came off the list of what is pending. Leaves what is to be imported.
-fn take_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<Vec<ImportGoal>, OperationError> {
-    let mut imports = Vec::new();
+/// Forgets the creations of which the user knows that nothing came. Leaves what is to be imported; until it is, those stay
+/// pending.
+fn settle_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<Vec<ImportGoal>, OperationError> {
+    let (mut imports, mut forgotten) = (Vec::new(), Vec::new());
     for (name, fate) in known {
         let pattern = UrnPattern::new(name);
-        let pending = &mut snapshot.pending_operations;
-        let found = pending.iter().position(|operation| {
+        let is_it = |operation: &PendingOperation| {
             operation.kind == OperationKind::Creating && pattern.matches(&operation.resource.urn)
-        });
-        let resource = pending.remove(found.ok_or_else(|| OperationError::NotPending(name.clone()))?).resource;
-        let Fate::Import(id) = fate else { continue };
-        imports.push(ImportGoal {
-            type_token: resource.type_token.clone(),
-            name: resource.urn.name().to_owned(),
-            id: id.clone(),
-            parent: resource.parent.clone(),
-            provider: match &resource.provider {
-                Some(reference) => ImportProvider::Recorded(reference.clone()),
-                None => ImportProvider::Default(String::new()),
-            },
-            protect: resource.protect,
-            source: None,
-        });
+        };
+        let mut pending = snapshot.pending_operations.iter().enumerate();
+        let found = pending.find(|(index, operation)| is_it(operation) && !forgotten.contains(index));
+        let (index, operation) = found.ok_or_else(|| OperationError::NotPending(name.clone()))?;
+        match fate {
+            Fate::Forget => forgotten.push(index),
+            Fate::Import(id) => imports.push(import_of(&operation.resource, id)),
+        }
     }
+    let mut index = 0..;
+    snapshot.pending_operations.retain(|_| index.next().is_none_or(|index| !forgotten.contains(&index)));
     Ok(imports)
+}
+
+fn import_of(resource: &ResourceState, id: &str) -> ImportGoal {
+    ImportGoal {
+        type_token: resource.type_token.clone(),
+        name: resource.urn.name().to_owned(),
+        id: id.to_owned(),
+        parent: resource.parent.clone(),
+        provider: match &resource.provider {
+            Some(reference) => ImportProvider::Recorded(reference.clone()),
+            None => ImportProvider::Default(String::new()),
+        },
+        protect: resource.protect,
+        aliases: Vec::new(),
+        inputs: Arc::clone(&resource.inputs),
+        additional_secret_outputs: resource.additional_secret_outputs.clone(),
+        source: None,
+    }
+}
+
+/// Takes the creations off the list of what is pending whose resources were imported: one for each.
+fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoal]) {
+    let live = |snapshot: &Snapshot, urn: &Urn| {
+        snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete).cloned()
+    };
+    for goal in imports {
+        let is_it = |operation: &PendingOperation| {
+            let resource = &operation.resource;
+            let is_of_goal = resource.urn.name() == goal.name && resource.parent == goal.parent;
+            operation.kind == OperationKind::Creating && is_of_goal && resource.type_token == goal.type_token
+        };
+        let Some(index) = snapshot.pending_operations.iter().position(is_it) else { continue };
+        let urn = &snapshot.pending_operations[index].resource.urn;
+        let was_there = live(before, urn).is_some_and(|resource| resource.id != goal.id);
+        if live(snapshot, urn).is_some() && !was_there {
+            snapshot.pending_operations.remove(index);
+        }
+    }
 }
 
 /// What is told of a run that died.

@@ -88,7 +88,7 @@ impl PluginResource<'_> {
     }
 }
 
-fn alias(option: &AliasOption) -> Alias {
+pub(super) fn alias(option: &AliasOption) -> Alias {
     // URNs were checked when the options were read.
     let urn = |text: &str| text.parse::<Urn>().expect("the URN of an alias was checked when it was read");
     match option {

@@ -1,10 +1,13 @@
 //! What a stack says of a resource that exists already.
 
+use std::sync::Arc;
+
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::{goals, positions};
 use crate::config::diagnostics::closest;
-use crate::config::{Stack, Target};
+use crate::config::{Resource, Stack, Target, values};
 use crate::deployment::{ImportGoal, ImportProvider};
 
 /// Why a stack says nothing of a resource that could be imported.
@@ -54,8 +57,19 @@ pub(super) fn find(stack: &Stack, name: &str, id: &str) -> Result<ImportGoal, No
                 parent: None,
                 provider: ImportProvider::Declared(Box::new(provider)),
                 protect: resource.options.protect.unwrap_or_default(),
+                aliases: resource.options.aliases.iter().map(goals::alias).collect(),
+                inputs: Arc::new(inputs(resource)),
+                additional_secret_outputs: resource.options.additional_secret_outputs.clone(),
                 source: Some(positions::of_resource(stack.plugins.len(), slot)),
             })
         }
+    }
+}
+
+/// The inputs as far as they are known without other resources.
+fn inputs(resource: &Resource) -> PropertyMap {
+    match values::plain(&resource.config) {
+        PropertyValue::Map(inputs) => inputs.into_iter().filter(|(_, value)| !value.contains_unknowns()).collect(),
+        _ => PropertyMap::new(),
     }
 }

@@ -30,11 +30,15 @@ pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
     plugins.map(|plugin| plugin.package().to_owned()).collect()
 }
 
-/// The enabled plugins that serve a package alone: what a component makes of the package is made with that one.
-pub(super) fn unambiguous(stack: &Stack) -> Vec<usize> {
+/// The enabled plugins that serve a package alone: what a component makes of the package is made with that one. One that
+/// only core types use is none of them: it may have no configuration of its own.
+pub(super) fn of_children(stack: &Stack, core: &ProvisionTable) -> Vec<usize> {
+    let (sources, used) = (of_core_types(stack, core), of_plugin_types(stack));
     let enabled = || stack.plugins.iter().enumerate().filter(|(_, plugin)| plugin.plugin.enabled);
     let alone = |package: &str| enabled().filter(|(_, plugin)| plugin.package() == package).count() == 1;
-    enabled().filter(|(_, plugin)| alone(plugin.package())).map(|(index, _)| index).collect()
+    let is_source_only = |package: &str| sources.contains(package) && !used.contains(package);
+    let serves = |plugin: &PluginDeclaration| alone(plugin.package()) && !is_source_only(plugin.package());
+    enabled().filter(|(_, plugin)| serves(plugin)).map(|(index, _)| index).collect()
 }
 
 /// The packages that core types of the stack need.

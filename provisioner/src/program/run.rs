@@ -102,7 +102,9 @@ impl<'r> Run<'r> {
         for (index, slot) in slots.iter().enumerate() {
             // The children of a component use the plugins of their packages.
             let providers = match &slot.resource.target {
-                Target::Plugin { token, .. } if components.contains(token) => packages::unambiguous(stack),
+                Target::Plugin { token, plugin } if components.contains(token) => {
+                    packages::of_children(stack, core).into_iter().chain([*plugin]).collect()
+                }
                 Target::Plugin { plugin, .. } => vec![*plugin],
                 Target::Core { .. } => Vec::new(),
             };
@@ -234,7 +236,7 @@ impl<'r> Run<'r> {
         let source = positions::of_resource(self.stack.plugins.len(), slot);
         let mut providers = BTreeMap::new();
         if self.components.contains(token) {
-            let of_children = packages::unambiguous(self.stack).into_iter();
+            let of_children = packages::of_children(self.stack, self.core).into_iter();
             let of_children = of_children.filter_map(|plugin| {
                 Some((self.stack.plugins[plugin].package().to_owned(), self.providers.get(&plugin)?.clone()))
             });

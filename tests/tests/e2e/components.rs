@@ -117,3 +117,14 @@ fn a_component_plugin_that_dies_is_named_and_its_child_under_way_is_recorded() {
     repository.ends(0, "provision -S");
     repository.ends(0, "provision --expect-no-changes");
 }
+
+#[test]
+fn one_of_several_plugins_of_a_package_makes_a_component() {
+    let plugins = "- { name: one, package: comp, source: { type: local, path: $COMP } }
+- { name: two, package: comp, source: { type: local, path: $COMP } }
+- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
+    let resources = "pair: { type: comp:index:Pair, config: { value: 1 }, options: { provider: two } }";
+    let repository = Repository::new(Sections { plugins, resources, outputs: "" });
+    repository.ends(0, "provision -S");
+    assert!(repository.resources().iter().any(|line| line.starts_with("pair--prod-two ")));
+}

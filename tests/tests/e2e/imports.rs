@@ -155,6 +155,11 @@ fn with_a_pending_creation() -> Repository {
 #[test]
 fn what_came_of_a_creation_that_nobody_saw_the_end_of_is_recorded_by_its_id() {
     let repository = with_a_pending_creation();
+    // As long as it was not found it stays pending.
+    repository.script(json!({"resources": {"bed--prod": {"read": "gone"}}}));
+    repository.ends(1, "refresh --import-pending-creates bed--prod=bed--prod-2");
+    repository.script(json!({}));
+    assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
     let told = repository.ends(0, "refresh --import-pending-creates bed--prod=bed--prod-1");
     assert!(told.contains("imported bed--prod"), "{told}");
     assert_eq!(repository.resources().last().unwrap(), "bed--prod rec:index:Thing bed--prod-1");

@@ -1,14 +1,18 @@
 //! Resources taken into the state without a program.
 
+use std::sync::Arc;
+
+use bridge::provider::{Alias, AliasParent};
 use provisioner::deployment::{ImportGoal, ImportProvider};
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
+use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use crate::program::{PROJECT, STACK, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World};
+use crate::world::{Goes, World, map};
 
 const TYPE: &str = "cloud:index:Thing";
 
@@ -20,6 +24,9 @@ fn import(name: &str, id: &str) -> ImportGoal {
         parent: None,
         provider: ImportProvider::Default(String::new()),
         protect: false,
+        aliases: Vec::new(),
+        inputs: Arc::default(),
+        additional_secret_outputs: Vec::new(),
         source: None,
     }
 }
@@ -55,14 +62,39 @@ async fn who_is_below_what_could_not_be_imported_is_not_asked_for_and_the_others
 }
 
 #[tokio::test]
-async fn resources_that_are_each_others_parents_are_refused() {
-    let mut first = below("b", "a", "a-7");
-    let a = Urn::new(STACK, PROJECT, first.parent.as_ref(), TYPE, "a");
-    first.parent = Some(Urn::new(STACK, PROJECT, Some(&a), TYPE, "b"));
-    let mut second = import("b", "b-7");
-    second.parent = Some(Urn::new(STACK, PROJECT, first.parent.as_ref(), TYPE, "a"));
-    let ended = World::default().import(&Snapshot::default(), &[first, second]).go().await;
-    assert_eq!(ended.expect(Outcome::Failed).entries(), [""; 0]);
+async fn one_resource_cannot_be_two() {
+    let world = world_with(&["a-7", "a-8"]);
+    let goals = [import("a", "a-7"), import("a", "a-8")];
+    let ended = world.import(&Snapshot::default(), &goals).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-7"]);
+    assert!(ended.errors[0].contains("named twice"), "{:?}", ended.errors);
+}
+
+#[tokio::test]
+async fn what_is_recorded_under_its_old_name_is_not_imported_beside_it() {
+    let (world, state) = standing(&[thing("old")]).await;
+    let was = Alias::Spec {
+        name: Some("old".to_owned()),
+        type_token: None,
+        stack: None,
+        project: None,
+        parent: AliasParent::None,
+    };
+    let goal = ImportGoal { aliases: vec![was], ..import("new", "old-1") };
+    let ended = world.import(&state, &[goal]).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["old-1"]);
+}
+
+#[tokio::test]
+async fn what_is_secret_in_the_program_is_secret_in_what_was_read() {
+    let world = world_with(&["a-7"]);
+    world.drift("a-7", map(&[("v", "hush"), ("w", "seen")]));
+    let known = [("v".to_owned(), PropertyValue::secret("x".into()))].into_iter().collect();
+    let goal = ImportGoal { inputs: Arc::new(known), ..import("a", "a-7") };
+    let ended = world.import(&Snapshot::default(), &[goal]).go().await.expect(Outcome::Succeeded);
+    let state = entry(&ended.state, "a");
+    assert_eq!((state.inputs["v"].is_secret(), state.inputs["w"].is_secret()), (true, false));
+    assert!(state.outputs["v"].is_secret());
 }
 
 #[tokio::test]
