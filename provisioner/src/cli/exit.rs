@@ -169,8 +169,11 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
                 "declare the plugin again in `plugins`, or enable it: who made them has to delete them".to_owned(),
             );
         }
-        Some(OperationError::NotPending(_)) => {
-            return Some("run `sc refresh` without it: a warning names what is pending".to_owned());
+        Some(OperationError::NotPending { pending, .. }) => {
+            return Some(match pending.as_slice() {
+                [] => "nothing is pending: leave it out".to_owned(),
+                pending => format!("pending are: {}", pending.join(", ")),
+            });
         }
         Some(OperationError::State(_) | OperationError::Stopped) | None => {}
     }

@@ -540,12 +540,16 @@ impl Engine {
 
     /// Tells of what an earlier run began and did not end.
     fn tell_pending_operations(&self) {
-        if self.preview() || self.options.operation == Operation::Refresh {
+        if self.preview() {
             return;
         }
+        // A refresh reads what came of all others.
+        let is_refresh = self.options.operation == Operation::Refresh;
         let pending: Vec<PendingOperation> = self.tables().ledger.base().pending_operations.clone();
         let settled = |urn: &Urn| self.options.imports.iter().any(|goal| self.urn_of(goal) == *urn);
-        for PendingOperation { resource, kind } in pending.into_iter().filter(|it| !settled(&it.resource.urn)) {
+        let stays = |it: &PendingOperation| !is_refresh || it.kind == OperationKind::Creating;
+        let told = pending.into_iter().filter(|it| stays(it) && !settled(&it.resource.urn));
+        for PendingOperation { resource, kind } in told {
             self.emit(Event::Message(super::report::interrupted(&resource.urn, kind)));
         }
     }

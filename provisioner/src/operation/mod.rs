@@ -130,8 +130,13 @@ pub enum OperationError {
     #[error("stopped before anything was done")]
     Stopped,
     /// A creation was to be settled that is not pending.
-    #[error("no creation of {0} is pending")]
-    NotPending(String),
+    #[error("no creation of {name} is pending")]
+    NotPending {
+        /// What the user named.
+        name: String,
+        /// The names of those that are.
+        pending: Vec<String>,
+    },
     /// Nobody could read, change or delete some of what is recorded.
     #[error("no enabled plugin serves the package {package:?}, of which the state holds {}", names(urns))]
     Unserved {

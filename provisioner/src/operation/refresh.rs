@@ -117,7 +117,8 @@ fn settle_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<V
         };
         let mut pending = snapshot.pending_operations.iter().enumerate();
         let found = pending.find(|(index, operation)| is_it(operation) && !forgotten.contains(index));
-        let (index, operation) = found.ok_or_else(|| OperationError::NotPending(name.clone()))?;
+        let not_pending = || OperationError::NotPending { name: name.clone(), pending: creations(snapshot) };
+        let (index, operation) = found.ok_or_else(not_pending)?;
         match fate {
             Fate::Forget => forgotten.push(index),
             Fate::Import(id) => imports.push(import_of(&operation.resource, id)),
@@ -146,11 +147,19 @@ fn import_of(resource: &ResourceState, id: &str) -> ImportGoal {
     }
 }
 
-/// Takes the creations off the list of what is pending whose resources were imported: one for each.
+/// The names of what is being created.
+fn creations(snapshot: &Snapshot) -> Vec<String> {
+    let pending = snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating);
+    pending.map(|operation| operation.resource.urn.name().to_owned()).collect()
+}
+
+/// Takes the creations off the list of what is pending whose resources were imported: one for each resource, for a second
+/// id of one was refused.
 fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoal]) {
     let live = |snapshot: &Snapshot, urn: &Urn| {
         snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete).cloned()
     };
+    let mut seen: Vec<Urn> = Vec::new();
     for goal in imports {
         let is_it = |operation: &PendingOperation| {
             let resource = &operation.resource;
@@ -158,11 +167,13 @@ fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoa
             operation.kind == OperationKind::Creating && is_of_goal && resource.type_token == goal.type_token
         };
         let Some(index) = snapshot.pending_operations.iter().position(is_it) else { continue };
-        let urn = &snapshot.pending_operations[index].resource.urn;
-        let was_there = live(before, urn).is_some_and(|resource| resource.id != goal.id);
-        if live(snapshot, urn).is_some() && !was_there {
+        let urn = snapshot.pending_operations[index].resource.urn.clone();
+        // What was recorded under another id before is what it was: that one was refused, too.
+        let is_another = live(before, &urn).is_some_and(|resource| resource.id != goal.id);
+        if live(snapshot, &urn).is_some() && !is_another && !seen.contains(&urn) {
             snapshot.pending_operations.remove(index);
         }
+        seen.push(urn);
     }
 }
 

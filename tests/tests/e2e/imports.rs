@@ -1,5 +1,7 @@
 //! Resources that exist already: taken into the state by command, or because a run died while it made them.
 
+use std::fs;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -137,17 +139,24 @@ fn what_cannot_be_imported_is_told_and_stops_nothing_else() {
     "#);
 }
 
-/// A stack one of whose resources was being created when it was aborted.
-fn with_a_pending_creation() -> Repository {
-    let repository = repository(TWO);
+/// A run that is aborted while it creates a resource.
+fn abort_a_creation(repository: &Repository) {
     repository.script(json!({"resources": {"bed--prod": {"hang": "create", "deaf": true}}}));
-    let running = repository.start("provision -S --target bed--prod");
+    // Of an earlier run.
+    fs::remove_file(repository.path("rec/calls.jsonl")).ok();
+    let running = repository.start("provision -S -R --target bed--prod");
     repository.until_called("Create bed--prod");
     running.signal(Signal::INT);
     repository.until_called("Cancel");
     running.signal(Signal::INT);
     running.told();
     repository.script(json!({}));
+}
+
+/// A stack one of whose resources was being created when its run was aborted.
+fn with_a_pending_creation() -> Repository {
+    let repository = repository(TWO);
+    abort_a_creation(&repository);
     assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
     repository
 }
@@ -169,7 +178,7 @@ fn what_came_of_a_creation_that_nobody_saw_the_end_of_is_recorded_by_its_id() {
     --- err
     info: Loaded plugin: rec v1.0.0
     error: no creation of plant--prod is pending
-      hint: run `sc refresh` without it: a warning names what is pending
+      hint: nothing is pending: leave it out
     "#);
     let mut seen = repository.calls().len();
     repository.ends(0, "provision -S");
@@ -179,8 +188,27 @@ fn what_came_of_a_creation_that_nobody_saw_the_end_of_is_recorded_by_its_id() {
 #[test]
 fn without_a_word_from_the_user_it_stays_pending() {
     let repository = with_a_pending_creation();
-    repository.ends(0, "refresh");
+    let told = repository.ends(0, "refresh");
+    assert!(
+        told.contains("warning: bed--prod (rec:Thing): an earlier run was interrupted while creating it"),
+        "{told}"
+    );
     assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
     repository.ends(0, "refresh --clear-pending-creates");
     assert!(!repository.resources().iter().any(|line| line.starts_with("creating")));
+}
+
+#[test]
+fn two_creations_of_one_resource_are_settled_one_by_one() {
+    let repository = with_a_pending_creation();
+    abort_a_creation(&repository);
+    let pending = || repository.resources().iter().filter(|line| line.starts_with("creating bed--prod")).count();
+    assert_eq!(pending(), 2);
+    let told = repository.ends(
+        1,
+        "refresh --import-pending-creates bed--prod=bed--prod-1 --import-pending-creates bed--prod=bed--prod-2",
+    );
+    assert!(told.contains("it is named twice, and can be imported once"), "{told}");
+    assert_eq!(pending(), 1, "of the other one nobody knows what came");
+    assert!(repository.resources().contains(&"bed--prod rec:index:Thing bed--prod-1".to_owned()));
 }
