@@ -10,7 +10,7 @@ use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::join_all;
 
 use crate::config::{PluginDeclaration, SecretText, Stack, values};
-use crate::deployment::{StopSignals, chain};
+use crate::deployment::{ConfigEntry, StopSignals, chain};
 use crate::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
 use crate::schema::Package;
 use pulumi_proto::property::PropertyValue;
@@ -20,7 +20,7 @@ use super::{OperationError, PluginRoom, StackRun};
 impl StackRun {
     /// Fetches, checks and starts every enabled plugin once: what cannot start fails the run before its stack is touched.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
-        self.plugins.load(self.program.stack(), &self.events, &self.signals).await
+        self.plugins.load(self.program.stack(), &self.config, &self.events, &self.signals).await
     }
 }
 
@@ -47,19 +47,21 @@ fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     }
 }
 
-/// The secrets that plugins and the places they come from are told: their words may hold them.
+/// The secrets that plugins and the places they come from are told, those of the stack's configuration among them: their
+/// words may hold them.
 struct ToldSecrets(Vec<String>);
 
 impl ToldSecrets {
     /// Shorter texts turn up by chance; masking them would say what they are.
     const SHORTEST: usize = 4;
 
-    fn of(plugins: &[PluginDeclaration]) -> Self {
+    fn of(plugins: &[PluginDeclaration], config: &[ConfigEntry]) -> Self {
         let told = plugins.iter().map(|plugin| &plugin.secrets);
         let texts =
             told.flat_map(|told| told.secrets.values().chain(told.auth.values().flat_map(|auth| auth.config.values())));
         let of_sources = plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
-        let texts = texts.map(SecretText::expose).chain(of_sources);
+        let of_config = config.iter().filter(|entry| entry.secret).map(|entry| entry.value.as_str());
+        let texts = texts.map(SecretText::expose).chain(of_sources).chain(of_config);
         let mut texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
         texts.retain(|text| text.len() >= Self::SHORTEST);
         // So that a secret within another one does not spoil it.
@@ -101,10 +103,10 @@ impl PluginRoom {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<Package>, OperationError> {
-        let host = self.load(stack, events, signals).await?;
+        let host = self.load(stack, &[], events, signals).await?;
         let asked = tokio::select! {
             asked = host.schemas() => asked.map_err(|mut error| {
-                ToldSecrets::of(&stack.plugins).mask(&mut error.message);
+                ToldSecrets::of(&stack.plugins, &[]).mask(&mut error.message);
                 OperationError::Plugins(error)
             }),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
@@ -124,6 +126,7 @@ impl PluginRoom {
     async fn load(
         &self,
         stack: &Stack,
+        config: &[ConfigEntry],
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Arc<PluginHost>, OperationError> {
@@ -131,7 +134,7 @@ impl PluginRoom {
             config: plugin.plugin.clone(),
             init: init(plugin, &stack.project, &stack.name),
         });
-        let secrets = Arc::new(ToldSecrets::of(&stack.plugins));
+        let secrets = Arc::new(ToldSecrets::of(&stack.plugins, config));
         let settings = HostSettings {
             project: stack.project.clone(),
             directory: self.directory.clone(),
@@ -162,7 +165,7 @@ impl PluginRoom {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<Installed>, OperationError> {
-        let secrets = Arc::new(ToldSecrets::of(&stack.plugins));
+        let secrets = Arc::new(ToldSecrets::of(&stack.plugins, &[]));
         let events = relay(events, &secrets);
         let fetch = async |plugin: &PluginConfig| {
             let package = self.sources.fetch(plugin, &events).await.map_err(|mut error| {

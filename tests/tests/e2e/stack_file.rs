@@ -11,6 +11,13 @@ fn repository() -> Repository {
     Repository::new(Sections { plugins: REC, resources: BED, outputs: "" })
 }
 
+/// A salt, and `open sesame` sealed with it and the passphrase of the repository.
+async fn sealed() -> (String, String) {
+    let manager = PassphraseManager::create(Passphrase::new("hush")).await.unwrap();
+    let salt = manager.describe().state["salt"].as_str().unwrap().to_owned();
+    (salt, manager.crypter().await.unwrap().encrypt("open sesame").unwrap())
+}
+
 fn requests(repository: &Repository, rpc: &str) -> Vec<Value> {
     let calls = repository.read("rec/calls.jsonl");
     let calls = calls.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -47,9 +54,7 @@ fn a_provider_that_takes_no_names_is_told_of_where_the_user_meant_it() {
 
 #[tokio::test]
 async fn its_secrets_are_opened_for_the_run_and_sealed_in_the_history() {
-    let manager = PassphraseManager::create(Passphrase::new("hush")).await.unwrap();
-    let salt = manager.describe().state["salt"].as_str().unwrap().to_owned();
-    let sealed = manager.crypter().await.unwrap().encrypt("open sesame").unwrap();
+    let (salt, sealed) = sealed().await;
     let file = format!(
         "encryptionsalt: {salt}\nconfig:\n  tank:word:\n    secure: {sealed}\n  \
                         pulumi:autonaming: {{ pattern: '${{config.word}}-${{name}}' }}\n"
@@ -74,4 +79,16 @@ async fn its_secrets_are_opened_for_the_run_and_sealed_in_the_history() {
     error: the configuration in the stack file cannot be opened
       caused by: a secret cannot be decrypted with the stack's key
     "#);
+}
+
+#[tokio::test]
+async fn a_secret_of_it_in_the_words_of_a_plugin_is_masked() {
+    let (salt, sealed) = sealed().await;
+    let repository = repository();
+    repository.write("Pulumi.reef.yaml", &format!("encryptionsalt: {salt}\nconfig:\n  word:\n    secure: {sealed}\n"));
+    repository.write_script("rude.sh", "echo 'the word is open sesame' >&2\nexit 1\n");
+    let plugins = "- { name: rude, source: { type: local, path: rude.sh } }";
+    repository.describe(Sections { plugins, ..Sections::default() });
+    let told = repository.ends(1, "provision -v");
+    assert!(told.contains("the word is [secret]") && !told.contains("sesame"), "{told}");
 }
