@@ -14,7 +14,7 @@ use crate::provider::{CallReply, InvokeReply, ResourceOptions, RunInfo};
 #[async_trait]
 pub trait Monitor: Send + Sync {
     /// The run that the plugin is in; without the address of the monitor.
-    fn run(&self) -> RunInfo;
+    fn run(&self) -> &RunInfo;
 
     /// Tells the user that the plugin asked for what only a program can have; the run cannot go on.
     fn refuse(&self, what: &str);
@@ -35,7 +35,8 @@ pub trait Monitor: Send + Sync {
     async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal>;
 }
 
-/// Why the deployment does not do what it was asked; the user has been told already.
+/// Why the deployment does not do what it was asked. Of what it refused itself the user has been told; what a provider
+/// answered to a function or a method is the caller's to make something of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MonitorRefusal(pub String);

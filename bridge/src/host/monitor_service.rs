@@ -67,7 +67,7 @@ struct Service(Arc<dyn Monitor>);
 #[async_trait]
 impl ResourceMonitor for Service {
     async fn get_deployment_info(&self, _: Request<()>) -> Result<Response<DeploymentInfo>, Status> {
-        let run = self.0.run();
+        let run = self.0.run().clone();
         Ok(Response::new(DeploymentInfo {
             project: run.project,
             stack: run.stack,

@@ -24,7 +24,7 @@ const B: &str = "urn:pulumi:s::p::t:i:T::b";
 /// A deployment that notes what it is asked, and answers what it is told to.
 #[derive(Default)]
 struct Recorder {
-    dry_run: bool,
+    run: RunInfo,
     answer: PropertyMap,
     outcome: Option<ResourceOutcome>,
     stopped: bool,
@@ -51,9 +51,8 @@ impl Recorder {
 
 #[async_trait]
 impl Monitor for Recorder {
-    fn run(&self) -> RunInfo {
-        let config = BTreeMap::from([("t:key".to_owned(), "value".to_owned())]);
-        RunInfo { project: "p".into(), stack: "s".into(), dry_run: self.dry_run, config, ..RunInfo::default() }
+    fn run(&self) -> &RunInfo {
+        &self.run
     }
 
     fn refuse(&self, what: &str) {
@@ -88,6 +87,10 @@ impl Monitor for Recorder {
     async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal> {
         Ok(CallReply { result: request.arguments, ..CallReply::default() })
     }
+}
+
+fn preview() -> RunInfo {
+    RunInfo { dry_run: true, ..RunInfo::default() }
 }
 
 /// A monitor, served, and a plugin's end of it.
@@ -165,7 +168,7 @@ async fn every_input_depends_on_all_where_the_plugin_does_not_say_on_what() {
 
 #[tokio::test]
 async fn an_output_value_says_what_its_input_depends_on_and_stays_one_only_for_plugins() {
-    let mut served = serve(Recorder { dry_run: true, ..Recorder::default() }).await;
+    let mut served = serve(Recorder { run: preview(), ..Recorder::default() }).await;
     let list = PropertyValue::List(vec![from(A, Some("1"), true), from(B, None, false)]);
     let request = RegisterResourceRequest { object: bag([("v", list)]), ..thing() };
     let registered = served.registered(request.clone()).await;
@@ -262,7 +265,9 @@ async fn what_only_programs_can_have_is_refused_by_name_and_the_user_is_told() {
 
 #[tokio::test]
 async fn sdks_hear_which_features_there_are() {
-    let mut served = serve(Recorder::default()).await;
+    let config = BTreeMap::from([("t:key".to_owned(), "value".to_owned())]);
+    let run = RunInfo { project: "p".into(), stack: "s".into(), config, ..RunInfo::default() };
+    let mut served = serve(Recorder { run, ..Recorder::default() }).await;
     for (id, has) in [("secrets", true), ("outputValues", true), ("transforms", false), ("resourceHooks", false)] {
         let request = rpc::SupportsFeatureRequest { id: id.to_owned() };
         assert_eq!(served.client.supports_feature(request).await.unwrap().into_inner().has_support, has, "{id}");
@@ -276,7 +281,7 @@ async fn an_answer_holds_what_the_caller_understands() {
     let secret = || PropertyValue::secret("hush".into());
     let half_known = || PropertyValue::List(vec!["1".into(), PropertyValue::UNKNOWN]);
     let answer = PropertyMap::from([("s".to_owned(), secret()), ("l".to_owned(), half_known())]);
-    let mut served = serve(Recorder { answer, dry_run: true, ..Recorder::default() }).await;
+    let mut served = serve(Recorder { answer, run: preview(), ..Recorder::default() }).await;
     let all = served.client.register_resource(thing()).await.unwrap().into_inner();
     let outputs = opened(all.object);
     assert_eq!((&outputs["s"], &outputs["l"]), (&secret(), &half_known()));

@@ -77,7 +77,8 @@ impl Engine {
     fn hangs_on_a_failure(&self, goal: &Goal) -> bool {
         let tables = self.tables();
         let by_property = goal.property_dependencies.values().flatten();
-        let mut needed = goal.parent.iter().chain(&goal.dependencies).chain(by_property).chain(&goal.deleted_with);
+        let by_option = goal.deleted_with.iter().chain(&goal.replace_with);
+        let mut needed = goal.parent.iter().chain(&goal.dependencies).chain(by_property).chain(by_option);
         needed.any(|urn| tables.failed.contains(urn))
     }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::provider::{InvokeReply, InvokeRequest, ProviderError};
 use futures_util::FutureExt as _;
-use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
+use tokio::sync::OnceCell;
 
 use crate::events::{Event, Message, Severity, StepOp};
 use crate::state::ResourceState;
@@ -185,14 +186,7 @@ impl Engine {
         }
         let (entry, state) = found.ok_or(Refused)?;
         self.tables().news.insert(urn.clone(), (entry, Arc::clone(&state)));
-        let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
-        Ok(Registered {
-            urn,
-            id,
-            outputs: Arc::clone(&state.outputs),
-            dependencies: BTreeMap::new(),
-            result: RegistrationResult::Succeeded,
-        })
+        Ok(Registered::as_recorded(urn, &state))
     }
 
     async fn invoke(self: &Arc<Self>, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
@@ -274,11 +268,7 @@ impl Engine {
             self.break_off(urn, source, message);
             return Err(Refused);
         }
-        let key = format!("{package}|{version}|{download_url}");
-        let cell = {
-            let mut cells = self.default_providers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            Arc::clone(cells.entry(key).or_default())
-        };
+        let cell = self.lazy_provider(format!("{package}|{version}|{download_url}"));
         let registered = cell
             .get_or_init(|| async {
                 let mut inputs: PropertyMap = self
@@ -301,6 +291,12 @@ impl Engine {
             })
             .await;
         registered.as_ref().map(Registered::as_provider_reference).ok_or(Refused)
+    }
+
+    /// The place of a provider that is registered by the first who wants it.
+    pub(super) fn lazy_provider(&self, key: String) -> Arc<OnceCell<Option<Registered>>> {
+        let mut cells = self.lazy_providers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Arc::clone(cells.entry(key).or_default())
     }
 
     fn is_disabled(&self, package: &str) -> bool {

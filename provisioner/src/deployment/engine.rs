@@ -48,8 +48,9 @@ pub(super) struct Engine {
     read_first: watch::Sender<bool>,
     /// Rung when a URN is settled.
     pub(super) progress: Notify,
-    /// Default providers by package, version and download URL.
-    pub(super) default_providers: Mutex<HashMap<String, Arc<OnceCell<Option<Registered>>>>>,
+    /// Providers that the first who wants them registers: default ones by package, version and download URL, those of
+    /// imports by URN.
+    pub(super) lazy_providers: Mutex<HashMap<String, Arc<OnceCell<Option<Registered>>>>>,
     /// Something went wrong: the run fails.
     failed: AtomicBool,
     /// A step failed: nothing new starts, unless the user wants to go on.
@@ -367,7 +368,7 @@ impl Deployment {
             deciding: RwLock::new(()),
             read_first: watch::Sender::new(false),
             progress: Notify::new(),
-            default_providers: Mutex::default(),
+            lazy_providers: Mutex::default(),
             failed: AtomicBool::new(false),
             stumbled: AtomicBool::new(false),
             broken: AtomicBool::new(false),

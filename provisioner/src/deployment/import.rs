@@ -226,10 +226,7 @@ impl Engine {
 
     /// Several resources may want the same provider.
     async fn made_once(self: &Arc<Self>, goal: &Goal, urn: Urn) -> Result<ProviderReference, Refused> {
-        let cell = {
-            let mut cells = self.default_providers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            Arc::clone(cells.entry(urn.to_string()).or_default())
-        };
+        let cell = self.lazy_provider(urn.to_string());
         let made = cell.get_or_init(|| async { Box::pin(self.register(goal.clone(), false)).await.ok() }).await;
         made.as_ref().map(super::registrar::Registered::as_provider_reference).ok_or(Refused)
     }

@@ -49,8 +49,8 @@ impl Door {
 
 #[async_trait]
 impl Monitor for Door {
-    fn run(&self) -> RunInfo {
-        self.run.clone()
+    fn run(&self) -> &RunInfo {
+        &self.run
     }
 
     fn refuse(&self, what: &str) {

@@ -1,10 +1,9 @@
 //! From a registration to its steps (engine semantics, sections 2.1 to 2.11).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::provider::Provider;
-use pulumi_proto::property::{PropertyMap, UNKNOWN_STRING};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::{RwLockReadGuard, watch};
 
@@ -417,14 +416,7 @@ impl Engine {
         // Out of scope it stays under its old name.
         let urn = state.urn.clone();
         self.tables().news.insert(urn.clone(), entry);
-        let id = Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING);
-        Ok(Registered {
-            urn,
-            id,
-            outputs: Arc::clone(&state.outputs),
-            dependencies: BTreeMap::new(),
-            result: RegistrationResult::Succeeded,
-        })
+        Ok(Registered::as_recorded(urn, &state))
     }
 
     pub(super) fn failed(&self, urn: Urn) -> Result<Registered, Refused> {

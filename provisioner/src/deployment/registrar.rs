@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::{PropertyMap, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::events::SourceRef;
+use crate::state::ResourceState;
 
 use super::goal::Goal;
 
@@ -62,9 +63,18 @@ impl Registered {
         Self { urn, id: None, outputs: Arc::default(), dependencies: BTreeMap::new(), result }
     }
 
+    /// One that is there, or would be, as its entry says.
+    pub(super) fn as_recorded(urn: Urn, state: &ResourceState) -> Self {
+        Self {
+            id: Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING),
+            outputs: Arc::clone(&state.outputs),
+            ..Self::without_outputs(urn, RegistrationResult::Succeeded)
+        }
+    }
+
     /// The reference to this resource, where it is a provider resource; an unknown id becomes the sentinel.
     pub fn as_provider_reference(&self) -> ProviderReference {
-        ProviderReference::new(self.urn.clone(), self.id.as_deref().unwrap_or(pulumi_proto::property::UNKNOWN_STRING))
+        ProviderReference::new(self.urn.clone(), self.id.as_deref().unwrap_or(UNKNOWN_STRING))
     }
 }
 

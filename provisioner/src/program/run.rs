@@ -62,6 +62,8 @@ struct Run<'r> {
     root: &'r Urn,
     /// Types that plugins construct.
     components: BTreeSet<String>,
+    /// The plugins that their children use; none without components.
+    of_children: Vec<usize>,
     mode: Mode,
     slots: Vec<Slot<'r>>,
     /// Nodes are the plugins, then the slots. How many each still waits for, and who waits for it.
@@ -85,6 +87,7 @@ impl<'r> Run<'r> {
         components: BTreeSet<String>,
     ) -> Self {
         let plugins = stack.plugins.len();
+        let of_children = if components.is_empty() { Vec::new() } else { packages::of_children(stack, core) };
         let slots: Vec<Slot<'r>> = stack
             .environments
             .iter()
@@ -103,7 +106,7 @@ impl<'r> Run<'r> {
             // The children of a component use the plugins of their packages.
             let providers = match &slot.resource.target {
                 Target::Plugin { token, plugin } if components.contains(token) => {
-                    packages::of_children(stack, core).into_iter().chain([*plugin]).collect()
+                    of_children.iter().copied().chain([*plugin]).collect()
                 }
                 Target::Plugin { plugin, .. } => vec![*plugin],
                 Target::Core { .. } => Vec::new(),
@@ -131,6 +134,7 @@ impl<'r> Run<'r> {
             registrar,
             root,
             components,
+            of_children,
             mode,
             slots,
             waiting,
@@ -234,15 +238,8 @@ impl<'r> Run<'r> {
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
         let source = positions::of_resource(self.stack.plugins.len(), slot);
-        let mut providers = BTreeMap::new();
-        if self.components.contains(token) {
-            let of_children = packages::of_children(self.stack, self.core).into_iter();
-            let of_children = of_children.filter_map(|plugin| {
-                Some((self.stack.plugins[plugin].package().to_owned(), self.providers.get(&plugin)?.clone()))
-            });
-            providers.extend(of_children);
-        }
         let remote = self.components.contains(token);
+        let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
         let goal = plugin_resource.goal(&known).map(|mut goal| {
             (goal.custom, goal.remote, goal.providers) = (!remote, remote, providers);
             goal.source = Some(source);
@@ -260,6 +257,14 @@ impl<'r> Run<'r> {
                 Err(Refused) => Outcome::Refused,
             }
         })
+    }
+
+    /// What a component makes of these packages is made with these providers.
+    fn providers_of_children(&self) -> BTreeMap<String, ProviderReference> {
+        let named = self.of_children.iter().filter_map(|plugin| {
+            Some((self.stack.plugins[*plugin].package().to_owned(), self.providers.get(plugin)?.clone()))
+        });
+        named.collect()
     }
 
     fn start_core_resource(&self, slot: usize, type_name: &'r str, known: Known) -> BoxFuture<'r, Outcome> {

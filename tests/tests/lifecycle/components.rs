@@ -7,6 +7,7 @@ use provisioner::state::Snapshot;
 use crate::program::{group, provider, remote, thing};
 use crate::run::entry;
 use crate::standing;
+use crate::stopping::{aborted_at, stopped_at};
 use crate::world::{Goes, World};
 
 #[tokio::test]
@@ -114,13 +115,7 @@ async fn a_child_under_way_when_the_user_stops_is_recorded_and_no_sibling_follow
     let world = World::default();
     let hold = world.hold("create c-child");
     let run = world.up(&Snapshot::default(), &[remote("c"), remote("d").after("c")]);
-    let stop = run.signals().stop;
-    let stopping = async {
-        hold.reached().await;
-        stop.cancel();
-        hold.release();
-    };
-    let (ended, ()) = tokio::join!(run.go(), stopping);
+    let ended = stopped_at(run, hold).await;
     assert_eq!(ended.expect(Outcome::Canceled).entries(), ["c", "c-child-1"]);
 }
 
@@ -129,13 +124,7 @@ async fn aborted_in_a_construct_the_child_stays_pending_and_nothing_waits_for_th
     let world = World::default();
     let hold = world.hold("create c-child");
     let run = world.up(&Snapshot::default(), &[remote("c")]);
-    let abort = run.signals().abort;
-    let aborting = async {
-        hold.reached().await;
-        abort.cancel();
-    };
-    let (ended, ()) = tokio::join!(run.go(), aborting);
-    let ended = ended.expect(Outcome::Canceled);
+    let ended = aborted_at(run, hold).await.expect(Outcome::Canceled);
     let pending = &ended.state.pending_operations;
     assert_eq!(pending.iter().map(|operation| operation.resource.urn.name()).collect::<Vec<_>>(), ["c-child"]);
 }

@@ -12,6 +12,7 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use crate::program::{PROJECT, STACK, thing};
 use crate::run::entry;
 use crate::standing;
+use crate::stopping::stopped_at;
 use crate::world::{Goes, World, map};
 
 const TYPE: &str = "cloud:index:Thing";
@@ -123,12 +124,6 @@ async fn an_import_under_way_when_the_user_stops_is_recorded_and_no_other_follow
     let world = world_with(&["a-7", "b-7"]);
     let hold = world.hold("read a-7");
     let run = world.import(&Snapshot::default(), &[import("a", "a-7"), import("b", "b-7")]).parallel(1);
-    let stop = run.signals().stop;
-    let stopping = async {
-        hold.reached().await;
-        stop.cancel();
-        hold.release();
-    };
-    let (ended, ()) = tokio::join!(run.go(), stopping);
+    let ended = stopped_at(run, hold).await;
     assert_eq!(ended.expect(Outcome::Canceled).entries(), ["a-7"]);
 }

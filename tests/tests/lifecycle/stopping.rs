@@ -10,7 +10,7 @@ use crate::standing;
 use crate::world::{Goes, Hold, World, calm};
 
 /// Runs until a call is reached, pulls the first signal, and lets the call end.
-async fn stopped_at(run: Run, hold: Hold) -> Ended {
+pub(crate) async fn stopped_at(run: Run, hold: Hold) -> Ended {
     let stop = run.signals().stop;
     let (ended, ()) = tokio::join!(run.go(), async {
         hold.reached().await;
@@ -22,7 +22,7 @@ async fn stopped_at(run: Run, hold: Hold) -> Ended {
 }
 
 /// Runs until a call is reached, and pulls the second signal.
-async fn aborted_at(run: Run, hold: Hold) -> Ended {
+pub(crate) async fn aborted_at(run: Run, hold: Hold) -> Ended {
     let signals = run.signals();
     let (ended, ()) = tokio::join!(run.go(), async {
         hold.reached().await;
