@@ -541,16 +541,12 @@ impl Engine {
 
     /// Tells of what an earlier run began and did not end.
     fn tell_pending_operations(&self) {
-        if self.preview() {
+        if self.preview() || self.options.operation == Operation::Refresh {
             return;
         }
-        // A refresh reads what came of all others.
-        let is_refresh = self.options.operation == Operation::Refresh;
         let pending: Vec<PendingOperation> = self.tables().ledger.base().pending_operations.clone();
         let settled = |urn: &Urn| self.options.imports.iter().any(|goal| self.urn_of(goal) == *urn);
-        let stays = |it: &PendingOperation| !is_refresh || it.kind == OperationKind::Creating;
-        let told = pending.into_iter().filter(|it| stays(it) && !settled(&it.resource.urn));
-        for PendingOperation { resource, kind } in told {
+        for PendingOperation { resource, kind } in pending.into_iter().filter(|it| !settled(&it.resource.urn)) {
             self.emit(Event::Message(super::report::interrupted(&resource.urn, kind)));
         }
     }

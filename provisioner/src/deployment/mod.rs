@@ -35,4 +35,4 @@ pub use goal::Goal;
 pub use import::{ImportGoal, ImportProvider};
 pub use options::{ConfigEntry, DeploymentOptions, StopSignals};
 pub use registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
-pub(crate) use report::chain;
+pub(crate) use report::{chain, interrupted};

@@ -117,7 +117,7 @@ pub(super) fn is_recorded(urn: &Urn, id: &str) -> String {
 }
 
 /// What an earlier run left behind.
-pub(super) fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
+pub(crate) fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
     let text = format!("an earlier run was interrupted while {} it", kind.as_str());
     let mut message = Message::new(Severity::Warning, text);
     message.urn = Some(urn.clone());

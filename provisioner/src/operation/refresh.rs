@@ -6,7 +6,7 @@ use bridge::host::PluginHost;
 use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
-use crate::deployment::{ImportGoal, ImportProvider, UrnPattern};
+use crate::deployment::{ImportGoal, ImportProvider, UrnPattern, interrupted};
 use crate::events::{Event, Message, Operation, Outcome, Severity};
 use crate::state::format::UpdateKind;
 use crate::state::{OperationKind, PendingOperation, Recovered, ResourceState, Snapshot};
@@ -92,6 +92,12 @@ impl StackRun {
         if options.clear_pending_creates {
             snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
         }
+        if operation == Operation::Refresh {
+            // What came of everything else is about to be read.
+            for pending in creations(&snapshot) {
+                self.events.emit(Event::Message(interrupted(&pending.resource.urn, pending.kind)));
+            }
+        }
         let effect = Effect::Real(state.recorder());
         let report = self.deploy(host, operation, refresh, snapshot, effect).await;
         state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
@@ -117,7 +123,10 @@ fn settle_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<V
         };
         let mut pending = snapshot.pending_operations.iter().enumerate();
         let found = pending.find(|(index, operation)| is_it(operation) && !forgotten.contains(index));
-        let not_pending = || OperationError::NotPending { name: name.clone(), pending: creations(snapshot) };
+        let not_pending = || {
+            let pending = creations(snapshot).map(|operation| operation.resource.urn.name().to_owned());
+            OperationError::NotPending { name: name.clone(), pending: pending.collect() }
+        };
         let (index, operation) = found.ok_or_else(not_pending)?;
         match fate {
             Fate::Forget => forgotten.push(index),
@@ -147,10 +156,9 @@ fn import_of(resource: &ResourceState, id: &str) -> ImportGoal {
     }
 }
 
-/// The names of what is being created.
-fn creations(snapshot: &Snapshot) -> Vec<String> {
-    let pending = snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating);
-    pending.map(|operation| operation.resource.urn.name().to_owned()).collect()
+/// What is being created.
+fn creations(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperation> {
+    snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
 }
 
 /// Takes the creations off the list of what is pending whose resources were imported: one for each resource, for a second
