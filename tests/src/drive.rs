@@ -68,8 +68,6 @@ fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOp
     let step = &scenario.steps[index];
     let flags = &step.flags;
     let operation = match step.op {
-        _ if flags.run_program && step.op != Op::Up => return Err("--run-program is not offered".to_owned()),
-        _ if flags.run_program => return Err("refreshing with the program is not offered".to_owned()),
         Op::Taint => return Err("taint is an edit of the state".to_owned()),
         Op::Preview | Op::Up => Operation::Update,
         Op::Import => Operation::Import,
@@ -82,6 +80,7 @@ fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOp
     Ok(DeploymentOptions {
         preview: step.is_preview(),
         refresh: flags.refresh,
+        run_program: flags.run_program,
         parallel: if pace == Pace::OneByOne { 1 } else { 16 },
         scope: Scope {
             targets: patterns(&[&flags.target, &flags.target_replace]),

@@ -82,6 +82,8 @@ pub(crate) struct RunArgs {
     /// Do not read first what the cloud really looks like
     #[arg(short = 'R', long)]
     pub(crate) skip_refresh: bool,
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
     /// Work on at most this many resources at once
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
@@ -92,6 +94,14 @@ pub(crate) struct RunArgs {
     pub(crate) show: ShowArgs,
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
+}
+
+/// Whether what only reads or deletes goes by server.yaml, too.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct ProgramArgs {
+    /// Read and delete by the plugins as server.yaml configures them now, not by what is recorded of them
+    #[arg(long)]
+    pub(crate) run_program: bool,
 }
 
 /// Which resources of a stack are touched.

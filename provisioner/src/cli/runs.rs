@@ -17,7 +17,7 @@ use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun, open_conf
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
-use super::args::{ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};
+use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};
 use super::display::Secrets;
 use super::exit::{Changes, CliError, Exit};
 use super::session::{self, Session, SessionOptions};
@@ -45,6 +45,7 @@ impl Runs {
         let options = RunOptions {
             parallel: usize::try_from(args.parallel).unwrap_or(usize::MAX),
             continue_on_error: args.continue_on_error,
+            run_program: args.program.run_program,
             scope: scope(&args.scope),
             ..RunOptions::default()
         };
@@ -53,8 +54,14 @@ impl Runs {
 
     /// Reading only: nothing is refreshed before, and all of the stack may be touched.
     pub(crate) fn reading(parallel: u32, show: ShowArgs, changes: Changes) -> Self {
-        let run =
-            RunArgs { skip_refresh: false, parallel, continue_on_error: false, show, scope: ScopeArgs::default() };
+        let run = RunArgs {
+            skip_refresh: false,
+            program: ProgramArgs::default(),
+            parallel,
+            continue_on_error: false,
+            show,
+            scope: ScopeArgs::default(),
+        };
         Self::new(&run, true, None, changes)
     }
 

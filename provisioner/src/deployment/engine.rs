@@ -503,12 +503,13 @@ async fn phases(
         left_undone |= with_cancel(&mut cancel, under_way.until(engine.import_all())).await;
     }
     engine.check_targets_found();
-    if engine.deletes_follow() {
-        left_undone |= if engine.halted() {
-            engine.signals.stop.is_cancelled()
-        } else {
-            with_cancel(&mut cancel, under_way.until(engine.delete_the_rest())).await
-        };
+    if engine.halted() {
+        left_undone |= engine.work_follows() && engine.signals.stop.is_cancelled();
+    } else {
+        left_undone |= with_cancel(&mut cancel, under_way.until(engine.refresh_the_rest())).await;
+        if engine.deletes_follow() {
+            left_undone |= with_cancel(&mut cancel, under_way.until(engine.delete_the_rest())).await;
+        }
     }
     with_cancel(&mut cancel, under_way.settle()).await;
     with_cancel(&mut cancel, under_way.until(engine.settle_stack_outputs())).await;
@@ -531,12 +532,18 @@ async fn with_cancel<T>(
 }
 
 impl Engine {
-    fn has_program(&self) -> bool {
-        matches!(self.options.operation, Operation::Update)
+    /// Whether a program drives this deployment.
+    pub(super) fn has_program(&self) -> bool {
+        self.options.has_program()
     }
 
     fn deletes_follow(&self) -> bool {
         matches!(self.options.operation, Operation::Update | Operation::Destroy)
+    }
+
+    /// Whether anything is done once the program has ended.
+    fn work_follows(&self) -> bool {
+        self.deletes_follow() || self.has_program()
     }
 
     /// Tells of what an earlier run began and did not end.

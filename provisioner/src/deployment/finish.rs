@@ -19,6 +19,10 @@ use super::report;
 impl Engine {
     /// Deletes what is doomed, dependents first. Says whether the user stopped it with work left.
     pub(super) async fn delete_the_rest(self: &Arc<Self>) -> bool {
+        if self.options.operation == Operation::Destroy && self.has_program() {
+            // What the program has just brought up to date, or made, goes with the rest.
+            self.tables().rebase();
+        }
         let candidates = self.unregistered();
         let Some(Deletable { allowed, forbidden }) = self.deletable(&candidates).await else { return false };
         if !self.options.scope.is_everything() || self.options.exclude_protected {
@@ -222,11 +226,10 @@ impl Engine {
     /// cannot go on.
     pub(super) fn check_names(&self) -> bool {
         let scope = &self.options.scope;
-        let must_exist: Vec<_> = match self.options.operation {
-            Operation::Update => self.options.replace.iter().collect(),
-            Operation::Refresh | Operation::Destroy | Operation::Import => {
-                scope.targets.iter().chain(&scope.excludes).collect()
-            }
+        let must_exist: Vec<_> = if self.has_program() {
+            self.options.replace.iter().collect()
+        } else {
+            scope.targets.iter().chain(&scope.excludes).collect()
         };
         let mut fine = true;
         if let Err(error) = &self.naming {
@@ -262,7 +265,7 @@ impl Engine {
 
     /// Targets and excludes that turned out to name nothing: noticed once the program has ended.
     pub(super) fn check_targets_found(&self) {
-        if self.options.operation != Operation::Update {
+        if !self.has_program() {
             return;
         }
         let Scope { targets, excludes, .. } = &self.options.scope;

@@ -15,12 +15,16 @@ pub struct DeploymentOptions {
     pub stack: String,
     /// Name of the project.
     pub project: String,
-    /// What is done. Refresh and destroy have no program.
+    /// What is done.
     pub operation: Operation,
     /// Ask providers what they would do; change nothing.
     pub preview: bool,
     /// Read everything first.
     pub refresh: bool,
+    /// A refresh and a destroy, too, run the program: provider resources and components are brought up to date, and what is
+    /// read is read by the providers that the program describes. A reading before an update or a destroy then happens where
+    /// the program registers the resource.
+    pub run_program: bool,
     /// How many resources may be worked on at once.
     pub parallel: usize,
     /// Which resources may be touched.
@@ -48,6 +52,7 @@ impl DeploymentOptions {
             operation,
             preview: false,
             refresh: false,
+            run_program: false,
             parallel: 16,
             scope: Scope::default(),
             replace: Vec::new(),
@@ -56,6 +61,15 @@ impl DeploymentOptions {
             imports: Vec::new(),
             exclude_protected: false,
             config: Vec::new(),
+        }
+    }
+
+    /// Whether a program drives the deployment.
+    pub fn has_program(&self) -> bool {
+        match self.operation {
+            Operation::Update => true,
+            Operation::Refresh | Operation::Destroy => self.run_program,
+            Operation::Import => false,
         }
     }
 }

@@ -6,7 +6,7 @@ use hashbrown::HashSet;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
-use crate::events::{Message, Severity, StepOp};
+use crate::events::{Message, Operation, Severity, StepOp};
 use crate::state::ResourceState;
 
 use super::decide::condemn::Entry;
@@ -64,7 +64,7 @@ impl Engine {
         registration: &Registration,
         settlement: Settlement,
     ) -> Result<Vec<Step>, Refused> {
-        if !matches!(settlement, Settlement::SkipCreate) {
+        if self.options.operation == Operation::Update && !matches!(settlement, Settlement::SkipCreate) {
             self.refuse_skipped_dependencies(registration)?;
         }
         let with = |op, inputs: Arc<PropertyMap>| {
@@ -87,7 +87,7 @@ impl Engine {
                 self.tables().skipped.insert(registration.urn.clone());
                 vec![self.step(registration, StepOp::Same)]
             }
-            Settlement::Imported => Vec::new(),
+            Settlement::AsRecorded => Vec::new(),
         };
         self.tables().decided.insert(registration.urn.clone());
         Ok(chain)

@@ -1,4 +1,4 @@
-//! Making the state match the world (engine semantics, section 5.1).
+//! Making the state match the world (engine semantics, sections 5.1, 5.2 and 5.4).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,12 +8,16 @@ use futures_util::future::join_all;
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 
-use crate::events::{Event, Message, Operation, Severity, StepFailure, StepInfo, StepOp};
-use crate::state::{Effect, ResourceState};
+use crate::events::{Event, Message, Operation, Severity, SourceRef, StepFailure, StepInfo, StepOp};
+use crate::state::{Effect, EntryId, ResourceState};
 
+use super::decide::Kind;
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::engine::Engine;
+use super::providers::Instance;
+use super::register::Registration;
+use super::registrar::{Refused, Registered};
 use super::report;
 use super::step::StepError;
 use super::steps::{mark_secrets, read};
@@ -27,82 +31,209 @@ struct Found {
     change: Change,
 }
 
+/// What is read.
+struct Reading<'a> {
+    old: &'a Arc<ResourceState>,
+    /// Under which name the provider is asked.
+    urn: &'a Urn,
+    /// Who reads it; `None`: the provider that is recorded.
+    instance: Option<&'a Arc<Instance>>,
+    source: Option<SourceRef>,
+    internal: bool,
+    /// Whether what is found counts as what the run did.
+    counts: bool,
+}
+
+/// Which keys of property dependencies go that name nothing.
+#[derive(Clone, Copy)]
+enum EmptyKeys {
+    /// All of them.
+    Dropped,
+    /// Those that name nothing any more.
+    Kept,
+}
+
 impl Engine {
+    /// Whether what the program registers is read where it registers it.
+    pub(super) fn reads_registrations(&self) -> bool {
+        self.has_program() && self.options.run_program && self.reads_everything()
+    }
+
+    fn reads_everything(&self) -> bool {
+        self.options.refresh || self.options.operation == Operation::Refresh
+    }
+
     /// Reads what is to be read before anything else: everything if the user said so, else what asked for it. Says
     /// whether the user stopped it with something unread.
     pub(super) async fn refresh_first(self: &Arc<Self>) -> bool {
-        let everything = self.options.refresh || self.options.operation == Operation::Refresh;
-        let entries: Vec<Entry> = {
-            let tables = &mut *self.tables();
-            let mut chosen = Vec::new();
-            for entry in tables.base.iter().filter(|(_, state)| state.view_of.is_none()) {
-                let admitted = self.options.scope.admits(&entry.1, &mut tables.scoped);
-                let in_scope = admitted && (!self.options.scope.has_targets() || tables.scoped.contains(&entry.1.urn));
-                let asked = !entry.1.delete && entry.1.refresh_before_update;
-                if (everything && in_scope) || (!everything && asked) {
-                    chosen.push(entry.clone());
-                }
-            }
-            chosen
-        };
-        if entries.is_empty() {
+        if self.reads_registrations() {
             return false;
         }
-        let reading = entries.into_iter().map(|entry| async move {
-            let _slot = self.slots.acquire().await.ok();
-            if self.signals.stop.is_cancelled() { None } else { Some(self.refresh(&entry).await) }
-        });
-        let found = join_all(reading).await;
-        let stopped = found.iter().any(Option::is_none);
-        // All at once: a list without what is gone and with references to it is no state.
-        let effects: Vec<Effect> = found.into_iter().flatten().flatten().collect();
-        self.defer(|tables| {
-            let repairs = tables.repairs(&effects);
-            effects.into_iter().chain(repairs).collect()
-        })
-        .await;
+        let everything = self.reads_everything();
+        let stopped = self
+            .refresh_recorded(EmptyKeys::Dropped, |_, state, in_scope| {
+                let asked = !state.delete && state.refresh_before_update;
+                (everything && in_scope) || (!everything && asked)
+            })
+            .await;
         self.tables().rebase();
         stopped
     }
 
-    /// Reads one entry, and says what is to become of it; `None`: nothing.
-    async fn refresh(self: &Arc<Self>, entry: &Entry) -> Option<Effect> {
-        let (id, old) = entry;
+    /// Reads what the program did not register. Says whether the user stopped it with something unread.
+    pub(super) async fn refresh_the_rest(self: &Arc<Self>) -> bool {
+        if self.options.operation != Operation::Refresh || !self.has_program() {
+            return false;
+        }
+        self.refresh_recorded(EmptyKeys::Kept, |tables, state, in_scope| {
+            in_scope && (state.delete || !tables.is_registered(&state.urn))
+        })
+        .await
+    }
+
+    /// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded. Says whether
+    /// the user stopped it with something unread.
+    async fn refresh_recorded(
+        self: &Arc<Self>,
+        empty_keys: EmptyKeys,
+        chosen: impl Fn(&Tables, &ResourceState, bool) -> bool,
+    ) -> bool {
+        let entries: Vec<Entry> = {
+            let mut tables = self.tables();
+            let mut scoped = std::mem::take(&mut tables.scoped);
+            let recorded = tables.base.iter().filter_map(|(id, _)| Some((*id, Arc::clone(tables.ledger.get(*id)?))));
+            let entries = recorded.filter(|(_, state)| {
+                state.view_of.is_none() && {
+                    let admitted = self.options.scope.admits(state, &mut scoped);
+                    let in_scope = admitted && (!self.options.scope.has_targets() || scoped.contains(&state.urn));
+                    chosen(&tables, state, in_scope)
+                }
+            });
+            let entries = entries.collect();
+            tables.scoped = scoped;
+            entries
+        };
+        if entries.is_empty() {
+            return false;
+        }
+        let reading = entries.iter().map(|(_, old)| async move {
+            let _slot = self.slots.acquire().await.ok();
+            if self.signals.stop.is_cancelled() {
+                return None;
+            }
+            let internal = old.is_default_provider();
+            let counts = self.options.operation == Operation::Refresh && !internal;
+            let reading = Reading { old, urn: &old.urn, instance: None, source: None, internal, counts };
+            Some(self.refresh(reading).await)
+        });
+        let found = join_all(reading).await;
+        let stopped = found.iter().any(Option::is_none);
+        // All at once: a list without what is gone and with references to it is no state.
+        let effects: Vec<Effect> = entries
+            .iter()
+            .zip(found.into_iter().map(Option::flatten))
+            .filter_map(|((id, old), found)| match found?.new {
+                Some(new) => (new != *old).then_some(Effect::Rewrite(*id, new)),
+                None => Some(Effect::Remove(*id)),
+            })
+            .collect();
+        let read: HashSet<EntryId> = entries.iter().map(|(id, _)| *id).collect();
+        self.defer(|tables| {
+            let repairs = tables.repairs(&effects, |id| match empty_keys {
+                EmptyKeys::Dropped => EmptyKeys::Dropped,
+                EmptyKeys::Kept if read.contains(&id) => EmptyKeys::Dropped,
+                EmptyKeys::Kept => EmptyKeys::Kept,
+            });
+            effects.into_iter().chain(repairs).collect()
+        })
+        .await;
+        stopped
+    }
+
+    /// Reads what a registration was before, by the provider that it has now, and records what is found at once; the
+    /// conversation then goes on with that. Components and provider resources have nothing to read.
+    pub(super) async fn refresh_registered(
+        self: &Arc<Self>,
+        registration: &mut Registration,
+    ) -> Result<(), Result<Registered, Refused>> {
+        let Some((id, old)) = registration.old.clone() else { return Ok(()) };
+        let custom = registration.kind == Kind::Custom;
+        let reading = Reading {
+            old: &old,
+            urn: &registration.urn,
+            instance: registration.instance.as_ref(),
+            source: registration.goal.source,
+            internal: registration.internal,
+            // What becomes of the others is told by what follows.
+            counts: self.options.operation == Operation::Refresh && custom,
+        };
+        let Some(found) = self.refresh(reading).await else {
+            self.tables().failed.insert(registration.urn.clone());
+            return Err(self.failed(registration.urn.clone()));
+        };
+        // Nothing else will confirm it.
+        let ends_here = custom && self.options.operation == Operation::Refresh;
+        let recorded = match found.new {
+            None => {
+                registration.old = None;
+                self.end(None, |tables| {
+                    let gone = vec![Effect::Remove(id)];
+                    let repairs = tables.repairs(&gone, |_| EmptyKeys::Kept);
+                    gone.into_iter().chain(repairs).collect()
+                })
+                .await
+            }
+            Some(new) => {
+                registration.old = Some((id, Arc::clone(&new)));
+                self.tables().update_base(id, &new);
+                self.end(None, |tables| {
+                    let rewritten = (new != old).then(|| Effect::Rewrite(id, Arc::clone(&new)));
+                    let kept = if ends_here { tables.keep(id) } else { Vec::new() };
+                    rewritten.into_iter().chain(kept).collect()
+                })
+                .await
+            }
+        };
+        if let Err(error) = recorded {
+            let message = Message::new(Severity::Error, report::chain(&error));
+            self.break_off(&registration.urn, registration.goal.source, message);
+            return Err(Err(Refused));
+        }
+        Ok(())
+    }
+
+    /// Reads one entry, and tells of it; `None`: that failed.
+    async fn refresh(self: &Arc<Self>, reading: Reading<'_>) -> Option<Found> {
         let started = Instant::now();
         let mut info = StepInfo {
             op: StepOp::Refresh,
             result: None,
-            urn: old.urn.clone(),
-            old: Some(Arc::clone(old)),
+            urn: reading.urn.clone(),
+            old: Some(Arc::clone(reading.old)),
             new: None,
             replace_keys: Vec::new(),
             diffs: Vec::new(),
             detailed_diff: std::collections::BTreeMap::new(),
-            internal: old.is_default_provider(),
+            internal: reading.internal,
         };
         self.emit(Event::StepStarted(Arc::new(info.clone())));
-        match self.look(old).await {
+        match self.look(&reading).await {
             Ok(found) => {
-                let effect = match &found.new {
-                    Some(new) if new != old => Some(Effect::Rewrite(*id, Arc::clone(new))),
-                    Some(_) => None,
-                    None => Some(Effect::Remove(*id)),
-                };
-                if self.options.operation == Operation::Refresh && !info.internal {
+                if reading.counts {
                     *self.tables().counts.entry(found.result).or_default() += 1;
                 }
                 info.result = Some(found.result);
-                info.new = found.new;
-                info.diffs = found.change.diffs;
-                info.detailed_diff = found.change.detailed;
+                info.new.clone_from(&found.new);
+                info.diffs.clone_from(&found.change.diffs);
+                info.detailed_diff.clone_from(&found.change.detailed);
                 self.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
-                effect
+                Some(found)
             }
             Err(error) => {
                 self.note_failure();
                 let mut message = Message::new(Severity::Error, report::chain(&error));
-                message.plugin = Some(old.type_token.package().to_owned());
-                self.complain(&old.urn, None, message);
+                message.plugin = Some(reading.old.type_token.package().to_owned());
+                self.complain(reading.urn, reading.source, message);
                 if !self.preview() {
                     let failure = StepFailure { message: error.to_string(), indeterminate: false, partial: false };
                     self.emit(Event::StepFailed(Arc::new(info), failure));
@@ -112,18 +243,22 @@ impl Engine {
         }
     }
 
-    async fn look(self: &Arc<Self>, old: &Arc<ResourceState>) -> Result<Found, StepError> {
+    async fn look(self: &Arc<Self>, wanted: &Reading<'_>) -> Result<Found, StepError> {
+        let old = wanted.old;
         let unchanged = || Found { result: StepOp::Same, new: Some(Arc::clone(old)), change: Change::default() };
         let reference = match &old.provider {
             Some(reference) if old.custom && !old.is_provider() => reference,
             _ => return Ok(unchanged()),
         };
-        let instance = self.load_instance(reference).await.map_err(StepError::Host)?;
+        let instance = match wanted.instance {
+            Some(instance) => Arc::clone(instance),
+            None => self.load_instance(reference).await.map_err(StepError::Host)?,
+        };
         if old.pending_replacement {
             return Ok(unchanged());
         }
         let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
-        let reading = read(&instance, &old.urn, &old.id, outputs, inputs, old.custom_timeouts.read).await?;
+        let reading = read(&instance, wanted.urn, &old.id, outputs, inputs, old.custom_timeouts.read).await?;
         let Some(reading) = reading else { return Ok(unchanged()) };
         let reply = reading.reply;
         let (Some(outputs), false) = (reply.outputs, reply.id.is_empty()) else {
@@ -140,14 +275,15 @@ impl Engine {
         if let Some((error, failure)) = reading.failure {
             new.init_errors = failure.reasons;
             let mut message = Message::new(Severity::Warning, report::chain(&error));
-            message.urn = Some(old.urn.clone());
+            message.urn = Some(wanted.urn.clone());
+            message.source = wanted.source;
             self.emit(Event::Message(message));
         }
         mark_secrets(&mut new);
         if new.inputs != old.inputs || new.outputs != old.outputs {
             new.modified = Some(self.now());
         }
-        let change = self.drift(&instance, old, &new).await?;
+        let change = self.drift(&instance, wanted.urn, old, &new).await?;
         let result = if change.changed { StepOp::Update } else { StepOp::Same };
         Ok(Found { result, new: Some(Arc::new(new)), change })
     }
@@ -155,7 +291,8 @@ impl Engine {
     /// What the provider says of the difference: asked with the roles swapped, and turned round again.
     async fn drift(
         &self,
-        instance: &super::providers::Instance,
+        instance: &Instance,
+        urn: &Urn,
         old: &ResourceState,
         new: &ResourceState,
     ) -> Result<Change, ProviderError> {
@@ -164,7 +301,7 @@ impl Engine {
         }
         let Some(provider) = instance.ready().await? else { return Ok(Change::default()) };
         let request = DiffRequest {
-            urn: old.urn.clone(),
+            urn: urn.clone(),
             id: new.id.clone(),
             olds: Arc::clone(&new.outputs),
             old_inputs: Arc::clone(&new.inputs),
@@ -183,11 +320,11 @@ impl Engine {
 
 impl Tables {
     /// Takes references to what is gone out of what these effects leave (section 5.1, item 5).
-    fn repairs(&self, effects: &[Effect]) -> Vec<Effect> {
+    fn repairs(&self, effects: &[Effect], empty_keys: impl Fn(EntryId) -> EmptyKeys) -> Vec<Effect> {
         let mut earlier: HashSet<Urn> = HashSet::new();
         let mut repairs = Vec::new();
         for (id, state) in self.entries_after(effects) {
-            if let Some(repaired) = repaired(&state, &earlier) {
+            if let Some(repaired) = repaired(&state, &earlier, empty_keys(id)) {
                 repairs.push(Effect::Rewrite(id, Arc::new(repaired)));
             }
             earlier.insert(state.urn.clone());
@@ -196,15 +333,16 @@ impl Tables {
     }
 }
 
-fn repaired(state: &ResourceState, earlier: &HashSet<Urn>) -> Option<ResourceState> {
+fn repaired(state: &ResourceState, earlier: &HashSet<Urn>, empty_keys: EmptyKeys) -> Option<ResourceState> {
     let mut new = state.clone();
     new.parent = new.parent.filter(|urn| earlier.contains(urn));
     new.dependencies.retain(|urn| earlier.contains(urn));
     new.property_dependencies = std::mem::take(&mut new.property_dependencies)
         .into_iter()
         .filter_map(|(key, mut urns)| {
+            let stays = urns.is_empty() && matches!(empty_keys, EmptyKeys::Kept);
             urns.retain(|urn| earlier.contains(urn));
-            (!urns.is_empty()).then_some((key, urns))
+            (stays || !urns.is_empty()).then_some((key, urns))
         })
         .collect();
     new.deleted_with = new.deleted_with.filter(|urn| earlier.contains(urn));

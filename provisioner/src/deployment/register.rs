@@ -7,7 +7,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::{RwLockReadGuard, watch};
 
-use crate::events::{Message, Severity, SourceRef, StepOp};
+use crate::events::{Message, Operation, Severity, SourceRef, StepOp};
 
 use super::decide::autonaming::Proposal;
 use super::decide::condemn::Entry;
@@ -263,6 +263,12 @@ impl Engine {
         deciding: RwLockReadGuard<'_, ()>,
     ) -> Result<Registered, Refused> {
         if registration.in_scope
+            && self.reads_registrations()
+            && let Err(answer) = self.refresh_registered(&mut registration).await
+        {
+            return answer;
+        }
+        if registration.in_scope
             && self.must_import(&registration)
             && let Err(answer) = self.import(&mut registration).await
         {
@@ -322,14 +328,20 @@ impl Engine {
             (Some(_), _, Kind::Component | Kind::Provider) => ProviderChange::Kind,
             _ => ProviderChange::None,
         };
+        let hangs_on = |missing: &hashbrown::HashSet<Urn>| {
+            !missing.is_empty()
+                && self.new_state(registration, Arc::default()).references().any(|urn| missing.contains(urn))
+        };
         decide(
             &Situation {
+                operation: self.options.operation,
                 kind: registration.kind,
                 preview: self.preview(),
                 goal,
                 old,
                 imported: registration.imported,
                 in_scope: registration.in_scope,
+                needs_missing: hangs_on(&tables.skipped),
                 recreating: condemned.map(|condemned| condemned.keys.as_slice()),
                 marked: self.options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
                 replaced_partner,
@@ -344,6 +356,7 @@ impl Engine {
     fn must_import(&self, registration: &Registration) -> bool {
         let wanted = &registration.goal.import_id;
         registration.kind == Kind::Custom
+            && self.options.operation == Operation::Update
             && !wanted.is_empty()
             && registration.old.as_ref().is_none_or(|(_, old)| {
                 old.external || wanted != if old.import_id.is_empty() { &old.id } else { &old.import_id }

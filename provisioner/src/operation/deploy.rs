@@ -20,7 +20,7 @@ pub(super) enum Effect {
 }
 
 impl StackRun {
-    /// Runs one deployment from a snapshot. An update runs the program, anything else has none.
+    /// Runs one deployment from a snapshot, with the program beside it where it has one.
     pub(super) async fn deploy(
         &self,
         host: &Arc<impl ProviderHost + 'static>,
@@ -37,6 +37,7 @@ impl StackRun {
         let options = DeploymentOptions {
             preview,
             refresh,
+            run_program: self.options.run_program,
             parallel: self.options.parallel,
             scope: self.options.scope.clone(),
             replace: self.options.replace.clone(),
@@ -48,11 +49,12 @@ impl StackRun {
             config: self.config.clone(),
             ..DeploymentOptions::new(&stack.name, &stack.project, operation)
         };
+        let has_program = options.has_program();
         let host = Arc::clone(host) as Arc<dyn ProviderHost>;
         let (deployment, run) =
             Deployment::new(options, snapshot, host, recorder, Arc::clone(&self.events), self.signals.clone());
         let program = async {
-            if operation != Operation::Update {
+            if !has_program {
                 return Vec::new();
             }
             let ended = self.program.run(&deployment).await;

@@ -13,5 +13,5 @@ use super::{OperationError, RefreshOptions, Report, StackRun};
 /// # Cancellation
 /// As [`super::provision()`].
 pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
-    run.without_program(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
+    run.on_recorded(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
 }

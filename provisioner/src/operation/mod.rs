@@ -80,6 +80,8 @@ pub struct RunOptions {
     pub parallel: usize,
     /// Go on with what does not hang on a failure.
     pub continue_on_error: bool,
+    /// What reads or deletes runs the program, too: see [`crate::deployment::DeploymentOptions::run_program`].
+    pub run_program: bool,
     /// Which resources may be touched.
     pub scope: Scope,
     /// Resources to replace whether or not anything changed.
@@ -97,6 +99,7 @@ impl Default for RunOptions {
         Self {
             parallel: 16,
             continue_on_error: false,
+            run_program: false,
             scope: Scope::default(),
             replace: Vec::new(),
             gone: Vec::new(),

@@ -40,12 +40,12 @@ pub enum Fate {
 /// # Cancellation
 /// As [`super::provision()`].
 pub async fn refresh(run: &StackRun, options: RefreshOptions) -> Result<Report, OperationError> {
-    run.without_program(Operation::Refresh, UpdateKind::Refresh, false, options).await
+    run.on_recorded(Operation::Refresh, UpdateKind::Refresh, false, options).await
 }
 
 impl StackRun {
-    /// An operation that has no program, under the lock.
-    pub(super) async fn without_program(
+    /// An operation on what is recorded, under the lock.
+    pub(super) async fn on_recorded(
         &self,
         operation: Operation,
         kind: UpdateKind,
@@ -53,12 +53,12 @@ impl StackRun {
         options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let host = self.load_plugins().await?;
-        let outcome = self.without_program_on(&host, operation, kind, refresh, options).await;
+        let outcome = self.on_recorded_with(&host, operation, kind, refresh, options).await;
         host.close().await;
         outcome
     }
 
-    async fn without_program_on(
+    async fn on_recorded_with(
         &self,
         host: &Arc<PluginHost>,
         operation: Operation,

@@ -533,3 +533,53 @@ fn the_state_lies_where_the_configuration_says() {
     assert!(repository.path("over/there/.pulumi/stacks/tank/reef.json").exists());
     assert!(repository.names("backend").is_empty());
 }
+
+#[test]
+fn what_reads_or_deletes_can_go_by_the_configuration_of_today() {
+    let described = |zone: &str| {
+        format!(
+            "- {{ name: rec, source: {{ type: local, path: $REC }}, passEnv: [REC_DIR], config: {{ zone: {zone} }} }}"
+        )
+    };
+    let thing = "a: { type: 'rec:index:Thing', config: { v: 1 } }";
+    let repository = Repository::new(Sections { plugins: &described("n"), resources: thing, outputs: "" });
+    repository.ends(0, "provision --parallel 1");
+    repository.describe(Sections { plugins: &described("s"), resources: thing, outputs: "" });
+    repository.script(serde_json::json!({ "resources": { "a--prod": { "drift": { "v": 2 } } } }));
+    insta::assert_snapshot!(repository.sc("refresh --run-program --yes --parallel 1"), @r#"
+    exit 0
+    --- out
+      tank-reef   Stack
+    ~ ├─ rec      pulumi:providers:rec  updated [time]
+      │     ~ zone: "n" → "s"
+    ~ └─ a--prod  rec:Thing             updated [time]
+            ~ out: "o:1" → "o:2"
+            ~ v: 1 → 2
+
+    Refresh of reef done in [time]: 2 updated, 1 unchanged
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Refreshing reef
+      ~ updating rec (pulumi:providers:rec)
+      ~ updated rec (pulumi:providers:rec) ([time])
+      ~ updated a--prod (rec:Thing) ([time])
+    "#);
+    repository.script(serde_json::json!({}));
+    repository.describe(Sections { plugins: &described("t"), resources: thing, outputs: "" });
+    insta::assert_snapshot!(repository.sc("destroy --parent --run-program --yes --parallel 1"), @r#"
+    exit 0
+    --- out
+    Destroy of reef done in [time]: 1 updated, 3 deleted, 2 unchanged
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Destroying reef
+      ~ updating rec (pulumi:providers:rec)
+      ~ updated rec (pulumi:providers:rec) ([time])
+      - deleting a--prod (rec:Thing)
+      - deleted a--prod (rec:Thing) ([time])
+      - deleting rec (pulumi:providers:rec)
+      - deleted rec (pulumi:providers:rec) ([time])
+      - deleting tank-reef (Stack)
+      - deleted tank-reef (Stack) ([time])
+    "#);
+}

@@ -14,6 +14,7 @@ mod replacements;
 mod run;
 mod stopping;
 mod values;
+mod with_program;
 mod world;
 
 use provisioner::events::Outcome;

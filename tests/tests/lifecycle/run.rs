@@ -72,6 +72,16 @@ impl World {
         self.run(Operation::Destroy, base, &[])
     }
 
+    /// Makes the state match the world, going by a program.
+    pub(crate) fn refresh_with(&self, base: &Snapshot, things: &[Thing]) -> Run {
+        self.run(Operation::Refresh, base, things).with_program()
+    }
+
+    /// Deletes everything, going by a program.
+    pub(crate) fn destroy_with(&self, base: &Snapshot, things: &[Thing]) -> Run {
+        self.run(Operation::Destroy, base, things).with_program()
+    }
+
     fn run(&self, operation: Operation, base: &Snapshot, things: &[Thing]) -> Run {
         Run {
             world: self.clone(),
@@ -106,6 +116,12 @@ impl Run {
     /// Reads everything first.
     pub(crate) fn refreshing(mut self) -> Self {
         self.options.refresh = true;
+        self
+    }
+
+    /// What reads or deletes goes by the program, too.
+    pub(crate) fn with_program(mut self) -> Self {
+        self.options.run_program = true;
         self
     }
 
@@ -173,7 +189,7 @@ impl Run {
         let events = Arc::new(Events::default());
         let recorder = (!preview).then(|| Box::new(tape.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.world.clone());
-        let operation = self.options.operation;
+        let has_program = self.options.has_program();
         let (deployment, run) = Deployment::new(
             self.options,
             self.base.clone(),
@@ -183,10 +199,7 @@ impl Run {
             self.signals.clone(),
         );
         let program = async {
-            match operation {
-                Operation::Update => program::drive(&self.things, &deployment, self.end).await,
-                _ => BTreeMap::new(),
-            }
+            if has_program { program::drive(&self.things, &deployment, self.end).await } else { BTreeMap::new() }
         };
         let (end, answers) = tokio::join!(run, program);
         let mut ended = events.ended(end.outcome, answers);

@@ -27,6 +27,9 @@ Examples:
   Delete one server and what depends on it:
       sc destroy --parent -s aquarium --target web--prod --target-dependents
 
+  After the credentials of a plugin have changed in server.yaml, so that the recorded ones delete nothing any more:
+      sc destroy --parent -s aquarium --run-program
+
   In a pipeline, where nobody can answer:
       sc destroy --parent -s aquarium --yes")]
 pub(crate) struct DestroyArgs {
@@ -75,6 +78,9 @@ impl DestroyArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;
+    if args.run.program.run_program {
+        stacks.check_packages(ui)?;
+    }
     let mut runs = Runs::new(&args.run, args.diff, None, Changes::Welcome);
     runs.options.exclude_protected = args.exclude_protected;
     let refresh = !args.run.skip_refresh;

@@ -5,7 +5,7 @@ use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
 use provisioner::state::{OperationKind, StackView};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
+use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::prompt::line;
@@ -26,7 +26,10 @@ Examples:
       sc refresh -s aquarium --preview
 
   Fail with exit code 7 if anything has drifted:
-      sc refresh --preview --expect-no-changes")]
+      sc refresh --preview --expect-no-changes
+
+  After the credentials of a plugin have changed in server.yaml, so that the recorded ones read nothing any more:
+      sc refresh -s aquarium --run-program")]
 pub(crate) struct RefreshArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
@@ -44,6 +47,8 @@ pub(crate) struct RefreshArgs {
     /// Record what came of a creation that an interrupted run began: the resource with its id; may be given several times
     #[arg(long, value_name = "RESOURCE=ID", value_parser = resource_and_id, conflicts_with = "preview")]
     pub(crate) import_pending_creates: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
     /// Read at most this many resources at once
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
@@ -58,9 +63,13 @@ pub(crate) struct RefreshArgs {
 /// Does it.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
+    if args.program.run_program {
+        stacks.check_packages(ui)?;
+    }
     let changes = Changes::expected(args.expect_no_changes);
     let run = RunArgs {
         skip_refresh: false,
+        program: args.program,
         parallel: args.parallel,
         continue_on_error: false,
         show: args.show,

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use bridge::provider::DiffReply;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
+use crate::events::Operation;
 use crate::state::ResourceState;
 
 use super::goal::Goal;
@@ -40,6 +41,8 @@ pub(super) enum Kind {
 /// Everything a decision hangs on, apart from what providers answer.
 #[derive(Clone, Debug)]
 pub(super) struct Situation<'a> {
+    /// What the run is for.
+    pub(super) operation: Operation,
     pub(super) kind: Kind,
     pub(super) preview: bool,
     pub(super) goal: &'a Goal,
@@ -49,6 +52,8 @@ pub(super) struct Situation<'a> {
     pub(super) imported: bool,
     /// Whether targets and excludes let the resource be touched.
     pub(super) in_scope: bool,
+    /// It refers to something that was not made and is not to be.
+    pub(super) needs_missing: bool,
     /// The resource went down with a replaced one in this run: why.
     pub(super) recreating: Option<&'a [String]>,
     /// The user asked for replacement by URN.
@@ -111,11 +116,11 @@ pub(super) enum Settlement {
     Same {
         inputs: Arc<PropertyMap>,
     },
-    /// The import found what the program says.
-    Imported,
+    /// There is nothing left to do: an import found what the program says, or a refresh read what there is.
+    AsRecorded,
     /// The recorded entry is carried over untouched: it is out of scope.
     Untouched,
-    /// It would be made, were it in scope.
+    /// It would be made, were it in scope, or this an update.
     SkipCreate,
     Create {
         inputs: Arc<PropertyMap>,
@@ -174,6 +179,9 @@ fn converse(situation: &Situation<'_>, answers: &Answers) -> Result<Settlement, 
     if !situation.in_scope && situation.recreating.is_none() {
         return Ok(if situation.old.is_some() { Settlement::Untouched } else { Settlement::SkipCreate });
     }
+    if let Some(settlement) = settle_without_changes(situation) {
+        return Ok(settlement);
+    }
     if let Some(keys) = situation.recreating {
         // Nobody asked for it to be touched: what is recorded stands in for a Check.
         let inputs = match situation.old {
@@ -199,7 +207,21 @@ fn converse(situation: &Situation<'_>, answers: &Answers) -> Result<Settlement, 
     if change.changed || !old.init_errors.is_empty() {
         return Ok(Settlement::Update { inputs, change });
     }
-    Ok(if situation.imported { Settlement::Imported } else { Settlement::Same { inputs } })
+    Ok(if situation.imported { Settlement::AsRecorded } else { Settlement::Same { inputs } })
+}
+
+/// What a program comes to that is run to read or to delete what there is (sections 5.2 and 5.5): resources are not touched,
+/// but providers and components are brought up to date.
+fn settle_without_changes(situation: &Situation<'_>) -> Option<Settlement> {
+    let manages_nothing = situation.kind != Kind::Custom;
+    match (situation.operation, situation.old) {
+        (Operation::Update | Operation::Import, _) => None,
+        _ if manages_nothing && !situation.needs_missing => None,
+        (_, None) => Some(Settlement::SkipCreate),
+        (Operation::Refresh, Some(_)) => Some(Settlement::AsRecorded),
+        (Operation::Destroy, Some(_)) if situation.needs_missing => Some(Settlement::SkipCreate),
+        (Operation::Destroy, Some(old)) => Some(Settlement::Same { inputs: Arc::clone(&old.inputs) }),
+    }
 }
 
 fn check_fresh(situation: &Situation<'_>, answers: &Answers) -> Result<Arc<PropertyMap>, Decision> {
@@ -290,7 +312,9 @@ fn settle_replacement(
         return Err(Decision::Refuse(refusal));
     }
     let inputs = if checked_fresh { inputs } else { check_fresh(situation, answers)? };
-    let delete_first = situation.delete_before_replace.unwrap_or(change.delete_before_replace);
+    // Only an update makes anew what goes with a replaced provider.
+    let delete_first = situation.operation == Operation::Update
+        && situation.delete_before_replace.unwrap_or(change.delete_before_replace);
     let order = match (old.pending_replacement, delete_first) {
         (_, true) => ReplaceOrder::DeleteFirst,
         (true, false) => ReplaceOrder::Resume,

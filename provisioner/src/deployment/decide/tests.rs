@@ -85,12 +85,14 @@ impl Case {
 
     fn decision(&self) -> Decision {
         let mut situation = Situation {
+            operation: Operation::Update,
             kind: Kind::Custom,
             preview: false,
             goal: &self.goal,
             old: self.old.as_ref(),
             imported: false,
             in_scope: true,
+            needs_missing: false,
             recreating: self.recreating.as_deref(),
             marked: false,
             replaced_partner: None,
@@ -113,7 +115,7 @@ impl Case {
             Decision::Refuse(Refusal::ImportMismatch) => "refused: import",
             Decision::Refuse(Refusal::UnknownTrigger) => "refused: trigger",
             Decision::Settle(Settlement::Same { .. }) => "same",
-            Decision::Settle(Settlement::Imported) => "imported",
+            Decision::Settle(Settlement::AsRecorded) => "imported",
             Decision::Settle(Settlement::Untouched) => "untouched",
             Decision::Settle(Settlement::SkipCreate) => "skip",
             Decision::Settle(Settlement::Create { .. }) => "create",

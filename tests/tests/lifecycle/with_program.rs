@@ -1,0 +1,161 @@
+//! Refresh and destroy that go by the program (engine semantics, sections 5.2 and 5.5): providers and components are brought
+//! up to date, resources are read and deleted, nothing is made or changed.
+
+use std::collections::BTreeSet;
+
+use provisioner::deployment::RegistrationResult;
+use provisioner::events::{Outcome, StepOp};
+
+use crate::program::{get, group, provider, thing};
+use crate::run::entry;
+use crate::standing;
+use crate::world::{Goes, map};
+
+#[tokio::test]
+async fn a_refresh_reads_with_the_provider_as_it_is_configured_now() {
+    let program = |v: &str| [provider("p").with("v", v), thing("a").by("p"), thing("b").by("p")];
+    let (world, state) = standing(&program("old")).await;
+    let ended = world.refresh_with(&state, &program("new")).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("configure p"), ended.called("read a-1"), ended.called("read b-1")), (1, 1, 1));
+    assert_eq!(*entry(&ended.state, "p").inputs, map(&[("v", "new")]));
+    assert_eq!(entry(&ended.state, "p").id, entry(&state, "p").id);
+}
+
+#[tokio::test]
+async fn a_refresh_makes_changes_and_deletes_nothing() {
+    let (world, state) = standing(&[thing("a").with("v", "1"), thing("gone"), group("g")]).await;
+    let program = [thing("a").with("k", "2"), thing("new").of("v", "a"), thing("newer").of("v", "new"), group("h")];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    // What is not in the program is read with the recorded provider; a component of the program is recorded.
+    assert_eq!(
+        ended.entries().into_iter().collect::<BTreeSet<_>>(),
+        ["a-1", "h", "gone-1", "g"].map(String::from).into()
+    );
+    assert_eq!(ended.called("read gone-1"), 1);
+    assert_eq!([ended.result("new"), ended.result("newer")], [RegistrationResult::Skipped; 2]);
+}
+
+#[tokio::test]
+async fn the_program_of_a_refresh_sees_what_was_read() {
+    let (world, state) = standing(&[thing("a").with("v", "1"), thing("b").of("v", "a")]).await;
+    world.drift("a-1", map(&[("v", "9")]));
+    let program = [thing("a").with("v", "1"), thing("b").of("v", "a")];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(*entry(&ended.state, "a").inputs, map(&[("v", "9")]));
+    // Its inputs are recorded as they were: nothing was changed by them.
+    assert_eq!(entry(&ended.state, "b").inputs, entry(&state, "b").inputs);
+    assert_eq!((ended.counts.get(&StepOp::Update), ended.counts.get(&StepOp::Same)), (Some(&1), Some(&2)));
+}
+
+#[tokio::test]
+async fn what_a_refresh_finds_gone_leaves_the_state_and_its_references_with_it() {
+    let program = [thing("a"), thing("b").of("v", "a"), thing("c").after("b")];
+    let (world, state) = standing(&program).await;
+    world.when("read b-1", Goes::Gone);
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["a-1", "c-1"]);
+    assert_eq!(entry(&ended.state, "c").dependencies, []);
+    assert_eq!(ended.result("b"), RegistrationResult::Skipped);
+}
+
+#[tokio::test]
+async fn a_provider_to_be_deleted_first_takes_nothing_down_in_a_refresh() {
+    let program = |d: &str| [provider("p").with("d", d), thing("a").by("p")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.refresh_with(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    let ended = world.up(&ended.state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries().len(), 2);
+}
+
+#[tokio::test]
+async fn a_read_that_fails_ends_a_refresh_and_leaves_the_entry() {
+    let program = [thing("a"), thing("b").after("a"), thing("c")];
+    let (world, state) = standing(&program).await;
+    world.when("read a-1", Goes::Wrong);
+    let ended = world.refresh_with(&state, &program).parallel(1).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.called("read b-1"), 0);
+    assert_eq!(ended.entries().len(), 3);
+    let ended = world.refresh_with(&state, &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!((ended.called("read b-1"), ended.called("read c-1")), (0, 1));
+    assert_eq!(ended.entries().len(), 3);
+}
+
+#[tokio::test]
+async fn a_refresh_of_targets_reads_nothing_else() {
+    let program = [thing("a"), thing("b"), thing("c").of("v", "b")];
+    let (world, state) = standing(&program).await;
+    let ended = world.refresh_with(&state, &program).target("b").go().await.expect(Outcome::Succeeded);
+    let reads = ["read a-1", "read b-1", "read c-1"].map(|read| ended.called(read));
+    assert_eq!(reads, [0, 1, 0]);
+    assert_eq!(ended.entries().len(), 3);
+}
+
+#[tokio::test]
+async fn a_preview_of_a_refresh_reads_and_changes_nothing() {
+    let (world, state) = standing(&[thing("a").with("v", "1")]).await;
+    world.drift("a-1", map(&[("v", "9")]));
+    let ended = world.refresh_with(&state, &[thing("a"), thing("b")]).preview().go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("read a-1"), ended.state), (1, state));
+}
+
+#[tokio::test]
+async fn an_update_that_reads_with_the_program_goes_on_from_what_it_read() {
+    let program = [thing("a").with("v", "1"), thing("b").of("v", "a"), thing("c")];
+    let (world, state) = standing(&program).await;
+    world.drift("a-1", map(&[("v", "9")]));
+    world.when("read c-1", Goes::Gone);
+    let ended = world.up(&state, &program).refreshing().with_program().parallel(1).go().await;
+    let ended = ended.expect(Outcome::Succeeded);
+    let of_a = ended.calls.iter().filter(|call| call.name == "a").map(|call| call.verb);
+    assert_eq!(of_a.collect::<Vec<_>>(), ["read", "diff", "check", "diff", "update"]);
+    assert_eq!(*entry(&ended.state, "a").inputs, map(&[("v", "1")]));
+    assert_eq!(entry(&ended.state, "c").id, "c-2");
+}
+
+#[tokio::test]
+async fn what_an_update_deletes_is_not_read_before() {
+    let (world, state) = standing(&[thing("a"), thing("b")]).await;
+    let ended = world.up(&state, &[thing("a")]).refreshing().with_program().go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("read b-1"), ended.called("delete b-1")), (0, 1));
+}
+
+#[tokio::test]
+async fn a_destroy_deletes_with_the_provider_as_it_is_configured_now() {
+    let program = |v: &str| [provider("p").with("v", v), thing("a").by("p"), thing("b").by("p").of("v", "a")];
+    let (world, state) = standing(&program("old")).await;
+    let ended = world.destroy_with(&state, &program("new")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete a-1"]);
+    assert_eq!((ended.called("configure p"), ended.called("check a"), ended.called("diff a")), (1, 0, 0));
+    assert_eq!(ended.entries(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_destroy_makes_nothing_and_takes_what_the_program_brought_with_it() {
+    let (world, state) = standing(&[thing("a"), thing("x")]).await;
+    world.add("there");
+    let program =
+        [provider("q"), group("g"), thing("a").within("g").was_free(), thing("n").by("q"), get("seen", "there")];
+    let ended = world.destroy_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    let mut changes = ended.changes();
+    changes.sort();
+    assert_eq!(changes, ["delete a-1", "delete x-1"]);
+    assert_eq!(ended.result("n"), RegistrationResult::Skipped);
+    assert_eq!((ended.entries(), world.existing().contains("there")), (vec![], true));
+}
+
+#[tokio::test]
+async fn a_program_that_gives_up_keeps_a_destroy_from_deleting() {
+    let (world, state) = standing(&[thing("a")]).await;
+    let ended = world.destroy_with(&state, &[thing("a")]).gives_up().go().await.expect(Outcome::Failed);
+    assert_eq!((ended.changes().len(), ended.entries()), (0, vec!["a-1".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_protected_resource_is_not_destroyed_with_the_program_either() {
+    let program = [thing("a").protected(), thing("b")];
+    let (world, state) = standing(&program).await;
+    let ended = world.destroy_with(&state, &program).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1"]);
+}
