@@ -512,6 +512,7 @@ async fn phases(
         }
     }
     with_cancel(&mut cancel, under_way.settle()).await;
+    engine.rename_leftovers().await;
     with_cancel(&mut cancel, under_way.until(engine.settle_stack_outputs())).await;
     with_cancel(&mut cancel, under_way.settle()).await;
     left_undone || (engine.signals.stop.is_cancelled() && engine.has_failed())

@@ -84,6 +84,22 @@ impl Engine {
         left_undone && self.signals.stop.is_cancelled()
     }
 
+    /// Gives what still awaits its deletion the name of its successor, where that took over under a new one: the old name is
+    /// free from now on. Deleted in the same run it would have gone by the old one.
+    pub(super) async fn rename_leftovers(&self) {
+        self.defer(|tables| {
+            let mut effects = Vec::new();
+            for (id, state) in tables.ledger.entries().filter(|(_, state)| state.delete) {
+                let successor = tables.aliased.get(&state.urn);
+                if let Some(urn) = successor.filter(|urn| tables.ledger.named(urn).any(|(_, new)| !new.delete)) {
+                    effects.extend(tables.rewrite(id, |state| state.urn = urn.clone()));
+                }
+            }
+            effects
+        })
+        .await;
+    }
+
     /// What failed is still what it was, and needs what it referred to then, even if the program has given that up. And
     /// a provider stays as long as anything that stays names it.
     fn needed_by_what_stays(&self, doomed: &HashMap<EntryId, StepOp>, loaded: &ByUrn<'_>) -> HashSet<EntryId> {

@@ -170,3 +170,17 @@ async fn what_another_ones_chain_carries_over_is_there_for_dependents_only_once_
     let ended = world.up(&state, &after).target("c").go().await.expect(Outcome::Succeeded);
     assert!(ended.entries().contains(&"c-1".to_owned()));
 }
+
+#[tokio::test]
+async fn what_still_awaits_its_deletion_goes_by_the_name_of_its_successor() {
+    let (world, state) = standing(&[thing("e").with("k", "1")]).await;
+    let after = [thing("g").with("k", "2").was("e")];
+    world.when("delete e-1", Goes::Wrong);
+    let ended = world.up(&state, &after).go().await.expect(Outcome::Failed);
+    let names: Vec<_> =
+        ended.state.resources.iter().filter(|state| state.delete).map(|state| state.urn.name()).collect();
+    assert_eq!((ended.entries(), names), (vec!["g-1".to_owned(), "e-1 (delete)".to_owned()], vec!["g"]));
+    // So the old name is free for something else.
+    let ended = world.mend().up(&ended.state, &[thing("g").with("k", "2"), thing("e")]).go().await;
+    assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["g-1", "e-2"]);
+}
