@@ -83,6 +83,8 @@ enum Moment {
     PluginBefore(usize),
     /// The plugin is killed, when a call is done, and not answered.
     PluginAfter(usize),
+    /// When a call comes, while others try to begin a run of their own.
+    AmongRivals(usize),
     /// Files cannot grow beyond so many blocks of 512 bytes.
     FullDisk(usize),
 }
@@ -91,7 +93,7 @@ enum Moment {
 fn run_until(repository: &Repository, moment: Moment) -> Ended {
     let mut command = repository.command("provision -S -R --parallel 4");
     let (call, when) = match moment {
-        Moment::Before(call) => (call, "before"),
+        Moment::Before(call) | Moment::AmongRivals(call) => (call, "before"),
         Moment::After(call) => (call, "after"),
         Moment::PluginBefore(call) => (call, "before:plugin"),
         Moment::PluginAfter(call) => (call, "after:plugin"),
@@ -102,11 +104,26 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
     }
     command.env("REC_KILL", format!("{call}:{when}"));
     let mut running = repository.start_command(command);
+    let written = || -> usize {
+        let journals = repository.files("backend/.sc/journal").into_values();
+        journals.map(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count()).sum()
+    };
+    if let Moment::AmongRivals(_) = moment {
+        while written() == 0 && !running.has_ended() {
+            std::thread::yield_now();
+        }
+        let mut rivals = Vec::new();
+        while !running.has_ended() {
+            rivals.push(repository.start("provision -S -R").wait_beside_others());
+        }
+        let ended = running.wait();
+        // Whoever came last may have come after a run that ended well, never after one that died.
+        let begun = rivals.iter().position(|rival| rival.how != "exit 4");
+        let after = begun.is_none_or(|place| ended.how == "exit 0" && place + 1 == rivals.len());
+        assert!(after, "{moment:?}: {} beside {}", rivals[begun.unwrap_or_default()].how, ended.how);
+        return ended;
+    }
     if let Moment::Record(count) = moment {
-        let written = || -> usize {
-            let journals = repository.files("backend/.sc/journal").into_values();
-            journals.map(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count()).sum()
-        };
         while written() < count && !running.has_ended() {
             std::thread::yield_now();
         }
@@ -138,7 +155,9 @@ fn check(prepared: &Repository, moment: Moment) -> bool {
     }
     let at = format!("{moment:?}");
     match moment {
-        Moment::Before(_) | Moment::After(_) | Moment::Record(_) => assert_eq!(ended.how, "killed by signal 9", "{at}"),
+        Moment::Before(_) | Moment::After(_) | Moment::Record(_) | Moment::AmongRivals(_) => {
+            assert_eq!(ended.how, "killed by signal 9", "{at}")
+        }
         Moment::PluginBefore(_) | Moment::PluginAfter(_) | Moment::FullDisk(_) => {
             assert_eq!(ended.how, "exit 1", "{at}: {}", ended.stderr);
             assert!(ended.stderr.contains("error"), "{at}: {}", ended.stderr);
@@ -202,6 +221,11 @@ fn the_plugin_killed_before_a_call() {
 #[test]
 fn the_plugin_killed_after_a_call() {
     check_all(Moment::PluginAfter);
+}
+
+#[test]
+fn killed_while_others_try_to_begin() {
+    check_all(Moment::AmongRivals);
 }
 
 #[test]
