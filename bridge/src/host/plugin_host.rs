@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::OnceCell;
 
-use super::component_types;
+use super::component_types::{self, Memory};
 use super::engine_service::{self, RootResource};
 use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
@@ -87,6 +87,8 @@ pub struct HostSettings {
     pub sources: Sources,
     /// How long they may take.
     pub limits: Limits,
+    /// A folder to remember in which types of a package are components; without one every host asks anew.
+    pub component_types: Option<PathBuf>,
     /// Who listens to them.
     pub events: Arc<dyn HostEvents>,
 }
@@ -300,18 +302,32 @@ impl ProviderHost for PluginHost {
     async fn component_types(&self, package: &str) -> BTreeSet<String> {
         let serves = |plugin: &&Plugin| plugin.declared.config.package.as_str() == package;
         let Some(plugin) = self.plugins.iter().find(serves) else { return BTreeSet::new() };
+        let (folder, digest) = (self.settings.component_types.as_deref(), plugin.package.digest());
+        let memory = folder.zip(digest).map(|(folder, digest)| Memory::new(folder, digest));
         let ask = async || {
+            if let Some(memory) = memory.clone()
+                && let Some(types) = memory.recall().await
+            {
+                return Ok(types);
+            }
             // Who waits to be booted can say it; nobody else is started for that alone as long as one does.
             let waiting = lock(&plugin.waiting).clone();
             let provider = match waiting {
                 Some(provider) => provider,
                 None => self.start(plugin).await?,
             };
-            let schema = provider.schema(SchemaRequest::default()).await.unwrap_or_else(|error| {
-                self.warn(plugin, format!("does not say its schema, so none of its types is a component: {error}"));
-                None
-            });
-            Ok::<_, HostError>(schema.map(|text| component_types::read(&text)).unwrap_or_default())
+            let schema = match provider.schema(SchemaRequest::default()).await {
+                Ok(schema) => schema,
+                Err(error) => {
+                    self.warn(plugin, format!("does not say its schema, so none of its types is a component: {error}"));
+                    return Ok(BTreeSet::new());
+                }
+            };
+            let types = schema.map(|text| component_types::read(&text)).unwrap_or_default();
+            if let Some(memory) = memory.clone() {
+                memory.remember(types.clone()).await;
+            }
+            Ok::<_, HostError>(types)
         };
         plugin.component_types.get_or_try_init(ask).await.cloned().unwrap_or_default()
     }

@@ -4,6 +4,7 @@
 //! packages/<digest>/    the files of a package, read-only; the digest is that of the files and of who may be executed
 //! names/<key>.json      what a declaration came to when it was fetched: its revision, digest of the download, package
 //! locks/<key>           held while somebody fetches what it names
+//! components/<digest>   which types of a package are components (the host's)
 //! work/                 what is being made, see `Scratch`
 //! ```
 //! A package is made in `work` and renamed into its place: it is there whole or not at all. Whoever opens it reads all

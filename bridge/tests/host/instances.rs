@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::host::{BootRequest, HostEvent, LogMessage, PluginHost, ProviderHost, Severity};
+use bridge::plugin::{Checksum, PluginSource, Sha256Digest};
 use bridge::process::OutputStream;
 use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError};
+use sha2::{Digest as _, Sha256};
 
 use crate::Bench;
 
@@ -181,4 +183,41 @@ async fn two_plugins_of_one_package_are_told_apart_by_name() {
     host.boot(&two).await.unwrap().cancel().await.unwrap();
     assert_eq!((bench.calls("one").len(), bench.calls("two")), (0, vec!["Cancel".to_owned()]));
     host.close().await;
+}
+
+/// How often the schema of a plugin is asked for by three hosts, two of which ask which types are components.
+async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
+    let mut bench = Bench::new();
+    let config = bench.plugin("x", "", sins);
+    let PluginSource::Local(source) = &mut config.source else { unreachable!() };
+    if pinned {
+        let digest = Sha256Digest::from_bytes(Sha256::digest(std::fs::read(&source.path).unwrap()).into());
+        source.checksum = Some(Checksum::One(digest));
+    }
+    for components in [true, true, false] {
+        let host = bench.load().await.unwrap();
+        if components {
+            let types = host.component_types("x").await;
+            let known: Vec<&str> = types.iter().map(String::as_str).collect();
+            assert_eq!(known, if sins.is_empty() { vec!["x:index:Pair"] } else { vec![] });
+            assert_eq!(host.component_types("x").await, types);
+        }
+        host.close().await;
+    }
+    bench.calls("x").iter().filter(|call| *call == "GetSchema").count()
+}
+
+#[tokio::test]
+async fn the_component_types_of_a_package_are_remembered_by_what_pins_it() {
+    assert_eq!(schemas_asked(true, &[]).await, 1);
+}
+
+#[tokio::test]
+async fn those_of_a_package_that_nothing_pins_are_asked_for_by_every_host() {
+    assert_eq!(schemas_asked(false, &[]).await, 2);
+}
+
+#[tokio::test]
+async fn a_failure_to_say_the_schema_is_not_remembered() {
+    assert_eq!(schemas_asked(true, &["keep the schema"]).await, 2);
 }

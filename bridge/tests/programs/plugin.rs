@@ -59,6 +59,15 @@ impl ResourceProvider for Provider {
         Ok(Response::new(rpc::PluginInfo { version: "v1.2.3".into() }))
     }
 
+    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Reply<rpc::GetSchemaResponse> {
+        self.note("GetSchema");
+        if self.has("keep the schema") {
+            return Err(Status::internal("not now"));
+        }
+        let schema = r#"{"resources": {"x:index:Pair": {"isComponent": true}, "x:index:Thing": {}}}"#.to_owned();
+        Ok(Response::new(rpc::GetSchemaResponse { schema }))
+    }
+
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         self.note("Configure");
         let mut engine = EngineClient::connect(format!("http://{}", self.engine)).await.unwrap();

@@ -180,6 +180,7 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
         environment: environment.clone(),
         spawner: spawner.clone(),
     };
+    let component_types = fetched.folder.join("components");
     let local = LocalPackages {
         root: root.clone(),
         work: fetched.work(),
@@ -195,6 +196,7 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
             github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
             git: Some(Arc::new(GitRepositories::new(fetched))),
         },
+        component_types,
         limits: Limits::default(),
     })
 }

@@ -142,6 +142,7 @@ impl PluginRoom {
             spawner: self.spawner.clone(),
             sources: self.sources.clone(),
             limits: self.limits,
+            component_types: Some(self.component_types.clone()),
             events: relay(events, &secrets),
         };
         let loading = PluginHost::load(settings, declared.collect());
