@@ -105,17 +105,18 @@ impl Engine {
     fn needed_by_what_stays(&self, doomed: &HashMap<EntryId, StepOp>, loaded: &ByUrn<'_>) -> HashSet<EntryId> {
         let tables = self.tables();
         let mut spared = HashSet::new();
-        for (id, state) in loaded.values().flatten() {
+        // A view goes with what it is a view of.
+        let entries = || loaded.values().flatten().filter(|(_, state)| state.view_of.is_none());
+        for (id, state) in entries() {
             let untouched = tables.ledger.get(*id).is_some() && !tables.ledger.is_finished(*id);
             if untouched && !doomed.contains_key(id) {
                 spare_dependencies(state, loaded, &mut spared);
             }
         }
-        let staying = tables.ledger.entries().filter(|(id, _)| !doomed.contains_key(id));
+        let staying = tables.ledger.entries().filter(|(id, state)| !doomed.contains_key(id) && state.view_of.is_none());
         let providers: HashSet<&ProviderReference> = staying.filter_map(|(_, state)| state.provider.as_ref()).collect();
-        let entries = loaded.values().flatten();
         let named = |entry: &&&Entry| entry.1.as_provider_reference().is_some_and(|name| providers.contains(&name));
-        spared.extend(entries.filter(named).map(|(id, _)| *id));
+        spared.extend(entries().filter(named).map(|(id, _)| *id));
         spared
     }
 

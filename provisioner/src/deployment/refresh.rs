@@ -128,17 +128,17 @@ impl Engine {
         });
         let found = join_all(reading).await;
         let stopped = found.iter().any(Option::is_none);
-        // All at once: a list without what is gone and with references to it is no state.
-        let effects: Vec<Effect> = entries
-            .iter()
-            .zip(found.into_iter().map(Option::flatten))
-            .filter_map(|((id, old), found)| match found?.new {
-                Some(new) => (new != *old).then_some(Effect::Rewrite(*id, new)),
-                None => Some(Effect::Remove(*id)),
-            })
-            .collect();
         let read: HashSet<EntryId> = entries.iter().map(|(id, _)| *id).collect();
+        // All at once: a list without what is gone and with references to it is no state.
         self.defer(|tables| {
+            let mut effects = Vec::new();
+            for ((id, old), found) in entries.iter().zip(found) {
+                match found.flatten().map(|found| found.new) {
+                    Some(Some(new)) if new != *old => effects.push(Effect::Rewrite(*id, new)),
+                    Some(None) => effects.extend(tables.removal(*id)),
+                    Some(Some(_)) | None => {}
+                }
+            }
             let repairs = tables.repairs(&effects, |id| match empty_keys {
                 EmptyKeys::Dropped => EmptyKeys::Dropped,
                 EmptyKeys::Kept if read.contains(&id) => EmptyKeys::Dropped,
@@ -177,7 +177,7 @@ impl Engine {
             None => {
                 registration.old = None;
                 self.end(None, |tables| {
-                    let gone = vec![Effect::Remove(id)];
+                    let gone = tables.removal(id);
                     let repairs = tables.repairs(&gone, |_| EmptyKeys::Kept);
                     gone.into_iter().chain(repairs).collect()
                 })

@@ -24,6 +24,8 @@ pub(super) struct Tables {
     pub(super) base: Vec<Entry>,
     /// What was loaded, and a refresh of this run found gone.
     gone: Vec<Urn>,
+    /// Whether any entry is a view of another one.
+    has_views: bool,
     /// The live entry of each URN as loaded (and refreshed).
     olds: HashMap<Urn, EntryId>,
     /// Provider entries as loaded, by what refers to them.
@@ -89,6 +91,7 @@ pub(super) struct Condemned {
 impl Tables {
     pub(super) fn new(snapshot: Snapshot) -> Self {
         let mut tables = Self {
+            has_views: snapshot.resources.iter().any(|state| state.view_of.is_some()),
             ledger: Ledger::new(snapshot),
             base: Vec::new(),
             gone: Vec::new(),
@@ -251,6 +254,17 @@ impl Tables {
         self.follow(old, new, self.rewrite(old, superseded))
     }
 
+    /// An entry that is no more, and its views with it: only its provider could say otherwise, and is not asked for views.
+    pub(super) fn removal(&self, entry: EntryId) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Some(owner) = self.ledger.get(entry).filter(|_| self.has_views) {
+            let views = self.ledger.entries().filter(|(_, state)| state.view_of.as_ref() == Some(&owner.urn));
+            effects.extend(views.map(|(view, _)| Effect::Remove(view)));
+        }
+        effects.push(Effect::Remove(entry));
+        effects
+    }
+
     /// A new entry in place of one that was deleted before. A provider that something still refers to stays until that
     /// is gone.
     pub(super) fn fulfilment(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
@@ -354,6 +368,7 @@ fn mend(state: &ResourceState, renamed: &mut HashMap<Urn, Urn>) -> Option<Resour
         urns.iter_mut().for_each(|urn| *urn = new(urn));
     }
     mended.deleted_with = state.deleted_with.as_ref().map(new);
+    mended.view_of = state.view_of.as_ref().map(new);
     mended.replace_with = state.replace_with.iter().map(new).collect();
     mended.provider = state.provider.clone().map(|provider| ProviderReference::new(new(&provider.urn), provider.id));
     Some(mended)

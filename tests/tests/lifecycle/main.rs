@@ -14,6 +14,7 @@ mod replacements;
 mod run;
 mod stopping;
 mod values;
+mod views;
 mod with_program;
 mod world;
 

@@ -245,7 +245,8 @@ impl Run {
 fn ghosts(state: &Snapshot, world: &World) -> Vec<String> {
     let existing = world.existing();
     let owned = |state: &&Arc<ResourceState>| {
-        state.custom && !state.is_provider() && !state.external && !state.pending_replacement
+        let managed = state.custom && !state.is_provider() && !state.external && state.view_of.is_none();
+        managed && !state.pending_replacement
     };
     let ids = state.resources.iter().filter(owned).map(|state| &state.id);
     ids.filter(|id| !existing.contains(*id)).map(|id| format!("the state holds {id}, which is not there")).collect()
