@@ -7,6 +7,7 @@ pub mod clouds;
 pub mod comp;
 pub mod compare;
 pub mod drive;
+pub mod exceptions;
 pub mod export;
 pub mod http;
 pub mod peers;

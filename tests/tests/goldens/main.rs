@@ -9,15 +9,14 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
 
-mod exceptions;
 mod run;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use tests::exceptions::Exceptions;
 use tests::scenario::Scenario;
 
-use exceptions::Exceptions;
 use run::{Held, run_all};
 
 fn main() -> ExitCode {
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
     .flatten()
     .collect();
     let scenarios: Vec<Scenario> = folders.iter().flat_map(|folder| read(folder)).collect();
-    let exceptions = Exceptions::read(&folders);
+    let exceptions = Exceptions::read(&folders).unwrap_or_else(|error| panic!("{error}"));
 
     let chosen = choose(&scenarios, &names);
     let started = std::time::Instant::now();
@@ -118,7 +117,7 @@ fn judge(held: &[Held<'_>], exceptions: &Exceptions, in_full: bool) -> Verdict {
                 }
             }
         }
-        for step in exceptions.stale(scenario) {
+        for step in exceptions.stale(&scenario.scenario.name, &scenario.steps) {
             println!("{}/{step} is listed in exceptions.tsv and holds: take it off the list", scenario.scenario.name);
             bad = true;
         }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::run::Held;
-
 /// The lists of all folders together.
-pub(crate) struct Exceptions(Vec<Exception>);
+#[derive(Debug)]
+pub struct Exceptions(Vec<Exception>);
 
+#[derive(Debug)]
 struct Exception {
     scenario: String,
     /// `None`: every step.
@@ -16,37 +16,44 @@ struct Exception {
 
 impl Exceptions {
     /// Reads `exceptions.tsv` of each folder that has one.
-    pub(crate) fn read(folders: &[PathBuf]) -> Self {
+    ///
+    /// # Errors
+    /// What is wrong with a list, and where.
+    pub fn read(folders: &[PathBuf]) -> Result<Self, String> {
         let mut exceptions = Vec::new();
         for path in folders.iter().map(|folder| folder.join("exceptions.tsv")).filter(|path| path.exists()) {
-            let text = std::fs::read_to_string(&path).unwrap();
+            let wrong = |what: &str| format!("{}: {what}", path.display());
+            let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error.to_string()))?;
             for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
                 let mut columns = line.splitn(3, '\t');
                 let (Some(scenario), Some(step), Some(reason)) = (columns.next(), columns.next(), columns.next())
                 else {
-                    panic!("{}: {line:?} has not three columns", path.display());
+                    return Err(wrong(&format!("{line:?} has not three columns")));
                 };
-                let step = (step != "*").then(|| step.parse().unwrap_or_else(|_| panic!("{step:?} is no step")));
+                let step = match step {
+                    "*" => None,
+                    step => Some(step.parse().map_err(|_| wrong(&format!("{step:?} is no step")))?),
+                };
                 exceptions.push(Exception { scenario: scenario.to_owned(), step, reason: reason.to_owned() });
             }
         }
-        Self(exceptions)
+        Ok(Self(exceptions))
     }
 
     /// Why a step need not hold.
-    pub(crate) fn reason(&self, scenario: &str, step: usize) -> Option<&str> {
+    pub fn reason(&self, scenario: &str, step: usize) -> Option<&str> {
         let covers =
             |exception: &&Exception| exception.scenario == scenario && exception.step.is_none_or(|only| only == step);
         self.0.iter().find(covers).map(|exception| exception.reason.as_str())
     }
 
-    /// Steps (or `*`) that are listed although they hold.
-    pub(crate) fn stale(&self, held: &Held<'_>) -> Vec<String> {
+    /// Steps (or `*`) of a scenario that are listed although they hold. `differences`: of each of its steps.
+    pub fn stale(&self, scenario: &str, differences: &[Vec<String>]) -> Vec<String> {
         let holds = |step: Option<usize>| match step {
-            Some(step) => held.steps.get(step).is_none_or(Vec::is_empty),
-            None => held.steps.iter().all(Vec::is_empty),
+            Some(step) => differences.get(step).is_none_or(Vec::is_empty),
+            None => differences.iter().all(Vec::is_empty),
         };
-        let stale = self.0.iter().filter(|exception| exception.scenario == held.scenario.name && holds(exception.step));
+        let stale = self.0.iter().filter(|exception| exception.scenario == scenario && holds(exception.step));
         stale.map(|exception| exception.step.map_or("*".to_owned(), |step| step.to_string())).collect()
     }
 }
