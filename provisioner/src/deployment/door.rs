@@ -13,6 +13,7 @@ use tokio::sync::OnceCell;
 use crate::events::{Event, Message, Severity, StepOp};
 use crate::state::ResourceState;
 
+use super::decide::existing::read_op;
 use super::engine::{Deployment, Engine};
 use crate::events::SourceRef;
 
@@ -160,14 +161,14 @@ impl Engine {
         new.dependencies = goal.dependencies;
         new.provider = Some(reference);
         new.additional_secret_outputs = goal.additional_secret_outputs;
-        let replaces = old.as_ref().is_some_and(|(_, old)| !old.external && Some(&old.id) != goal.id.as_ref());
-        let mut step = Step::new(if replaces { StepOp::ReadReplacement } else { StepOp::Read }, urn.clone());
+        let op = read_op(old.as_ref().map(|(_, old)| &**old), goal.id.as_deref());
+        let mut step = Step::new(op, urn.clone());
         step.old = old;
         step.new = Some(Arc::new(new));
         step.actor = Actor::Instance(instance);
         step.source = goal.source;
         let mut chain = vec![step];
-        if replaces {
+        if op == StepOp::ReadReplacement {
             self.tables().replaced.insert(urn.clone());
             chain.push(Step::new(StepOp::Replace, urn.clone()));
         }

@@ -11,8 +11,8 @@ use crate::events::{Message, Operation, Severity, StepOp};
 use crate::state::{EntryId, ResourceState};
 
 use super::decide::condemn::Entry;
-use super::decide::deletes::waves;
-use super::decide::scope::{Scope, UrnPattern};
+use super::decide::deletes::{departure, waves};
+use super::decide::scope::{Reach, Scope, UrnPattern};
 use super::engine::Engine;
 use super::report;
 
@@ -149,15 +149,7 @@ impl Engine {
                 return None;
             }
             let registered = !destroy && tables.is_registered(&loaded.urn);
-            let op = match (state.delete, registered, state.pending_replacement, state.external) {
-                (true, _, _, false) => StepOp::DeleteReplaced,
-                (true, _, _, true) => StepOp::DiscardReplaced,
-                (false, true, _, _) => return None,
-                (false, false, true, _) => StepOp::RemovePendingReplace,
-                (false, false, false, false) => StepOp::Delete,
-                (false, false, false, true) => StepOp::Discard,
-            };
-            Some(((*id, Arc::clone(state)), op))
+            Some(((*id, Arc::clone(state)), departure(state, registered)?))
         })
         .collect()
     }
@@ -201,20 +193,7 @@ impl Engine {
     async fn deletable_with_targets(self: &Arc<Self>, candidates: &[(Entry, StepOp)]) -> Option<Deletable> {
         let scope = &self.options.scope;
         let base = self.tables().base.clone();
-        let mut allowed = HashSet::new();
-        let mut roots = Vec::new();
-        let mut urns: HashSet<Urn> = HashSet::new();
-        for entry in &base {
-            let provider = entry.1.provider.iter().map(|provider| &provider.urn);
-            let named = scope.targets(&entry.1.urn);
-            if named || provider.chain(entry.1.references()).any(|urn| urns.contains(urn)) {
-                urns.insert(entry.1.urn.clone());
-                allowed.insert(entry.0);
-                if (named || scope.target_dependents) && !entry.1.delete {
-                    roots.push(entry);
-                }
-            }
-        }
+        let Reach { mut allowed, roots } = scope.reach(&base);
         for entry in roots {
             match self.condemned_with(entry).await {
                 Ok(condemned) => allowed.extend(condemned.into_iter().map(|condemned| condemned.entry.0)),
@@ -226,8 +205,7 @@ impl Engine {
         }
         let mut forbidden = false;
         for ((id, state), op) in candidates {
-            let unnamed = *op == StepOp::Delete && allowed.contains(id) && !scope.targets(&state.urn);
-            if unnamed && !scope.target_dependents {
+            if *op == StepOp::Delete && allowed.contains(id) && scope.spares(&state.urn) {
                 let text = format!("{} would have to go with a target that it depends on", state.urn.name());
                 let mut message = Message::new(Severity::Error, text);
                 message.hint = format!("add --target '{}' or --target-dependents", state.urn);

@@ -16,6 +16,7 @@ use crate::state::ResourceState;
 
 use super::decide::aliases;
 use super::decide::condemn::Entry;
+use super::decide::existing::known_id;
 use super::door::default_name;
 use super::engine::Engine;
 use super::goal::Goal;
@@ -149,8 +150,7 @@ impl Engine {
             self.refuse_import(goal, &format!("it was {name} before, and is recorded so: provision to rename it"));
             return Err(Refused);
         }
-        let known = |(_, old): &Entry| if old.import_id.is_empty() { old.id.clone() } else { old.import_id.clone() };
-        if old.as_ref().is_some_and(|old| known(old) == goal.id) {
+        if old.as_ref().is_some_and(|(_, old)| known_id(old) == goal.id) {
             return Ok(());
         }
         let reference = self.import_provider(goal, &urn).await?;

@@ -14,6 +14,7 @@ use crate::state::{Effect, EntryId, ResourceState};
 use super::decide::Kind;
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
+use super::decide::refresh::{as_read, is_read_first, shown_as};
 use super::engine::Engine;
 use super::providers::Instance;
 use super::register::Registration;
@@ -71,10 +72,7 @@ impl Engine {
         }
         let everything = self.reads_everything();
         let stopped = self
-            .refresh_recorded(EmptyKeys::Dropped, |_, state, in_scope| {
-                let asked = !state.delete && state.refresh_before_update;
-                (everything && in_scope) || (!everything && asked)
-            })
+            .refresh_recorded(EmptyKeys::Dropped, |_, state, in_scope| is_read_first(state, everything, in_scope))
             .await;
         self.tables().rebase();
         stopped
@@ -260,20 +258,11 @@ impl Engine {
         let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
         let reading = read(&instance, wanted.urn, &old.id, outputs, inputs, old.custom_timeouts.read).await?;
         let Some(reading) = reading else { return Ok(unchanged()) };
-        let reply = reading.reply;
-        let (Some(outputs), false) = (reply.outputs, reply.id.is_empty()) else {
+        let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
+        let Some(mut new) = as_read(old, reading.reply, reasons.unwrap_or_default()) else {
             return Ok(Found { result: StepOp::Delete, new: None, change: Change::default() });
         };
-        let mut new = (**old).clone();
-        new.id = reply.id;
-        new.outputs = Arc::new(outputs);
-        if let Some(inputs) = reply.inputs {
-            new.inputs = Arc::new(inputs);
-        }
-        new.refresh_before_update = reply.refresh_before_update;
-        new.init_errors.clear();
-        if let Some((error, failure)) = reading.failure {
-            new.init_errors = failure.reasons;
+        if let Some(error) = error {
             let mut message = Message::new(Severity::Warning, report::chain(&error));
             message.urn = Some(wanted.urn.clone());
             message.source = wanted.source;
@@ -284,8 +273,7 @@ impl Engine {
             new.modified = Some(self.now());
         }
         let change = self.drift(&instance, wanted.urn, old, &new).await?;
-        let result = if change.changed { StepOp::Update } else { StepOp::Same };
-        Ok(Found { result, new: Some(Arc::new(new)), change })
+        Ok(Found { result: shown_as(&change), new: Some(Arc::new(new)), change })
     }
 
     /// What the provider says of the difference: asked with the roles swapped, and turned round again.

@@ -7,13 +7,14 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::{RwLockReadGuard, watch};
 
-use crate::events::{Message, Operation, Severity, SourceRef, StepOp};
+use crate::events::{Message, Severity, SourceRef, StepOp};
 
 use super::decide::autonaming::Proposal;
 use super::decide::condemn::Entry;
+use super::decide::existing::must_import;
 use super::decide::{
     Answers, Decision, Kind, ProviderChange, Question, Refusal, ReplaceOrder, Replacement, Settlement, Situation,
-    aliases, decide, inputs,
+    aliases, decide, inputs, replaced_partner,
 };
 use super::engine::Engine;
 use super::goal::Goal;
@@ -268,8 +269,9 @@ impl Engine {
         {
             return answer;
         }
+        let old = registration.old.as_ref().map(|(_, old)| &**old);
         if registration.in_scope
-            && self.must_import(&registration)
+            && must_import(self.options.operation, registration.kind, &registration.goal.import_id, old)
             && let Err(answer) = self.import(&mut registration).await
         {
             return answer;
@@ -312,22 +314,8 @@ impl Engine {
         let goal = &registration.goal;
         let old = registration.old.as_ref().map(|(_, state)| &**state);
         let condemned = tables.condemned(&registration.urn);
-        let replaced_partner = if goal.replace_with.iter().any(|urn| tables.replaced.contains(urn)) {
-            Some("replaceWith")
-        } else if goal.deleted_with.as_ref().is_some_and(|urn| tables.replaced.contains(urn)) {
-            Some("deletedWith")
-        } else {
-            None
-        };
-        let provider = match (old.and_then(|old| old.provider.as_ref()), &goal.provider, registration.kind) {
-            (old, Some(new), Kind::Custom) => match old {
-                None => ProviderChange::Kind,
-                Some(old) if old == new || tables.alias_of.get(&new.urn) == Some(&old.urn) => ProviderChange::None,
-                Some(_) => ProviderChange::Other,
-            },
-            (Some(_), _, Kind::Component | Kind::Provider) => ProviderChange::Kind,
-            _ => ProviderChange::None,
-        };
+        let renamed_from = goal.provider.as_ref().and_then(|provider| tables.alias_of.get(&provider.urn));
+        let old_provider = old.and_then(|old| old.provider.as_ref());
         let hangs_on = |missing: &hashbrown::HashSet<Urn>| {
             !missing.is_empty()
                 && self.new_state(registration, Arc::default()).references().any(|urn| missing.contains(urn))
@@ -344,23 +332,18 @@ impl Engine {
                 needs_missing: hangs_on(&tables.skipped),
                 recreating: condemned.map(|condemned| condemned.keys.as_slice()),
                 marked: self.options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
-                replaced_partner,
-                provider,
+                replaced_partner: replaced_partner(goal, &tables.replaced),
+                provider: ProviderChange::between(
+                    registration.kind,
+                    old_provider,
+                    goal.provider.as_ref(),
+                    renamed_from,
+                ),
                 protect: goal.protect.unwrap_or_default(),
                 delete_before_replace: goal.delete_before_replace,
             },
             &registration.answers,
         )
-    }
-
-    fn must_import(&self, registration: &Registration) -> bool {
-        let wanted = &registration.goal.import_id;
-        registration.kind == Kind::Custom
-            && self.options.operation == Operation::Update
-            && !wanted.is_empty()
-            && registration.old.as_ref().is_none_or(|(_, old)| {
-                old.external || wanted != if old.import_id.is_empty() { &old.id } else { &old.import_id }
-            })
     }
 
     /// Reads what is to be taken over and records it; the conversation then goes on as with any recorded resource.

@@ -15,6 +15,7 @@ use crate::events::{Event, StepFailure, StepOp};
 use crate::state::{Effect, OperationKind, ResourceState};
 
 use super::decide::condemn::Entry;
+use super::decide::deletes::{Deletion, deletion};
 use super::engine::Engine;
 use super::providers::{Instance, visible};
 use super::report;
@@ -320,14 +321,14 @@ impl Engine {
     async fn perform_delete(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
         let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
         let replacing = step.op == StepOp::DeleteReplaced;
-        if old.protect && !replacing && !old.delete {
-            return Err(StepError::Protected(report::protected_from_deletion(&old.urn)));
-        }
         let with_its_owner = old.deleted_with.as_ref().is_some_and(|urn| self.tables().deleted.contains(urn));
-        let silent =
-            self.preview() || old.external || old.retain_on_delete || with_its_owner || old.pending_replacement;
+        let asks = match deletion(old, replacing, with_its_owner, self.preview()) {
+            Deletion::Refused => return Err(StepError::Protected(report::protected_from_deletion(&old.urn))),
+            Deletion::Forget => false,
+            Deletion::Ask => true,
+        };
         let operation = match &step.actor {
-            Actor::Instance(instance) if !silent => {
+            Actor::Instance(instance) if asks => {
                 let operation = self.begin(OperationKind::Deleting, old).await?;
                 if let Err(error) = delete(instance, old).await {
                     self.end_without_effect(Some(operation)).await?;
@@ -335,7 +336,7 @@ impl Engine {
                 }
                 Some(operation)
             }
-            Actor::Missing(error) if !silent => return Err(StepError::Host(error.clone())),
+            Actor::Missing(error) if asks => return Err(StepError::Host(error.clone())),
             Actor::Nobody | Actor::Parked(_) | Actor::Instance(_) | Actor::Missing(_) => None,
         };
         if let Some(reference) = old.as_provider_reference().filter(|_| !self.preview())

@@ -1,11 +1,52 @@
-//! In which order doomed resources go (engine semantics, section 3.2).
+//! Which resources go at the end of a run, how, and in which order (engine semantics, section 3).
 
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 
+use crate::events::StepOp;
 use crate::state::{EntryId, ResourceState};
+
+/// How an entry leaves at the end of a run; `None`: it stays. `registered`: the program has it, under whatever name.
+pub(in crate::deployment) fn departure(state: &ResourceState, registered: bool) -> Option<StepOp> {
+    match (state.delete, registered, state.pending_replacement, state.external) {
+        (true, _, _, false) => Some(StepOp::DeleteReplaced),
+        (true, _, _, true) => Some(StepOp::DiscardReplaced),
+        (false, true, _, _) => None,
+        (false, false, true, _) => Some(StepOp::RemovePendingReplace),
+        (false, false, false, false) => Some(StepOp::Delete),
+        (false, false, false, true) => Some(StepOp::Discard),
+    }
+}
+
+/// What deleting an entry takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::deployment) enum Deletion {
+    /// It is protected, and stays.
+    Refused,
+    /// It is only forgotten.
+    Forget,
+    /// Its provider is asked to delete it.
+    Ask,
+}
+
+/// What deleting an entry takes (section 3.3). `replacing`: its successor is there, or comes. `with_its_owner`: what it is
+/// `deletedWith` goes in this run, too.
+pub(in crate::deployment) fn deletion(
+    old: &ResourceState,
+    replacing: bool,
+    with_its_owner: bool,
+    preview: bool,
+) -> Deletion {
+    if old.protect && !replacing && !old.delete {
+        Deletion::Refused
+    } else if preview || old.external || old.retain_on_delete || with_its_owner || old.pending_replacement {
+        Deletion::Forget
+    } else {
+        Deletion::Ask
+    }
+}
 
 /// The doomed entries in waves: one wave goes after the other, the members of a wave at once. Dependents go before what
 /// they depend on, children before parents, resources before their provider.

@@ -4,14 +4,19 @@
 //! [`Question`], or a [`Settlement`]. The function starts anew each time, so what changed in between (a resource that
 //! another one's replacement took down) is seen by itself. Never here: I/O, tasks, tables.
 //!
-//! Follows engine semantics, sections 2.5 to 2.11.
+//! Beside it, in files of their own: who may be touched, who goes with a replacement, what is read first, what is taken over, what
+//! is deleted, how and in which order. Pure functions all of them.
+//!
+//! Follows engine semantics, sections 2.3 to 2.16, 3 and 5.
 
 pub(super) mod aliases;
 pub(super) mod autonaming;
 pub(super) mod change;
 pub(super) mod condemn;
 pub(super) mod deletes;
+pub(super) mod existing;
 pub(super) mod inputs;
+pub(super) mod refresh;
 pub(super) mod scope;
 #[cfg(test)]
 mod tests;
@@ -19,7 +24,9 @@ mod tests;
 use std::sync::Arc;
 
 use bridge::provider::DiffReply;
+use hashbrown::HashSet;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{ProviderReference, Urn};
 
 use crate::events::Operation;
 use crate::state::ResourceState;
@@ -77,6 +84,33 @@ pub(super) enum ProviderChange {
     Other,
     /// A component became a custom resource, or the other way round.
     Kind,
+}
+
+impl ProviderChange {
+    /// `renamed_from`: the name under which the new provider was recorded, where it has another one now.
+    pub(super) fn between(
+        kind: Kind,
+        old: Option<&ProviderReference>,
+        new: Option<&ProviderReference>,
+        renamed_from: Option<&Urn>,
+    ) -> Self {
+        match (kind, old, new) {
+            (Kind::Custom, None, Some(_)) | (Kind::Component | Kind::Provider, Some(_), _) => Self::Kind,
+            (Kind::Custom, Some(old), Some(new)) if old != new && renamed_from != Some(&old.urn) => Self::Other,
+            (Kind::Custom | Kind::Component | Kind::Provider, _, _) => Self::None,
+        }
+    }
+}
+
+/// The key to show where a resource is replaced because one that it is tied to was; `replaced`: those of this run.
+pub(super) fn replaced_partner(goal: &Goal, replaced: &HashSet<Urn>) -> Option<&'static str> {
+    if goal.replace_with.iter().any(|urn| replaced.contains(urn)) {
+        Some("replaceWith")
+    } else if goal.deleted_with.as_ref().is_some_and(|urn| replaced.contains(urn)) {
+        Some("deletedWith")
+    } else {
+        None
+    }
 }
 
 /// What is to be asked of a provider.

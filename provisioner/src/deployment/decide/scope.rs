@@ -3,7 +3,9 @@
 use hashbrown::HashSet;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
-use crate::state::ResourceState;
+use crate::state::{EntryId, ResourceState};
+
+use super::condemn::Entry;
 
 /// What the user said about which resources to touch. Nothing said: all of them.
 #[derive(Clone, Debug, Default)]
@@ -103,6 +105,30 @@ impl Scope {
         self.excludes.iter().any(|pattern| pattern.matches(urn))
     }
 
+    /// Whether targets keep something from being deleted although it hangs on one of them.
+    pub(in crate::deployment) fn spares(&self, urn: &Urn) -> bool {
+        self.has_targets() && !self.target_dependents && !self.targets(urn)
+    }
+
+    /// What deleting the targets takes along, as far as the snapshot tells.
+    pub(in crate::deployment) fn reach<'a>(&self, snapshot: &'a [Entry]) -> Reach<'a> {
+        let mut reach = Reach { allowed: HashSet::new(), roots: Vec::new() };
+        let mut urns: HashSet<&Urn> = HashSet::new();
+        for entry in snapshot {
+            let (id, state) = entry;
+            let provider = state.provider.iter().map(|provider| &provider.urn);
+            let named = self.targets(&state.urn);
+            if named || provider.chain(state.references()).any(|urn| urns.contains(urn)) {
+                urns.insert(&state.urn);
+                reach.allowed.insert(*id);
+                if (named || self.target_dependents) && !state.delete {
+                    reach.roots.push(entry);
+                }
+            }
+        }
+        reach
+    }
+
     /// Whether a resource may be touched. `marked` remembers who was named, or hangs on somebody who was: with targets
     /// those that may be touched, with excludes those that may not. Ask in an order in which dependencies come first.
     pub(in crate::deployment) fn admits(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
@@ -125,6 +151,15 @@ impl Scope {
         let always = state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE;
         always || is_marked == self.has_targets()
     }
+}
+
+/// What deleting targets comes to.
+#[derive(Debug)]
+pub(in crate::deployment) struct Reach<'a> {
+    /// The targets and everything that hangs on them, however loosely.
+    pub(in crate::deployment) allowed: HashSet<EntryId>,
+    /// Whose dependents are to be asked whether they can live without them, as in a replacement.
+    pub(in crate::deployment) roots: Vec<&'a Entry>,
 }
 
 #[cfg(test)]

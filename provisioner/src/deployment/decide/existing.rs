@@ -1,0 +1,33 @@
+//! What becomes of what exists already: imports and reads (engine semantics, sections 2.5, 2.14 and 5.6).
+
+use crate::events::{Operation, StepOp};
+use crate::state::ResourceState;
+
+use super::Kind;
+
+/// The id that imports know an entry by: the one it was imported under, for a provider may have answered another, else
+/// its own.
+pub(in crate::deployment) fn known_id(old: &ResourceState) -> &str {
+    if old.import_id.is_empty() { &old.id } else { &old.import_id }
+}
+
+/// Whether a registration first takes over what exists under `import_id`; empty: it asks for no import. Only an update
+/// takes anything over.
+pub(in crate::deployment) fn must_import(
+    operation: Operation,
+    kind: Kind,
+    import_id: &str,
+    old: Option<&ResourceState>,
+) -> bool {
+    let is_other = |old: &ResourceState| old.external || known_id(old) != import_id;
+    operation == Operation::Update && kind == Kind::Custom && !import_id.is_empty() && old.is_none_or(is_other)
+}
+
+/// What reading `id` comes to; `None`: it is not known yet. What was managed under another id is deleted at the end, and
+/// under the same id only let go.
+pub(in crate::deployment) fn read_op(old: Option<&ResourceState>, id: Option<&str>) -> StepOp {
+    match old {
+        Some(old) if !old.external && Some(old.id.as_str()) != id => StepOp::ReadReplacement,
+        Some(_) | None => StepOp::Read,
+    }
+}
