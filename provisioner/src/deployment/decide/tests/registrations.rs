@@ -1,139 +1,18 @@
-//! The decisions as a table: situation and answers on the left, what comes next on the right. Rows are those of engine
-//! semantics, section 10, where they have a number there.
+//! What registrations come to: situation and answers on the left, what comes next on the right.
 
-use std::sync::Arc;
-
-use bridge::provider::{DiffChanges, DiffKind, DiffReply, PropertyDiff};
-use pulumi_proto::property::{PropertyMap, PropertyValue};
-use pulumi_proto::urn::{TypeToken, Urn};
+use bridge::provider::{DiffKind, PropertyDiff};
 
 use super::*;
 
-fn props(pairs: &[(&str, f64)]) -> PropertyMap {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), PropertyValue::Number(*value))).collect()
+/// The resource is itself a provider.
+fn provider(situation: &mut Situation<'_>) {
+    situation.kind = Kind::Provider;
 }
 
-/// A custom resource with input `v: 1`, and what is recorded of it.
-struct Case {
-    goal: Goal,
-    old: Option<ResourceState>,
-    answers: Answers,
-    recreating: Option<Vec<String>>,
-    adjust: fn(&mut Situation<'_>),
+/// Gives `v` another value.
+fn set(goal: &mut Goal, value: PropertyValue) {
+    goal.inputs = Arc::new(PropertyMap::from([("v".to_owned(), value)]));
 }
-
-impl Case {
-    fn new() -> Self {
-        let goal = Goal::custom(TypeToken::new("t:m:T"), "a", props(&[("v", 1.0)]));
-        Self { goal, old: None, answers: Answers::default(), recreating: None, adjust: |_| {} }
-    }
-
-    /// Recorded with these inputs.
-    fn recorded(inputs: &[(&str, f64)]) -> Self {
-        let mut old = ResourceState::new(Urn::new("s", "p", None, "t:m:T", "a"), true);
-        old.id = "a-1".into();
-        old.inputs = Arc::new(props(inputs));
-        old.outputs = Arc::clone(&old.inputs);
-        Self { old: Some(old), ..Self::new() }
-    }
-
-    fn goal(mut self, change: fn(&mut Goal)) -> Self {
-        change(&mut self.goal);
-        self
-    }
-
-    fn old(mut self, change: fn(&mut ResourceState)) -> Self {
-        change(self.old.as_mut().expect("the case has a recorded entry"));
-        self
-    }
-
-    fn given(mut self, adjust: fn(&mut Situation<'_>)) -> Self {
-        self.adjust = adjust;
-        self
-    }
-
-    fn recreating(mut self) -> Self {
-        self.recreating = Some(vec!["k".to_owned()]);
-        self
-    }
-
-    fn checked(mut self) -> Self {
-        let inputs = Some(Arc::clone(&self.goal.inputs));
-        self.answers.carried.clone_from(&inputs);
-        self.answers.fresh = inputs;
-        self
-    }
-
-    /// Only the first Check, against what is recorded, has been answered.
-    fn checked_once(mut self) -> Self {
-        self.answers.carried = Some(Arc::clone(&self.goal.inputs));
-        self
-    }
-
-    fn diff(mut self, changes: DiffChanges, replaces: &[&str]) -> Self {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        self.answers.diff =
-            Some(DiffReply { changes, diffs: vec!["v".into()], replaces: names(replaces), ..DiffReply::default() });
-        self
-    }
-
-    fn provider_diff(mut self, changes: DiffChanges, replaces: &[&str]) -> Self {
-        let replaces = replaces.iter().map(|name| (*name).to_owned()).collect();
-        self.answers.provider_diff = Some(DiffReply { changes, replaces, ..DiffReply::default() });
-        self
-    }
-
-    fn decision(&self) -> Decision {
-        let mut situation = Situation {
-            operation: Operation::Update,
-            kind: Kind::Custom,
-            preview: false,
-            goal: &self.goal,
-            old: self.old.as_ref(),
-            imported: false,
-            in_scope: true,
-            needs_missing: false,
-            recreating: self.recreating.as_deref(),
-            marked: false,
-            replaced_partner: None,
-            provider: ProviderChange::None,
-            protect: self.goal.protect.unwrap_or_default(),
-            delete_before_replace: self.goal.delete_before_replace,
-        };
-        (self.adjust)(&mut situation);
-        decide(&situation, &self.answers)
-    }
-
-    /// What comes next, in a word.
-    fn next(&self) -> &'static str {
-        match self.decision() {
-            Decision::Ask(Question::CheckFresh) => "Check°",
-            Decision::Ask(Question::CheckCarried { .. }) => "Check",
-            Decision::Ask(Question::DiffProvider) => "DiffConfig",
-            Decision::Ask(Question::Diff { .. }) => "Diff",
-            Decision::Refuse(Refusal::Protected) => "refused: protected",
-            Decision::Refuse(Refusal::ImportMismatch) => "refused: import",
-            Decision::Refuse(Refusal::UnknownTrigger) => "refused: trigger",
-            Decision::Settle(Settlement::Same { .. }) => "same",
-            Decision::Settle(Settlement::AsRecorded) => "imported",
-            Decision::Settle(Settlement::Untouched) => "untouched",
-            Decision::Settle(Settlement::SkipCreate) => "skip",
-            Decision::Settle(Settlement::Create { .. }) => "create",
-            Decision::Settle(Settlement::Update { .. }) => "update",
-            Decision::Settle(Settlement::Replace(replacement)) => match (replacement.order, replacement.complaint) {
-                (_, Some(_)) => "replace, complaining",
-                (ReplaceOrder::CreateFirst, None) => "create, then delete",
-                (ReplaceOrder::DeleteFirst, None) => "delete, then create",
-                (ReplaceOrder::Recreate, None) => "create what went down",
-                (ReplaceOrder::Resume, None) => "create what is gone",
-            },
-        }
-    }
-}
-
-const SOME: DiffChanges = DiffChanges::Some;
-const NONE: DiffChanges = DiffChanges::None;
-const UNKNOWN: DiffChanges = DiffChanges::Unknown;
 
 macro_rules! table {
     ($($name:ident: $case:expr => $next:literal;)*) => {
@@ -142,6 +21,8 @@ macro_rules! table {
 }
 
 table! {
+    row_01_a_preview_decides_as_a_run_does: Case::new().given(|situation| situation.preview = true) => "Check°";
+    row_01_then_created: Case::new().given(|situation| situation.preview = true).checked() => "create";
     row_02_a_new_resource_is_checked_as_it_is: Case::new() => "Check°";
     row_02_then_created: Case::new().checked() => "create";
     row_03_a_recorded_one_is_checked_against_what_is_recorded: Case::recorded(&[("v", 1.0)]) => "Check";
@@ -158,17 +39,46 @@ table! {
     row_08_a_deletion_that_was_done_is_not_repeated:
         Case::recorded(&[("v", 1.0)]).old(|old| old.pending_replacement = true).checked().diff(NONE, &[])
         => "create what is gone";
+    row_08_what_is_gone_is_made_with_its_dependents_gone_where_the_old_one_goes_first:
+        Case::recorded(&[]).old(|old| old.pending_replacement = true).goal(|goal| goal.delete_before_replace = Some(true))
+            .checked().diff(SOME, &["v"])
+        => "delete, then create";
     row_16_init_errors_update_what_did_not_change:
         Case::recorded(&[("v", 1.0)]).old(|old| old.init_errors = vec!["cold".into()]).checked().diff(NONE, &[])
         => "update";
+    row_19_a_refresh_leaves_it_at_what_was_read:
+        Case::recorded(&[]).given(|situation| situation.operation = Operation::Refresh) => "as recorded";
+    row_19_and_makes_nothing: Case::new().given(|situation| situation.operation = Operation::Refresh) => "skip";
+    row_19_but_brings_providers_up_to_date:
+        Case::recorded(&[]).given(|situation| (situation.operation, situation.kind) = (Operation::Refresh, Kind::Provider))
+        => "Check";
+    row_19_an_update_goes_on_with_what_was_read: Case::recorded(&[("v", 2.0)]) => "Check";
     row_20_an_import_that_matches_is_done:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.imported = true).checked().diff(NONE, &[])
-        => "imported";
+        => "as recorded";
     row_21_an_import_that_differs_is_updated:
         Case::recorded(&[]).given(|situation| situation.imported = true).checked().diff(SOME, &[]) => "update";
     row_21_an_import_is_never_replaced:
         Case::recorded(&[]).goal(|goal| goal.import_id = "x".into()).checked().diff(SOME, &["v"])
         => "refused: import";
+    row_21_but_a_preview_shows_what_would_be:
+        Case::recorded(&[]).goal(|goal| goal.import_id = "x".into()).given(|situation| situation.preview = true).checked()
+            .diff(SOME, &["v"])
+        => "replace, complaining";
+    row_25_what_was_not_made_is_made_as_new: Case::new().checked() => "create";
+    row_26_what_did_not_come_up_is_updated_though_nothing_changed:
+        Case::recorded(&[("v", 1.0)]).old(|old| old.init_errors = vec!["cold".into()]).checked().diff(NONE, &[])
+        => "update";
+    row_27_and_so_it_is_where_something_did:
+        Case::recorded(&[("v", 2.0)]).old(|old| old.init_errors = vec!["cold".into()]).checked().diff(SOME, &[])
+        => "update";
+    row_29_a_provider_resource_is_checked: Case::recorded(&[("v", 2.0)]).given(provider) => "Check";
+    row_29_compared: Case::recorded(&[("v", 2.0)]).given(provider).checked() => "Diff";
+    row_29_and_updated: Case::recorded(&[("v", 2.0)]).given(provider).checked().diff(SOME, &[]) => "update";
+    row_29_or_left_as_it_is_where_it_has_no_word_of_its_own_and_the_configuration_is_equal:
+        Case::recorded(&[("v", 1.0)]).given(provider).checked().diff(UNKNOWN, &[]) => "same";
+    row_30_a_provider_is_replaced_where_it_asks_for_it:
+        Case::recorded(&[]).given(provider).checked().diff(SOME, &["v"]) => "create, then delete";
     row_30_a_changed_provider_is_asked_first:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.provider = ProviderChange::Other).checked()
         => "DiffConfig";
@@ -180,6 +90,8 @@ table! {
         Case::recorded(&[]).given(|situation| situation.provider = ProviderChange::Other).checked()
             .provider_diff(NONE, &[])
         => "Diff";
+    row_33_a_version_is_a_change_like_any_other:
+        Case::recorded(&[]).given(provider).checked().diff(UNKNOWN, &[]) => "update";
     row_36_protected_things_are_not_replaced:
         Case::recorded(&[]).goal(|goal| goal.protect = Some(true)).old(|old| old.protect = true).checked()
             .diff(SOME, &["v"])
@@ -190,6 +102,14 @@ table! {
         => "replace, complaining";
     row_36_unprotect_and_replace_in_one_run:
         Case::recorded(&[]).old(|old| old.protect = true).checked().diff(SOME, &["v"]) => "create, then delete";
+    row_37_what_is_not_known_is_compared_like_anything:
+        Case::recorded(&[("v", 1.0)]).goal(|goal| set(goal, PropertyValue::UNKNOWN))
+            .given(|situation| situation.preview = true).checked()
+        => "Diff";
+    row_37_and_updated_where_the_provider_says_so:
+        Case::recorded(&[("v", 1.0)]).goal(|goal| set(goal, PropertyValue::UNKNOWN))
+            .given(|situation| situation.preview = true).checked().diff(SOME, &[])
+        => "update";
     row_39_out_of_scope_nothing_is_asked:
         Case::recorded(&[]).given(|situation| situation.in_scope = false) => "untouched";
     row_39_nor_made: Case::new().given(|situation| situation.in_scope = false) => "skip";
@@ -216,6 +136,26 @@ table! {
     row_54_an_unknown_trigger_is_refused_in_a_real_run:
         Case::recorded(&[("v", 1.0)]).goal(|goal| goal.replacement_trigger = PropertyValue::UNKNOWN).checked()
         => "refused: trigger";
+    row_54_and_replaces_in_a_preview:
+        Case::recorded(&[("v", 1.0)]).goal(|goal| goal.replacement_trigger = PropertyValue::UNKNOWN)
+            .given(|situation| situation.preview = true).checked()
+        => "create, then delete";
+    row_55_with_a_configuration_that_is_not_known_a_change_is_taken_for_an_update:
+        Case::recorded(&[("v", 1.0)]).given(|situation| situation.preview = true).checked().diff(SOME, &[]) => "update";
+    row_56_a_destroy_answers_with_what_is_recorded:
+        Case::recorded(&[]).given(|situation| situation.operation = Operation::Destroy) => "same";
+    row_56_and_makes_nothing: Case::new().given(|situation| situation.operation = Operation::Destroy) => "skip";
+    row_56_nor_answers_for_what_needs_something_that_is_not_there:
+        Case::recorded(&[]).given(|situation| (situation.operation, situation.needs_missing) = (Operation::Destroy, true))
+        => "skip";
+    row_56_but_brings_providers_up_to_date:
+        Case::recorded(&[]).given(|situation| (situation.operation, situation.kind) = (Operation::Destroy, Kind::Provider))
+        => "Check";
+    row_56_and_deletes_nothing_first_for_nothing_would_make_it_anew:
+        Case::recorded(&[]).goal(|goal| goal.delete_before_replace = Some(true))
+            .given(|situation| (situation.operation, situation.kind) = (Operation::Destroy, Kind::Provider))
+            .checked().diff(SOME, &["v"])
+        => "create, then delete";
     replace_keys_without_a_change_have_no_effect:
         Case::recorded(&[("v", 1.0)]).checked().diff(NONE, &["v"]) => "same";
     a_silent_provider_is_taken_at_the_inputs_word: Case::recorded(&[("v", 2.0)]).checked().diff(UNKNOWN, &[]) => "update";
@@ -237,11 +177,12 @@ table! {
     a_component_that_became_custom_is_replaced:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.provider = ProviderChange::Kind).checked()
         => "create, then delete";
-    a_component_is_compared_by_its_inputs:
+    row_50_a_component_is_compared_by_its_inputs:
         Case::recorded(&[("v", 2.0)]).given(|situation| situation.kind = Kind::Component) => "update";
-    an_equal_component_is_the_same:
+    row_50_an_equal_component_is_the_same:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.kind = Kind::Component) => "same";
-    what_a_targeted_replacement_took_down_is_made_again_unchecked:
+    row_50_a_new_component_is_made_unchecked: Case::new().given(|situation| situation.kind = Kind::Component) => "create";
+    row_39_what_a_targeted_replacement_took_down_is_made_again_unchecked:
         Case::recorded(&[]).recreating().given(|situation| situation.in_scope = false) => "create what went down";
 }
 
