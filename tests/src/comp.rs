@@ -117,7 +117,8 @@ impl ResourceProvider for Components {
     }
 }
 
-/// Makes a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, that gets its inputs.
+/// Makes a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, that gets its inputs. With
+/// an input `ask` it also calls the method `cloud:index:Thing/ask`, with that as `value`.
 ///
 /// # Errors
 /// What the monitor said.
@@ -149,6 +150,9 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
         ..thing(&format!("{}-child", request.name), &urn, inputs)?
     };
     let child = construction.register(child).await?;
+    if let Some(value) = request.inputs.get("ask") {
+        construction.ask(Output { value: value.clone().without_outputs(), urns: Vec::new() }).await?;
+    }
     let id = Some(child.id.clone()).filter(|id| !id.is_empty());
     let id = id.map_or(PropertyValue::UNKNOWN, |id| id.as_str().into());
     let outputs = Outputs::from([("child".to_owned(), Output { value: id.clone(), urns: vec![child.urn] })]);
@@ -238,6 +242,13 @@ impl Construction {
         request: rpc::RegisterResourceRequest,
     ) -> Result<rpc::RegisterResourceResponse, Status> {
         Ok(self.monitor.register_resource(request).await?.into_inner())
+    }
+
+    async fn ask(&mut self, value: Output) -> Result<(), Status> {
+        let args = Some(bag(&Outputs::from([("value".to_owned(), value)]))?);
+        let tok = "cloud:index:Thing/ask".to_owned();
+        self.monitor.call(rpc::ResourceCallRequest { tok, args, ..Default::default() }).await?;
+        Ok(())
     }
 
     async fn register_outputs(&mut self, urn: &str, outputs: &Outputs) -> Result<(), Status> {

@@ -3,6 +3,7 @@
 use provisioner::deployment::RegistrationResult;
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
+use pulumi_proto::property::PropertyValue;
 
 use crate::program::{group, provider, remote, thing};
 use crate::run::entry;
@@ -137,4 +138,32 @@ async fn of_a_component_out_of_scope_the_children_stay_as_they_are() {
     assert_eq!(ended.changes(), ["update a-1"]);
     let ended = world.up(&ended.state, &program("2")).target("c-child").go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["update c-child-1"]);
+}
+
+#[tokio::test]
+async fn row_51_construct_says_what_the_program_says_and_where_to_register() {
+    let world = World::default();
+    let program = [thing("a"), remote("c").of("v", "a").protected()];
+    world.up(&Snapshot::default(), &program).preview().go().await.expect(Outcome::Succeeded);
+    let ended = world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
+    let constructed = world.constructed();
+    let [preview, real] = &constructed[..] else { panic!("{constructed:?}") };
+    assert_eq!((preview.run.dry_run, real.run.dry_run), (true, false));
+    assert!(preview.inputs["v"].contains_unknowns());
+    assert_eq!(real.inputs["v"].clone().without_outputs(), "a-1".into());
+    assert_eq!((real.name.as_str(), real.options.protect), ("c", Some(true)));
+    assert!(!real.run.monitor_endpoint.is_empty());
+    assert!(ended.calls.iter().all(|call| call.name != "c"), "neither Check nor Diff, whoever constructs it");
+}
+
+#[tokio::test]
+async fn row_52_a_call_keeps_arguments_that_are_not_known() {
+    let world = World::default();
+    let program = [thing("a"), remote("c").of("ask", "a")];
+    world.up(&Snapshot::default(), &program).preview().go().await.expect(Outcome::Succeeded);
+    world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
+    let called = world.called();
+    let [preview, real] = &called[..] else { panic!("{called:?}") };
+    assert_eq!((preview.token.as_str(), preview.run.dry_run, real.run.dry_run), ("cloud:index:Thing/ask", true, false));
+    assert_eq!((&preview.arguments["value"], &real.arguments["value"]), (&PropertyValue::UNKNOWN, &"a-1".into()));
 }

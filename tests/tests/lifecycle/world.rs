@@ -79,6 +79,8 @@ struct Inner {
     forgiving: bool,
     restless: bool,
     invoke_refused: bool,
+    constructed: Vec<ConstructRequest>,
+    called: Vec<CallRequest>,
     stop_after: Option<(usize, CancellationToken)>,
 }
 
@@ -133,6 +135,16 @@ impl World {
     pub(crate) fn when(&self, call: &str, goes: Goes) -> &Self {
         self.inner().script.insert(call.to_owned(), goes);
         self
+    }
+
+    /// What its plugin was asked to construct.
+    pub(crate) fn constructed(&self) -> Vec<ConstructRequest> {
+        self.inner().constructed.clone()
+    }
+
+    /// The methods that its plugin was asked for.
+    pub(crate) fn called(&self) -> Vec<CallRequest> {
+        self.inner().called.clone()
     }
 
     /// Forgets what was to go wrong.
@@ -553,13 +565,16 @@ impl Provider for Instance {
         Err(ProviderError::Unimplemented { method: "List" })
     }
 
-    async fn call(&self, _: CallRequest) -> Result<CallReply, ProviderError> {
-        Err(ProviderError::Unimplemented { method: "Call" })
+    async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
+        let result = (*request.arguments).clone();
+        self.world.inner().called.push(request);
+        Ok(CallReply { result, ..CallReply::default() })
     }
 
     async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
         let failed = |message: String| ProviderError::Failed { method: "Construct", message, indeterminate: false };
         let said = format!("construct {}", request.name);
+        self.world.inner().constructed.push(request.clone());
         if self.world.inner().script.contains_key(&said) {
             return Err(failed(format!("{said} fails")));
         }
