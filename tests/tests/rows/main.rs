@@ -15,3 +15,4 @@ mod providers;
 mod refresh;
 mod replacements;
 mod seen;
+mod table;

@@ -1,0 +1,60 @@
+//! No situation without a test, no test that the table does not know.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How many rows section 10 of engine semantics has.
+const ROWS: u32 = 57;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the tree").to_path_buf()
+}
+
+/// The tests of a folder that have the number of a row, by number: `row_05_…`.
+fn tests_in(folder: &str) -> BTreeMap<u32, Vec<String>> {
+    let mut found = BTreeMap::<u32, Vec<String>>::new();
+    for entry in fs::read_dir(root().join(folder)).expect("the folder is there") {
+        let text = fs::read_to_string(entry.expect("it can be listed").path()).expect("it holds text");
+        for line in text.lines().map(str::trim) {
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let Some(rest) = line.strip_prefix("fn ").unwrap_or(line).strip_prefix("row_") else { continue };
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+            let number = rest.split('_').next().and_then(|number| number.parse().ok()).expect("a row has a number");
+            found.entry(number).or_default().push(format!("row_{}", &rest[..end]));
+        }
+    }
+    found
+}
+
+/// The rows of the table in `docs/testing.md`: number, test, where it is decided.
+fn table() -> Vec<(u32, String, String)> {
+    let text = fs::read_to_string(root().join("docs/testing.md")).expect("there is a page about tests");
+    let section =
+        text.split("## Situations").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("it has a section");
+    let rows = section.lines().filter_map(|line| {
+        let mut cells = line.trim_matches('|').split('|').map(str::trim);
+        let number = cells.next()?.parse().ok()?;
+        Some((number, cells.next()?.trim_matches('`').to_owned(), cells.next()?.to_owned()))
+    });
+    rows.collect()
+}
+
+#[test]
+fn every_row_has_one_test_and_a_line_in_the_table() {
+    let tests: Vec<(u32, String)> = tests_in("tests/tests/rows")
+        .into_iter()
+        .flat_map(|(row, names)| names.into_iter().map(move |name| (row, name)))
+        .collect();
+    let told: Vec<(u32, String)> = table().into_iter().map(|(row, test, _)| (row, test)).collect();
+    assert_eq!(told, tests, "docs/testing.md, Situations");
+    assert_eq!(told.iter().map(|(row, _)| *row).collect::<Vec<_>>(), (1..=ROWS).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_row_that_is_a_decision_is_in_the_tables_of_decide() {
+    let decided: BTreeSet<u32> =
+        table().into_iter().filter(|(_, _, place)| place.contains("`decide")).map(|(row, _, _)| row).collect();
+    let tables: BTreeSet<u32> = tests_in("provisioner/src/deployment/decide/tests").into_keys().collect();
+    assert_eq!(decided, tables);
+}
