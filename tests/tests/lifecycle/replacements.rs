@@ -164,3 +164,21 @@ async fn what_is_only_read_now_is_deleted_if_it_is_another_one_and_let_go_if_it_
     let ended = world.up(&state, &[get("a", "theirs"), get("b", "b-1")]).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1"]);
 }
+
+#[tokio::test]
+async fn row_05_both_checks_of_a_replacement_have_one_seed_and_no_other_resource_has_it() {
+    let program = |k: &str| [thing("a").with("k", k), thing("b")];
+    let (world, state) = standing(&program("1")).await;
+    let before = world.checked().len();
+    world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    let checked = world.checked();
+    let seeds = |name: &str| {
+        let checks = checked[before..].iter().filter(|check| check.urn.name() == name);
+        checks.map(|check| check.random_seed).collect::<Vec<_>>()
+    };
+    let (of_a, of_b) = (seeds("a"), seeds("b"));
+    assert_eq!((of_a.len(), of_b.len()), (2, 1));
+    assert_eq!(of_a[0], of_a[1]);
+    assert_ne!(of_a[0], of_b[0]);
+    assert_ne!(of_a[0], checked[0].random_seed, "nor has another run");
+}

@@ -79,6 +79,7 @@ struct Inner {
     forgiving: bool,
     restless: bool,
     invoke_refused: bool,
+    checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
     called: Vec<CallRequest>,
     stop_after: Option<(usize, CancellationToken)>,
@@ -135,6 +136,11 @@ impl World {
     pub(crate) fn when(&self, call: &str, goes: Goes) -> &Self {
         self.inner().script.insert(call.to_owned(), goes);
         self
+    }
+
+    /// The inputs that it was asked about.
+    pub(crate) fn checked(&self) -> Vec<CheckRequest> {
+        self.inner().checked.clone()
     }
 
     /// What its plugin was asked to construct.
@@ -429,6 +435,7 @@ impl Provider for Instance {
     async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
         let (call, goes) = self.begin("check", &request.urn, "", &request.news).await;
         self.end(call);
+        self.world.inner().checked.push(request.clone());
         let failures = match goes {
             Some(Goes::HalfWell) => vec![CheckFailure { property: "v".to_owned(), reason: "not allowed".to_owned() }],
             Some(goes) => return Err(failure("Check", goes)),
