@@ -170,6 +170,19 @@ fn the_wire_stops_at_its_door() {
 }
 
 #[test]
+fn decisions_are_pure() {
+    let forbidden =
+        ["async ", ".await", "tokio::", "std::fs", "std::env", "Instant::now", "now_v", "new_v4", "::engine::"];
+    let impure: Vec<String> = sources("provisioner/src/deployment/decide")
+        .into_iter()
+        .flat_map(|source| source.lines.into_iter().map(move |line| (source.path.clone(), line)))
+        .filter(|(_, line)| forbidden.iter().any(|word| line.split("//").next().unwrap_or_default().contains(word)))
+        .map(|(path, line)| format!("{path}: {}", line.trim()))
+        .collect();
+    assert_eq!(impure, Vec::<String>::new());
+}
+
+#[test]
 fn files_fit_in_one_sitting() {
     let crates =
         ["pulumi-proto/src", "bridge/src", "provisioner/src", "plugins-example/src", "schemas/src", "tests/src"];
