@@ -1,0 +1,118 @@
+//! Checkpoints and what is kept of them: the current one, the one before, history, backups.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::time::SystemTime;
+
+use bridge::fs::PathError;
+use jiff::Timestamp;
+
+use super::super::reference::StackReference;
+use super::super::{StoreError, layout};
+use super::folder::{Folder, list, read};
+use crate::state::free_aside;
+
+/// What the metadata of a store of our layout hold.
+const META_TEXT: &str = "version: 1\n";
+
+impl Folder {
+    pub(super) fn check_layout(&self) -> Result<(), StoreError> {
+        if !self.path.is_dir() {
+            return Err(StoreError::NoFolder(self.path.display().to_string()));
+        }
+        let path = self.at(layout::META).display().to_string();
+        let damaged = |problem: &str| StoreError::Damaged { path: path.clone(), problem: problem.to_owned() };
+        match read(&self.at(layout::META))? {
+            Some(bytes) => {
+                let meta: serde_yaml::Value = serde_yaml::from_slice(&bytes).map_err(|_| damaged("it is not YAML"))?;
+                match meta.get("version").and_then(serde_yaml::Value::as_u64) {
+                    Some(1) => Ok(()),
+                    Some(0) => Err(StoreError::Legacy(self.path.display().to_string())),
+                    Some(version) => Err(StoreError::TooNew { path: path.clone(), version }),
+                    None => Err(damaged("it names no version")),
+                }
+            }
+            None if self.has_legacy_stacks()? => Err(StoreError::Legacy(self.path.display().to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there are checkpoints that belong to no project.
+    pub(super) fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
+        let stacks = list(&self.at(layout::STACKS))?;
+        Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_of_file("legacy", &entry.name).is_some()))
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        let mut stacks = Vec::new();
+        for project in list(&self.at(layout::STACKS))?.into_iter().filter(|entry| entry.is_folder) {
+            let files = list(&self.at(layout::STACKS).join(&project.name))?;
+            let files = files.iter().filter(|entry| !entry.is_folder);
+            stacks.extend(files.filter_map(|entry| layout::stack_of_file(&project.name, &entry.name)));
+        }
+        stacks.sort();
+        stacks.dedup();
+        Ok(stacks)
+    }
+
+    pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        let Some(key) = self.current_variant(stack)? else { return Ok(None) };
+        let path = self.at(&key);
+        let Some(bytes) = read(&path)? else { return Ok(None) };
+        if key != layout::checkpoint(stack)
+            || bytes.starts_with(&[0x1f, 0x8b, 0x08])
+            || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+        {
+            return Err(StoreError::Compressed(path.display().to_string()));
+        }
+        String::from_utf8(bytes).map(Some).map_err(|_| StoreError::Damaged {
+            path: path.display().to_string(),
+            problem: "it is not UTF-8".to_owned(),
+        })
+    }
+
+    /// The checkpoint that counts: the newest, and of equally new ones the most compressed.
+    pub(super) fn current_variant(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        let plain = layout::checkpoint(stack);
+        let variants = layout::COMPRESSED.map(|extension| format!("{plain}.{extension}"));
+        let mut current: Option<(SystemTime, String)> = None;
+        for key in [plain].into_iter().chain(variants) {
+            let path = self.at(&key);
+            let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
+                Ok(modified) => modified,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(PathError::of("read", &path)(error).into()),
+            };
+            if current.as_ref().is_none_or(|(newest, _)| modified >= *newest) {
+                current = Some((modified, key));
+            }
+        }
+        Ok(current.map(|(_, key)| key))
+    }
+
+    pub(super) fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        self.write_meta()?;
+        let key = layout::checkpoint(stack);
+        let replaced = match self.current_variant(stack)? {
+            Some(current) if current == key => self.keep(&key, &format!("{key}.bak"))?,
+            Some(current) => return Err(StoreError::Compressed(self.at(&current).display().to_string())),
+            None => Vec::new(),
+        };
+        let written = self.write(&key, checkpoint.as_bytes());
+        // Not before: the flush would wait for the disk to give back what they took.
+        free_aside(replaced);
+        written
+    }
+
+    pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+        let checkpoint = layout::checkpoint(stack);
+        let [entry, copy] = layout::history(stack, Timestamp::now().as_nanosecond());
+        self.write(&entry, update.as_bytes())?;
+        self.copy(&checkpoint, &copy)?;
+        self.copy(&checkpoint, &layout::backup(stack, Timestamp::now().as_nanosecond()))
+    }
+
+    pub(super) fn write_meta(&self) -> Result<(), StoreError> {
+        if self.at(layout::META).exists() { Ok(()) } else { self.write(layout::META, META_TEXT.as_bytes()) }
+    }
+}

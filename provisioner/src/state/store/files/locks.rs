@@ -1,0 +1,76 @@
+//! Locks as files.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use bridge::fs::PathError;
+use jiff::Timestamp;
+
+use super::super::lock::{self, LockHolder, LockInfo, StackLock};
+use super::super::reference::StackReference;
+use super::super::{StoreError, layout};
+use super::folder::{Folder, list, read, remove, sidecar};
+use crate::state::free_aside;
+
+impl Folder {
+    /// The command line's order: look, write, look again. Of two that do so at once, at least one sees the other.
+    pub(super) fn lock(&self, stack: StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
+        self.refuse_if_locked(&stack, None)?;
+        self.write_meta()?;
+        let name = format!("{}.json", uuid::Uuid::new_v4());
+        let key = format!("{}/{name}", layout::locks(&stack));
+        self.write_lock(&key, lock::write(holder, Timestamp::now()).as_bytes())?;
+        if let Err(error) = self.refuse_if_locked(&stack, Some(&name)) {
+            self.remove(&key)?;
+            return Err(error);
+        }
+        Ok(StackLock { stack, name })
+    }
+
+    pub(super) fn refuse_if_locked(&self, stack: &StackReference, own: Option<&str>) -> Result<(), StoreError> {
+        let mut holders = self.locks(stack)?;
+        holders.retain(|lock| Some(lock.name.as_str()) != own);
+        if holders.is_empty() { Ok(()) } else { Err(StoreError::Locked { stack: stack.clone(), holders }) }
+    }
+
+    /// Everything in the folder counts, whatever its name, but folders and sidecars.
+    pub(super) fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        let folder = self.at(&layout::locks(stack));
+        let entries = list(&folder)?.into_iter().filter(|entry| !entry.is_folder && !entry.name.ends_with(".attrs"));
+        let mut locks = Vec::new();
+        for entry in entries {
+            // One that is gone by now was given back, but it was there: whoever looks has to come again.
+            let bytes = read(&folder.join(&entry.name))?.unwrap_or_default();
+            locks.push(lock::read(&entry.name, &String::from_utf8_lossy(&bytes)));
+        }
+        Ok(locks)
+    }
+
+    /// Writes a lock so that no unfinished file is ever seen in its folder, where it would count as a lock.
+    #[allow(clippy::disallowed_methods, reason = "it was written whole, elsewhere: a lock may not be seen half")]
+    pub(super) fn write_lock(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
+        let path = self.at(key);
+        let folder = path.parent().unwrap_or(&self.path);
+        self.make_folder(folder)?;
+        let unfinished = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        fs::write(&unfinished, content).map_err(PathError::of("write", &unfinished))?;
+        self.write_sidecar(&path, content)?;
+        Ok(fs::rename(&unfinished, &path).map_err(PathError::of("write", &path))?)
+    }
+
+    /// Removes a lock. Nobody has to wait until the disk has given back what it took, which happens where it is closed; for
+    /// what is open and removed may keep a name for a while, it is taken out of its folder first.
+    #[allow(clippy::disallowed_methods, reason = "nothing is written")]
+    pub(super) fn remove_lock(&self, key: &str) -> Result<(), StoreError> {
+        let path = self.at(key);
+        let given_back = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        match fs::rename(&path, &given_back) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            renamed => renamed.map_err(PathError::of("remove", &path))?,
+        }
+        let held = fs::File::open(&given_back);
+        let removed = remove(&given_back).and_then(|()| remove(&sidecar(&path)));
+        free_aside(held);
+        removed
+    }
+}
