@@ -10,6 +10,7 @@ use provisioner::state::store::{FileStore, FileUrl, StackReference};
 use provisioner::state::{StackAccess, StackSettings};
 
 use super::stacks::Stacks;
+use super::storage::file_options;
 
 /// The version that states name as their writer.
 const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -20,7 +21,7 @@ const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
 /// The way to the state of a stack.
 ///
 /// # Errors
-/// The store is not there, the stack file or the file of the passphrase cannot be read.
+/// The store is not there, or the environment contradicts itself about it; the stack file or the file of the passphrase cannot be read.
 pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
     let store = open_store(stacks, stack).await?;
     let keyring = Keyring::new(passphrase(stack, &stacks.surroundings)?);
@@ -41,7 +42,8 @@ async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore>
     let home = stacks.surroundings.account.as_ref().map(|account| account.home.as_path());
     // Relative to the repository, so that it does not matter from where the command is started.
     let url = FileUrl::parse(url, &stacks.repository.root, home);
-    let store = async { anyhow::Ok(FileStore::open(&url?).await?) };
+    let options = file_options(&stacks.surroundings.environment)?;
+    let store = async { anyhow::Ok(FileStore::open_with(&url?, options).await?) };
     store.await.with_context(|| format!("the state storage of stack {} cannot be opened", stack.name))
 }
 

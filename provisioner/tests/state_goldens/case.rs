@@ -91,15 +91,15 @@ impl Case {
         for path in files(&self.folder.join("backend/.pulumi")) {
             let name = path.file_name().unwrap().to_str().unwrap();
             let of_stack = name.starts_with(&format!("{}.", stack.stack()))
-                || name.starts_with(&format!("{}-", stack.stack())) && name.ends_with(".checkpoint.json");
+                || name.starts_with(&format!("{}-", stack.stack())) && name.contains(".checkpoint.json");
             if !of_stack
                 || name.ends_with(".attrs")
                 || name.ends_with(".pulumi-tags")
-                || name == format!("{}.json", stack.stack())
+                || ["", ".gz", ".zst"].iter().any(|suffix| name == format!("{}.json{suffix}", stack.stack()))
             {
                 continue;
             }
-            let text = std::fs::read_to_string(&path).unwrap();
+            let text = checkpoint_text(&path).await;
             let loaded = self.read(&text, self.old_passphrase(stack)).await.0;
             let initial = text.contains("\"version\":0,");
             assert_eq!(loaded.checkpoint.snapshot.is_none(), initial, "{}", path.display());
@@ -133,6 +133,17 @@ impl Case {
         let plaintexts = plaintexts.lock().unwrap().clone();
         (loaded, plaintexts)
     }
+}
+
+/// What a file holds that may be compressed: as a store reads it, where it is the checkpoint.
+async fn checkpoint_text(path: &Path) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    std::fs::create_dir_all(&stacks).unwrap();
+    std::fs::copy(path, stacks.join("copy.json")).unwrap();
+    let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
+    let stack = StackReference::new("reef", "copy").unwrap();
+    FileStore::open(&url).await.unwrap().load(&stack).await.unwrap().unwrap()
 }
 
 fn description(text: &str) -> Option<SecretsDescription> {

@@ -33,6 +33,17 @@ async fn secrets() {
 }
 
 #[tokio::test]
+async fn gzip() {
+    Case::open("gzip").check().await;
+}
+
+/// From gzip to none to zstd: what was kept is of all three kinds.
+#[tokio::test]
+async fn compression_switched() {
+    Case::open("compression-switched").check().await;
+}
+
+#[tokio::test]
 async fn config() {
     Case::open("config").check().await;
 }

@@ -27,13 +27,6 @@ async fn the_layout_of_long_ago() {
 }
 
 #[tokio::test]
-async fn compressed_checkpoints() {
-    for case in ["gzip", "compression-switched"] {
-        assert!(matches!(load(case).await, Err(StoreError::Compressed(_))), "{case}");
-    }
-}
-
-#[tokio::test]
 async fn secrets_in_a_cloud() {
     let error = refused(&load("cloud").await.unwrap()).await;
     assert_eq!(error, "the secrets of the stack are kept by \"cloud\", which is not supported");

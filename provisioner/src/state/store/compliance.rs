@@ -69,8 +69,16 @@ async fn locks_of_different_stacks_are_apart(store: &dyn StateStore) {
     }
 }
 
+fn url(folder: &Path) -> FileUrl {
+    FileUrl { folder: folder.to_owned(), create: false, folder_mode: 0o777, sidecars: true }
+}
+
 async fn file_store(folder: &Path) -> Result<FileStore, StoreError> {
-    FileStore::open(&FileUrl { folder: folder.to_owned(), create: false, folder_mode: 0o777, sidecars: true }).await
+    FileStore::open(&url(folder)).await
+}
+
+async fn compressing_store(folder: &Path, compression: Compression) -> FileStore {
+    FileStore::open_with(&url(folder), FileOptions { compression }).await.unwrap()
 }
 
 #[tokio::test]
@@ -82,6 +90,14 @@ async fn the_store_in_memory_passes() {
 async fn the_store_in_files_passes() {
     let folder = tempfile::tempdir().unwrap();
     exam(&file_store(folder.path()).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_store_in_compressed_files_passes() {
+    for compression in Compression::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        exam(&compressing_store(folder.path(), compression).await).await;
+    }
 }
 
 #[tokio::test]
@@ -142,8 +158,7 @@ async fn the_files_are_those_that_the_command_line_writes() {
         ".pulumi/stacks/reef/dev.json",
         ".pulumi/stacks/reef/dev.json.bak",
     ];
-    let expected: Vec<_> = expected.iter().flat_map(|file| [(*file).to_owned(), format!("{file}.attrs")]).collect();
-    assert_eq!(found, expected);
+    assert_eq!(found, with_sidecars(&expected));
     let text = |key: &str| std::fs::read_to_string(folder.path().join(key)).unwrap();
     assert_eq!(text(".pulumi/stacks/reef/dev.json.bak"), EMPTY);
     assert_eq!(text(".pulumi/meta.yaml"), "version: 1\n");
@@ -174,6 +189,10 @@ async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
     std::fs::remove_file(stacks.join("dev.json.attrs")).unwrap();
     store.save(&stack("dev"), SECOND).await.unwrap();
     assert!(!stacks.join("dev.json.bak.attrs").exists(), "what described an older one does not describe this one");
+}
+
+fn with_sidecars(files: &[&str]) -> Vec<String> {
+    files.iter().flat_map(|file| [(*file).to_owned(), format!("{file}.attrs")]).collect()
 }
 
 /// The files below a folder, sorted, with `NS` for a time in nanoseconds.
@@ -216,13 +235,70 @@ async fn layouts_that_are_not_ours_are_refused() {
 }
 
 #[tokio::test]
-async fn a_compressed_checkpoint_is_refused_by_name_and_by_content() {
-    for (name, content) in [("dev.json.gz", &b"x"[..]), ("dev.json", &[0x28, 0xb5, 0x2f, 0xfd, 0][..])] {
-        let folder = tempfile::tempdir().unwrap();
-        let store = file_store(folder.path()).await.unwrap();
-        let stacks = folder.path().join(".pulumi/stacks/reef");
-        std::fs::create_dir_all(&stacks).unwrap();
-        std::fs::write(stacks.join(name), content).unwrap();
-        assert!(matches!(store.load(&stack("dev")).await, Err(StoreError::Compressed(_))));
+async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = stack("dev");
+    for compression in [Compression::Gzip, Compression::None, Compression::Zstd] {
+        let store = compressing_store(folder.path(), compression).await;
+        store.save(&dev, EMPTY).await.unwrap();
+        store.archive(&dev, "{}").await.unwrap();
+        let stored = std::fs::read(folder.path().join(format!(".pulumi/stacks/reef/dev.json{}", compression.suffix())));
+        assert_eq!(Compression::of(&stored.unwrap()), compression);
+        assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&dev));
+    }
+    let expected = [
+        ".pulumi/backups/reef/dev/dev.NS.json",
+        ".pulumi/backups/reef/dev/dev.NS.json.gz",
+        ".pulumi/backups/reef/dev/dev.NS.json.zst",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json.gz",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json.zst",
+        ".pulumi/history/reef/dev/dev-NS.history.json",
+        ".pulumi/history/reef/dev/dev-NS.history.json.gz",
+        ".pulumi/history/reef/dev/dev-NS.history.json.zst",
+        ".pulumi/meta.yaml",
+        ".pulumi/stacks/reef/dev.json.bak",
+        ".pulumi/stacks/reef/dev.json.gz.bak",
+        ".pulumi/stacks/reef/dev.json.zst",
+    ];
+    let mut expected = with_sidecars(&expected);
+    expected.sort();
+    assert_eq!(files(folder.path(), folder.path()), expected);
+    let sidecar = |name: &str| std::fs::read_to_string(folder.path().join(".pulumi/stacks/reef").join(name)).unwrap();
+    assert!(sidecar("dev.json.gz.bak.attrs").contains("\"user.content_type\":\"application/x-gzip\""));
+    assert!(sidecar("dev.json.zst.attrs").contains("\"user.content_type\":\"application/octet-stream\""));
+}
+
+#[tokio::test]
+async fn the_content_says_how_it_is_compressed_and_the_newest_file_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    std::fs::create_dir_all(&stacks).unwrap();
+    let write = |name: &str, content: &[u8], seconds: u64| {
+        let path = stacks.join(name);
+        std::fs::write(&path, content).unwrap();
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        std::fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    write("dev.json", &Compression::Zstd.pack(EMPTY), 2);
+    write("dev.json.zst", &Compression::None.pack(SECOND), 1);
+    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), EMPTY);
+    write("dev.json.gz", &Compression::Gzip.pack(SECOND), 2);
+    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), SECOND, "of equally new ones the last counts");
+}
+
+#[tokio::test]
+async fn a_damaged_checkpoint_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    std::fs::create_dir_all(&stacks).unwrap();
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        let path = stacks.join(format!("dev.json{}", compression.suffix()));
+        let packed = compression.pack(EMPTY).into_owned();
+        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let error = store.load(&stack("dev")).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{} is damaged: it cannot be decompressed: ", path.display())), "{error}");
     }
 }

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 
 use super::layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
+use super::options::FileOptions;
 use super::reference::StackReference;
 use super::url::FileUrl;
 use super::{StateStore, StoreError};
@@ -28,7 +29,15 @@ impl FileStore {
     /// # Errors
     /// [`StoreError`] if the folder is not there, or has a layout that is not ours.
     pub async fn open(url: &FileUrl) -> Result<Self, StoreError> {
-        let folder = Folder { path: url.folder.clone(), mode: url.folder_mode, sidecars: url.sidecars };
+        Self::open_with(url, FileOptions::default()).await
+    }
+
+    /// The same with what the user has chosen.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`].
+    pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
+        let folder = Folder { path: url.folder.clone(), mode: url.folder_mode, sidecars: url.sidecars, options };
         let create = url.create;
         let opened = in_background(move || {
             if create {

@@ -8,20 +8,19 @@
 //! .pulumi/backups/P/S/S.NS.json                         the same once more
 //! .pulumi/locks/organization/P/S/<uuid>.json            who is at work
 //! ```
+//! Compressed, all that end with `.json` but locks have `.gz` or `.zst` after it.
 
+use super::compression::Compression;
 use super::reference::StackReference;
 
 pub(super) const ROOT: &str = ".pulumi";
 pub(super) const META: &str = ".pulumi/meta.yaml";
 pub(super) const STACKS: &str = ".pulumi/stacks";
-/// What a checkpoint may be called besides `.json`, where it is compressed.
-pub(super) const COMPRESSED: [&str; 2] = ["gz", "zst"];
-
-pub(super) fn checkpoint(stack: &StackReference) -> String {
-    format!("{STACKS}/{}/{}.json", stack.project(), stack.stack())
+pub(super) fn checkpoint(stack: &StackReference, compression: Compression) -> String {
+    format!("{STACKS}/{}/{}.json{}", stack.project(), stack.stack(), compression.suffix())
 }
 
-/// The entry and the copy of the checkpoint of one update; the number is the time in nanoseconds.
+/// The entry and the copy of the checkpoint of one update, before compression; the number is the time in nanoseconds.
 pub(super) fn history(stack: &StackReference, nanoseconds: i128) -> [String; 2] {
     let (project, stack) = (stack.project(), stack.stack());
     ["history", "checkpoint"].map(|kind| format!("{ROOT}/history/{project}/{stack}/{stack}-{nanoseconds}.{kind}.json"))
@@ -39,9 +38,8 @@ pub(super) fn locks(stack: &StackReference) -> String {
 
 /// The stack whose checkpoint has this file name, in the folder of a project.
 pub(super) fn stack_of_file(project: &str, file_name: &str) -> Option<StackReference> {
-    let name = COMPRESSED
-        .iter()
-        .find_map(|extension| file_name.strip_suffix(extension)?.strip_suffix('.'))
-        .unwrap_or(file_name);
-    StackReference::new(project, name.strip_suffix(".json")?).ok()
+    let name = Compression::ALL.iter().find_map(|compression| {
+        file_name.strip_suffix(compression.suffix()).and_then(|name| name.strip_suffix(".json"))
+    });
+    StackReference::new(project, name?).ok()
 }

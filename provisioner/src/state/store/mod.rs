@@ -5,19 +5,23 @@
 
 #[cfg(test)]
 mod compliance;
+mod compression;
 mod files;
 mod layout;
 mod lock;
 mod memory;
+mod options;
 mod reference;
 mod url;
 
 use async_trait::async_trait;
 use bridge::fs::PathError;
 
+pub use compression::Compression;
 pub use files::FileStore;
 pub use lock::{LockHolder, LockInfo, StackLock};
 pub use memory::MemoryStore;
+pub use options::FileOptions;
 pub use reference::{ReferenceError, StackReference};
 pub use url::{FileUrl, UrlError};
 
@@ -93,9 +97,6 @@ pub enum StoreError {
         /// The version.
         version: u64,
     },
-    /// A checkpoint is compressed.
-    #[error("{0} is compressed, which is not supported (save it once without PULUMI_DIY_BACKEND_GZIP or …_ZSTD)")]
-    Compressed(String),
     /// The store refuses a checkpoint that it could not give back (only stores for tests do).
     #[error("{stack}: refusing to save: {problem}")]
     Refused {

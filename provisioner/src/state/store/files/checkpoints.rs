@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use bridge::fs::PathError;
 use jiff::Timestamp;
 
+use super::super::compression::{Compression, unpack};
 use super::super::reference::StackReference;
 use super::super::{StoreError, layout};
 use super::folder::{Folder, list, read};
@@ -56,60 +57,61 @@ impl Folder {
     }
 
     pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
-        let Some(key) = self.current_variant(stack)? else { return Ok(None) };
-        let path = self.at(&key);
-        let Some(bytes) = read(&path)? else { return Ok(None) };
-        if key != layout::checkpoint(stack)
-            || bytes.starts_with(&[0x1f, 0x8b, 0x08])
-            || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
-        {
-            return Err(StoreError::Compressed(path.display().to_string()));
-        }
-        String::from_utf8(bytes).map(Some).map_err(|_| StoreError::Damaged {
-            path: path.display().to_string(),
-            problem: "it is not UTF-8".to_owned(),
-        })
+        let Some(variant) = self.current_variant(stack)? else { return Ok(None) };
+        self.read_text(&layout::checkpoint(stack, variant))
     }
 
-    /// The checkpoint that counts: the newest, and of equally new ones the most compressed.
-    pub(super) fn current_variant(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
-        let plain = layout::checkpoint(stack);
-        let variants = layout::COMPRESSED.map(|extension| format!("{plain}.{extension}"));
-        let mut current: Option<(SystemTime, String)> = None;
-        for key in [plain].into_iter().chain(variants) {
-            let path = self.at(&key);
+    /// The text of a file that may be compressed.
+    pub(super) fn read_text(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let path = self.at(key);
+        let damaged = |problem| StoreError::Damaged { path: path.display().to_string(), problem };
+        let Some(content) = read(&path)? else { return Ok(None) };
+        let text = unpack(content).map_err(|error| damaged(format!("it cannot be decompressed: {error}")))?;
+        String::from_utf8(text).map(Some).map_err(|_| damaged("it is not UTF-8".to_owned()))
+    }
+
+    /// As what the checkpoint that counts is named: the newest there is, and of equally new ones the last of all.
+    pub(super) fn current_variant(&self, stack: &StackReference) -> Result<Option<Compression>, StoreError> {
+        let mut current: Option<(SystemTime, Compression)> = None;
+        for variant in Compression::ALL {
+            let path = self.at(&layout::checkpoint(stack, variant));
             let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
                 Ok(modified) => modified,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(PathError::of("read", &path)(error).into()),
             };
             if current.as_ref().is_none_or(|(newest, _)| modified >= *newest) {
-                current = Some((modified, key));
+                current = Some((modified, variant));
             }
         }
-        Ok(current.map(|(_, key)| key))
+        Ok(current.map(|(_, variant)| variant))
     }
 
     pub(super) fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
         self.write_meta()?;
-        let key = layout::checkpoint(stack);
-        let replaced = match self.current_variant(stack)? {
-            Some(current) if current == key => self.keep(&key, &format!("{key}.bak"))?,
-            Some(current) => return Err(StoreError::Compressed(self.at(&current).display().to_string())),
+        let key = layout::checkpoint(stack, self.options.compression);
+        let previous = self.current_variant(stack)?.map(|variant| layout::checkpoint(stack, variant));
+        let replaced = match &previous {
+            Some(previous) => self.keep(previous, &format!("{previous}.bak"))?,
             None => Vec::new(),
         };
-        let written = self.write(&key, checkpoint.as_bytes());
+        let written = self.write(&key, &self.options.compression.pack(checkpoint));
         // Not before: the flush would wait for the disk to give back what they took.
         free_aside(replaced);
-        written
+        written?;
+        // Only now that the new one is there may one that is compressed otherwise go.
+        previous.filter(|previous| *previous != key).map_or(Ok(()), |previous| self.remove(&previous))
     }
 
     pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
-        let checkpoint = layout::checkpoint(stack);
+        let compression = self.options.compression;
         let [entry, copy] = layout::history(stack, Timestamp::now().as_nanosecond());
-        self.write(&entry, update.as_bytes())?;
-        self.copy(&checkpoint, &copy)?;
-        self.copy(&checkpoint, &layout::backup(stack, Timestamp::now().as_nanosecond()))
+        self.write(&format!("{entry}{}", compression.suffix()), &compression.pack(update))?;
+        let Some(variant) = self.current_variant(stack)? else { return Ok(()) };
+        let checkpoint = layout::checkpoint(stack, variant);
+        self.copy(&checkpoint, &format!("{copy}{}", variant.suffix()))?;
+        let backup = layout::backup(stack, Timestamp::now().as_nanosecond());
+        self.copy(&checkpoint, &format!("{backup}{}", variant.suffix()))
     }
 
     pub(super) fn write_meta(&self) -> Result<(), StoreError> {

@@ -10,12 +10,15 @@ use bridge::fs::{Access, PathError, sync_folder, write_atomically};
 use md5::{Digest as _, Md5};
 
 use super::super::StoreError;
+use super::super::compression::Compression;
+use super::super::options::FileOptions;
 
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) mode: u32,
     pub(super) sidecars: bool,
+    pub(super) options: FileOptions,
 }
 
 impl Folder {
@@ -85,10 +88,11 @@ impl Folder {
         if !self.sidecars {
             return remove(&sidecar);
         }
+        let content_type = Compression::of(content).content_type();
         let md5 = BASE64.encode(Md5::digest(content));
         let text = format!(
             "{{\"user.cache_control\":\"\",\"user.content_disposition\":\"\",\"user.content_encoding\":\"\",\
-             \"user.content_language\":\"\",\"user.content_type\":\"text/plain; charset=utf-8\",\
+             \"user.content_language\":\"\",\"user.content_type\":\"{content_type}\",\
              \"user.metadata\":null,\"md5\":\"{md5}\"}}\n"
         );
         // A new file: the old one may go by another name, too.

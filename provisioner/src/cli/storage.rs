@@ -1,0 +1,71 @@
+//! What the environment says about the storage of states, under the names that Pulumi's command line has for it.
+
+use std::collections::BTreeMap;
+
+use provisioner::state::store::{Compression, FileOptions};
+
+use super::exit::CliError;
+
+/// A variable, and the name that it had before and that counts where the first is not set.
+type Variable = [&'static str; 2];
+
+const GZIP: Variable = ["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"];
+const ZSTD: Variable = ["PULUMI_DIY_BACKEND_ZSTD", "PULUMI_SELF_MANAGED_STATE_ZSTD"];
+
+/// How states are stored.
+///
+/// # Errors
+/// Variables contradict each other.
+pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<FileOptions, CliError> {
+    let compression = match (is_set(environment, GZIP), is_set(environment, ZSTD)) {
+        (false, false) => Compression::None,
+        (true, false) => Compression::Gzip,
+        (false, true) => Compression::Zstd,
+        (true, true) => {
+            let message = format!("{} and {} are both set", GZIP[0], ZSTD[0]);
+            return Err(CliError::usage(message, "states are compressed in one way only: unset one of them"));
+        }
+    };
+    Ok(FileOptions { compression })
+}
+
+/// Whether a variable says yes: `1`, or `true` in any case.
+fn is_set(environment: &BTreeMap<String, String>, names: Variable) -> bool {
+    let value = names.iter().find_map(|name| environment.get(*name));
+    value.is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options<const N: usize>(variables: [(&str, &str); N]) -> FileOptions {
+        let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        file_options(&environment.into()).unwrap()
+    }
+
+    #[test]
+    fn without_a_word_states_are_stored_plainly() {
+        assert_eq!(options([]), FileOptions::default());
+        for no in ["", "0", "yes", "false"] {
+            assert_eq!(options([(GZIP[0], no)]), FileOptions::default(), "{no:?}");
+        }
+    }
+
+    #[test]
+    fn one_compression_may_be_chosen() {
+        assert_eq!(options([(GZIP[0], "1")]).compression, Compression::Gzip);
+        assert_eq!(options([(ZSTD[0], "True")]).compression, Compression::Zstd);
+        let both = [GZIP[0], ZSTD[0]].map(|name| (name.to_owned(), "true".to_owned()));
+        assert_eq!(
+            file_options(&both.into()).unwrap_err().to_string(),
+            "PULUMI_DIY_BACKEND_GZIP and PULUMI_DIY_BACKEND_ZSTD are both set"
+        );
+    }
+
+    #[test]
+    fn the_older_name_counts_where_the_newer_one_is_not_set() {
+        assert_eq!(options([(GZIP[1], "1")]).compression, Compression::Gzip);
+        assert_eq!(options([(GZIP[0], "0"), (GZIP[1], "1")]).compression, Compression::None);
+    }
+}

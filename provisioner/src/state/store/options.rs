@@ -1,0 +1,10 @@
+//! What is chosen when a store is opened (spec of the state, section 2.2).
+
+use super::compression::Compression;
+
+/// What the user may choose of a store; without a word nothing special.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// How checkpoints, history entries and backups are compressed from now on.
+    pub compression: Compression,
+}
