@@ -11,6 +11,8 @@ type Variable = [&'static str; 2];
 
 const GZIP: Variable = ["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"];
 const ZSTD: Variable = ["PULUMI_DIY_BACKEND_ZSTD", "PULUMI_SELF_MANAGED_STATE_ZSTD"];
+const RETAIN: Variable = ["PULUMI_DIY_BACKEND_RETAIN_CHECKPOINTS", "PULUMI_RETAIN_CHECKPOINTS"];
+const SKIP_BACKUPS: Variable = ["PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "PULUMI_DISABLE_CHECKPOINT_BACKUPS"];
 
 /// How states are stored.
 ///
@@ -26,7 +28,11 @@ pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<Fil
             return Err(CliError::usage(message, "states are compressed in one way only: unset one of them"));
         }
     };
-    Ok(FileOptions { compression })
+    Ok(FileOptions {
+        compression,
+        retain_checkpoints: is_set(environment, RETAIN),
+        skip_backups: is_set(environment, SKIP_BACKUPS),
+    })
 }
 
 /// Whether a variable says yes: `1`, or `true` in any case.
@@ -61,6 +67,14 @@ mod tests {
             file_options(&both.into()).unwrap_err().to_string(),
             "PULUMI_DIY_BACKEND_GZIP and PULUMI_DIY_BACKEND_ZSTD are both set"
         );
+    }
+
+    #[test]
+    fn copies_may_be_kept_or_left_out() {
+        assert!(options([(RETAIN[0], "1")]).retain_checkpoints);
+        assert!(options([(RETAIN[1], "TRUE")]).retain_checkpoints);
+        assert!(options([(SKIP_BACKUPS[0], "true")]).skip_backups);
+        assert!(options([(SKIP_BACKUPS[1], "1")]).skip_backups);
     }
 
     #[test]

@@ -78,7 +78,7 @@ async fn file_store(folder: &Path) -> Result<FileStore, StoreError> {
 }
 
 async fn compressing_store(folder: &Path, compression: Compression) -> FileStore {
-    FileStore::open_with(&url(folder), FileOptions { compression }).await.unwrap()
+    FileStore::open_with(&url(folder), FileOptions { compression, ..FileOptions::default() }).await.unwrap()
 }
 
 #[tokio::test]
@@ -267,6 +267,24 @@ async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
     let sidecar = |name: &str| std::fs::read_to_string(folder.path().join(".pulumi/stacks/reef").join(name)).unwrap();
     assert!(sidecar("dev.json.gz.bak.attrs").contains("\"user.content_type\":\"application/x-gzip\""));
     assert!(sidecar("dev.json.zst.attrs").contains("\"user.content_type\":\"application/octet-stream\""));
+}
+
+#[tokio::test]
+async fn every_checkpoint_may_be_kept_and_backups_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { retain_checkpoints: true, skip_backups: true, ..FileOptions::default() };
+    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    for text in [EMPTY, SECOND] {
+        store.save(&stack("dev"), text).await.unwrap();
+    }
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    assert!(!folder.path().join(".pulumi/backups").exists());
+    let stacks = files(folder.path(), &folder.path().join(".pulumi/stacks"));
+    let kept = ".pulumi/stacks/reef/dev.json.NS";
+    let bak = ".pulumi/stacks/reef/dev.json.bak";
+    let expected = [".pulumi/stacks/reef/dev.json", kept, kept, bak];
+    assert_eq!(stacks.iter().filter(|name| !name.ends_with(".attrs")).collect::<Vec<_>>(), expected.each_ref());
+    assert_eq!(store.list().await.unwrap(), [stack("dev")]);
 }
 
 #[tokio::test]

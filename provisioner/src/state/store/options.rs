@@ -7,4 +7,8 @@ use super::compression::Compression;
 pub struct FileOptions {
     /// How checkpoints, history entries and backups are compressed from now on.
     pub compression: Compression,
+    /// Keep a copy of each checkpoint that is saved beside it, named after the time, for ever.
+    pub retain_checkpoints: bool,
+    /// Put no copies of checkpoints into the folder of the backups. The one before is kept all the same.
+    pub skip_backups: bool,
 }

@@ -100,7 +100,11 @@ impl Folder {
         free_aside(replaced);
         written?;
         // Only now that the new one is there may one that is compressed otherwise go.
-        previous.filter(|previous| *previous != key).map_or(Ok(()), |previous| self.remove(&previous))
+        previous.filter(|previous| *previous != key).map_or(Ok(()), |previous| self.remove(&previous))?;
+        if self.options.retain_checkpoints {
+            self.copy(&key, &format!("{key}.{}", Timestamp::now().as_nanosecond()))?;
+        }
+        Ok(())
     }
 
     pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
@@ -110,6 +114,9 @@ impl Folder {
         let Some(variant) = self.current_variant(stack)? else { return Ok(()) };
         let checkpoint = layout::checkpoint(stack, variant);
         self.copy(&checkpoint, &format!("{copy}{}", variant.suffix()))?;
+        if self.options.skip_backups {
+            return Ok(());
+        }
         let backup = layout::backup(stack, Timestamp::now().as_nanosecond());
         self.copy(&checkpoint, &format!("{backup}{}", variant.suffix()))
     }
