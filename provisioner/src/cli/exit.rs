@@ -180,7 +180,10 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     let of_state = match state_error(cause) {
         Some(StateError::Secrets(error)) => return secrets_hint(error).map(str::to_owned),
         Some(error) => state_hint(error).map(str::to_owned),
-        None => known::<SecretsError>(cause).and_then(secrets_hint).map(str::to_owned),
+        None => {
+            let of_secrets = known::<SecretsError>(cause).and_then(secrets_hint);
+            of_secrets.or_else(|| known::<StoreError>(cause).and_then(store_hint)).map(str::to_owned)
+        }
     };
     of_state.or_else(|| match known::<FormatError>(cause) {
         Some(FormatError::Secret(error)) => secrets_hint(error).map(str::to_owned),
@@ -193,6 +196,16 @@ fn secrets_hint(error: &SecretsError) -> Option<&'static str> {
         SecretsError::WrongPassphrase | SecretsError::NoPassphrase => {
             Some("the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE")
         }
+        _ => None,
+    }
+}
+
+fn store_hint(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Legacy(_) => Some(
+            "`pulumi state upgrade` gives it the layout of today; PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which \
+             that needs as well, has it used as it is",
+        ),
         _ => None,
     }
 }
@@ -215,6 +228,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal \
              holds is taken in first",
         ),
+        StateError::Store(error) => store_hint(error),
         StateError::Import(_) => Some("nothing was changed; --force takes it all the same"),
         StateError::NoExport(_) => Some("`sc stack export` and `pulumi stack export` write what is read here"),
         StateError::Interrupted { .. } => Some("`sc refresh` takes in what that run did; import after that"),

@@ -7,12 +7,14 @@ use provisioner::state::store::{Compression, FileOptions};
 use super::exit::CliError;
 
 /// A variable, and the name that it had before and that counts where the first is not set.
-type Variable = [&'static str; 2];
+type Variable = &'static [&'static str];
 
-const GZIP: Variable = ["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"];
-const ZSTD: Variable = ["PULUMI_DIY_BACKEND_ZSTD", "PULUMI_SELF_MANAGED_STATE_ZSTD"];
-const RETAIN: Variable = ["PULUMI_DIY_BACKEND_RETAIN_CHECKPOINTS", "PULUMI_RETAIN_CHECKPOINTS"];
-const SKIP_BACKUPS: Variable = ["PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "PULUMI_DISABLE_CHECKPOINT_BACKUPS"];
+const GZIP: Variable = &["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"];
+const ZSTD: Variable = &["PULUMI_DIY_BACKEND_ZSTD", "PULUMI_SELF_MANAGED_STATE_ZSTD"];
+const RETAIN: Variable = &["PULUMI_DIY_BACKEND_RETAIN_CHECKPOINTS", "PULUMI_RETAIN_CHECKPOINTS"];
+const SKIP_BACKUPS: Variable = &["PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "PULUMI_DISABLE_CHECKPOINT_BACKUPS"];
+const NEW_LEGACY: Variable = &["PULUMI_DIY_BACKEND_LEGACY_LAYOUT", "PULUMI_SELF_MANAGED_STATE_LEGACY_LAYOUT"];
+const ACCEPT_LEGACY: Variable = &["PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR"];
 
 /// How states are stored.
 ///
@@ -32,6 +34,8 @@ pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<Fil
         compression,
         retain_checkpoints: is_set(environment, RETAIN),
         skip_backups: is_set(environment, SKIP_BACKUPS),
+        new_legacy: is_set(environment, NEW_LEGACY),
+        accept_legacy: is_set(environment, ACCEPT_LEGACY),
     })
 }
 
@@ -75,6 +79,13 @@ mod tests {
         assert!(options([(RETAIN[1], "TRUE")]).retain_checkpoints);
         assert!(options([(SKIP_BACKUPS[0], "true")]).skip_backups);
         assert!(options([(SKIP_BACKUPS[1], "1")]).skip_backups);
+    }
+
+    #[test]
+    fn the_layout_of_long_ago_may_be_asked_for_and_accepted() {
+        assert!(options([(NEW_LEGACY[0], "1")]).new_legacy);
+        assert!(options([(NEW_LEGACY[1], "1")]).new_legacy);
+        assert!(options([(ACCEPT_LEGACY[0], "true")]).accept_legacy);
     }
 
     #[test]

@@ -358,7 +358,8 @@ async fn write(
         snapshot.rest.metadata.insert("integrity_error".to_owned(), mark);
     }
     let manager = sealer.manager.as_deref();
-    let text = encode_checkpoint(&access.stack.to_string(), Some(&snapshot), manager.ok(), &sealer.reuse).await;
+    let name = access.store.full_name(&access.stack);
+    let text = encode_checkpoint(&name, Some(&snapshot), manager.ok(), &sealer.reuse).await;
     free_aside(snapshot);
     match (text, &sealer.manager) {
         (Ok(text), _) => Ok((text, breach)),

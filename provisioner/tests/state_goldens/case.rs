@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use provisioner::state::secrets::{
     CiphertextReuse, Crypter, Keyring, Passphrase, PassphraseManager, SecretsError, SecretsManager,
 };
-use provisioner::state::store::{FileStore, FileUrl, StackReference, StateStore, StoreError};
+use provisioner::state::store::{FileOptions, FileStore, FileUrl, StackReference, StateStore, StoreError};
 use provisioner::state::{
     CustomTimeouts, LoadedCheckpoint, ResourceState, SecretsDescription, Snapshot, decode_checkpoint,
     encode_checkpoint, integrity,
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 pub(crate) struct Case {
     pub(crate) folder: PathBuf,
     pub(crate) known: Value,
+    options: FileOptions,
     written_back_differs: bool,
     /// Deriving a key takes its time.
     managers: Mutex<Vec<Arc<PassphraseManager>>>,
@@ -33,6 +34,7 @@ impl Case {
         Self {
             folder,
             known: serde_json::from_str(&known).unwrap(),
+            options: FileOptions::default(),
             written_back_differs: false,
             managers: Mutex::default(),
         }
@@ -42,14 +44,23 @@ impl Case {
         Self { written_back_differs: true, ..self }
     }
 
+    pub(crate) fn accepted(self) -> Self {
+        Self { options: FileOptions { accept_legacy: true, ..self.options }, ..self }
+    }
+
     pub(crate) async fn store(&self) -> Result<FileStore, StoreError> {
         let folder = self.folder.join("backend");
-        FileStore::open(&FileUrl { folder, create: false, folder_mode: 0o777, sidecars: true }).await
+        let url = FileUrl { folder, create: false, folder_mode: 0o777, sidecars: true };
+        FileStore::open_with(&url, self.options).await
     }
 
     pub(crate) fn stacks(&self) -> Vec<(StackReference, &Value)> {
         let stacks = self.known["stacks"].as_object().unwrap();
-        stacks.iter().map(|(name, known)| (StackReference::parse(name, "").unwrap(), known)).collect()
+        let reference = |name: &str| match name.contains('/') {
+            true => StackReference::parse(name, "").unwrap(),
+            false => StackReference::without_project(name).unwrap(),
+        };
+        stacks.iter().map(|(name, known)| (reference(name), known)).collect()
     }
 
     pub(crate) fn passphrase(&self, stack: &StackReference) -> Passphrase {

@@ -44,6 +44,11 @@ async fn compression_switched() {
 }
 
 #[tokio::test]
+async fn legacy() {
+    Case::open("legacy").accepted().check().await;
+}
+
+#[tokio::test]
 async fn config() {
     Case::open("config").check().await;
 }

@@ -55,7 +55,7 @@ pub async fn import(
         Some(snapshot) => Some(taken_in(snapshot, access, manager.as_deref(), force, &mut imported)?),
         None => None,
     };
-    let name = access.stack.to_string();
+    let name = access.store.full_name(&access.stack);
     let text = encode_checkpoint(&name, snapshot.as_ref(), manager.as_deref(), &reuse).await?;
 
     let lock = access.store.lock(&access.stack, holder).await?;

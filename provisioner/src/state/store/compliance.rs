@@ -230,6 +230,10 @@ async fn layouts_that_are_not_ours_are_refused() {
         let error = file_store(folder.path()).await.unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
     }
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { new_legacy: true, ..FileOptions::default() };
+    let error = FileStore::open_with(&url(folder.path()), options).await.unwrap_err();
+    assert!(matches!(error, StoreError::Legacy(_)), "{error}");
     let error = file_store(Path::new("/nowhere/at/all")).await.unwrap_err();
     assert!(error.to_string().contains("there is no folder"), "{error}");
 }
@@ -267,6 +271,35 @@ async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
     let sidecar = |name: &str| std::fs::read_to_string(folder.path().join(".pulumi/stacks/reef").join(name)).unwrap();
     assert!(sidecar("dev.json.gz.bak.attrs").contains("\"user.content_type\":\"application/x-gzip\""));
     assert!(sidecar("dev.json.zst.attrs").contains("\"user.content_type\":\"application/octet-stream\""));
+}
+
+#[tokio::test]
+async fn the_layout_of_long_ago_is_written_where_it_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { new_legacy: true, accept_legacy: true, ..FileOptions::default() };
+    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    let dev = stack("dev");
+    let lock = store.lock(&dev, &holder(1)).await.unwrap();
+    assert!(folder.path().join(".pulumi/locks/dev").join(&lock.name).exists());
+    for text in [EMPTY, SECOND] {
+        store.save(&dev, text).await.unwrap();
+    }
+    store.archive(&dev, "{}").await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let expected = [
+        ".pulumi/backups/dev/dev.NS.json",
+        ".pulumi/history/dev/dev-NS.checkpoint.json",
+        ".pulumi/history/dev/dev-NS.history.json",
+        ".pulumi/stacks/dev.json",
+        ".pulumi/stacks/dev.json.bak",
+    ];
+    assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
+    assert_eq!(store.full_name(&dev), "dev");
+
+    let accepting = FileOptions { accept_legacy: true, ..FileOptions::default() };
+    let again = FileStore::open_with(&url(folder.path()), accepting).await.unwrap();
+    assert_eq!(again.load(&dev).await.unwrap().as_deref(), Some(SECOND));
+    assert_eq!(again.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
 }
 
 #[tokio::test]

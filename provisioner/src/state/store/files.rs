@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::layout;
+use super::layout::Layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::options::FileOptions;
 use super::reference::StackReference;
@@ -37,13 +37,14 @@ impl FileStore {
     /// # Errors
     /// As [`FileStore::open`].
     pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
-        let folder = Folder { path: url.folder.clone(), mode: url.folder_mode, sidecars: url.sidecars, options };
+        let (path, layout) = (url.folder.clone(), Layout::Projects);
+        let mut folder = Folder { path, mode: url.folder_mode, sidecars: url.sidecars, options, layout };
         let create = url.create;
         let opened = in_background(move || {
             if create {
                 folder.make_folder(&folder.path)?;
             }
-            folder.check_layout()?;
+            folder.layout = folder.find_layout()?;
             Ok(folder)
         });
         Ok(Self { folder: Arc::new(opened.await?) })
@@ -69,6 +70,10 @@ impl StateStore for FileStore {
         format!("file://{}", self.folder.path.display())
     }
 
+    fn full_name(&self, stack: &StackReference) -> String {
+        self.folder.layout.full_name(stack)
+    }
+
     async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
         self.run(Folder::list).await
     }
@@ -91,14 +96,14 @@ impl StateStore for FileStore {
     async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
         let (stack, holder) = (stack.clone(), holder.clone());
         let lock = self.run(move |folder| folder.lock(stack, &holder)).await?;
-        let (folder, key) = (Arc::clone(&self.folder), format!("{}/{}", layout::locks(&lock.stack), lock.name));
+        let (folder, key) = (Arc::clone(&self.folder), self.folder.lock_key(&lock.stack, &lock.name));
         // It keeps others out from now on; that it outlives a power cut is nothing to wait for.
         drop(tokio::task::spawn_blocking(move || folder.flush(&key)));
         Ok(lock)
     }
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
-        self.run(move |folder| folder.remove_lock(&format!("{}/{}", layout::locks(&lock.stack), lock.name))).await
+        self.run(move |folder| folder.remove_lock(&folder.lock_key(&lock.stack, &lock.name))).await
     }
 
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
@@ -111,7 +116,7 @@ impl StateStore for FileStore {
         self.run(move |folder| {
             let locks = folder.locks(&stack)?;
             for lock in &locks {
-                folder.remove(&format!("{}/{}", layout::locks(&stack), lock.name))?;
+                folder.remove(&folder.lock_key(&stack, &lock.name))?;
             }
             Ok(locks)
         })

@@ -32,6 +32,11 @@ pub trait StateStore: Send + Sync {
     /// Where the store is, for messages.
     fn location(&self) -> String;
 
+    /// The whole name of a stack, as its checkpoint says it for information.
+    fn full_name(&self, stack: &StackReference) -> String {
+        stack.to_string()
+    }
+
     /// The stacks there are, sorted.
     async fn list(&self) -> Result<Vec<StackReference>, StoreError>;
 
@@ -87,7 +92,7 @@ pub enum StoreError {
         problem: String,
     },
     /// The store has the layout of long ago.
-    #[error("{0} has the old layout without projects (run `pulumi state upgrade` once)")]
+    #[error("{0} has the old layout without projects")]
     Legacy(String),
     /// The store has a layout that came after us.
     #[error("{path} says layout version {version}, which is newer than this program knows")]

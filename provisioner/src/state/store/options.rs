@@ -11,4 +11,8 @@ pub struct FileOptions {
     pub retain_checkpoints: bool,
     /// Put no copies of checkpoints into the folder of the backups. The one before is kept all the same.
     pub skip_backups: bool,
+    /// Give a store that is empty the layout of long ago, in which stacks belong to no project.
+    pub new_legacy: bool,
+    /// Work with a store that has that layout, in place of refusing it.
+    pub accept_legacy: bool,
 }

@@ -38,6 +38,14 @@ impl StackReference {
         Ok(Self { project: project.to_owned(), stack: stack.to_owned() })
     }
 
+    /// A stack of a store of long ago, where stacks belong to no project.
+    ///
+    /// # Errors
+    /// [`ReferenceError::Name`].
+    pub fn without_project(stack: &str) -> Result<Self, ReferenceError> {
+        Ok(Self { project: String::new(), ..Self::new("any", stack)? })
+    }
+
     /// Reads `STACK`, `organization/STACK` or `organization/PROJECT/STACK`.
     ///
     /// # Errors
@@ -54,7 +62,7 @@ impl StackReference {
         Self::new(project, stack)
     }
 
-    /// The project.
+    /// The project; empty where there are none.
     pub fn project(&self) -> &str {
         &self.project
     }
@@ -67,7 +75,10 @@ impl StackReference {
 
 impl fmt::Display for StackReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "organization/{}/{}", self.project, self.stack)
+        match self.project.as_str() {
+            "" => f.write_str(&self.stack),
+            project => write!(f, "organization/{project}/{}", self.stack),
+        }
     }
 }
 

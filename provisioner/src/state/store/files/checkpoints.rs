@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::time::SystemTime;
 
 use bridge::fs::PathError;
 use jiff::Timestamp;
 
+use super::super::StoreError;
 use super::super::compression::{Compression, unpack};
+use super::super::layout::{self, Layout};
 use super::super::reference::StackReference;
-use super::super::{StoreError, layout};
 use super::folder::{Folder, list, read};
 use crate::state::free_aside;
 
@@ -17,39 +19,60 @@ use crate::state::free_aside;
 const META_TEXT: &str = "version: 1\n";
 
 impl Folder {
-    pub(super) fn check_layout(&self) -> Result<(), StoreError> {
+    /// The layout that the store has, or gets when something is written to it.
+    pub(super) fn find_layout(&self) -> Result<Layout, StoreError> {
         if !self.path.is_dir() {
             return Err(StoreError::NoFolder(self.path.display().to_string()));
         }
-        let path = self.at(layout::META).display().to_string();
-        let damaged = |problem: &str| StoreError::Damaged { path: path.clone(), problem: problem.to_owned() };
-        match read(&self.at(layout::META))? {
-            Some(bytes) => {
-                let meta: serde_yaml::Value = serde_yaml::from_slice(&bytes).map_err(|_| damaged("it is not YAML"))?;
-                match meta.get("version").and_then(serde_yaml::Value::as_u64) {
-                    Some(1) => Ok(()),
-                    Some(0) => Err(StoreError::Legacy(self.path.display().to_string())),
-                    Some(version) => Err(StoreError::TooNew { path: path.clone(), version }),
-                    None => Err(damaged("it names no version")),
-                }
-            }
-            None if self.has_legacy_stacks()? => Err(StoreError::Legacy(self.path.display().to_string())),
-            None => Ok(()),
+        let layout = match self.stated_layout()? {
+            Some(layout) => layout,
+            None if self.options.new_legacy || self.has_legacy_stacks()? => Layout::Legacy,
+            None => Layout::Projects,
+        };
+        if layout == Layout::Legacy && !self.options.accept_legacy {
+            return Err(StoreError::Legacy(self.path.display().to_string()));
+        }
+        Ok(layout)
+    }
+
+    /// What the metadata say, if there are any.
+    fn stated_layout(&self) -> Result<Option<Layout>, StoreError> {
+        let path = self.at(layout::META);
+        let damaged =
+            |problem: &str| StoreError::Damaged { path: path.display().to_string(), problem: problem.to_owned() };
+        let Some(bytes) = read(&path)? else { return Ok(None) };
+        let meta: serde_yaml::Value = serde_yaml::from_slice(&bytes).map_err(|_| damaged("it is not YAML"))?;
+        match meta.get("version").and_then(serde_yaml::Value::as_u64) {
+            Some(0) => Ok(Some(Layout::Legacy)),
+            Some(1) => Ok(Some(Layout::Projects)),
+            Some(version) => Err(StoreError::TooNew { path: path.display().to_string(), version }),
+            None => Err(damaged("it names no version")),
         }
     }
 
     /// Whether there are checkpoints that belong to no project.
-    pub(super) fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
+    fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
         let stacks = list(&self.at(layout::STACKS))?;
-        Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_of_file("legacy", &entry.name).is_some()))
+        Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_of_file(&entry.name).is_some()))
     }
 
     pub(super) fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        let names = |folder: &Path| -> Result<Vec<String>, StoreError> {
+            let files = list(folder)?.into_iter().filter(|entry| !entry.is_folder);
+            Ok(files.filter_map(|entry| layout::stack_of_file(&entry.name).map(str::to_owned)).collect())
+        };
+        let root = self.at(layout::STACKS);
         let mut stacks = Vec::new();
-        for project in list(&self.at(layout::STACKS))?.into_iter().filter(|entry| entry.is_folder) {
-            let files = list(&self.at(layout::STACKS).join(&project.name))?;
-            let files = files.iter().filter(|entry| !entry.is_folder);
-            stacks.extend(files.filter_map(|entry| layout::stack_of_file(&project.name, &entry.name)));
+        match self.layout {
+            Layout::Legacy => {
+                stacks.extend(names(&root)?.iter().filter_map(|name| StackReference::without_project(name).ok()));
+            }
+            Layout::Projects => {
+                for project in list(&root)?.into_iter().filter(|entry| entry.is_folder) {
+                    let names = names(&root.join(&project.name))?;
+                    stacks.extend(names.iter().filter_map(|name| StackReference::new(&project.name, name).ok()));
+                }
+            }
         }
         stacks.sort();
         stacks.dedup();
@@ -58,7 +81,7 @@ impl Folder {
 
     pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         let Some(variant) = self.current_variant(stack)? else { return Ok(None) };
-        self.read_text(&layout::checkpoint(stack, variant))
+        self.read_text(&self.layout.checkpoint(stack, variant))
     }
 
     /// The text of a file that may be compressed.
@@ -74,7 +97,7 @@ impl Folder {
     pub(super) fn current_variant(&self, stack: &StackReference) -> Result<Option<Compression>, StoreError> {
         let mut current: Option<(SystemTime, Compression)> = None;
         for variant in Compression::ALL {
-            let path = self.at(&layout::checkpoint(stack, variant));
+            let path = self.at(&self.layout.checkpoint(stack, variant));
             let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
                 Ok(modified) => modified,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -89,8 +112,8 @@ impl Folder {
 
     pub(super) fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
         self.write_meta()?;
-        let key = layout::checkpoint(stack, self.options.compression);
-        let previous = self.current_variant(stack)?.map(|variant| layout::checkpoint(stack, variant));
+        let key = self.layout.checkpoint(stack, self.options.compression);
+        let previous = self.current_variant(stack)?.map(|variant| self.layout.checkpoint(stack, variant));
         let replaced = match &previous {
             Some(previous) => self.keep(previous, &format!("{previous}.bak"))?,
             None => Vec::new(),
@@ -109,19 +132,22 @@ impl Folder {
 
     pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
         let compression = self.options.compression;
-        let [entry, copy] = layout::history(stack, Timestamp::now().as_nanosecond());
+        let [entry, copy] = self.layout.update(stack, Timestamp::now().as_nanosecond());
         self.write(&format!("{entry}{}", compression.suffix()), &compression.pack(update))?;
         let Some(variant) = self.current_variant(stack)? else { return Ok(()) };
-        let checkpoint = layout::checkpoint(stack, variant);
+        let checkpoint = self.layout.checkpoint(stack, variant);
         self.copy(&checkpoint, &format!("{copy}{}", variant.suffix()))?;
         if self.options.skip_backups {
             return Ok(());
         }
-        let backup = layout::backup(stack, Timestamp::now().as_nanosecond());
+        let backup = self.layout.backup(stack, Timestamp::now().as_nanosecond());
         self.copy(&checkpoint, &format!("{backup}{}", variant.suffix()))
     }
 
     pub(super) fn write_meta(&self) -> Result<(), StoreError> {
-        if self.at(layout::META).exists() { Ok(()) } else { self.write(layout::META, META_TEXT.as_bytes()) }
+        if self.layout == Layout::Legacy || self.at(layout::META).exists() {
+            return Ok(());
+        }
+        self.write(layout::META, META_TEXT.as_bytes())
     }
 }

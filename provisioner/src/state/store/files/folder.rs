@@ -11,6 +11,7 @@ use md5::{Digest as _, Md5};
 
 use super::super::StoreError;
 use super::super::compression::Compression;
+use super::super::layout::Layout;
 use super::super::options::FileOptions;
 
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(super) struct Folder {
     pub(super) mode: u32,
     pub(super) sidecars: bool,
     pub(super) options: FileOptions,
+    pub(super) layout: Layout,
 }
 
 impl Folder {

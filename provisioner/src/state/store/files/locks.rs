@@ -18,13 +18,17 @@ impl Folder {
         self.refuse_if_locked(&stack, None)?;
         self.write_meta()?;
         let name = format!("{}.json", uuid::Uuid::new_v4());
-        let key = format!("{}/{name}", layout::locks(&stack));
+        let key = self.lock_key(&stack, &name);
         self.write_lock(&key, lock::write(holder, Timestamp::now()).as_bytes())?;
         if let Err(error) = self.refuse_if_locked(&stack, Some(&name)) {
             self.remove(&key)?;
             return Err(error);
         }
         Ok(StackLock { stack, name })
+    }
+
+    pub(super) fn lock_key(&self, stack: &StackReference, name: &str) -> String {
+        format!("{}/{name}", self.layout.locks(stack))
     }
 
     pub(super) fn refuse_if_locked(&self, stack: &StackReference, own: Option<&str>) -> Result<(), StoreError> {
@@ -35,7 +39,7 @@ impl Folder {
 
     /// Everything in the folder counts, whatever its name, but folders and sidecars.
     pub(super) fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
-        let folder = self.at(&layout::locks(stack));
+        let folder = self.at(&self.layout.locks(stack));
         let entries = list(&folder)?.into_iter().filter(|entry| !entry.is_folder && !entry.name.ends_with(".attrs"));
         let mut locks = Vec::new();
         for entry in entries {
