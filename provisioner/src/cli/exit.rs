@@ -196,6 +196,9 @@ fn secrets_hint(error: &SecretsError) -> Option<&'static str> {
         SecretsError::WrongPassphrase | SecretsError::NoPassphrase => {
             Some("the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE")
         }
+        SecretsError::UnknownManager(_) => Some(
+            "`pulumi stack change-secrets-provider passphrase` has a passphrase keep them; `sc stack export` needs no key",
+        ),
         _ => None,
     }
 }

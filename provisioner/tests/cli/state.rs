@@ -14,7 +14,8 @@ fn golden(case: &str) -> PathBuf {
 fn with_state(case: &str) -> tempfile::TempDir {
     let facts: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(golden(case).join("case.json")).unwrap()).unwrap();
-    let folder = repository("dev", facts["passphrase"].as_str().unwrap(), "");
+    // Where a cloud keeps the key there is none.
+    let folder = repository("dev", facts["passphrase"].as_str().unwrap_or("none"), "");
     copy(&golden(case).join("backend"), &folder.path().join("backend"));
     folder
 }
@@ -47,6 +48,38 @@ fn a_state_is_exported_as_pulumi_exports_it() {
 
     check(&folder, &["stack", "export", "--file", "state.json"]);
     assert_eq!(fs::read_to_string(folder.path().join("state.json")).unwrap(), expected);
+}
+
+#[test]
+fn a_state_whose_key_a_cloud_keeps_is_exported_and_else_refused() {
+    let folder = with_state("cloud");
+    let export = check(&folder, &["stack", "export"]);
+    assert!(export.starts_with("exit 0\n") && export.contains("hashivault://reef-key"), "{export}");
+    insta::assert_snapshot!(check(&folder, &["stack", "outputs"]), @r#"
+    exit 1
+    --- out
+    --- err
+    error: the checkpoint of organization/reef/dev cannot be read
+      caused by: the secrets of the stack are kept by "cloud", which is not supported
+      hint: `pulumi stack change-secrets-provider passphrase` has a passphrase keep them; `sc stack export` needs no key
+    "#);
+}
+
+#[test]
+fn a_store_of_long_ago_is_refused_unless_somebody_insists() {
+    let folder = with_state("legacy");
+    insta::assert_snapshot!(check(&folder, &["stack", "outputs"]).replace(&*folder.path().to_string_lossy(), "FOLDER"), @"
+    exit 1
+    --- out
+    --- err
+    error: the state storage of stack dev cannot be opened
+      caused by: FOLDER/backend has the old layout without projects
+      hint: `pulumi state upgrade` gives it the layout of today; PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which that needs as well, has it used as it is
+    ");
+    let mut command = sc(&["stack", "outputs", "--show-secrets"]);
+    command.current_dir(folder.path()).env("PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR", "1");
+    let told = told(command);
+    assert!(told.starts_with("exit 0\n") && told.contains(r#""o":"o:\"old\"""#), "{told}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ async fn shown_with_one() {
 /// The numbers of `values` and the features of `features` stand as they are stored.
 #[tokio::test]
 async fn as_stored() {
-    for name in ["init", "values", "features", "renamed"] {
+    for name in ["init", "values", "features", "renamed", "cloud"] {
         let case = Case::open(name);
         let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
         let export = StackView::export(&access, ExportedSecrets::Sealed).await.unwrap().unwrap();
@@ -50,4 +50,30 @@ async fn as_stored() {
         assert_eq!(export["deployment"], stored["checkpoint"]["latest"], "{name}");
         assert_eq!((&export["version"], &export["features"]), (&stored["version"], &stored["features"]), "{name}");
     }
+}
+
+/// Whoever keeps the key is not asked: not a byte of the deployment changes but the blanks.
+#[tokio::test]
+async fn without_the_key_where_a_cloud_keeps_it() {
+    let case = Case::open("cloud");
+    let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
+    let export = StackView::export(&access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+    let stored = access.store.load(&access.stack).await.unwrap().unwrap();
+    let deployment = stored.split_once("\"latest\":").unwrap().1.strip_suffix("}}").unwrap();
+    assert_eq!(compact(&export), format!("{{\"version\":3,\"deployment\":{deployment}}}"));
+    let shown = StackView::export(&access, ExportedSecrets::Shown).await.unwrap_err();
+    let causes = std::iter::successors(Some(&shown as &dyn std::error::Error), |error| error.source());
+    assert!(causes.last().unwrap().to_string().contains("kept by \"cloud\", which is not supported"), "{shown}");
+}
+
+/// A JSON text without blanks between its tokens.
+fn compact(text: &str) -> String {
+    let (mut inside, mut escaped) = (false, false);
+    let kept = text.chars().filter(|character| {
+        let closes_or_opens = *character == '"' && !escaped;
+        escaped = inside && *character == '\\' && !escaped;
+        inside ^= closes_or_opens;
+        inside || !character.is_ascii_whitespace()
+    });
+    kept.collect()
 }

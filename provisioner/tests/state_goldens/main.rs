@@ -12,119 +12,60 @@ mod refusals;
 
 use case::Case;
 
-#[tokio::test]
-async fn init() {
-    Case::open("init").check().await;
+/// A test for each case, named as its folder; after the colon what is special about it.
+macro_rules! cases {
+    ($($name:ident $(: $special:ident)?,)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                Case::open(&folder(stringify!($name)))$(.$special())?.check().await;
+            }
+        )*
+
+        const CASES: &[&str] = &[$(stringify!($name)),*];
+    };
 }
 
-#[tokio::test]
-async fn up() {
-    Case::open("up").check().await;
+cases! {
+    assets,
+    cloud,
+    compression_switched,
+    config,
+    exported,
+    features,
+    gzip,
+    // Its checkpoint came from `stack import`, which escapes for HTML: it reads, and is written as any other.
+    imported: written_back_differs,
+    init,
+    init_errors,
+    killed,
+    legacy: accepted,
+    new_passphrase,
+    options,
+    pending_delete,
+    provider,
+    read_and_imported,
+    references,
+    renamed,
+    secrets,
+    two_stacks,
+    unversioned,
+    up,
+    values,
+    version_4,
 }
 
-#[tokio::test]
-async fn unversioned() {
-    Case::open("unversioned").check().await;
+fn folder(case: &str) -> String {
+    case.replace('_', "-")
 }
 
-#[tokio::test]
-async fn secrets() {
-    Case::open("secrets").check().await;
-}
-
-#[tokio::test]
-async fn gzip() {
-    Case::open("gzip").check().await;
-}
-
-/// From gzip to none to zstd: what was kept is of all three kinds.
-#[tokio::test]
-async fn compression_switched() {
-    Case::open("compression-switched").check().await;
-}
-
-#[tokio::test]
-async fn legacy() {
-    Case::open("legacy").accepted().check().await;
-}
-
-#[tokio::test]
-async fn config() {
-    Case::open("config").check().await;
-}
-
-#[tokio::test]
-async fn assets() {
-    Case::open("assets").check().await;
-}
-
-#[tokio::test]
-async fn values() {
-    Case::open("values").check().await;
-}
-
-#[tokio::test]
-async fn references() {
-    Case::open("references").check().await;
-}
-
-#[tokio::test]
-async fn options() {
-    Case::open("options").check().await;
-}
-
-#[tokio::test]
-async fn version_4() {
-    Case::open("version-4").check().await;
-}
-
-#[tokio::test]
-async fn features() {
-    Case::open("features").check().await;
-}
-
-#[tokio::test]
-async fn pending_delete() {
-    Case::open("pending-delete").check().await;
-}
-
-#[tokio::test]
-async fn init_errors() {
-    Case::open("init-errors").check().await;
-}
-
-#[tokio::test]
-async fn killed() {
-    Case::open("killed").check().await;
-}
-
-#[tokio::test]
-async fn provider() {
-    Case::open("provider").check().await;
-}
-
-#[tokio::test]
-async fn read_and_imported() {
-    Case::open("read-and-imported").check().await;
-}
-
-#[tokio::test]
-async fn two_stacks() {
-    Case::open("two-stacks").check().await;
-}
-
-#[tokio::test]
-async fn renamed() {
-    Case::open("renamed").check().await;
-}
-
-#[tokio::test]
-async fn new_passphrase() {
-    Case::open("new-passphrase").check().await;
-}
-
-/// Its checkpoint came from `stack import`, which escapes for HTML: it reads, and is written as any other.
-#[tokio::test]
-async fn imported() {
-    Case::open("imported").written_back_differs().check().await;
+#[test]
+fn every_case_has_its_test() {
+    let folders = std::fs::read_dir(Case::root()).unwrap().map(|entry| entry.unwrap());
+    let folders = folders.filter(|entry| entry.file_type().unwrap().is_dir());
+    let mut folders: Vec<_> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    folders.sort();
+    let mut tested: Vec<_> = CASES.iter().map(|case| folder(case)).collect();
+    tested.sort();
+    assert_eq!(tested, folders);
 }
