@@ -209,6 +209,10 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
             "`pulumi state upgrade` gives it the layout of today; PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which \
              that needs as well, has it used as it is",
         ),
+        StoreError::LockLost { .. } => Some(
+            "once nobody works on the stack, run again: what a journal holds is taken in first, or told if the state \
+             has changed since",
+        ),
         _ => None,
     }
 }
@@ -227,6 +231,10 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "nothing was changed; `sc state repair` can mend it, and the store keeps earlier ones \
              (`.pulumi/backups`)",
         ),
+        // What to do about that is said there.
+        StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
+            None
+        }
         StateError::Unsaved { .. } => Some(
             "put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal \
              holds is taken in first",

@@ -20,7 +20,7 @@ use super::ledger::Record;
 use super::recorder::StateRecorder;
 use super::secrets::{CiphertextReuse, Crypter, Keyring, SecretsError, SecretsManager};
 use super::snapshot::{SecretsDescription, Snapshot};
-use super::store::{LockHolder, StackLock, StackReference, StateStore};
+use super::store::{LockHolder, StackLock, StackReference, StateStore, StoreError};
 
 pub use import::{Imported, import};
 pub use recovery::Recovered;
@@ -114,7 +114,7 @@ impl StackState {
         // A key takes its time: its derivation begins before anything is waited for.
         let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
         let lock = access.store.lock(&access.stack, holder).await?;
-        match Self::open_locked(&access, configured, laws).await {
+        match Self::open_locked(&access, &lock, configured, laws).await {
             Ok((snapshot, oddities, recovered, sealer, journal)) => {
                 let journal = Arc::new(Mutex::new(journal));
                 Ok(Self { access, lock, snapshot, oddities, recovered, sealer, journal })
@@ -129,6 +129,7 @@ impl StackState {
 
     async fn open_locked(
         access: &StackAccess,
+        lock: &StackLock,
         configured: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
         laws: Laws,
     ) -> Result<(Snapshot, Vec<ParentMismatch>, Option<Recovered>, Sealer, Journal), StateError> {
@@ -142,7 +143,7 @@ impl StackState {
         }
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
-            let (digest, breach) = recovery.save(access, &sealer).await?;
+            let (digest, breach) = recovery.save(access, lock, &sealer).await?;
             if let (Some(breach), Laws::Held) = (breach, laws) {
                 return Err(StateError::SavedBroken(breach));
             }
@@ -191,8 +192,8 @@ impl StackState {
     /// Saves the state that a run led to, adds an entry to the history if there is one, and unlocks the stack.
     ///
     /// # Errors
-    /// [`StateError::SavedBroken`] if the state breaks its laws; [`StateError::Unsaved`] if it could not be saved, in which
-    /// case the journal and the lock stay. An error after that ([`StateError::Unarchived`], the lock) does not take the
+    /// [`StateError::SavedBroken`] if the state breaks its laws; [`StateError::Unsaved`] if it could not be saved (nor may be,
+    /// because somebody took the lock away), in which case the journal stays, and the lock if it is still held. An error after that ([`StateError::Unarchived`], the lock) does not take the
     /// saving back.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let stack = self.access.stack.clone();
@@ -202,7 +203,7 @@ impl StackState {
         };
         let closed = self.journal().close(&text).map_err(StateError::from);
         let saved = match closed {
-            Ok(()) => self.access.store.save(&stack, &text).await.map_err(StateError::from),
+            Ok(()) => self.access.store.save(&self.lock, &text).await.map_err(StateError::from),
             Err(error) => Err(error),
         };
         if let Err(error) = saved {
@@ -233,6 +234,14 @@ impl StackState {
     /// Keeps the lock if there is a journal: whoever went on from the old checkpoint would forget what it holds.
     async fn unsaved(self, source: StateError) -> StateError {
         let journal = self.journal().path().map(ToOwned::to_owned);
+        let source = match &source {
+            // Whoever took the lock took this for the journal of a dead run, and what it held until then.
+            StateError::Store(StoreError::LockLost { .. }) => {
+                let restored = self.journal().restore();
+                restored.map_or_else(StateError::from, |()| source)
+            }
+            _ => source,
+        };
         match journal {
             Some(journal) => StateError::Unsaved { stack: self.access.stack, journal, source: Box::new(source) },
             None => {

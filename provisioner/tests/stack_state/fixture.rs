@@ -54,13 +54,15 @@ impl Fixture {
         (StackAccess { keyring: Arc::new(keyring), configured_secrets, ..self.access.clone() }, other)
     }
 
-    /// Saves a checkpoint past all locks.
+    /// Saves a checkpoint as somebody else would.
     pub(crate) async fn save(&self, resources: &[Arc<ResourceState>]) {
         let snapshot =
             Snapshot { secrets: Some(self.marker.describe()), resources: resources.to_vec(), ..Snapshot::default() };
         let reuse = CiphertextReuse::default();
         let text = encode_checkpoint("", Some(&snapshot), Some(&*self.marker), &reuse).await.unwrap();
-        self.store.save(&self.stack, &text).await.unwrap();
+        let lock = self.store.lock(&self.stack, &holder()).await.unwrap();
+        self.store.save(&lock, &text).await.unwrap();
+        self.store.unlock(lock).await.unwrap();
     }
 
     /// The names of the resources that the checkpoint holds.

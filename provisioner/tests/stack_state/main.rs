@@ -12,7 +12,7 @@ mod run;
 use provisioner::state::secrets::SecretsError;
 use provisioner::state::store::{StateStore as _, StoreError};
 use provisioner::state::{
-    Effect, EntryId, ExportedSecrets, OperationId, OperationKind, Record, StackState, StackView, StateError,
+    Effect, EntryId, ExportedSecrets, OperationId, OperationKind, Record, Snapshot, StackState, StackView, StateError,
     StateRecorder as _, Subject,
 };
 
@@ -152,6 +152,59 @@ async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
     let view = StackView::open(&fixture.access).await.unwrap();
     assert_eq!(view.conflict, Some(*conflict));
     assert_eq!(view.snapshot.unwrap().resources.len(), 1);
+}
+
+#[tokio::test]
+async fn who_lost_the_lock_saves_nothing_and_loses_nothing() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a")]).await;
+    let state = fixture.open().await.unwrap();
+    let mut recorder = state.recorder();
+    for record in creation(0, 1, resource("b")) {
+        recorder.append(&record).unwrap();
+    }
+    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    let error = state.close(Snapshot::default(), None).await.unwrap_err();
+    assert!(is_lock_lost(&error), "{error}");
+    assert_eq!(fixture.journals().len(), 1);
+    drop(recorder);
+
+    let state = fixture.open().await.unwrap();
+    assert_eq!(state.recovered().unwrap().records, 2);
+    assert_eq!(state.snapshot().resources.len(), 2);
+}
+
+/// The other run takes the journal for that of a dead one. What is added after that is told, not forgotten.
+#[tokio::test]
+async fn a_run_that_others_took_for_dead_leaves_what_it_did_since_in_a_journal() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a")]).await;
+    let state = fixture.open().await.unwrap();
+    let mut recorder = state.recorder();
+    for record in creation(0, 1, resource("b")) {
+        recorder.append(&record).unwrap();
+    }
+    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    let other = fixture.open().await.unwrap();
+    assert!(fixture.journals().is_empty());
+    for record in creation(1, 2, resource("c")) {
+        recorder.append(&record).unwrap();
+    }
+    let error = state.close(Snapshot::default(), None).await.unwrap_err();
+    assert!(is_lock_lost(&error), "{error}");
+    let holders = std::error::Error::source(&error).unwrap().to_string();
+    assert!(holders.contains("now held by\n  ") && holders.contains("created by ada@reefbox"), "{holders}");
+    other.release().await.unwrap();
+
+    assert_eq!(fixture.names().await, ["b", "a"]);
+    let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!() };
+    let created: Vec<_> = conflict.created.iter().map(|(urn, _)| urn.name()).collect();
+    assert_eq!(created, ["b", "c"]);
+}
+
+fn is_lock_lost(error: &StateError) -> bool {
+    let StateError::Unsaved { source, .. } = error else { return false };
+    matches!(&**source, StateError::Store(StoreError::LockLost { .. }))
 }
 
 #[tokio::test]

@@ -172,3 +172,42 @@ fn a_run_stops_by_itself_when_its_time_is_over() {
     assert!(told.contains("the execution timeout is over"), "{told}");
     assert!(!repository.is_locked());
 }
+
+/// Somebody takes a run for dead that is at work.
+#[test]
+fn a_run_whose_lock_was_given_up_saves_nothing_and_its_journal_is_taken_in() {
+    let repository = repository();
+    let running = hanging(&repository, false);
+    std::fs::remove_dir_all(repository.path("backend/.pulumi/locks")).unwrap();
+    running.signal(Signal::INT);
+    insta::assert_snapshot!(running.told(), @"
+    exit 1
+    --- out
+    + tank-reef       Stack                 created [time]
+    + ├─ rec          pulumi:providers:rec  created [time]
+    + └─ first--prod  rec:Thing             created [time]
+            + v: 1
+
+    Update of reef cancelled after [time]: 3 created
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Updating reef
+      + creating tank-reef (Stack)
+      + created tank-reef (Stack) ([time])
+      + creating rec (pulumi:providers:rec)
+      + created rec (pulumi:providers:rec) ([time])
+      + creating first--prod (rec:Thing)
+    warning: stopping: what has begun is finished first (press Ctrl-C again to abort it)
+      + created first--prod (rec:Thing) ([time])
+    error: the state of organization/tank/reef could not be saved; what was done is kept in [repo]/backend/.sc/journal/tank/reef/[id]
+      caused by: organization/tank/reef: the lock of this run was taken away, and nobody holds it
+      hint: once nobody works on the stack, run again: what a journal holds is taken in first, or told if the state has changed since
+    ");
+    assert!(!repository.path("backend/.pulumi/stacks/tank/reef.json").exists());
+    assert!(!repository.is_locked());
+
+    repository.script(json!({}));
+    let told = repository.ends(0, "provision -S");
+    assert!(told.contains("what it did is taken from its journal"), "{told}");
+    assert!(repository.resources().contains(&"first--prod rec:index:Thing first--prod-1".to_owned()));
+}

@@ -99,7 +99,11 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
     let mut rest = text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     while let Some((index, text)) = rest.next() {
         match line::read(text, crypter) {
-            Ok(Line::Record(record)) => phase.push(record),
+            Ok(Line::Record(record)) => {
+                // Somebody took the run for dead, and it went on.
+                lines.closed = None;
+                phase.push(record);
+            }
             Ok(Line::Phase) => lines.phases.push(std::mem::take(&mut phase)),
             Ok(Line::Close(digest)) => lines.closed = Some(digest),
             Err(FormatError::Malformed(_)) if rest.peek().is_none() || settles(rest.peek()) => lines.torn = true,

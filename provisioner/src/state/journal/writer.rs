@@ -1,7 +1,7 @@
 //! Writing a journal while a run goes on.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,6 +135,23 @@ impl Journal {
         Ok(())
     }
 
+    /// Writes the journal anew if it has been removed: what was added since is in no state.
+    ///
+    /// # Errors
+    /// [`JournalError::Path`].
+    pub(in crate::state) fn restore(&mut self) -> Result<(), JournalError> {
+        let Some(journal) = &self.file else { return Ok(()) };
+        let mut removed = &*journal.file;
+        let mut again = match OpenOptions::new().append(true).create_new(true).open(&self.path) {
+            Ok(again) => again,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+            Err(error) => return Err(PathError::of("create", &self.path)(error).into()),
+        };
+        let copied = removed.seek(SeekFrom::Start(0)).and_then(|_| io::copy(&mut removed, &mut again));
+        copied.and_then(|_| again.sync_data()).map_err(PathError::of("write", &self.path))?;
+        Ok(())
+    }
+
     fn write_header(&mut self) {
         let secrets = self.start.secrets.as_ref();
         let header = serde_json::json!({
@@ -180,7 +197,7 @@ impl OpenJournal {
     fn create(path: &Path) -> Result<Self, JournalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(PathError::of("create folder", folder))?;
-        let file = OpenOptions::new().append(true).create_new(true).open(path);
+        let file = OpenOptions::new().read(true).append(true).create_new(true).open(path);
         let file = Arc::new(file.map_err(PathError::of("create", path))?);
         let flusher = Flusher::start(Arc::clone(&file), folder.to_owned());
         Ok(Self { file, length: 0, flusher })

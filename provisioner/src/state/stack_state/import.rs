@@ -12,7 +12,7 @@ use crate::state::integrity;
 use crate::state::journal::{self, CheckpointDigest};
 use crate::state::secrets::{SecretsError, SecretsManager};
 use crate::state::snapshot::{OperationKind, Snapshot};
-use crate::state::store::LockHolder;
+use crate::state::store::{LockHolder, StackLock};
 
 /// The manager of a hosted backend: what it sealed only it can open, and nobody else can go on with it.
 const HOSTED: &str = "service";
@@ -59,7 +59,7 @@ pub async fn import(
     let text = encode_checkpoint(&name, snapshot.as_ref(), manager.as_deref(), &reuse).await?;
 
     let lock = access.store.lock(&access.stack, holder).await?;
-    let saved = replace(access, &text).await;
+    let saved = replace(access, &lock, &text).await;
     let unlocked = access.store.unlock(lock).await;
     saved?;
     unlocked?;
@@ -101,7 +101,7 @@ fn taken_in(
 }
 
 /// Saves the text, unless a run that died would be forgotten with the state that it started from.
-async fn replace(access: &StackAccess, text: &str) -> Result<(), StateError> {
+async fn replace(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
     let there = access.store.load(&access.stack).await?.map(CheckpointDigest::of);
     let found = recovery::find(access, there.as_ref(), &Snapshot::default()).await?;
     if let Some(recovery) = found.recovery {
@@ -111,5 +111,5 @@ async fn replace(access: &StackAccess, text: &str) -> Result<(), StateError> {
     for settled in &found.settled {
         journal::remove(settled)?;
     }
-    Ok(access.store.save(&access.stack, text).await?)
+    Ok(access.store.save(lock, text).await?)
 }

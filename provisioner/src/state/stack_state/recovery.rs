@@ -11,6 +11,7 @@ use crate::state::integrity::IntegrityError;
 use crate::state::journal::{self, CheckpointDigest, Replay};
 use crate::state::ledger::{Effect, Ledger, Record};
 use crate::state::snapshot::{OperationKind, Snapshot};
+use crate::state::store::StackLock;
 
 /// What came from the journal of a run that died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,12 +130,13 @@ impl Recovery {
     pub(super) async fn save(
         &self,
         access: &StackAccess,
+        lock: &StackLock,
         sealer: &Sealer,
     ) -> Result<(String, Option<IntegrityError>), StateError> {
         let (text, breach) = write(access, sealer, self.snapshot.clone()).await?;
         let digest = journal::digest(&text);
         journal::settle(&self.journal.path, self.journal.torn, &digest)?;
-        access.store.save(&access.stack, &text).await?;
+        access.store.save(lock, &text).await?;
         journal::remove(&self.journal.path)?;
         Ok((digest, breach))
     }

@@ -15,12 +15,21 @@ fn holder(pid: u32) -> LockHolder {
     LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
 }
 
+/// Saves as a run does: under the lock.
+async fn put(store: &dyn StateStore, name: &str, text: &str) -> Result<(), StoreError> {
+    let lock = store.lock(&stack(name), &holder(1)).await?;
+    let saved = store.save(&lock, text).await;
+    store.unlock(lock).await?;
+    saved
+}
+
 async fn exam(store: &dyn StateStore) {
     an_absent_stack_is_none(store).await;
     what_was_saved_is_loaded(store).await;
     a_lock_excludes_and_names_its_holder(store).await;
     a_lock_can_be_broken(store).await;
     locks_of_different_stacks_are_apart(store).await;
+    who_lost_the_lock_saves_nothing(store).await;
 }
 
 async fn an_absent_stack_is_none(store: &dyn StateStore) {
@@ -31,11 +40,11 @@ async fn an_absent_stack_is_none(store: &dyn StateStore) {
 
 async fn what_was_saved_is_loaded(store: &dyn StateStore) {
     for text in [EMPTY, SECOND] {
-        store.save(&stack("dev"), text).await.unwrap();
+        put(store, "dev", text).await.unwrap();
         assert_eq!(store.load(&stack("dev")).await.unwrap().as_deref(), Some(text));
     }
     store.archive(&stack("dev"), "{}").await.unwrap();
-    store.save(&stack("a.b"), EMPTY).await.unwrap();
+    put(store, "a.b", EMPTY).await.unwrap();
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), stack("dev")]);
 }
 
@@ -59,6 +68,20 @@ async fn a_lock_can_be_broken(store: &dyn StateStore) {
     store.unlock(lost).await.unwrap();
     assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
     store.unlock(lock).await.unwrap();
+}
+
+async fn who_lost_the_lock_saves_nothing(store: &dyn StateStore) {
+    let there = store.load(&stack("dev")).await.unwrap();
+    let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.break_locks(&stack("dev")).await.unwrap();
+    let error = store.save(&lost, "{}").await.unwrap_err().to_string();
+    assert_eq!(error, "organization/reef/dev: the lock of this run was taken away, and nobody holds it");
+    let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
+    let error = store.save(&lost, "{}").await.unwrap_err().to_string();
+    assert!(error.contains("was taken away, and now held by\n  ") && error.contains("(pid 2)"), "{error}");
+    store.unlock(lost).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    assert_eq!(store.load(&stack("dev")).await.unwrap(), there);
 }
 
 async fn locks_of_different_stacks_are_apart(store: &dyn StateStore) {
@@ -104,7 +127,7 @@ async fn the_store_in_compressed_files_passes() {
 async fn the_store_in_memory_refuses_a_state_that_breaks_the_laws() {
     let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
         {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
-    let error = MemoryStore::default().save(&stack("dev"), misordered).await.unwrap_err();
+    let error = put(&MemoryStore::default(), "dev", misordered).await.unwrap_err();
     assert!(error.to_string().contains("is missing from the state"), "{error}");
 }
 
@@ -145,8 +168,8 @@ async fn the_files_are_those_that_the_command_line_writes() {
     let store = file_store(folder.path()).await.unwrap();
     let dev = stack("dev");
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
-    store.save(&dev, EMPTY).await.unwrap();
-    store.save(&dev, SECOND).await.unwrap();
+    store.save(&lock, EMPTY).await.unwrap();
+    store.save(&lock, SECOND).await.unwrap();
     store.archive(&dev, "{}").await.unwrap();
     store.unlock(lock).await.unwrap();
     let found = files(folder.path(), folder.path());
@@ -175,7 +198,7 @@ async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
     };
     let mut saved: Vec<(String, String)> = Vec::new();
     for text in [EMPTY, SECOND, EMPTY] {
-        store.save(&stack("dev"), text).await.unwrap();
+        put(&store, "dev", text).await.unwrap();
         let now = read("dev.json");
         assert_eq!(now.0, text);
         if let Some(before) = saved.last() {
@@ -187,7 +210,7 @@ async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
     let stacks = folder.path().join(".pulumi/stacks/reef");
     assert_eq!(std::fs::read_dir(&stacks).unwrap().count(), 4);
     std::fs::remove_file(stacks.join("dev.json.attrs")).unwrap();
-    store.save(&stack("dev"), SECOND).await.unwrap();
+    put(&store, "dev", SECOND).await.unwrap();
     assert!(!stacks.join("dev.json.bak.attrs").exists(), "what described an older one does not describe this one");
 }
 
@@ -244,7 +267,7 @@ async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
     let dev = stack("dev");
     for compression in [Compression::Gzip, Compression::None, Compression::Zstd] {
         let store = compressing_store(folder.path(), compression).await;
-        store.save(&dev, EMPTY).await.unwrap();
+        put(&store, "dev", EMPTY).await.unwrap();
         store.archive(&dev, "{}").await.unwrap();
         let stored = std::fs::read(folder.path().join(format!(".pulumi/stacks/reef/dev.json{}", compression.suffix())));
         assert_eq!(Compression::of(&stored.unwrap()), compression);
@@ -282,7 +305,7 @@ async fn the_layout_of_long_ago_is_written_where_it_is_accepted() {
     let lock = store.lock(&dev, &holder(1)).await.unwrap();
     assert!(folder.path().join(".pulumi/locks/dev").join(&lock.name).exists());
     for text in [EMPTY, SECOND] {
-        store.save(&dev, text).await.unwrap();
+        store.save(&lock, text).await.unwrap();
     }
     store.archive(&dev, "{}").await.unwrap();
     store.unlock(lock).await.unwrap();
@@ -308,7 +331,7 @@ async fn every_checkpoint_may_be_kept_and_backups_left_out() {
     let options = FileOptions { retain_checkpoints: true, skip_backups: true, ..FileOptions::default() };
     let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     for text in [EMPTY, SECOND] {
-        store.save(&stack("dev"), text).await.unwrap();
+        put(&store, "dev", text).await.unwrap();
     }
     store.archive(&stack("dev"), "{}").await.unwrap();
     assert!(!folder.path().join(".pulumi/backups").exists());

@@ -83,9 +83,13 @@ impl StateStore for FileStore {
         self.run(move |folder| folder.load(&stack)).await
     }
 
-    async fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        let (stack, checkpoint) = (stack.clone(), checkpoint.to_owned());
-        self.run(move |folder| folder.save(&stack, &checkpoint)).await
+    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+        let (lock, checkpoint) = (lock.again(), checkpoint.to_owned());
+        self.run(move |folder| {
+            folder.check_lock(&lock)?;
+            folder.save(&lock.stack, &checkpoint)
+        })
+        .await
     }
 
     async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {

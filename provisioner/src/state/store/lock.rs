@@ -49,6 +49,11 @@ pub struct StackLock {
 }
 
 impl StackLock {
+    /// The same lock for somebody who works on behalf of who holds it.
+    pub(super) fn again(&self) -> Self {
+        Self { stack: self.stack.clone(), name: self.name.clone() }
+    }
+
     /// The stack that is locked.
     pub fn stack(&self) -> &StackReference {
         &self.stack

@@ -56,7 +56,12 @@ impl StateStore for MemoryStore {
         Ok(self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned()))
     }
 
-    async fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+        let stack = &lock.stack;
+        let holders = self.locks(stack).await?;
+        if holders.iter().all(|holder| holder.name != lock.name) {
+            return Err(StoreError::LockLost { stack: stack.clone(), holders });
+        }
         let refuse = |problem: String| StoreError::Refused { stack: stack.clone(), problem };
         let read = StoredText::parse(checkpoint).and_then(|stored| stored.read(Opening::Sealed));
         let read = read.map_err(|error| refuse(error.to_string()))?;

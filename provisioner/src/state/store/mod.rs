@@ -25,8 +25,8 @@ pub use options::FileOptions;
 pub use reference::{ReferenceError, StackReference};
 pub use url::{FileUrl, UrlError};
 
-/// Keeps the states of stacks. Everything but [`StateStore::save`] and [`StateStore::archive`] may be called without
-/// holding the lock.
+/// Keeps the states of stacks. Everything but [`StateStore::archive`] may be called without holding the lock, unless it asks
+/// for it.
 #[async_trait]
 pub trait StateStore: Send + Sync {
     /// Where the store is, for messages.
@@ -43,8 +43,11 @@ pub trait StateStore: Send + Sync {
     /// The text of the checkpoint of a stack, if the stack exists.
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError>;
 
-    /// Replaces the checkpoint as a whole, durably, and keeps the previous one beside it.
-    async fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError>;
+    /// Replaces the checkpoint of the stack that is locked as a whole, durably, and keeps the previous one beside it.
+    ///
+    /// # Errors
+    /// [`StoreError::LockLost`] if somebody took the lock away; nothing is written then.
+    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError>;
 
     /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups.
     async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError>;
@@ -80,6 +83,14 @@ pub enum StoreError {
         /// Who holds it.
         holders: Vec<LockInfo>,
     },
+    /// Somebody took the lock away from who holds it.
+    #[error("{stack}: the lock of this run was taken away{}", now_held_by(holders))]
+    LockLost {
+        /// The stack.
+        stack: StackReference,
+        /// Who holds it now.
+        holders: Vec<LockInfo>,
+    },
     /// The folder of the store is not there.
     #[error("there is no folder {0} (add `?create_dir=true` to the URL to have it made)")]
     NoFolder(String),
@@ -110,6 +121,10 @@ pub enum StoreError {
         /// Why.
         problem: String,
     },
+}
+
+fn now_held_by(holders: &[LockInfo]) -> String {
+    if holders.is_empty() { ", and nobody holds it".to_owned() } else { format!(", and now held by{}", list(holders)) }
 }
 
 fn list(holders: &[LockInfo]) -> String {

@@ -37,15 +37,31 @@ impl Folder {
         if holders.is_empty() { Ok(()) } else { Err(StoreError::Locked { stack: stack.clone(), holders }) }
     }
 
+    /// Finds out whether a lock is still held, and held alone.
+    pub(super) fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let names = self.lock_names(&lock.stack)?;
+        // One look at the folder is enough where all is well.
+        if names == [lock.name.as_str()] {
+            return Ok(());
+        }
+        let mut holders = self.locks(&lock.stack)?;
+        holders.retain(|holder| holder.name != lock.name);
+        Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
+    }
+
     /// Everything in the folder counts, whatever its name, but folders and sidecars.
+    fn lock_names(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        let entries = list(&self.at(&self.layout.locks(stack)))?;
+        let locks = entries.into_iter().filter(|entry| !entry.is_folder && !entry.name.ends_with(".attrs"));
+        Ok(locks.map(|entry| entry.name).collect())
+    }
+
     pub(super) fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
-        let folder = self.at(&self.layout.locks(stack));
-        let entries = list(&folder)?.into_iter().filter(|entry| !entry.is_folder && !entry.name.ends_with(".attrs"));
         let mut locks = Vec::new();
-        for entry in entries {
+        for name in self.lock_names(stack)? {
             // One that is gone by now was given back, but it was there: whoever looks has to come again.
-            let bytes = read(&folder.join(&entry.name))?.unwrap_or_default();
-            locks.push(lock::read(&entry.name, &String::from_utf8_lossy(&bytes)));
+            let bytes = read(&self.at(&self.lock_key(stack, &name)))?.unwrap_or_default();
+            locks.push(lock::read(&name, &String::from_utf8_lossy(&bytes)));
         }
         Ok(locks)
     }
