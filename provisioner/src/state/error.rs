@@ -44,6 +44,25 @@ pub enum StateError {
         /// The journal.
         journal: PathBuf,
     },
+    /// There is no such stack in the store.
+    #[error("there is no state of {0}")]
+    NoStack(StackReference),
+    /// The stack still has resources.
+    #[error("{stack} still has {}", resources(*count))]
+    NotEmpty {
+        /// The stack.
+        stack: StackReference,
+        /// How many.
+        count: usize,
+    },
+    /// An entry of the history cannot be read.
+    #[error("the history of {stack} cannot be read")]
+    History {
+        /// The stack.
+        stack: StackReference,
+        /// Why not.
+        source: serde_json::Error,
+    },
     /// The journal could not be written or replayed.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -115,6 +134,10 @@ pub struct JournalConflict {
     pub found: Option<String>,
     /// What the journal says was created, with its id: whoever gives the journal up gives these up.
     pub created: Vec<(Urn, String)>,
+}
+
+fn resources(count: usize) -> String {
+    if count == 1 { "a resource".to_owned() } else { format!("{count} resources") }
 }
 
 fn digest(digest: &Option<String>) -> &str {

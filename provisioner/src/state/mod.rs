@@ -24,7 +24,8 @@ pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    ExportedSecrets, Imported, JournalRecorder, Recovered, StackAccess, StackState, StackView, import,
+    ExportedSecrets, Imported, JournalRecorder, Recovered, StackAccess, StackState, StackView, history, import,
+    remove_stack, rename_stack,
 };
 
 /// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.

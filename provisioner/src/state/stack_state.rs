@@ -1,6 +1,7 @@
 //! The state of one stack as an operation uses it: locked, loaded, recovered, recorded, saved.
 
 mod import;
+mod manage;
 mod recovery;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use super::snapshot::{SecretsDescription, Snapshot};
 use super::store::{LockHolder, StackLock, StackReference, StateStore, StoreError};
 
 pub use import::{Imported, import};
+pub use manage::{history, remove_stack, rename_stack};
 pub use recovery::Recovered;
 
 /// Everything that is needed to get at the state of a stack.

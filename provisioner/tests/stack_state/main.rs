@@ -6,6 +6,7 @@ mod arbitrary;
 mod crashes;
 mod fixture;
 mod import;
+mod manage;
 mod round_trip;
 mod run;
 

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use provisioner::state::secrets::{
     CiphertextReuse, Crypter, Keyring, Passphrase, PassphraseManager, SecretsError, SecretsManager, SymmetricCrypter,
 };
-use provisioner::state::store::{FileOptions, FileStore, FileUrl, StackReference, StateStore, StoreError};
+use provisioner::state::store::{
+    FileOptions, FileStore, FileUrl, StackCatalog as _, StackReference, StateStore, StoreError,
+};
 use provisioner::state::{
     CustomTimeouts, LoadedCheckpoint, ResourceState, SecretsDescription, Snapshot, decode_checkpoint,
     encode_checkpoint, integrity,

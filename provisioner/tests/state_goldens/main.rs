@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod case;
+mod catalog;
 mod config;
 mod export;
 mod history;

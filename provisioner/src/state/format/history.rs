@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::json::{Escaping, Members, write_json, write_named, write_string};
 
 /// What an update did, and with which configuration.
@@ -25,12 +27,28 @@ pub struct UpdateInfo {
     pub resource_changes: BTreeMap<String, u64>,
 }
 
+/// An entry as it is stored; what is empty may be null.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredUpdate {
+    kind: UpdateKind,
+    start_time: i64,
+    #[serde(default)]
+    message: String,
+    environment: Option<BTreeMap<String, String>>,
+    config: Option<BTreeMap<String, serde_json::Value>>,
+    result: UpdateResult,
+    end_time: i64,
+    resource_changes: Option<BTreeMap<String, u64>>,
+}
+
 /// A configuration value in JSON; a secret one is `{"secure": <sealed text>}`, at any depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigValue(pub serde_json::Value);
 
 /// What kind of update an entry stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum UpdateKind {
     /// Make the world match the program.
     Update,
@@ -39,11 +57,13 @@ pub enum UpdateKind {
     /// Delete everything.
     Destroy,
     /// Take existing resources over.
+    #[serde(rename = "resource-import")]
     Import,
 }
 
 /// How an update went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum UpdateResult {
     /// Well.
     Succeeded,
@@ -52,6 +72,24 @@ pub enum UpdateResult {
 }
 
 impl UpdateInfo {
+    /// Reads the text of an entry.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        let stored: StoredUpdate = serde_json::from_str(text)?;
+        Ok(Self {
+            kind: stored.kind,
+            start_time: stored.start_time,
+            message: stored.message,
+            environment: stored.environment.unwrap_or_default(),
+            config: stored.config.into_iter().flatten().map(|(key, value)| (key, ConfigValue(value))).collect(),
+            result: stored.result,
+            end_time: stored.end_time,
+            resource_changes: stored.resource_changes.unwrap_or_default(),
+        })
+    }
+
     /// The text of the entry. Texts of the configuration are escaped for HTML, everything else is not.
     pub fn to_json(&self) -> String {
         let mut text = String::new();
@@ -77,7 +115,8 @@ impl UpdateInfo {
 }
 
 impl UpdateKind {
-    fn as_str(self) -> &'static str {
+    /// Its name in the entry.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Update => "update",
             Self::Refresh => "refresh",
@@ -88,7 +127,8 @@ impl UpdateKind {
 }
 
 impl UpdateResult {
-    fn as_str(self) -> &'static str {
+    /// Its name in the entry.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",

@@ -16,6 +16,7 @@ mod history;
 mod json;
 mod read;
 mod read_value;
+mod rename;
 mod resource;
 mod write;
 mod write_value;
@@ -33,6 +34,7 @@ pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
 pub(super) use read::{StoredText, operation_kind, read_resource};
 pub(super) use read_value::Opening;
 pub use read_value::ValueError;
+pub(super) use rename::rename_stack;
 pub(super) use write::{ResourceWriter, write_checkpoint, write_export};
 pub(super) use write_value::Sealing;
 

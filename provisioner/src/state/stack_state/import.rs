@@ -9,7 +9,6 @@ use crate::state::checkpoint::{LoadedCheckpoint, decode_export, encode_checkpoin
 use crate::state::error::{ImportProblem, StateError};
 use crate::state::format::FormatError;
 use crate::state::integrity;
-use crate::state::journal::{self, CheckpointDigest};
 use crate::state::secrets::{SecretsError, SecretsManager};
 use crate::state::snapshot::{OperationKind, Snapshot};
 use crate::state::store::{LockHolder, StackLock};
@@ -102,14 +101,7 @@ fn taken_in(
 
 /// Saves the text, unless a run that died would be forgotten with the state that it started from.
 async fn replace(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
-    let there = access.store.load(&access.stack).await?.map(CheckpointDigest::of);
-    let found = recovery::find(access, there.as_ref(), &Snapshot::default()).await?;
-    if let Some(recovery) = found.recovery {
-        let (stack, journal) = (access.stack.clone(), recovery.journal().to_owned());
-        return Err(StateError::Interrupted { stack, journal });
-    }
-    for settled in &found.settled {
-        journal::remove(settled)?;
-    }
+    let there = access.store.load(&access.stack).await?;
+    recovery::refuse_interrupted(access, there.as_deref()).await?;
     Ok(access.store.save(lock, text).await?)
 }

@@ -1,7 +1,7 @@
 //! Taking in what a run that died left in its journal.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pulumi_proto::urn::Urn;
 
@@ -73,6 +73,22 @@ pub(super) async fn find(
     Ok(found)
 }
 
+/// Makes sure that no run that died has left anything to take in, and removes journals that are settled.
+///
+/// # Errors
+/// [`StateError::Interrupted`], and as for [`find`].
+pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<&str>) -> Result<(), StateError> {
+    let digest = checkpoint.map(|text| CheckpointDigest::known(journal::digest(text)));
+    let found = find(access, digest.as_ref(), &Snapshot::default()).await?;
+    if let Some(Recovery { journal, .. }) = found.recovery {
+        return Err(StateError::Interrupted { stack: access.stack.clone(), journal: journal.path });
+    }
+    for settled in &found.settled {
+        journal::remove(settled)?;
+    }
+    Ok(())
+}
+
 /// The resources that creations of one phase brought about.
 fn created(records: &[Record]) -> Vec<(Urn, String)> {
     let mut creating = BTreeSet::new();
@@ -116,11 +132,6 @@ impl Recovery {
         let records = journal.phases.iter().map(Vec::len).sum();
         let told = Recovered { started: journal.started.clone(), records, pending, torn: journal.torn };
         Self { snapshot, told, journal }
-    }
-
-    /// The journal it comes from.
-    pub(super) fn journal(&self) -> &Path {
-        &self.journal.path
     }
 
     /// Makes the recovered state the checkpoint, and returns its digest.

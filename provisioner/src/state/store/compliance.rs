@@ -30,6 +30,9 @@ async fn exam(store: &dyn StateStore) {
     a_lock_can_be_broken(store).await;
     locks_of_different_stacks_are_apart(store).await;
     who_lost_the_lock_saves_nothing(store).await;
+    tags_are_replaced_as_a_whole(store).await;
+    a_stack_moves_with_its_history(store).await;
+    a_stack_that_is_removed_leaves_nothing_to_list(store).await;
 }
 
 async fn an_absent_stack_is_none(store: &dyn StateStore) {
@@ -82,6 +85,44 @@ async fn who_lost_the_lock_saves_nothing(store: &dyn StateStore) {
     store.unlock(lost).await.unwrap();
     store.unlock(lock).await.unwrap();
     assert_eq!(store.load(&stack("dev")).await.unwrap(), there);
+}
+
+async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
+    assert_eq!(store.tags(&stack("dev")).await.unwrap(), Tags::new());
+    for tags in [&[("owner", "ada"), ("a<b>", "x & y")][..], &[("owner", "bob")], &[]] {
+        let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        store.set_tags(&stack("dev"), &tags).await.unwrap();
+        assert_eq!(store.tags(&stack("dev")).await.unwrap(), tags);
+    }
+}
+
+async fn a_stack_moves_with_its_history(store: &dyn StateStore) {
+    let (from, to) = (stack("dev"), StackReference::new("shore", "west").unwrap());
+    let lock = store.lock(&from, &holder(1)).await.unwrap();
+    let taken = store.rename(&lock, &stack("a.b"), SECOND).await.unwrap_err();
+    assert_eq!(taken.to_string(), "there is a stack organization/reef/a.b already");
+    store.rename(&lock, &to, EMPTY).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    assert_eq!(store.list().await.unwrap(), [stack("a.b"), to.clone()]);
+    assert_eq!(store.load(&from).await.unwrap(), None);
+    assert_eq!(store.load(&to).await.unwrap().as_deref(), Some(EMPTY));
+    assert_eq!(store.history(&from).await.unwrap(), [""; 0]);
+    assert_eq!(store.history(&to).await.unwrap(), ["{}"]);
+}
+
+async fn a_stack_that_is_removed_leaves_nothing_to_list(store: &dyn StateStore) {
+    let west = StackReference::new("shore", "west").unwrap();
+    store.set_tags(&west, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
+    let lock = store.lock(&west, &holder(1)).await.unwrap();
+    store.remove(&lock, Backups::Kept).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    assert_eq!(store.list().await.unwrap(), [stack("a.b")]);
+    assert_eq!(store.tags(&west).await.unwrap(), Tags::new());
+    assert_eq!(store.history(&west).await.unwrap(), [""; 0]);
+    let lost = store.lock(&stack("a.b"), &holder(1)).await.unwrap();
+    store.break_locks(&stack("a.b")).await.unwrap();
+    assert!(matches!(store.remove(&lost, Backups::Kept).await, Err(StoreError::LockLost { .. })));
+    assert!(matches!(store.rename(&lost, &west, EMPTY).await, Err(StoreError::LockLost { .. })));
 }
 
 async fn locks_of_different_stacks_are_apart(store: &dyn StateStore) {
@@ -323,6 +364,45 @@ async fn the_layout_of_long_ago_is_written_where_it_is_accepted() {
     let again = FileStore::open_with(&url(folder.path()), accepting).await.unwrap();
     assert_eq!(again.load(&dev).await.unwrap().as_deref(), Some(SECOND));
     assert_eq!(again.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
+}
+
+#[tokio::test]
+async fn what_moves_and_what_stays_is_as_with_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let (dev, west) = (stack("dev"), stack("west"));
+    let lock = store.lock(&dev, &holder(1)).await.unwrap();
+    store.save(&lock, EMPTY).await.unwrap();
+    store.archive(&dev, "{}").await.unwrap();
+    store.set_tags(&dev, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
+    store.rename(&lock, &west, SECOND).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let of_dev = [".pulumi/backups/reef/dev/dev.NS.json"];
+    let of_west =
+        [".pulumi/history/reef/west/west-NS.checkpoint.json", ".pulumi/history/reef/west/west-NS.history.json"];
+    let meta = [".pulumi/meta.yaml"];
+    let stacks =
+        [".pulumi/stacks/reef/dev.json.bak", ".pulumi/stacks/reef/dev.pulumi-tags", ".pulumi/stacks/reef/west.json"];
+    let expected = [&of_dev[..], &of_west, &meta, &stacks].concat();
+    assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
+
+    let lock = store.lock(&west, &holder(1)).await.unwrap();
+    store.archive(&west, "{}").await.unwrap();
+    store.remove(&lock, Backups::Kept).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let of_west = [".pulumi/backups/reef/west/west.NS.json"];
+    let stacks = [&stacks[..2], &[".pulumi/stacks/reef/west.json.bak"]].concat();
+    let expected = [&of_dev[..], &of_west, &meta, &stacks].concat();
+    assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
+
+    put(&store, "west", EMPTY).await.unwrap();
+    let lock = store.lock(&west, &holder(1)).await.unwrap();
+    store.remove(&lock, Backups::Removed).await.unwrap();
+    let expected = [&of_dev[..], &meta, &stacks[..2]].concat();
+    let mut left = files(folder.path(), folder.path());
+    left.retain(|file| !file.contains("/locks/"));
+    assert_eq!(left, with_sidecars(&expected));
+    store.unlock(lock).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The store in a folder, as Pulumi's command line lays it out.
 
+mod catalog;
 mod checkpoints;
 mod folder;
 mod locks;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::catalog::{Backups, StackCatalog, Tags};
 use super::layout::Layout;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::options::FileOptions;
@@ -65,6 +67,38 @@ impl FileStore {
 }
 
 #[async_trait]
+impl StackCatalog for FileStore {
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        self.run(Folder::list).await
+    }
+
+    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.history(&stack)).await
+    }
+
+    async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.tags(&stack)).await
+    }
+
+    async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        let (stack, tags) = (stack.clone(), tags.clone());
+        self.run(move |folder| folder.set_tags(&stack, tags)).await
+    }
+
+    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        let (lock, to, checkpoint) = (lock.again(), to.clone(), checkpoint.to_owned());
+        self.run(move |folder| folder.rename(&lock, &to, &checkpoint)).await
+    }
+
+    async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+        let lock = lock.again();
+        self.run(move |folder| folder.end(&lock, backups)).await
+    }
+}
+
+#[async_trait]
 impl StateStore for FileStore {
     fn location(&self) -> String {
         format!("file://{}", self.folder.path.display())
@@ -72,10 +106,6 @@ impl StateStore for FileStore {
 
     fn full_name(&self, stack: &StackReference) -> String {
         self.folder.layout.full_name(stack)
-    }
-
-    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
-        self.run(Folder::list).await
     }
 
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {

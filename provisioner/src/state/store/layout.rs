@@ -3,6 +3,7 @@
 //! ```text
 //! .pulumi/meta.yaml                                     version: 1
 //! .pulumi/stacks/P/S.json          .bak  .NS            the checkpoint, the one before, all before
+//! .pulumi/stacks/P/S.pulumi-tags                        its tags
 //! .pulumi/history/P/S/S-NS.history.json                 what an update did
 //! .pulumi/history/P/S/S-NS.checkpoint.json              what it left
 //! .pulumi/backups/P/S/S.NS.json                         the same once more
@@ -48,6 +49,10 @@ impl Layout {
         format!("{STACKS}/{}.json{}", self.place(stack), compression.suffix())
     }
 
+    pub(super) fn tags(self, stack: &StackReference) -> String {
+        format!("{STACKS}/{}.pulumi-tags", self.place(stack))
+    }
+
     /// The folder of the history of a stack.
     pub(super) fn history(self, stack: &StackReference) -> String {
         format!("{ROOT}/history/{}", self.place(stack))
@@ -73,6 +78,14 @@ impl Layout {
     pub(super) fn locks(self, stack: &StackReference) -> String {
         format!("{ROOT}/locks/{}", self.full_name(stack))
     }
+}
+
+/// Whether a file in the folder of a history is an entry of it, compressed or not.
+pub(super) fn is_update(stack: &StackReference, file_name: &str) -> bool {
+    let rest = file_name.strip_prefix(stack.stack()).and_then(|rest| rest.strip_prefix('-'));
+    let suffix = rest.map(|rest| rest.trim_start_matches(|character: char| character.is_ascii_digit()));
+    let suffix = suffix.and_then(|rest| rest.strip_prefix(".history.json"));
+    suffix.is_some_and(|suffix| Compression::ALL.iter().any(|compression| compression.suffix() == suffix))
 }
 
 /// The name of the stack whose checkpoint has this file name.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::catalog::{Backups, StackCatalog, Tags};
 use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 use super::{StateStore, StoreError};
@@ -22,6 +23,7 @@ pub struct MemoryStore {
 struct Stack {
     checkpoints: Vec<String>,
     history: Vec<String>,
+    tags: Tags,
     locks: BTreeMap<String, String>,
 }
 
@@ -36,8 +38,59 @@ impl MemoryStore {
         self.stacks().get(stack).map(|stack| stack.history.clone()).unwrap_or_default()
     }
 
+    async fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+        let holders = self.locks(&lock.stack).await?;
+        if holders.iter().any(|holder| holder.name == lock.name) {
+            return Ok(());
+        }
+        Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
+    }
+
     fn stacks(&self) -> MutexGuard<'_, BTreeMap<StackReference, Stack>> {
         self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl StackCatalog for MemoryStore {
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        let stacks = self.stacks();
+        Ok(stacks.iter().filter(|(_, stack)| !stack.checkpoints.is_empty()).map(|(name, _)| name.clone()).collect())
+    }
+
+    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        Ok(Self::history(self, stack))
+    }
+
+    async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        Ok(self.stacks().get(stack).map(|stack| stack.tags.clone()).unwrap_or_default())
+    }
+
+    async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        self.stacks().entry(stack.clone()).or_default().tags.clone_from(tags);
+        Ok(())
+    }
+
+    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
+        if self.load(to).await?.is_some() {
+            return Err(StoreError::Exists(to.clone()));
+        }
+        let mut stacks = self.stacks();
+        let old = stacks.entry(lock.stack.clone()).or_default();
+        old.checkpoints.clear();
+        let history = std::mem::take(&mut old.history);
+        let new = stacks.entry(to.clone()).or_default();
+        (new.checkpoints, new.history) = (vec![checkpoint.to_owned()], history);
+        Ok(())
+    }
+
+    async fn remove(&self, lock: &StackLock, _: Backups) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
+        if let Some(stack) = self.stacks().get_mut(&lock.stack) {
+            (stack.checkpoints, stack.history, stack.tags) = Default::default();
+        }
+        Ok(())
     }
 }
 
@@ -47,21 +100,13 @@ impl StateStore for MemoryStore {
         "memory".to_owned()
     }
 
-    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
-        let stacks = self.stacks();
-        Ok(stacks.iter().filter(|(_, stack)| !stack.checkpoints.is_empty()).map(|(name, _)| name.clone()).collect())
-    }
-
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
         Ok(self.stacks().get(stack).and_then(|stack| stack.checkpoints.last().cloned()))
     }
 
     async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+        self.check_lock(lock).await?;
         let stack = &lock.stack;
-        let holders = self.locks(stack).await?;
-        if holders.iter().all(|holder| holder.name != lock.name) {
-            return Err(StoreError::LockLost { stack: stack.clone(), holders });
-        }
         let refuse = |problem: String| StoreError::Refused { stack: stack.clone(), problem };
         let read = StoredText::parse(checkpoint).and_then(|stored| stored.read(Opening::Sealed));
         let read = read.map_err(|error| refuse(error.to_string()))?;

@@ -3,6 +3,7 @@
 //! Enters: the text of a checkpoint, of a history entry. Leaves: the same. What a store must do is save, load and lock; what
 //! a text means is not its business. Never here: keys, the environment, the home directory.
 
+mod catalog;
 #[cfg(test)]
 mod compliance;
 mod compression;
@@ -17,6 +18,7 @@ mod url;
 use async_trait::async_trait;
 use bridge::fs::PathError;
 
+pub use catalog::{Backups, StackCatalog, Tags};
 pub use compression::Compression;
 pub use files::FileStore;
 pub use lock::{LockHolder, LockInfo, StackLock};
@@ -28,7 +30,7 @@ pub use url::{FileUrl, UrlError};
 /// Keeps the states of stacks. Everything but [`StateStore::archive`] may be called without holding the lock, unless it asks
 /// for it.
 #[async_trait]
-pub trait StateStore: Send + Sync {
+pub trait StateStore: StackCatalog {
     /// Where the store is, for messages.
     fn location(&self) -> String;
 
@@ -36,9 +38,6 @@ pub trait StateStore: Send + Sync {
     fn full_name(&self, stack: &StackReference) -> String {
         stack.to_string()
     }
-
-    /// The stacks there are, sorted.
-    async fn list(&self) -> Result<Vec<StackReference>, StoreError>;
 
     /// The text of the checkpoint of a stack, if the stack exists.
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError>;
@@ -91,6 +90,9 @@ pub enum StoreError {
         /// Who holds it now.
         holders: Vec<LockInfo>,
     },
+    /// There is a stack of that name.
+    #[error("there is a stack {0} already")]
+    Exists(StackReference),
     /// The folder of the store is not there.
     #[error("there is no folder {0} (add `?create_dir=true` to the URL to have it made)")]
     NoFolder(String),

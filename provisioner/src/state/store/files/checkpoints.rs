@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
 use std::time::SystemTime;
 
 use bridge::fs::PathError;
@@ -54,29 +53,6 @@ impl Folder {
     fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
         let stacks = list(&self.at(layout::STACKS))?;
         Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_of_file(&entry.name).is_some()))
-    }
-
-    pub(super) fn list(&self) -> Result<Vec<StackReference>, StoreError> {
-        let names = |folder: &Path| -> Result<Vec<String>, StoreError> {
-            let files = list(folder)?.into_iter().filter(|entry| !entry.is_folder);
-            Ok(files.filter_map(|entry| layout::stack_of_file(&entry.name).map(str::to_owned)).collect())
-        };
-        let root = self.at(layout::STACKS);
-        let mut stacks = Vec::new();
-        match self.layout {
-            Layout::Legacy => {
-                stacks.extend(names(&root)?.iter().filter_map(|name| StackReference::without_project(name).ok()));
-            }
-            Layout::Projects => {
-                for project in list(&root)?.into_iter().filter(|entry| entry.is_folder) {
-                    let names = names(&root.join(&project.name))?;
-                    stacks.extend(names.iter().filter_map(|name| StackReference::new(&project.name, name).ok()));
-                }
-            }
-        }
-        stacks.sort();
-        stacks.dedup();
-        Ok(stacks)
     }
 
     pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {

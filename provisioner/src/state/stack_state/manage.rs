@@ -1,0 +1,96 @@
+//! Stacks as a whole: another name, the end, what happened to them.
+
+use pulumi_proto::urn::ROOT_STACK_TYPE;
+
+use super::{StackAccess, recovery};
+use crate::state::error::StateError;
+use crate::state::format::{self, FormatError, Opening, StoredText, UpdateInfo};
+use crate::state::journal;
+use crate::state::store::{Backups, LockHolder, StackLock, StackReference};
+
+/// Gives a stack another name, in its own project or in another: as `pulumi stack rename` does. Needs no key; what is
+/// sealed stays as it is.
+///
+/// # Errors
+/// [`StateError`]: there is no such stack, there is one of the new name, a run was interrupted. Nothing has moved then,
+/// unless only the lock could not be given back.
+pub async fn rename_stack(access: &StackAccess, holder: &LockHolder, to: &StackReference) -> Result<(), StateError> {
+    let lock = access.store.lock(&access.stack, holder).await?;
+    let renamed = rename_locked(access, &lock, to).await;
+    let unlocked = access.store.unlock(lock).await;
+    renamed?;
+    Ok(unlocked?)
+}
+
+async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReference) -> Result<(), StateError> {
+    let checkpoint = settled(access).await?;
+    let renamed = StackAccess { stack: to.clone(), ..access.clone() };
+    if let Some(journal) = journal::left_behind(&renamed.journals, to)?.into_iter().next() {
+        return Err(StateError::Interrupted { stack: to.clone(), journal });
+    }
+    let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| unreadable(access, error))?;
+    Ok(access.store.rename(lock, to, &text).await?)
+}
+
+/// Removes a stack: its state, history and tags, as `pulumi stack rm` does. With `force` it may have resources, which are
+/// forgotten and stay where they are.
+///
+/// # Errors
+/// [`StateError`]: there is no such stack, it has resources, a run was interrupted. Nothing has gone then, unless only the
+/// lock could not be given back.
+pub async fn remove_stack(
+    access: &StackAccess,
+    holder: &LockHolder,
+    force: bool,
+    backups: Backups,
+) -> Result<(), StateError> {
+    let lock = access.store.lock(&access.stack, holder).await?;
+    let removed = remove_locked(access, &lock, force, backups).await;
+    let unlocked = access.store.unlock(lock).await;
+    removed?;
+    Ok(unlocked?)
+}
+
+async fn remove_locked(
+    access: &StackAccess,
+    lock: &StackLock,
+    force: bool,
+    backups: Backups,
+) -> Result<(), StateError> {
+    let checkpoint = settled(access).await?;
+    if !force {
+        let count = resources_of(&checkpoint).map_err(|error| unreadable(access, error))?;
+        if count > 0 {
+            return Err(StateError::NotEmpty { stack: access.stack.clone(), count });
+        }
+    }
+    Ok(access.store.remove(lock, backups).await?)
+}
+
+/// What happened to a stack, the oldest first.
+///
+/// # Errors
+/// [`StateError`] if an entry cannot be read.
+pub async fn history(access: &StackAccess) -> Result<Vec<UpdateInfo>, StateError> {
+    let entries = access.store.history(&access.stack).await?;
+    let read = |text: &String| UpdateInfo::from_json(text);
+    let failed = |source| StateError::History { stack: access.stack.clone(), source };
+    entries.iter().map(read).collect::<Result<_, _>>().map_err(failed)
+}
+
+/// The checkpoint of a stack that no interrupted run has anything to add to.
+async fn settled(access: &StackAccess) -> Result<String, StateError> {
+    let checkpoint = access.store.load(&access.stack).await?;
+    recovery::refuse_interrupted(access, checkpoint.as_deref()).await?;
+    checkpoint.ok_or_else(|| StateError::NoStack(access.stack.clone()))
+}
+
+/// How many resources there are, of which the stack itself is none.
+fn resources_of(checkpoint: &str) -> Result<usize, FormatError> {
+    let snapshot = StoredText::parse(checkpoint)?.read(Opening::Sealed)?.snapshot.unwrap_or_default();
+    Ok(snapshot.resources.iter().filter(|state| state.type_token.as_str() != ROOT_STACK_TYPE).count())
+}
+
+fn unreadable(access: &StackAccess, error: FormatError) -> StateError {
+    StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) }
+}
