@@ -64,9 +64,14 @@ fn passphrase(stack: &Stack, surroundings: &Surroundings) -> anyhow::Result<Opti
     Ok(Some(Passphrase::new(text.trim())))
 }
 
+/// Where the settings of a stack are.
+pub(crate) fn settings_file(root: &Path, stack: &str) -> PathBuf {
+    root.join(format!("Pulumi.{stack}.yaml"))
+}
+
 /// `Pulumi.<stack>.yaml` at the root of the repository, if it is there.
 fn settings(root: &Path, stack: &Stack) -> anyhow::Result<StackSettings> {
-    let path: PathBuf = root.join(format!("Pulumi.{}.yaml", stack.name));
+    let path = settings_file(root, &stack.name);
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             StackSettings::parse(&text, &stack.project).with_context(|| format!("{} cannot be used", path.display()))

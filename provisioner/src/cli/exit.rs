@@ -242,7 +242,11 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::Store(error) => store_hint(error),
         StateError::Import(_) => Some("nothing was changed; --force takes it all the same"),
         StateError::NoExport(_) => Some("`sc stack export` and `pulumi stack export` write what is read here"),
-        StateError::Interrupted { .. } => Some("`sc refresh` takes in what that run did; import after that"),
+        StateError::Interrupted { .. } => Some("`sc refresh` takes in what that run did; come back after that"),
+        StateError::NoStack(_) => Some("`sc stack ls` shows what there is"),
+        StateError::NotEmpty { .. } => {
+            Some("`sc destroy --parent` deletes what is left; --force forgets it, and leaves it in the cloud")
+        }
         StateError::Conflict(_) => Some(
             "compare the two: what the journal created and the state lacks can be taken in with `options.import`; \
              then remove the journal",

@@ -169,3 +169,211 @@ fn the_lock_of_a_run_that_died_is_shown_and_given_up_once_somebody_says_so() {
     dev is not locked
     "#);
 }
+
+/// The name that a case has for a stack, in a repository of that stack.
+fn of_stack(case: &str, stack: &str) -> tempfile::TempDir {
+    let folder = with_state(case);
+    let stacks = folder.path().join(".sc/stacks");
+    fs::rename(stacks.join("dev"), stacks.join(stack)).unwrap();
+    folder
+}
+
+#[test]
+fn the_history_of_pulumi_is_listed_the_newest_first() {
+    let folder = of_stack("two-stacks", "prod");
+    insta::assert_snapshot!(check(&folder, &["stack", "history"]), @"
+    exit 0
+    --- out
+    BEGAN                 TOOK  KIND    RESULT     STEPS             MESSAGE
+    2026-11-21T00:52:41Z  0s    update  succeeded  1 same, 1 update  -
+    2026-11-21T00:52:40Z  0s    update  succeeded  2 create          -
+    --- err
+    ");
+    let told = check(&folder, &["stack", "history", "--json"]);
+    assert_eq!(told.lines().count(), 5, "{told}");
+    let newest: serde_json::Value = serde_json::from_str(told.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(
+        (&newest["stack"], &newest["kind"], &newest["result"]),
+        (&"prod".into(), &"update".into(), &"succeeded".into())
+    );
+    assert!(newest["environment"]["exec.kind"] == "cli" && newest["startTime"].is_string(), "{newest}");
+}
+
+#[test]
+fn a_stack_is_renamed_with_its_stack_file_and_its_user_is_told_what_is_left_to_do() {
+    let folder = with_state("up");
+    fs::write(folder.path().join("Pulumi.dev.yaml"), "config: {}\n").unwrap();
+    insta::assert_snapshot!(check(&folder, &["stack", "rename", "west"]), @"
+    exit 2
+    --- out
+    --- err
+    error: there is no terminal to ask on: Rename the state organization/reef/dev to organization/reef/west? Nothing in the cloud is touched.
+      hint: give --yes to go on without being asked
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "rename", "dev", "--yes"]), @"
+    exit 2
+    --- out
+    --- err
+    error: organization/reef/dev is called so already
+      hint: give another name
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "rename", "de/v", "--yes"]), @r#"
+    exit 2
+    --- out
+    --- err
+    error: "de/v" names another organization than "organization", the only one of this kind of store
+      hint: give a name such as reef, or organization/PROJECT/NAME
+    "#);
+    insta::assert_snapshot!(check(&folder, &["stack", "rename", "organization/shore/west", "--yes"]), @"
+    exit 0
+    --- out
+    --- err
+    organization/reef/dev is now organization/shore/west
+    warning: rename the folder of its server.yaml to west before the next provision
+    warning: write `projectName: shore` into the profile before the next provision
+    ");
+    assert!(folder.path().join("Pulumi.west.yaml").exists() && !folder.path().join("Pulumi.dev.yaml").exists());
+    assert!(folder.path().join("backend/.pulumi/stacks/shore/west.json").exists());
+    insta::assert_snapshot!(check(&folder, &["stack", "rename", "east", "--yes"]), @"
+    exit 1
+    --- out
+    --- err
+    error: there is no state of organization/reef/dev
+      hint: `sc stack ls` shows what there is
+    ");
+
+    let stacks = folder.path().join(".sc/stacks");
+    fs::rename(stacks.join("dev"), stacks.join("west")).unwrap();
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: shore\n").unwrap();
+    insta::assert_snapshot!(check(&folder, &["stack", "rename", "organization/reef/dev", "--yes", "--json"]), @r#"
+    exit 0
+    --- out
+    {"stack":"organization/shore/west","renamed":"organization/reef/dev"}
+    --- err
+    "#);
+}
+
+#[test]
+fn a_stack_file_that_is_there_already_is_not_replaced_by_a_rename() {
+    let folder = with_state("up");
+    for stack in ["dev", "west"] {
+        fs::write(folder.path().join(format!("Pulumi.{stack}.yaml")), "config: {}\n").unwrap();
+    }
+    let told = check(&folder, &["stack", "rename", "west", "--yes"]);
+    assert!(told.starts_with("exit 1\n") && told.contains("Pulumi.west.yaml is there already"), "{told}");
+    assert!(folder.path().join("backend/.pulumi/stacks/reef/dev.json").exists());
+}
+
+#[test]
+fn a_stack_with_resources_is_removed_only_where_that_is_insisted_on() {
+    let folder = with_state("up");
+    fs::write(folder.path().join("Pulumi.dev.yaml"), "config: {}\n").unwrap();
+    insta::assert_snapshot!(check(&folder, &["stack", "rm"]), @"
+    exit 2
+    --- out
+    --- err
+    error: there is no terminal to ask on: Remove the state of organization/reef/dev? Nothing in the cloud is touched.
+      hint: give --yes to go on without being asked
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "rm", "--yes"]), @"
+    exit 1
+    --- out
+    --- err
+    error: organization/reef/dev still has 3 resources
+      hint: `sc destroy --parent` deletes what is left; --force forgets it, and leaves it in the cloud
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "rm", "--yes", "--force", "--preserve-config"]), @"
+    exit 0
+    --- out
+    --- err
+    removed the state of organization/reef/dev
+    ");
+    assert!(folder.path().join("Pulumi.dev.yaml").exists());
+    assert!(folder.path().join("backend/.pulumi/stacks/reef/dev.json.bak").exists());
+    insta::assert_snapshot!(check(&folder, &["stack", "rm", "--yes"]), @"
+    exit 1
+    --- out
+    --- err
+    error: there is no state of organization/reef/dev
+      hint: `sc stack ls` shows what there is
+    ");
+
+    let folder = with_state("init");
+    fs::write(folder.path().join("Pulumi.dev.yaml"), "config: {}\n").unwrap();
+    insta::assert_snapshot!(check(&folder, &["stack", "rm", "--yes", "--remove-backups", "--json"]), @r#"
+    exit 0
+    --- out
+    {"removed":"organization/reef/dev"}
+    --- err
+    "#);
+    assert!(!folder.path().join("Pulumi.dev.yaml").exists());
+    assert!(!folder.path().join("backend/.pulumi/stacks/reef/dev.json.bak").exists());
+}
+
+#[test]
+fn tags_are_read_set_and_removed() {
+    let folder = with_state("two-stacks");
+    insta::assert_snapshot!(check(&folder, &["stack", "tag", "ls"]), @"
+    exit 0
+    --- out
+    NAME   VALUE
+    a<b>   x & y
+    owner  ada
+    --- err
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "tag", "set", "tier", "gold"]), @"
+    exit 0
+    --- out
+    --- err
+    tagged dev with tier
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "tag", "ls", "--json"]), @r#"
+    exit 0
+    --- out
+    {"a<b>":"x & y","owner":"ada","tier":"gold"}
+    --- err
+    "#);
+    insta::assert_snapshot!(check(&folder, &["stack", "tag", "get", "tier"]), @"
+    exit 0
+    --- out
+    gold
+    --- err
+    ");
+    insta::assert_snapshot!(check(&folder, &["stack", "tag", "get", "tide"]), @"
+    exit 1
+    --- out
+    --- err
+    error: the stack has no tag tide
+      hint: the tags are: a<b>, owner, tier
+    ");
+    for tag in ["tier", "owner", "a<b>"] {
+        assert!(check(&folder, &["stack", "tag", "rm", tag]).starts_with("exit 0\n"));
+    }
+    insta::assert_snapshot!(check(&folder, &["stack", "tag", "rm", "owner"]), @"
+    exit 1
+    --- out
+    --- err
+    error: the stack has no tag owner
+      hint: it has none
+    ");
+    assert!(!folder.path().join("backend/.pulumi/stacks/reef/dev.pulumi-tags").exists());
+}
+
+#[test]
+fn a_state_is_compressed_where_the_environment_says_so() {
+    let folder = with_state("gzip");
+    let import = |variable: &str| {
+        check(&folder, &["stack", "export", "-f", "state.json"]);
+        let mut command = sc(&["stack", "import", "-f", "state.json"]);
+        command.current_dir(folder.path()).env(variable, "true");
+        let told = told(command);
+        assert!(told.starts_with("exit 0\n"), "{told}");
+    };
+    let stored = |name: &str| fs::read(folder.path().join("backend/.pulumi/stacks/reef").join(name)).unwrap();
+    import("PULUMI_DIY_BACKEND_ZSTD");
+    assert!(stored("dev.json.zst").starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+    import("PULUMI_SELF_MANAGED_STATE_GZIP");
+    assert!(stored("dev.json.gz").starts_with(&[0x1f, 0x8b, 0x08]));
+    import("ANYTHING_ELSE");
+    assert!(stored("dev.json").starts_with(b"{\"version\":3"));
+}

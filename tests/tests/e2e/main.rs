@@ -18,6 +18,7 @@ mod schemas;
 mod secrecy;
 mod signals;
 mod stack_file;
+mod stacks;
 mod states;
 mod surgery;
 mod targets;

@@ -1,5 +1,10 @@
 //! `sc stack`: what is known of stacks.
 
+mod history;
+mod rename;
+mod rm;
+mod tag;
+
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +26,7 @@ use crate::cli::stacks::{read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
 
-/// List stacks, show their outputs, export their state
+/// List stacks, show their outputs and their history, export, rename and remove their state
 #[derive(Debug, Args)]
 pub(crate) struct StackCommand {
     #[command(subcommand)]
@@ -36,6 +41,10 @@ pub(crate) enum StackVerb {
     Outputs(OutputsArgs),
     Export(ExportArgs),
     Import(ImportArgs),
+    History(history::HistoryArgs),
+    Rename(rename::RenameArgs),
+    Rm(rm::RmArgs),
+    Tag(tag::TagCommand),
 }
 
 /// Arguments of `sc stack ls`.
@@ -108,6 +117,10 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
         StackVerb::Outputs(args) => outputs(ui, global, args).await,
         StackVerb::Export(args) => export(ui, global, args).await,
         StackVerb::Import(args) => import(ui, global, args).await,
+        StackVerb::History(args) => history::run(ui, global, args).await,
+        StackVerb::Rename(args) => rename::run(ui, global, args).await,
+        StackVerb::Rm(args) => rm::run(ui, global, args).await,
+        StackVerb::Tag(command) => tag::run(ui, global, command).await,
     }
 }
 

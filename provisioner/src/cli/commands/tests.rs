@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn the_help_of_each_command_teaches() {
-    let commands: [&[&str]; 20] = [
+    let commands: [&[&str]; 25] = [
         &[],
         &["provision"],
         &["preview"],
@@ -26,6 +26,11 @@ fn the_help_of_each_command_teaches() {
         &["stack", "ls"],
         &["stack", "outputs"],
         &["stack", "export"],
+        &["stack", "history"],
+        &["stack", "rename"],
+        &["stack", "rm"],
+        &["stack", "tag"],
+        &["stack", "tag", "set"],
         &["state"],
         &["state", "rm"],
         &["state", "unprotect"],

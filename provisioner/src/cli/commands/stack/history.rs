@@ -1,0 +1,79 @@
+//! `sc stack history`: what happened to a stack.
+
+use clap::Args;
+use jiff::Timestamp;
+use provisioner::state;
+use provisioner::state::format::UpdateInfo;
+
+use crate::cli::access::access;
+use crate::cli::args::{GlobalArgs, StackArgs};
+use crate::cli::display::Line;
+use crate::cli::exit::Exit;
+use crate::cli::stacks::read_stack;
+use crate::cli::table::table;
+use crate::cli::ui::Ui;
+
+/// List what happened to a stack, the newest first
+///
+/// Updates, refreshes, imports and deletions that `sc` or `pulumi` made. Imports of a whole state and changes by hand leave no
+/// entry. With --json one object for each, with its configuration; what is secret in that stays encrypted.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  See when the last update failed:
+      sc stack history -s aquarium --json | jq -r 'select(.result == \"failed\") | .startTime' | head -1")]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(&stacks, stacks.only()?).await?;
+    let entries = state::history(&access).await?;
+    let newest_first = entries.iter().rev();
+    let lines = if ui.results_are_json() {
+        newest_first.map(|entry| Line::plain(as_json(access.stack.stack(), entry))).collect()
+    } else {
+        let rows: Vec<Vec<String>> = newest_first.map(as_row).collect();
+        table(&["BEGAN", "TOOK", "KIND", "RESULT", "STEPS", "MESSAGE"], &rows)
+    };
+    ui.print(&lines)?;
+    Ok(Exit::Done)
+}
+
+fn as_row(entry: &UpdateInfo) -> Vec<String> {
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let steps: Vec<String> = entry.resource_changes.iter().map(|(step, count)| format!("{count} {step}")).collect();
+    vec![
+        moment(entry.start_time),
+        format!("{}s", entry.end_time.saturating_sub(entry.start_time)),
+        entry.kind.as_str().to_owned(),
+        entry.result.as_str().to_owned(),
+        or_dash(steps.join(", ")),
+        or_dash(entry.message.lines().next().unwrap_or_default().to_owned()),
+    ]
+}
+
+fn as_json(stack: &str, entry: &UpdateInfo) -> String {
+    let config: serde_json::Map<_, _> =
+        entry.config.iter().map(|(key, value)| (key.clone(), value.0.clone())).collect();
+    serde_json::json!({
+        "stack": stack,
+        "kind": entry.kind.as_str(),
+        "result": entry.result.as_str(),
+        "startTime": moment(entry.start_time),
+        "endTime": moment(entry.end_time),
+        "message": entry.message,
+        "resourceChanges": entry.resource_changes,
+        "environment": entry.environment,
+        "config": config,
+    })
+    .to_string()
+}
+
+/// A time in seconds since 1970, as others are written; one that no calendar knows as it is.
+fn moment(seconds: i64) -> String {
+    Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}

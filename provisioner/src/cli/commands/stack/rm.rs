@@ -1,0 +1,77 @@
+//! `sc stack rm`: forgets a stack.
+
+use std::io::ErrorKind;
+
+use anyhow::Context as _;
+use clap::Args;
+use provisioner::state;
+use provisioner::state::store::Backups;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::access::{access, settings_file};
+use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
+use crate::cli::display::Line;
+use crate::cli::exit::Exit;
+use crate::cli::prompt::{Answer, confirm};
+use crate::cli::runs::holder;
+use crate::cli::stacks::read_stack;
+use crate::cli::ui::Ui;
+
+/// Remove the state of a stack, with its history and its tags
+///
+/// Refused while the stack has resources. The last state stays as a backup (`.bak`), and so do earlier ones, unless
+/// --remove-backups is given. `Pulumi.<stack>.yaml` goes, the folder of the server.yaml stays: another provision would make
+/// the stack anew.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Delete everything, and then the stack itself:
+      sc destroy --parent -s aquarium && sc stack rm -s aquarium
+
+  Forget a stack whose cloud account is gone:
+      sc stack rm -s aquarium --force")]
+pub(crate) struct RmArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+    /// Remove it even if it has resources: they are forgotten, and stay in the cloud
+    #[arg(long)]
+    force: bool,
+    /// Also remove the backups
+    #[arg(long)]
+    remove_backups: bool,
+    /// Keep `Pulumi.<stack>.yaml`
+    #[arg(long)]
+    preserve_config: bool,
+    #[command(flatten)]
+    confirm: ConfirmArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
+    let stacks = read_stack(ui, global, &args.stack)?;
+    let access = access(&stacks, stacks.only()?).await?;
+    let name = access.stack.to_string();
+    let question = format!("Remove the state of {name}? Nothing in the cloud is touched.");
+    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Answer::No {
+        ui.say(&[Line::plain("the stack stays")]);
+        return Ok(Exit::Canceled);
+    }
+    let backups = if args.remove_backups { Backups::Removed } else { Backups::Kept };
+    state::remove_stack(&access, &holder(&stacks), args.force, backups).await?;
+    if !args.preserve_config {
+        let file = settings_file(&stacks.repository.root, access.stack.stack());
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let context = format!("the stack was removed, but {} could not be: do it by hand", file.display());
+                return Err(error).context(context);
+            }
+            _ => {}
+        }
+    }
+    if ui.results_are_json() {
+        ui.print(&[Line::plain(serde_json::json!({ "removed": name }).to_string())])?;
+    } else {
+        ui.say(&[Line::plain(format!("removed the state of {name}"))]);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,131 @@
+//! `sc stack tag`: the tags of a stack.
+
+use clap::{Args, Subcommand};
+use provisioner::state::StackAccess;
+use provisioner::state::store::Tags;
+
+use crate::cli::access::access;
+use crate::cli::args::{GlobalArgs, StackArgs};
+use crate::cli::display::Line;
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::stacks::read_stack;
+use crate::cli::table::table;
+use crate::cli::ui::{Ui, print_result};
+
+/// Tag a stack with names and values
+///
+/// Tags are for people and scripts; `sc` and `pulumi` give them no meaning in this kind of store.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Say who looks after a stack, and find out:
+      sc stack tag set -s aquarium owner ada
+      sc stack tag get -s aquarium owner")]
+pub(crate) struct TagCommand {
+    #[command(subcommand)]
+    verb: TagVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum TagVerb {
+    /// List the tags
+    Ls(LsArgs),
+    /// Give a tag a value
+    Set(SetArgs),
+    /// Print the value of a tag
+    Get(NameArgs),
+    /// Remove a tag
+    Rm(NameArgs),
+}
+
+#[derive(Debug, Args)]
+struct LsArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+#[derive(Debug, Args)]
+struct SetArgs {
+    /// The tag
+    #[arg(value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    name: String,
+    /// Its value
+    #[arg(value_name = "VALUE")]
+    value: String,
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+#[derive(Debug, Args)]
+struct NameArgs {
+    /// The tag
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+/// Does it.
+pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> anyhow::Result<Exit> {
+    match &command.verb {
+        TagVerb::Ls(args) => {
+            let (_, tags) = tags(ui, global, &args.stack).await?;
+            list(ui, &tags)?;
+        }
+        TagVerb::Get(args) => {
+            let (_, tags) = tags(ui, global, &args.stack).await?;
+            let value = tags.get(&args.name).ok_or_else(|| unknown(&args.name, &tags))?;
+            if ui.results_are_json() {
+                ui.print(&[Line::plain(serde_json::json!({ &args.name: value }).to_string())])?;
+            } else {
+                print_result(&format!("{value}\n"))?;
+            }
+        }
+        TagVerb::Set(args) => {
+            let (access, mut tags) = tags(ui, global, &args.stack).await?;
+            tags.insert(args.name.clone(), args.value.clone());
+            access.store.set_tags(&access.stack, &tags).await?;
+            ui.say(&[Line::plain(format!("tagged {} with {}", access.stack.stack(), args.name))]);
+        }
+        TagVerb::Rm(args) => {
+            let (access, mut tags) = tags(ui, global, &args.stack).await?;
+            if tags.remove(&args.name).is_none() {
+                return Err(unknown(&args.name, &tags).into());
+            }
+            access.store.set_tags(&access.stack, &tags).await?;
+            ui.say(&[Line::plain(format!("removed the tag {} of {}", args.name, access.stack.stack()))]);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The tags of a stack that is there.
+async fn tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
+    let stacks = read_stack(ui, global, stack)?;
+    let access = access(&stacks, stacks.only()?).await?;
+    if access.store.load(&access.stack).await?.is_none() {
+        return Err(super::not_provisioned(&access.stack).into());
+    }
+    let tags = access.store.tags(&access.stack).await?;
+    Ok((access, tags))
+}
+
+fn list(ui: &Ui, tags: &Tags) -> anyhow::Result<()> {
+    let lines = if ui.results_are_json() {
+        vec![Line::plain(serde_json::json!(tags).to_string())]
+    } else {
+        let rows: Vec<Vec<String>> = tags.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect();
+        table(&["NAME", "VALUE"], &rows)
+    };
+    ui.print(&lines)?;
+    Ok(())
+}
+
+fn unknown(name: &str, tags: &Tags) -> CliError {
+    let hint = if tags.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("the tags are: {}", tags.keys().cloned().collect::<Vec<_>>().join(", "))
+    };
+    CliError::failed(format!("the stack has no tag {name}"), hint)
+}
