@@ -4,6 +4,8 @@ mod catalog;
 mod checkpoints;
 mod folder;
 mod locks;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;

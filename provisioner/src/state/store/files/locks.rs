@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use bridge::fs::PathError;
 use jiff::Timestamp;
@@ -11,6 +12,10 @@ use super::super::reference::StackReference;
 use super::super::{StoreError, layout};
 use super::folder::{Folder, list, read, remove, sidecar};
 use crate::state::free_aside;
+
+/// How long others are given to take back what they wrote before they saw that the stack is locked.
+const PATIENCE: [Duration; 4] =
+    [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
 impl Folder {
     /// The command line's order: look, write, look again. Of two that do so at once, at least one sees the other.
@@ -37,12 +42,20 @@ impl Folder {
         if holders.is_empty() { Ok(()) } else { Err(StoreError::Locked { stack: stack.clone(), holders }) }
     }
 
-    /// Finds out whether a lock is still held, and held alone.
+    /// Finds out whether a lock is still held, and held alone. Of others who try to lock there may be traces for a moment:
+    /// they see this one, and give up.
     pub(super) fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
-        let names = self.lock_names(&lock.stack)?;
-        // One look at the folder is enough where all is well.
-        if names == [lock.name.as_str()] {
-            return Ok(());
+        let mut patience = PATIENCE.iter();
+        loop {
+            let names = self.lock_names(&lock.stack)?;
+            // One look at the folder is enough where all is well.
+            if names == [lock.name.as_str()] {
+                return Ok(());
+            }
+            match patience.next().filter(|_| names.contains(&lock.name)) {
+                Some(pause) => std::thread::sleep(*pause),
+                None => break,
+            }
         }
         let mut holders = self.locks(&lock.stack)?;
         holders.retain(|holder| holder.name != lock.name);
