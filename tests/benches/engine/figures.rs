@@ -35,6 +35,8 @@ pub(crate) struct EngineFigures {
     pub(crate) create_written: u64,
     /// The checkpoint of everything.
     pub(crate) checkpoint: u64,
+    /// Creation of everything with a slow store; `None` where that was not tried.
+    pub(crate) slow_create: Option<f64>,
     /// Most memory that was resident at once, all runs together.
     pub(crate) peak_memory: u64,
 }

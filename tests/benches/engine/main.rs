@@ -10,6 +10,7 @@ mod bare;
 mod figures;
 mod ours;
 mod report;
+mod slow;
 mod workload;
 
 use std::path::Path;

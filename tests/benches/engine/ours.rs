@@ -24,6 +24,7 @@ use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 use tokio::sync::SetOnce;
 
 use crate::figures::{EngineFigures, Figures, MORE, peak_memory, seconds};
+use crate::slow::SlowStore;
 use crate::workload::{PARALLEL, PROJECT, STACK, TYPE, Thing, Workload};
 
 /// Measures the operations on a stack of its own in a new folder.
@@ -42,6 +43,12 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
     // The root and the default provider are steps, too.
     ensure!(create.steps == workload.resources + 2 && no_op.steps == create.steps, "every resource has its step");
     ensure!(shrink.steps == grow.steps && destroy.steps == create.steps, "every resource has its step");
+    let slow_create = if workload.resources <= SLOWED {
+        bench.access.store = Arc::new(SlowStore(bench.store.clone()));
+        Some(bench.run(Operation::Update, workload).await?.time)
+    } else {
+        None
+    };
     Ok(Figures {
         create: create.time,
         no_op: no_op.time,
@@ -54,6 +61,7 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
             grow_written: grow.written,
             create_written: create.written,
             checkpoint,
+            slow_create,
             peak_memory: peak_memory(),
         }),
     })
@@ -62,11 +70,15 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
 /// Where the state of the stack is in its store.
 const CHECKPOINT: &str = ".pulumi/stacks/bench/dev.json";
 
+/// Up to how many resources are made with a slow store, too.
+const SLOWED: usize = 1_000;
+
 /// Between two runs.
 const SETTLE: Duration = Duration::from_millis(100);
 
 struct Bench<'f> {
     folder: &'f Path,
+    store: FileStore,
     access: StackAccess,
     spawner: Spawner,
     key: f64,
@@ -88,8 +100,9 @@ impl<'f> Bench<'f> {
         let started = Instant::now();
         let manager = keyring.new_manager().await?;
         let key = seconds(started.elapsed());
+        let store = FileStore::open(&url).await?;
         let access = StackAccess {
-            store: Arc::new(FileStore::open(&url).await?),
+            store: Arc::new(store.clone()),
             stack: StackReference::new(PROJECT, STACK)?,
             keyring: Arc::new(keyring),
             configured_secrets: Some(manager.describe()),
@@ -99,7 +112,7 @@ impl<'f> Bench<'f> {
         };
         let supervisor = Supervisor::start(&std::env::current_exe()?)?;
         let spawner = Spawner::supervised(Arc::new(supervisor));
-        Ok(Self { folder, access, spawner, key, provider_start: 0.0 })
+        Ok(Self { folder, store, access, spawner, key, provider_start: 0.0 })
     }
 
     async fn run(&mut self, operation: Operation, workload: Workload) -> anyhow::Result<Run> {

@@ -9,6 +9,8 @@ use crate::workload::{Shape, Workload};
 const TIME_LIMIT: f64 = 1.5;
 /// What may be asked of the time for one resource in a large stack, against a small one.
 const GROWTH_LIMIT: f64 = 1.2;
+/// How much longer a creation may take where each write of the store does, in seconds.
+const SLOW_STORE_LIMIT: f64 = 1.0;
 /// What may be asked of the bytes for one step in a large stack, against a small one: not to grow, but for the digits of
 /// larger numbers.
 const BYTES_LIMIT: f64 = 1.05;
@@ -132,6 +134,17 @@ impl fmt::Display for Report {
             }
             let what = format!("resource added to {}", case.name());
             compared(f, &what, &bytes(change(case)), &bytes(change(small)), change(case) / change(small), BYTES_LIMIT)?;
+        }
+
+        header(f, "each write of the store 50 ms later", "slow", "as it is")?;
+        for case in &self.cases {
+            let slow = median(case.rounds.iter().filter_map(|round| round.ours.engine.as_ref()?.slow_create));
+            if slow > 0.0 {
+                let create = case.ours(|run| run.create);
+                let verdict = if slow - create <= SLOW_STORE_LIMIT { "holds" } else { "OVER" };
+                let row = format!("create {}, at most {} more", case.name(), milliseconds(SLOW_STORE_LIMIT));
+                writeln!(f, "{row:<36}{:>12}{:>12}{:>16}  {verdict}", milliseconds(slow), milliseconds(create), "")?;
+            }
         }
 
         writeln!(

@@ -1,0 +1,90 @@
+//! A store whose every write takes its time, as one on the other side of a network.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provisioner::state::store::{
+    Backups, FileStore, LockHolder, LockInfo, StackCatalog, StackLock, StackReference, StateStore, StoreError, Tags,
+};
+
+/// How much longer each write takes.
+const DELAY: Duration = Duration::from_millis(50);
+
+/// The store in a folder, slowed down. What is written one after the other waits one after the other.
+pub(crate) struct SlowStore(pub(crate) FileStore);
+
+async fn writes(objects: u32) {
+    tokio::time::sleep(DELAY * objects).await;
+}
+
+#[async_trait]
+impl StateStore for SlowStore {
+    fn location(&self) -> String {
+        self.0.location()
+    }
+
+    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        self.0.load(stack).await
+    }
+
+    /// The previous checkpoint under its other name, then the new one.
+    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+        writes(2).await;
+        self.0.save(lock, checkpoint).await
+    }
+
+    /// The entry, its checkpoint, the backup.
+    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+        writes(3).await;
+        self.0.archive(stack, update).await
+    }
+
+    async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
+        writes(1).await;
+        self.0.lock(stack, holder).await
+    }
+
+    async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
+        writes(1).await;
+        self.0.unlock(lock).await
+    }
+
+    async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        self.0.locks(stack).await
+    }
+
+    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        writes(1).await;
+        self.0.break_locks(stack).await
+    }
+}
+
+#[async_trait]
+impl StackCatalog for SlowStore {
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        self.0.list().await
+    }
+
+    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        self.0.history(stack).await
+    }
+
+    async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        self.0.tags(stack).await
+    }
+
+    async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        writes(1).await;
+        self.0.set_tags(stack, tags).await
+    }
+
+    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        writes(2).await;
+        self.0.rename(lock, to, checkpoint).await
+    }
+
+    async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+        writes(2).await;
+        self.0.remove(lock, backups).await
+    }
+}
