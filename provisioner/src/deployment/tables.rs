@@ -318,12 +318,17 @@ impl Tables {
     fn follow(&self, old: EntryId, new: &Entry, mut effects: Vec<Effect>) -> Vec<Effect> {
         effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
         effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
+        let stays = effects.iter().any(|effect| matches!(effect, Effect::Rewrite(id, _) if *id == old));
         let Some(old) = self.ledger.get(old).filter(|state| state.urn != new.1.urn) else { return effects };
+        // What a provider serves that was replaced names it until it is replaced, too, or deleted.
+        let replaced = old.as_provider_reference().filter(|_| stays);
         let mut renamed = HashMap::from([(old.urn.clone(), new.1.urn.clone())]);
         let mended = self
             .entries_after(&effects)
             .into_iter()
-            .filter_map(|(id, state)| Some(Effect::Rewrite(id, Arc::new(mend(&state, &mut renamed)?))))
+            .filter_map(|(id, state)| {
+                Some(Effect::Rewrite(id, Arc::new(mend(&state, &mut renamed, replaced.as_ref())?)))
+            })
             .collect::<Vec<_>>();
         effects.extend(mended);
         effects
@@ -348,9 +353,14 @@ impl Tables {
 }
 
 /// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend. A
-/// child of a renamed parent has a new name itself.
-fn mend(state: &ResourceState, renamed: &mut HashMap<Urn, Urn>) -> Option<ResourceState> {
-    let provider = state.provider.iter().map(|provider| &provider.urn);
+/// child of a renamed parent has a new name itself. `replaced` is a provider that is still there under its old name.
+fn mend(
+    state: &ResourceState,
+    renamed: &mut HashMap<Urn, Urn>,
+    replaced: Option<&ProviderReference>,
+) -> Option<ResourceState> {
+    let served = state.provider.as_ref().filter(|provider| Some(*provider) != replaced);
+    let provider = served.map(|provider| &provider.urn);
     if !state.references().chain(provider).any(|urn| renamed.contains_key(urn)) {
         return None;
     }
@@ -370,6 +380,8 @@ fn mend(state: &ResourceState, renamed: &mut HashMap<Urn, Urn>) -> Option<Resour
     mended.deleted_with = state.deleted_with.as_ref().map(new);
     mended.view_of = state.view_of.as_ref().map(new);
     mended.replace_with = state.replace_with.iter().map(new).collect();
-    mended.provider = state.provider.clone().map(|provider| ProviderReference::new(new(&provider.urn), provider.id));
+    if let Some(ProviderReference { urn, id }) = served {
+        mended.provider = Some(ProviderReference::new(new(urn), Arc::clone(id)));
+    }
     Some(mended)
 }

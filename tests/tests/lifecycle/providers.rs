@@ -135,3 +135,12 @@ async fn a_default_provider_is_configured_from_the_stack_and_keeps_its_secrets()
     let inputs = &entry(&ended.state, "default").inputs;
     assert!(inputs["token"].is_secret() && !inputs["region"].is_secret());
 }
+
+#[tokio::test]
+async fn what_a_provider_serves_that_is_renamed_and_replaced_names_the_old_one_until_it_names_the_new_one() {
+    let (world, state) = standing(&[provider("p").with("k", "1"), thing("a").by("p")]).await;
+    let program = [provider("p2").was("p").with("k", "2"), thing("a").by("p2")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.entries(), ["p2", "a-1"]);
+}
