@@ -250,7 +250,11 @@ impl Engine {
         };
         let instance = match wanted.instance {
             Some(instance) => Arc::clone(instance),
-            None => self.load_instance(reference).await.map_err(StepError::Host)?,
+            None => match self.load_instance(reference).await {
+                // It is gone already, and so may its provider be: there is nothing to read.
+                Err(_) if old.pending_replacement => return Ok(unchanged()),
+                loaded => loaded.map_err(StepError::Host)?,
+            },
         };
         if old.pending_replacement {
             return Ok(unchanged());

@@ -144,3 +144,14 @@ async fn what_a_provider_serves_that_is_renamed_and_replaced_names_the_old_one_u
     assert_eq!(ended.changes(), [""; 0]);
     assert_eq!(ended.entries(), ["p2", "a-1"]);
 }
+
+#[tokio::test]
+async fn what_went_down_with_its_provider_is_not_read() {
+    let program = |d: &str| [provider("p").with("d", d), thing("a").by("p")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create a", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["p", "a-1 (owed)"]);
+    let refreshed = world.refresh(&ended.state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(refreshed.entries(), ["p", "a-1 (owed)"]);
+}
