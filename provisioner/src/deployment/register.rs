@@ -313,7 +313,8 @@ impl Engine {
         let tables = self.tables();
         let goal = &registration.goal;
         let old = registration.old.as_ref().map(|(_, state)| &**state);
-        let condemned = tables.condemned(&registration.urn);
+        // An import has taken the place of what went down already.
+        let condemned = tables.condemned(&registration.urn).filter(|_| !registration.imported);
         let renamed_from = goal.provider.as_ref().and_then(|provider| tables.alias_of.get(&provider.urn));
         let old_provider = old.and_then(|old| old.provider.as_ref());
         let hangs_on = |missing: &hashbrown::HashSet<Urn>| {
@@ -349,6 +350,10 @@ impl Engine {
     /// Reads what is to be taken over and records it; the conversation then goes on as with any recorded resource.
     /// The answer to the registration where that fails.
     async fn import(self: &Arc<Self>, registration: &mut Registration) -> Result<(), Result<Registered, Refused>> {
+        // What another one's replacement takes down is gone before this takes its place.
+        if !self.wait_until_gone(&registration.urn).await {
+            return Err(self.failed(registration.urn.clone()));
+        }
         let mut new = self.new_state(registration, Arc::default());
         new.id.clone_from(&registration.goal.import_id);
         let op = if registration.old.is_some() { StepOp::ImportReplacement } else { StepOp::Import };

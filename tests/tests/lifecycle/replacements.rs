@@ -2,7 +2,7 @@
 
 use provisioner::events::Outcome;
 
-use crate::program::{get, group, thing};
+use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
 use crate::world::{Goes, World};
@@ -159,8 +159,22 @@ async fn an_import_takes_the_place_of_what_was_managed() {
 }
 
 #[tokio::test]
+async fn an_import_takes_the_place_of_what_a_replacement_took_down() {
+    let program = |d: &str, import: &'static str| {
+        let imported = thing("a").with("v", "1").by("p").but(move |goal| goal.import_id = import.to_owned());
+        [provider("p").with("d", d), imported]
+    };
+    let (world, state) = standing(&program("1", "")).await;
+    world.add("there");
+    let ended = world.up(&state, &program("2", "there")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete a-1", "update there"]);
+    assert_eq!(ended.entries(), ["p", "there"]);
+}
+
+#[tokio::test]
 async fn what_is_only_read_now_is_deleted_if_it_is_another_one_and_let_go_if_it_is_the_same() {
     let (world, state) = standing(&[thing("a"), thing("b")]).await;
+    world.add("theirs");
     let ended = world.up(&state, &[get("a", "theirs"), get("b", "b-1")]).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1"]);
 }
