@@ -161,6 +161,11 @@ impl Engine {
         new.dependencies = goal.dependencies;
         new.provider = Some(reference);
         new.additional_secret_outputs = goal.additional_secret_outputs;
+        if new.references().any(|urn| self.tables().failed.contains(urn)) {
+            self.tables().failed.insert(urn.clone());
+            self.settle(&urn);
+            return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
+        }
         let op = read_op(old.as_ref().map(|(_, old)| &**old), goal.id.as_deref());
         let mut step = Step::new(op, urn.clone());
         step.old = old;

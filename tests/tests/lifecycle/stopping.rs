@@ -4,7 +4,7 @@ use provisioner::deployment::RegistrationResult;
 use provisioner::events::Outcome;
 use provisioner::state::{OperationKind, Snapshot};
 
-use crate::program::{provider, thing};
+use crate::program::{get, provider, thing};
 use crate::run::{Ended, Run};
 use crate::standing;
 use crate::world::{Goes, Hold, World, calm};
@@ -181,4 +181,15 @@ async fn what_cannot_be_written_down_is_not_done() {
     let run = world.up(&Snapshot::default(), &program).disk_full_after(5);
     let ended = run.going_on().go().await.expect(Outcome::Failed);
     assert!(ended.changes().len() < 2, "{:?}", ended.changes());
+}
+
+#[tokio::test]
+async fn nothing_is_read_that_depends_on_what_failed() {
+    let world = World::default();
+    world.add("theirs");
+    world.when("create a", Goes::Wrong);
+    let program = [thing("a"), get("b", "theirs").after("a")];
+    let ended = world.up(&Snapshot::default(), &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.result("b"), RegistrationResult::Skipped);
+    assert_eq!(ended.called("read theirs"), 0);
 }
