@@ -10,7 +10,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 use tokio::sync::OnceCell;
 
-use crate::events::{Event, Message, Severity, StepOp};
+use crate::events::{Event, Message, Operation, Severity, StepOp};
 use crate::state::ResourceState;
 
 use super::decide::existing::read_op;
@@ -163,6 +163,13 @@ impl Engine {
         new.additional_secret_outputs = goal.additional_secret_outputs;
         if new.references().any(|urn| self.tables().failed.contains(urn)) {
             self.tables().failed.insert(urn.clone());
+            self.settle(&urn);
+            return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
+        }
+        if self.options.operation == Operation::Update {
+            self.refuse_skipped_dependencies(&new, goal.source)?;
+        } else if new.references().any(|urn| self.tables().skipped.contains(urn)) {
+            self.tables().skipped.insert(urn.clone());
             self.settle(&urn);
             return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
         }

@@ -6,7 +6,7 @@ use hashbrown::HashSet;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
-use crate::events::{Message, Operation, Severity, StepOp};
+use crate::events::{Message, Operation, Severity, SourceRef, StepOp};
 use crate::state::ResourceState;
 
 use super::decide::condemn::Entry;
@@ -64,8 +64,10 @@ impl Engine {
         registration: &Registration,
         settlement: Settlement,
     ) -> Result<Vec<Step>, Refused> {
-        if self.options.operation == Operation::Update && !matches!(settlement, Settlement::SkipCreate) {
-            self.refuse_skipped_dependencies(registration)?;
+        let may_refuse = self.options.operation == Operation::Update && !matches!(settlement, Settlement::SkipCreate);
+        if may_refuse && !self.tables().skipped.is_empty() {
+            let state = self.new_state(registration, Arc::default());
+            self.refuse_skipped_dependencies(&state, registration.goal.source)?;
         }
         let with = |op, inputs: Arc<PropertyMap>| {
             let mut step = self.step(registration, op);
@@ -94,20 +96,20 @@ impl Engine {
     }
 
     /// What depends on something that targets kept from being made cannot be (section 2.16).
-    fn refuse_skipped_dependencies(&self, registration: &Registration) -> Result<(), Refused> {
-        if self.tables().skipped.is_empty() {
-            return Ok(());
-        }
-        let state = self.new_state(registration, Arc::default());
+    pub(super) fn refuse_skipped_dependencies(
+        &self,
+        state: &ResourceState,
+        source: Option<SourceRef>,
+    ) -> Result<(), Refused> {
         let skipped = {
             let tables = self.tables();
             state.references().find(|urn| tables.skipped.contains(*urn)).cloned()
         };
         let Some(skipped) = skipped else { return Ok(()) };
-        let text = format!("{} depends on {}, which is not among the targets", registration.urn.name(), skipped.name());
+        let text = format!("{} depends on {}, which is not among the targets", state.urn.name(), skipped.name());
         let mut message = Message::new(Severity::Error, text);
         message.hint = format!("add --target '{skipped}'");
-        self.complain(&registration.urn, registration.goal.source, message);
+        self.complain(&state.urn, source, message);
         if self.preview() {
             self.note_complaint();
             return Ok(());

@@ -355,6 +355,9 @@ impl Engine {
             return Err(self.failed(registration.urn.clone()));
         }
         let mut new = self.new_state(registration, Arc::default());
+        if !self.preview() {
+            self.refuse_skipped_dependencies(&new, registration.goal.source).map_err(Err)?;
+        }
         new.id.clone_from(&registration.goal.import_id);
         let op = if registration.old.is_some() { StepOp::ImportReplacement } else { StepOp::Import };
         let mut step = self.step(registration, op);

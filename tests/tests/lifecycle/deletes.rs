@@ -2,11 +2,12 @@
 
 use provisioner::deployment::RegistrationResult;
 use provisioner::events::Outcome;
+use provisioner::state::Snapshot;
 
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, map};
+use crate::world::{Goes, World, map};
 
 #[tokio::test]
 async fn a_destroy_goes_from_dependents_to_what_they_need_and_leaves_nothing() {
@@ -71,7 +72,9 @@ async fn what_goes_with_its_owner_needs_no_call_even_if_the_owner_was_deleted_by
 
 #[tokio::test]
 async fn what_the_stack_does_not_own_is_forgotten_without_a_call() {
-    let (world, state) = standing(&[get("a", "theirs"), thing("b")]).await;
+    let world = World::default();
+    world.add("theirs");
+    let state = world.up(&Snapshot::default(), &[get("a", "theirs"), thing("b")]).go().await.state;
     let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete b-1"]);
 }
@@ -183,4 +186,16 @@ async fn what_still_awaits_its_deletion_goes_by_the_name_of_its_successor() {
     // So the old name is free for something else.
     let ended = world.mend().up(&ended.state, &[thing("g").with("k", "2"), thing("e")]).go().await;
     assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["g-1", "e-2"]);
+}
+
+#[tokio::test]
+async fn nothing_is_imported_or_read_that_depends_on_what_targets_keep_from_being_made() {
+    let (world, state) = standing(&[thing("c")]).await;
+    world.add("there");
+    let imported = thing("b").after("a").but(|goal| goal.import_id = "there".to_owned());
+    for dependent in [imported, get("b", "there").after("a")] {
+        let ended = world.up(&state, &[thing("a"), dependent]).target("b").go().await.expect(Outcome::Failed);
+        assert_eq!((ended.entries(), ended.called("read there")), (vec!["c-1".to_owned()], 0));
+        assert!(ended.errors[0].contains("b depends on a, which is not among the targets"), "{:?}", ended.errors);
+    }
 }
