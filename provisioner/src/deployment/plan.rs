@@ -69,6 +69,7 @@ impl Engine {
             let state = self.new_state(registration, Arc::default());
             self.refuse_skipped_dependencies(&state, registration.goal.source)?;
         }
+        self.refuse_circle(registration)?;
         let with = |op, inputs: Arc<PropertyMap>| {
             let mut step = self.step(registration, op);
             step.old.clone_from(&registration.old);
@@ -115,6 +116,27 @@ impl Engine {
             return Ok(());
         }
         self.note_break();
+        Err(Refused)
+    }
+
+    /// What now depends on something that is out of scope, and that still depends on it as it is recorded, cannot be.
+    fn refuse_circle(&self, registration: &Registration) -> Result<(), Refused> {
+        let Some((old, _)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return Ok(()) };
+        let dependents: HashSet<Urn> = {
+            let tables = self.tables();
+            let carried = tables.carried_dependents(*old);
+            carried.into_iter().filter_map(|id| Some(tables.ledger.get(id)?.urn.clone())).collect()
+        };
+        if dependents.is_empty() {
+            return Ok(());
+        }
+        let state = self.new_state(registration, Arc::default());
+        let Some(urn) = state.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
+        let (name, other) = (state.urn.name(), urn.name());
+        let text = format!("{name} depends on {other}, which is out of scope and still depends on {name}");
+        let mut message = Message::new(Severity::Error, text);
+        message.hint = "let the run touch both of them, or none".to_owned();
+        self.break_off(&state.urn, registration.goal.source, message);
         Err(Refused)
     }
 

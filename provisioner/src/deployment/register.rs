@@ -33,7 +33,7 @@ pub(super) struct Registration {
     pub(super) old: Option<Entry>,
     pub(super) internal: bool,
     imported: bool,
-    in_scope: bool,
+    pub(super) in_scope: bool,
     pub(super) seed: [u8; 32],
     /// The physical name that is proposed to the provider.
     pub(super) naming: Option<Proposal>,

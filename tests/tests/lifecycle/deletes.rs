@@ -199,3 +199,10 @@ async fn nothing_is_imported_or_read_that_depends_on_what_targets_keep_from_bein
         assert!(ended.errors[0].contains("b depends on a, which is not among the targets"), "{:?}", ended.errors);
     }
 }
+
+#[tokio::test]
+async fn a_target_cannot_depend_on_what_still_depends_on_it() {
+    let (world, state) = standing(&[thing("a"), thing("b").after("a")]).await;
+    let ended = world.up(&state, &[thing("b"), thing("a").after("b")]).target("a").go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["a: a depends on b, which is out of scope and still depends on a"]);
+}
