@@ -1,6 +1,6 @@
 //! Lifecycle tests: a cloud in memory, programs, and what the engine asks and records, side by side.
 //!
-//! Each run is held to the promises of every run (`run.rs`); a test says what is special about its own.
+//! Each run is held to the promises of every run (`promises.rs`); a test says what is special about its own.
 
 mod chance;
 mod components;
@@ -9,6 +9,7 @@ mod crash;
 mod deletes;
 mod imports;
 mod program;
+mod promises;
 mod providers;
 mod replacements;
 mod run;

@@ -33,6 +33,9 @@ pub(crate) struct Thing {
     aliases: Vec<Alias>,
     outputs: Option<PropertyMap>,
     tweaks: Vec<Tweak>,
+    type_name: &'static str,
+    /// What the tweaks do, for who reads of a failure.
+    marks: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +61,7 @@ impl std::fmt::Debug for Thing {
         write!(f, "{:?} {} {:?}", self.kind, self.name, self.inputs)?;
         write!(f, " after {:?} in {:?} by {:?}", self.after, self.parent, self.provider)?;
         write!(f, " deleted with {:?} replaced with {:?}", self.deleted_with, self.replace_with)?;
-        write!(f, " was {:?}", self.aliases)
+        write!(f, " was {:?} {}", self.aliases, self.marks.join(", "))
     }
 }
 
@@ -75,6 +78,8 @@ fn new(name: &str, kind: Kind) -> Thing {
         aliases: Vec::new(),
         outputs: None,
         tweaks: Vec::new(),
+        type_name: "Thing",
+        marks: Vec::new(),
     }
 }
 
@@ -161,16 +166,43 @@ impl Thing {
         self
     }
 
-    /// Had no parent.
-    pub(crate) fn was_free(mut self) -> Self {
+    /// Was recorded under another URN.
+    pub(crate) fn was_urn(mut self, urn: Urn) -> Self {
+        self.aliases.push(Alias::Urn(urn));
+        self
+    }
+
+    /// Differed in all this.
+    pub(crate) fn was_all(mut self, name: &str, type_name: &str, parent: Option<Urn>) -> Self {
         self.aliases.push(Alias::Spec {
-            name: None,
-            type_token: None,
+            name: Some(name.to_owned()),
+            type_token: Some(self.token_of(type_name).as_str().to_owned()),
             stack: None,
             project: None,
-            parent: AliasParent::None,
+            parent: parent.map_or(AliasParent::None, AliasParent::Urn),
         });
         self
+    }
+
+    /// A type other than `Thing` or `Group`.
+    pub(crate) fn of_type(mut self, type_name: &'static str) -> Self {
+        self.type_name = type_name;
+        self
+    }
+
+    fn token_of(&self, type_name: &str) -> TypeToken {
+        match self.kind {
+            Kind::Custom | Kind::Get(_) | Kind::Invoke => TypeToken::new(&format!("cloud:index:{type_name}")),
+            Kind::Component => TypeToken::new(&format!("my:index:{}", type_name.replace("Thing", "Group"))),
+            Kind::Remote => TypeToken::new("cloud:index:Group"),
+            Kind::Provider => TypeToken::provider("cloud"),
+        }
+    }
+
+    /// Its URN as the child of a parent.
+    pub(crate) fn urn_within(&self, parent: Option<&Urn>) -> Urn {
+        let root = Urn::root_stack(STACK, PROJECT);
+        Urn::new(STACK, PROJECT, Some(parent.unwrap_or(&root)), self.token_of(self.type_name).as_str(), &self.name)
     }
 
     /// A component that says its outputs.
@@ -185,11 +217,18 @@ impl Thing {
         self
     }
 
+    /// The same, with a word for who reads of a failure.
+    pub(crate) fn but_marked(mut self, mark: &str, tweak: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
+        self.marks.push(mark.to_owned());
+        self.but(tweak)
+    }
+
     pub(crate) fn protected(self) -> Self {
         self.but(|goal| goal.protect = Some(true))
     }
 
-    fn needs(&self) -> impl Iterator<Item = &String> {
+    /// The names of what must be registered before.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
         let referred = self.inputs.values().filter_map(|input| match input {
             In::IdOf(name) => Some(name),
             In::Value(_) => None,
@@ -270,14 +309,11 @@ fn begin<'a>(
     dependencies.dedup();
     let parent = thing.parent.as_ref().and_then(urn_of).or_else(|| Some(Urn::root_stack(STACK, PROJECT)));
     let provider = thing.provider.as_ref().and_then(|name| known.get(name)).map(Registered::as_provider_reference);
-    let type_token = TypeToken::new("cloud:index:Thing");
+    let type_token = thing.token_of(thing.type_name);
     let mut goal = match &thing.kind {
-        Kind::Custom => Goal::custom(type_token, name.as_str(), inputs),
-        Kind::Component => Goal::component(TypeToken::new("my:index:Group"), name.as_str(), inputs),
-        Kind::Remote => {
-            Goal { remote: true, ..Goal::component(TypeToken::new("cloud:index:Group"), name.as_str(), inputs) }
-        }
-        Kind::Provider => Goal::custom(TypeToken::provider("cloud"), name.as_str(), inputs),
+        Kind::Custom | Kind::Provider => Goal::custom(type_token, name.as_str(), inputs),
+        Kind::Component => Goal::component(type_token, name.as_str(), inputs),
+        Kind::Remote => Goal { remote: true, ..Goal::component(type_token, name.as_str(), inputs) },
         Kind::Get(id) => {
             let goal = ReadGoal {
                 type_token,

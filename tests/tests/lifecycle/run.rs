@@ -1,20 +1,20 @@
 //! Runs a deployment and holds it to what every run owes (engine semantics, section 11.1), whatever the test is about.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use provisioner::deployment::{
     ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, Refused, RegistrationResult, StopSignals,
     UrnPattern,
 };
 use provisioner::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
-use provisioner::state::{Ledger, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
+use provisioner::state::{ResourceState, Snapshot, StateRecorder, integrity};
 use pulumi_proto::urn::Urn;
 
 use crate::program::{self, Answer, PROJECT, STACK, Thing};
-use crate::world::{Call, World};
+use crate::promises::{self, Tape};
+use crate::world::{Call, Moment, World};
 
 /// A run that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -45,6 +45,8 @@ pub(crate) struct Ended {
     pub(crate) calls: Vec<Call>,
     /// The state as a crash after each record would have left it.
     pub(crate) prefixes: Vec<Snapshot>,
+    /// What there was when each of them was written.
+    pub(crate) moments: Vec<Moment>,
     pub(crate) counts: BTreeMap<StepOp, usize>,
 }
 
@@ -146,6 +148,18 @@ impl Run {
         self
     }
 
+    /// Targets take along what depends on them, and excludes keep it.
+    pub(crate) fn with_dependents(mut self) -> Self {
+        (self.options.scope.target_dependents, self.options.scope.exclude_dependents) = (true, true);
+        self
+    }
+
+    /// A destroy that leaves what is protected.
+    pub(crate) fn keeping_protected(mut self) -> Self {
+        self.options.exclude_protected = true;
+        self
+    }
+
     /// The program ends with an error of its own.
     pub(crate) fn gives_up(mut self) -> Self {
         self.end = ProgramEnd::Failed;
@@ -179,17 +193,12 @@ impl Run {
     async fn run(self) -> Ended {
         let before = self.world.calls().len();
         let preview = self.options.preview;
-        let tape = Tape(Arc::new(Mutex::new(TapeInner {
-            ledger: Ledger::new(self.base.clone()),
-            deferred: Vec::new(),
-            prefixes: vec![self.base.clone()],
-            faults: Vec::new(),
-            fails_after: self.record_fails_after,
-        })));
+        let tape = Tape::new(&self.world, &self.base, self.record_fails_after);
         let events = Arc::new(Events::default());
         let recorder = (!preview).then(|| Box::new(tape.clone()) as Box<dyn StateRecorder>);
         let host = Arc::new(self.world.clone());
         let has_program = self.options.has_program();
+        let everything = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
             self.base.clone(),
@@ -205,7 +214,7 @@ impl Run {
         let mut ended = events.ended(end.outcome, answers);
         ended.calls = self.world.calls().split_off(before);
         ended.counts = end.summary.changes;
-        ended.prefixes = tape.prefixes();
+        (ended.prefixes, ended.moments) = tape.prefixes();
 
         let mut faults = [self.world.faults(), tape.faults()].concat();
         let aborted = self.signals.abort.is_cancelled();
@@ -223,15 +232,22 @@ impl Run {
                 faults.push(format!("the state at the end breaks the laws: {error}"));
             }
             if !aborted && !self.lost {
-                faults.extend(ghosts(&end.snapshot, &self.world));
+                faults.extend(promises::ghosts(&end.snapshot, &self.world));
             }
             let unknown = ended.errors.iter().filter(|error| error.contains("ended during Create")).count();
             if !aborted && end.snapshot.pending_operations.len() > self.base.pending_operations.len() + unknown {
                 faults.push("an operation is pending although the run was not aborted".to_owned());
             }
-            faults.extend(twice(&ended.calls));
-            faults.extend(disorder(&self.base, &ended, &events));
+            faults.extend(promises::twice(&ended.calls));
+            faults.extend(promises::disorder(&self.base, &ended.calls, &events.heads()));
+            faults.extend(promises::hasty(&self.things, &ended.answers));
+            if everything {
+                faults.extend(promises::dangling(&end.snapshot, &ended.calls, &events.heads()));
+            }
             ended.state = end.snapshot;
+        }
+        if ended.outcome == Outcome::Failed && ended.errors.is_empty() && self.end == ProgramEnd::Completed {
+            faults.push("a failure without an error".to_owned());
         }
         if ended.outcome == Outcome::Succeeded && !ended.errors.is_empty() {
             faults.push(format!("a success with errors: {:?}", ended.errors));
@@ -239,60 +255,6 @@ impl Run {
         assert!(faults.is_empty(), "{faults:#?}\nsteps: {:#?}\nerrors: {:#?}", ended.steps, ended.errors);
         ended
     }
-}
-
-/// Entries of the state for what is not there.
-fn ghosts(state: &Snapshot, world: &World) -> Vec<String> {
-    let existing = world.existing();
-    let owned = |state: &&Arc<ResourceState>| {
-        let managed = state.custom && !state.is_provider() && !state.external && state.view_of.is_none();
-        managed && !state.pending_replacement
-    };
-    let ids = state.resources.iter().filter(owned).map(|state| &state.id);
-    ids.filter(|id| !existing.contains(*id)).map(|id| format!("the state holds {id}, which is not there")).collect()
-}
-
-/// More than one operation on an entry.
-fn twice(calls: &[Call]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let changes =
-        calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete") && !call.id.is_empty());
-    changes
-        .filter(|call| !seen.insert(&call.id))
-        .map(|call| format!("{} comes after another change of it", call.said()))
-        .collect()
-}
-
-/// Deletes that began before the deletes of dependents had ended.
-fn disorder(base: &Snapshot, ended: &Ended, events: &Events) -> Vec<String> {
-    let heads = events.heads();
-    let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom);
-    let by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
-        listed.map(|(place, state)| (state.id.as_str(), (place, state))).collect();
-    let deletes: Vec<&Call> = ended.calls.iter().filter(|call| call.verb == "delete").collect();
-    let mut faults = Vec::new();
-    for first in &deletes {
-        for second in &deletes {
-            let places = (by_id.get(first.id.as_str()), by_id.get(second.id.as_str()));
-            let (Some((place, needed)), Some((later, dependent))) = places else { continue };
-            let refers = dependent
-                .dependencies
-                .iter()
-                .chain(dependent.property_dependencies.values().flatten())
-                .chain(&dependent.parent)
-                .any(|urn| *urn == needed.urn);
-            // Before a replacement only those go that cannot live through it; others go on their own account.
-            let both = (heads.contains(&first.id), heads.contains(&second.id));
-            let mut inputs = dependent.property_dependencies.iter();
-            let bound = inputs.any(|(key, urns)| key.starts_with(['k', 'd']) && urns.contains(&needed.urn));
-            let together = both == (false, false) || (both == (true, true) && bound && second.began < first.began);
-            let in_order = second.ended.is_some_and(|ended| ended < first.began);
-            if refers && place < later && together && !in_order {
-                faults.push(format!("{} before the end of {}", first.said(), second.said()));
-            }
-        }
-    }
-    faults
 }
 
 impl Ended {
@@ -375,6 +337,7 @@ impl Events {
             errors,
             calls: Vec::new(),
             prefixes: Vec::new(),
+            moments: Vec::new(),
             counts: BTreeMap::new(),
         }
     }
@@ -395,78 +358,5 @@ impl Events {
             (!old.delete || Some(place) < program_ended).then(|| old.id.clone())
         };
         steps.iter().enumerate().filter_map(head).collect()
-    }
-}
-
-/// Keeps what is recorded, and holds every prefix of it to the laws.
-#[derive(Clone, Debug)]
-struct Tape(Arc<Mutex<TapeInner>>);
-
-#[derive(Debug)]
-struct TapeInner {
-    ledger: Ledger,
-    deferred: Vec<Record>,
-    prefixes: Vec<Snapshot>,
-    faults: Vec<String>,
-    fails_after: Option<usize>,
-}
-
-impl TapeInner {
-    fn take(&mut self, record: &Record) {
-        self.ledger.apply(record);
-        let snapshot = self.ledger.snapshot();
-        if let Err(error) = integrity::verify(&snapshot) {
-            self.faults.push(format!("record {} breaks the laws: {error}\n{record:?}", self.prefixes.len()));
-        }
-        self.prefixes.push(snapshot);
-    }
-}
-
-impl Tape {
-    fn with<T>(&self, work: impl FnOnce(&mut TapeInner) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn prefixes(&self) -> Vec<Snapshot> {
-        self.with(|tape| tape.prefixes.clone())
-    }
-
-    fn faults(&self) -> Vec<String> {
-        self.with(|tape| tape.faults.clone())
-    }
-
-    fn written(&self) -> Snapshot {
-        self.with(|tape| {
-            for record in std::mem::take(&mut tape.deferred) {
-                tape.take(&record);
-            }
-            tape.ledger.snapshot()
-        })
-    }
-}
-
-#[async_trait]
-impl StateRecorder for Tape {
-    fn append(&mut self, record: &Record) -> Result<(), StateError> {
-        self.with(|tape| {
-            if tape.fails_after.is_some_and(|limit| tape.prefixes.len() > limit) {
-                let breach = integrity::IntegrityError { breaches: Vec::new() };
-                return Err(StateError::Integrity(breach));
-            }
-            for deferred in std::mem::take(&mut tape.deferred) {
-                tape.take(&deferred);
-            }
-            tape.take(record);
-            Ok(())
-        })
-    }
-
-    fn defer(&mut self, record: Record) {
-        self.with(|tape| tape.deferred.push(record));
-    }
-
-    async fn secrets_ready(&mut self) -> Result<(), StateError> {
-        tokio::task::yield_now().await;
-        Ok(())
     }
 }

@@ -135,8 +135,13 @@ async fn a_destroy_deletes_with_the_provider_as_it_is_configured_now() {
 async fn a_destroy_makes_nothing_and_takes_what_the_program_brought_with_it() {
     let (world, state) = standing(&[thing("a"), thing("x")]).await;
     world.add("there");
-    let program =
-        [provider("q"), group("g"), thing("a").within("g").was_free(), thing("n").by("q"), get("seen", "there")];
+    let program = [
+        provider("q"),
+        group("g"),
+        thing("a").within("g").was_all("a", "Thing", None),
+        thing("n").by("q"),
+        get("seen", "there"),
+    ];
     let ended = world.destroy_with(&state, &program).go().await.expect(Outcome::Succeeded);
     let mut changes = ended.changes();
     changes.sort();

@@ -4,19 +4,24 @@
 //! an engine owes to providers whatever the test is about (configured once, closed once, nothing changed in a preview,
 //! nothing deleted twice).
 
+mod instance;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bridge::host::{BootRequest, HostError, ProviderHost};
-use bridge::provider::{
-    CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, ConfigureRequest,
-    ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges, DiffConfigRequest,
-    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, ParameterizeReply, ParameterizeRequest,
-    PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
-};
+use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, Provider};
+use provisioner::state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tokio_util::sync::CancellationToken;
+
+use self::instance::Instance;
+
+/// An input with which the provider cannot say what a difference comes to.
+pub(crate) const VAGUE: &str = "vague";
+/// An input with which the provider wants to be read before each update.
+pub(crate) const FRESH: &str = "fresh";
 
 /// How a call goes, if not well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub(crate) enum Goes {
     HalfWell,
     /// The plugin dies.
     Down,
+    /// It is done, and the plugin dies before it can say so.
+    Lost,
     /// Nothing is there (Read).
     Gone,
 }
@@ -45,6 +52,8 @@ pub(crate) struct Call {
     /// When it began and ended, in calls.
     pub(crate) began: usize,
     pub(crate) ended: Option<usize>,
+    /// It came to a good end.
+    pub(crate) well: bool,
     /// What was sent as the new inputs.
     pub(crate) news: PropertyMap,
 }
@@ -59,6 +68,17 @@ impl Call {
     }
 }
 
+/// What there is: by id, with the inputs where they are known.
+type Holdings = Arc<BTreeMap<String, Option<PropertyMap>>>;
+
+/// What there is at a moment, and what is known of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moment {
+    existing: Holdings,
+    vanished: BTreeSet<String>,
+    at_large: BTreeSet<String>,
+}
+
 /// A cloud in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World(Arc<Mutex<Inner>>);
@@ -70,9 +90,12 @@ struct Inner {
     script: BTreeMap<String, Goes>,
     holds: BTreeMap<String, Held>,
     instances: Vec<InstanceBook>,
-    /// Ids of what there is.
-    existing: BTreeSet<String>,
+    existing: Holdings,
     made: BTreeMap<String, usize>,
+    /// Ids of what went without a Delete that was answered: nobody can know.
+    vanished: BTreeSet<String>,
+    /// Ids of what there is and no state has to know of: never taken over, let go by the program, lost with a run.
+    at_large: BTreeSet<String>,
     /// What Read finds changed, by id.
     drift: BTreeMap<String, PropertyMap>,
     faults: Vec<String>,
@@ -82,7 +105,7 @@ struct Inner {
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
     called: Vec<CallRequest>,
-    stop_after: Option<(usize, CancellationToken)>,
+    stop_after: Vec<(usize, CancellationToken)>,
 }
 
 #[derive(Debug, Default)]
@@ -190,24 +213,101 @@ impl World {
     pub(crate) fn pull_after(&self, calls: usize, signal: CancellationToken) {
         let mut inner = self.inner();
         let at = inner.calls.len() + calls;
-        inner.stop_after = Some((at, signal));
+        inner.stop_after.push((at, signal));
     }
 
     /// Forgets what was to go wrong and which signal was to be pulled.
     pub(crate) fn calm_down(&self) {
         let mut inner = self.inner();
         inner.script.clear();
-        inner.stop_after = None;
+        inner.stop_after.clear();
     }
 
-    /// Puts something there.
+    /// Puts something there, if it is not.
     pub(crate) fn add(&self, id: &str) {
-        self.inner().existing.insert(id.to_owned());
+        let inner = &mut *self.inner();
+        Arc::make_mut(&mut inner.existing).entry(id.to_owned()).or_insert(None);
+        inner.at_large.insert(id.to_owned());
+    }
+
+    /// Takes something away behind everybody's back.
+    pub(crate) fn vanish(&self, id: &str) {
+        self.inner().vanish(id);
     }
 
     /// Ids of what there is.
     pub(crate) fn existing(&self) -> BTreeSet<String> {
-        self.inner().existing.clone()
+        self.inner().existing.keys().cloned().collect()
+    }
+
+    /// What there is now.
+    pub(crate) fn moment(&self) -> Moment {
+        let Inner { existing, vanished, at_large, .. } = &*self.inner();
+        Moment { existing: Arc::clone(existing), vanished: vanished.clone(), at_large: at_large.clone() }
+    }
+
+    /// Another world that went the same way up to a moment.
+    pub(crate) fn fork(&self, moment: &Moment) -> Self {
+        let inner = self.inner();
+        let Moment { existing, vanished, at_large } = moment.clone();
+        let made = inner.made.clone();
+        let fork = Inner { existing, vanished, at_large, made, restless: inner.restless, ..Inner::default() };
+        Self(Arc::new(Mutex::new(fork)))
+    }
+
+    /// Takes a run that ended early for what it is: what it was making may be there without anybody knowing, and what it
+    /// was deleting may be gone.
+    pub(crate) fn reckon(&self, state: &Snapshot) {
+        let inner = &mut *self.inner();
+        let known: BTreeSet<&String> = state.resources.iter().map(|state| &state.id).collect();
+        for PendingOperation { resource, kind } in &state.pending_operations {
+            let lost = inner.existing.keys().filter(|id| may_be_of(id, resource) && !known.contains(id));
+            match kind {
+                OperationKind::Creating => inner.at_large.extend(lost.cloned()),
+                _ if !inner.existing.contains_key(&resource.id) => {
+                    inner.vanished.insert(resource.id.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Ids of what went without a Delete that was answered.
+    pub(crate) fn vanished(&self) -> BTreeSet<String> {
+        self.inner().vanished.clone()
+    }
+
+    /// Ids of what no state has to know of.
+    pub(crate) fn at_large(&self) -> BTreeSet<String> {
+        self.inner().at_large.clone()
+    }
+
+    /// Holds what there is against a state and the one before it. Returns what is in neither the state nor under way, and
+    /// was not let go either.
+    pub(crate) fn lost(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
+        let Inner { existing, at_large, forgiving, .. } = &mut *self.inner();
+        if *forgiving {
+            return Vec::new();
+        }
+        let known: BTreeSet<&str> = after.resources.iter().map(|state| state.id.as_str()).collect();
+        at_large.retain(|id| !known.contains(id.as_str()));
+        let (mut lost, mut let_go) = (Vec::new(), Vec::new());
+        for id in existing.keys().filter(|id| !known.contains(id.as_str()) && !at_large.contains(*id)) {
+            let creating = |pending: &PendingOperation| {
+                pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
+            };
+            if after.pending_operations.iter().any(creating) {
+                continue;
+            }
+            let entry = before.resources.iter().find(|state| state.id == *id);
+            if !entry.is_some_and(|entry| entry.external || entry.retain_on_delete || entry.deleted_with.is_some()) {
+                lost.push(id.clone());
+                continue;
+            }
+            let_go.push(id.clone());
+        }
+        at_large.extend(let_go);
+        lost
     }
 
     /// All calls so far.
@@ -252,6 +352,19 @@ impl World {
     }
 }
 
+/// Whether a resource may have been given an id.
+fn may_be_of(id: &str, resource: &ResourceState) -> bool {
+    id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
+}
+
+impl Inner {
+    fn vanish(&mut self, id: &str) {
+        if Arc::make_mut(&mut self.existing).remove(id).is_some() {
+            self.vanished.insert(id.to_owned());
+        }
+    }
+}
+
 #[async_trait]
 impl ProviderHost for World {
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
@@ -266,334 +379,6 @@ impl ProviderHost for World {
             return Err(HostError { message: format!("{} cannot be started", request.name), hint: String::new() });
         }
         Ok(Arc::new(Instance { world: self.clone(), number }))
-    }
-}
-
-/// One instance of the provider.
-#[derive(Debug)]
-struct Instance {
-    world: World,
-    number: usize,
-}
-
-impl Instance {
-    /// Notes a call, and lets it take its time. Returns its number and how it goes.
-    async fn begin(
-        &self,
-        verb: &'static str,
-        urn: &pulumi_proto::urn::Urn,
-        id: &str,
-        news: &PropertyMap,
-    ) -> (usize, Option<Goes>) {
-        let call = Call {
-            verb,
-            name: urn.name().to_owned(),
-            id: id.to_owned(),
-            instance: self.number,
-            began: 0,
-            ended: None,
-            news: news.clone(),
-        };
-        let said = call.said();
-        let (number, goes, held, turns) = {
-            let inner = &mut *self.world.inner();
-            inner.clock += 1;
-            let began = inner.clock;
-            inner.calls.push(Call { began, ..call });
-            if let Some((at, signal)) = &inner.stop_after
-                && inner.calls.len() >= *at
-            {
-                signal.cancel();
-            }
-            let instance = &inner.instances[self.number];
-            let needs_no_configuration = matches!(verb, "checkconfig" | "diffconfig" | "configure");
-            if instance.closed > 0 {
-                inner.faults.push(format!("{said}: instance {} is closed", self.number));
-            } else if instance.configured == 0 && !needs_no_configuration {
-                inner.faults.push(format!("{said}: instance {} is not configured", self.number));
-            }
-            let named = format!("{verb} {}", urn.name());
-            let goes = inner.script.get(&said).or_else(|| inner.script.get(&named)).copied();
-            let held = inner.holds.get(&said).or_else(|| inner.holds.get(&named)).cloned();
-            let letters: usize = said.bytes().map(usize::from).sum();
-            (inner.calls.len() - 1, goes, held, if inner.restless { (letters + began) % 7 } else { 1 })
-        };
-        for _ in 0..turns {
-            tokio::task::yield_now().await;
-        }
-        if let Some(held) = held {
-            held.reached.cancel();
-            held.released.cancelled().await;
-        }
-        (number, goes)
-    }
-
-    fn end(&self, call: usize) {
-        let inner = &mut *self.world.inner();
-        inner.clock += 1;
-        inner.calls[call].ended = Some(inner.clock);
-    }
-
-    /// A call that may fail and has no other effect.
-    async fn ask(
-        &self,
-        verb: &'static str,
-        method: &'static str,
-        urn: &pulumi_proto::urn::Urn,
-        id: &str,
-        news: &PropertyMap,
-    ) -> Result<(), ProviderError> {
-        let (call, goes) = self.begin(verb, urn, id, news).await;
-        self.end(call);
-        goes.filter(|goes| *goes != Goes::Gone && *goes != Goes::HalfWell)
-            .map_or(Ok(()), |goes| Err(failure(method, goes)))
-    }
-}
-
-fn failure(method: &'static str, goes: Goes) -> ProviderError {
-    match goes {
-        Goes::Down => ProviderError::Died {
-            plugin: "cloud".to_owned(),
-            method,
-            reached: true,
-            status: "signal 9".to_owned(),
-            stderr: Vec::new(),
-        },
-        _ => ProviderError::Failed { method, message: format!("{method} went wrong"), indeterminate: false },
-    }
-}
-
-fn half_well(id: &str, outputs: PropertyMap) -> ProviderError {
-    let failure = PartialFailure {
-        id: id.to_owned(),
-        inputs: Some(without_id(&outputs)),
-        outputs,
-        reasons: vec!["not ready".to_owned()],
-        refresh_before_update: false,
-    };
-    ProviderError::Partial { message: "did not come up".to_owned(), failure: Box::new(failure) }
-}
-
-fn without_id(outputs: &PropertyMap) -> PropertyMap {
-    outputs.iter().filter(|(key, _)| *key != "id").map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-fn outputs(id: &str, inputs: &PropertyMap) -> PropertyMap {
-    let mut outputs = inputs.clone();
-    if !id.is_empty() {
-        outputs.insert("id".to_owned(), id.into());
-    }
-    outputs
-}
-
-/// What differs: `k…` replaces, `d…` replaces and the old one goes first, anything else is an update.
-fn compare(olds: &PropertyMap, news: &PropertyMap) -> DiffReply {
-    let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
-    let differs = |name: &&String| match (olds.get(*name), news.get(*name)) {
-        (Some(old), Some(new)) => !old.without_wrappers().same_as(&new.without_wrappers()),
-        _ => true,
-    };
-    let diffs: Vec<String> = names.into_iter().filter(differs).cloned().collect();
-    let replaces: Vec<String> = diffs.iter().filter(|name| name.starts_with(['k', 'd'])).cloned().collect();
-    DiffReply {
-        changes: if diffs.is_empty() { DiffChanges::None } else { DiffChanges::Some },
-        delete_before_replace: replaces.iter().any(|name| name.starts_with('d')),
-        replaces,
-        diffs,
-        ..DiffReply::default()
-    }
-}
-
-#[async_trait]
-impl Provider for Instance {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { accept_secrets: true, supports_preview: true, ..Capabilities::default() }
-    }
-
-    fn version(&self) -> &str {
-        "1.0.0"
-    }
-
-    async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
-        self.ask("checkconfig", "CheckConfig", &request.urn, "", &request.news).await?;
-        Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() })
-    }
-
-    async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
-        self.ask("diffconfig", "DiffConfig", &request.urn, "", &request.news).await?;
-        Ok(compare(&request.old_inputs, &request.news))
-    }
-
-    async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
-        self.world.inner().instances[self.number].configured += 1;
-        if self.world.inner().instances[self.number].configured > 1 {
-            self.world.fault(format!("instance {} is configured twice", self.number));
-        }
-        self.ask("configure", "Configure", &request.urn, "", &request.inputs).await
-    }
-
-    async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
-        let (call, goes) = self.begin("check", &request.urn, "", &request.news).await;
-        self.end(call);
-        self.world.inner().checked.push(request.clone());
-        let failures = match goes {
-            Some(Goes::HalfWell) => vec![CheckFailure { property: "v".to_owned(), reason: "not allowed".to_owned() }],
-            Some(goes) => return Err(failure("Check", goes)),
-            None => Vec::new(),
-        };
-        Ok(CheckReply { inputs: (*request.news).clone(), failures })
-    }
-
-    async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
-        self.ask("diff", "Diff", &request.urn, &request.id, &request.news).await?;
-        Ok(compare(&request.old_inputs, &request.news))
-    }
-
-    async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
-        let verb = if request.preview { "preview" } else { "create" };
-        let (call, goes) = self.begin(verb, &request.urn, "", &request.inputs).await;
-        self.end(call);
-        if request.preview {
-            return Ok(CreateReply { outputs: (*request.inputs).clone(), ..CreateReply::default() });
-        }
-        if let Some(goes @ (Goes::Wrong | Goes::Down)) = goes {
-            return Err(failure("Create", goes));
-        }
-        let id = {
-            let inner = &mut *self.world.inner();
-            // Ids of another world are not given again.
-            let first = if inner.forgiving { 100 } else { 0 };
-            let made = inner.made.entry(request.urn.name().to_owned()).or_insert(first);
-            *made += 1;
-            let id = format!("{}-{made}", request.urn.name());
-            inner.existing.insert(id.clone());
-            inner.calls[call].id.clone_from(&id);
-            id
-        };
-        let outputs = outputs(&id, &request.inputs);
-        match goes {
-            Some(Goes::HalfWell) => Err(half_well(&id, outputs)),
-            _ => Ok(CreateReply { id, outputs, refresh_before_update: false }),
-        }
-    }
-
-    async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
-        let (call, goes) = self.begin("read", &request.urn, &request.id, &PropertyMap::new()).await;
-        self.end(call);
-        if let Some(goes @ (Goes::Wrong | Goes::Down)) = goes {
-            return Err(failure("Read", goes));
-        }
-        if goes == Some(Goes::Gone) {
-            return Ok(ReadReply::default());
-        }
-        let mut inputs = request.inputs.as_deref().cloned().unwrap_or_default();
-        inputs.extend(self.world.inner().drift.get(&request.id).cloned().unwrap_or_default());
-        let outputs = outputs(&request.id, &inputs);
-        match goes {
-            Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
-            _ => Ok(ReadReply {
-                id: request.id,
-                outputs: Some(outputs),
-                inputs: Some(inputs),
-                refresh_before_update: false,
-            }),
-        }
-    }
-
-    async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
-        let verb = if request.preview { "preview-update" } else { "update" };
-        let (call, goes) = self.begin(verb, &request.urn, &request.id, &request.news).await;
-        self.end(call);
-        if request.preview {
-            return Ok(UpdateReply { outputs: (*request.news).clone(), refresh_before_update: false });
-        }
-        {
-            let inner = &mut *self.world.inner();
-            if !inner.forgiving && !inner.existing.contains(&request.id) {
-                inner.faults.push(format!("update of {}, which is not there", request.id));
-            }
-        }
-        let outputs = outputs(&request.id, &request.news);
-        match goes {
-            Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
-            Some(goes) => Err(failure("Update", goes)),
-            None => Ok(UpdateReply { outputs, refresh_before_update: false }),
-        }
-    }
-
-    async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        let (call, goes) = self.begin("delete", &request.urn, &request.id, &PropertyMap::new()).await;
-        self.end(call);
-        if let Some(goes) = goes {
-            return Err(failure("Delete", goes));
-        }
-        let inner = &mut *self.world.inner();
-        if !inner.existing.remove(&request.id) && !inner.forgiving {
-            inner.faults.push(format!("delete of {}, which is not there", request.id));
-        }
-        Ok(())
-    }
-
-    async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
-        if self.world.inner().invoke_refused {
-            let failure = CheckFailure { property: "name".to_owned(), reason: "no such thing".to_owned() };
-            return Ok(InvokeReply { result: PropertyMap::new(), failures: vec![failure] });
-        }
-        Ok(InvokeReply { result: (*request.arguments).clone(), failures: Vec::new() })
-    }
-
-    async fn cancel(&self) -> Result<(), ProviderError> {
-        self.world.inner().instances[self.number].cancelled += 1;
-        Ok(())
-    }
-
-    async fn close(&self) {
-        tokio::task::yield_now().await;
-        let inner = &mut *self.world.inner();
-        inner.instances[self.number].closed += 1;
-        if inner.instances[self.number].closed > 1 {
-            inner.faults.push(format!("instance {} is closed twice", self.number));
-        }
-        let busy = inner.calls.iter().find(|call| call.instance == self.number && call.ended.is_none());
-        if let Some(busy) = busy.map(Call::said).filter(|_| inner.stop_after.is_none() && inner.holds.is_empty()) {
-            inner.faults.push(format!("instance {} is closed during {busy}", self.number));
-        }
-    }
-
-    async fn parameterize(&self, _: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
-        Err(ProviderError::Unimplemented { method: "Parameterize" })
-    }
-
-    async fn schema(&self, _: SchemaRequest) -> Result<Option<String>, ProviderError> {
-        Ok(None)
-    }
-
-    async fn list(&self, _: ListRequest) -> Result<ListReply, ProviderError> {
-        Err(ProviderError::Unimplemented { method: "List" })
-    }
-
-    async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
-        let result = (*request.arguments).clone();
-        self.world.inner().called.push(request);
-        Ok(CallReply { result, ..CallReply::default() })
-    }
-
-    async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
-        let failed = |message: String| ProviderError::Failed { method: "Construct", message, indeterminate: false };
-        let said = format!("construct {}", request.name);
-        self.world.inner().constructed.push(request.clone());
-        if self.world.inner().script.contains_key(&said) {
-            return Err(failed(format!("{said} fails")));
-        }
-        tests::comp::one_child(request).await.map_err(|status| failed(status.message().to_owned()))
-    }
-
-    async fn mappings(&self, _: &str) -> Result<Option<Vec<String>>, ProviderError> {
-        Ok(None)
-    }
-
-    async fn mapping(&self, _: &str, _: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
-        Ok(None)
     }
 }
 

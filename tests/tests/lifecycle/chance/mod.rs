@@ -1,0 +1,137 @@
+//! Random graphs, programs, failures and signals, held to what every run owes, and to more: whatever happened, the next
+//! run mends it.
+//!
+//! `LIFECYCLE_CASES` says how many; a failing case is shrunk, printed with its seed and kept in `proptest-regressions`.
+
+mod act;
+mod graph;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use provisioner::events::Outcome;
+use provisioner::state::Snapshot;
+
+use self::act::{Act, Does, act};
+use self::graph::{Graph, Temper, Version, graph, readable};
+use crate::program::Thing;
+use crate::world::World;
+
+/// A stack, and what is done with it.
+#[derive(Clone)]
+struct Case {
+    graph: Graph,
+    acts: Vec<Act>,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "before: {:#?}", self.graph.program(Version::Before, Temper::Wild { act: 0 }))?;
+        writeln!(f, "after: {:#?}", self.graph.program(Version::After, Temper::Wild { act: 0 }))?;
+        self.acts.iter().try_for_each(|act| writeln!(f, "{act:?}"))
+    }
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (graph(), prop_oneof![3 => Just(1), 1 => Just(2), 1 => Just(3)])
+        .prop_flat_map(|(graph, many)| (Just(graph), prop::collection::vec(act(), many)))
+        .prop_map(|(graph, acts)| Case { graph, acts })
+}
+
+/// How long a case may take that takes a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn play(case: &Case) {
+    let Case { graph, acts } = case;
+    let world = World::default();
+    world.be_restless();
+    readable(graph).for_each(|id| world.add(&id));
+    let first = graph.program(Version::Before, Temper::Calm);
+    let mut state = world.up(&Snapshot::default(), &first).go().await.expect(Outcome::Succeeded).state;
+    let mut last = first;
+    for (number, act) in acts.iter().enumerate() {
+        if let Does::Up(version) = act.does {
+            last = graph.program(version, Temper::Calm);
+            readable(graph).for_each(|id| world.add(&id));
+            world.up(&unprotected(&state), &last).preview().go().await.expect(Outcome::Succeeded);
+        }
+        let ended = act.stage(number, &world, &state, graph).go().await;
+        world.calm_down();
+        for death in &act.deaths {
+            let moment = usize::from(*death) % ended.prefixes.len();
+            after_death(&world.fork(&ended.moments[moment]), &ended.prefixes[moment], graph, &last).await;
+        }
+        state = ended.state;
+        world.reckon(&state);
+    }
+    settle(&world, &state, graph, &last).await;
+}
+
+/// Goes on from what the death of the machine left, in a world of its own.
+async fn after_death(world: &World, state: &Snapshot, graph: &Graph, program: &[Thing]) {
+    world.reckon(state);
+    settle(world, state, graph, program).await;
+}
+
+/// Whatever happened: the next run mends it, the one after has nothing to do, and nothing is left behind.
+async fn settle(world: &World, state: &Snapshot, graph: &Graph, program: &[Thing]) {
+    readable(graph).for_each(|id| world.add(&id));
+    let mended = world.up(&unprotected(state), program).go().await.expect(Outcome::Succeeded);
+    let again = world.up(&mended.state, program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(again.changes(), [""; 0], "a second run has nothing to do");
+    let destroyed = world.destroy(&again.state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(destroyed.state.resources.len(), 0);
+    let at_large = world.at_large();
+    let left: Vec<String> = world.existing().into_iter().filter(|id| !at_large.contains(id)).collect();
+    assert_eq!(left, [""; 0], "left behind");
+}
+
+/// A state as somebody leaves it who has looked after what a dead run was making, and means to let everything go.
+fn unprotected(state: &Snapshot) -> Snapshot {
+    let mut state = state.clone();
+    state.pending_operations.clear();
+    for entry in &mut state.resources {
+        if entry.protect {
+            Arc::make_mut(entry).protect = false;
+        }
+    }
+    state
+}
+
+/// How many cases are tried, unless `LIFECYCLE_CASES` says.
+const CASES: u32 = 500;
+
+#[test]
+fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it() {
+    let wanted = std::env::var("LIFECYCLE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    std::thread::scope(|scope| {
+        let tries: Vec<_> = (0..workers).map(|_| scope.spawn(move || try_cases(wanted.div_ceil(workers)))).collect();
+        for tried in tries {
+            if let Err(failure) = tried.join().expect("failures are caught") {
+                panic!("{failure}");
+            }
+        }
+    });
+}
+
+fn try_cases(cases: u32) -> Result<(), String> {
+    let config = ProptestConfig {
+        cases,
+        max_shrink_iters: 20_000,
+        // A case that hangs takes its time: better a large one that is told than a small one that nobody waits for.
+        max_shrink_time: 120_000,
+        source_file: Some(file!()),
+        ..ProptestConfig::default()
+    };
+    let tried = TestRunner::new(config).run(&case(), |case| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        let played = runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&case)).await });
+        prop_assert!(played.is_ok(), "it hangs");
+        Ok(())
+    });
+    tried.map_err(|failure| failure.to_string())
+}

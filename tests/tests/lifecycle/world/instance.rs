@@ -1,0 +1,363 @@
+//! What the provider of the cloud answers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bridge::provider::{
+    CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, ConfigureRequest,
+    ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges, DiffConfigRequest,
+    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, ParameterizeReply, ParameterizeRequest,
+    PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
+};
+use pulumi_proto::property::PropertyMap;
+
+use super::{Call, Goes, World};
+
+/// One instance of the provider.
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) world: World,
+    pub(super) number: usize,
+}
+
+impl Instance {
+    /// Notes a call, and lets it take its time. Returns its number and how it goes.
+    async fn begin(
+        &self,
+        verb: &'static str,
+        urn: &pulumi_proto::urn::Urn,
+        id: &str,
+        news: &PropertyMap,
+    ) -> (usize, Option<Goes>) {
+        let call = Call {
+            verb,
+            name: urn.name().to_owned(),
+            id: id.to_owned(),
+            instance: self.number,
+            began: 0,
+            ended: None,
+            well: false,
+            news: news.clone(),
+        };
+        let said = call.said();
+        let (number, goes, held, turns) = {
+            let inner = &mut *self.world.inner();
+            inner.clock += 1;
+            let began = inner.clock;
+            inner.calls.push(Call { began, ..call });
+            let begun = inner.calls.len();
+            inner.stop_after.iter().filter(|(at, _)| begun >= *at).for_each(|(_, signal)| signal.cancel());
+            let instance = &inner.instances[self.number];
+            let needs_no_configuration = matches!(verb, "checkconfig" | "diffconfig" | "configure");
+            if instance.closed > 0 {
+                inner.faults.push(format!("{said}: instance {} is closed", self.number));
+            } else if instance.configured == 0 && !needs_no_configuration {
+                inner.faults.push(format!("{said}: instance {} is not configured", self.number));
+            }
+            let named = format!("{verb} {}", urn.name());
+            let goes = inner.script.get(&said).or_else(|| inner.script.get(&named)).copied();
+            let held = inner.holds.get(&said).or_else(|| inner.holds.get(&named)).cloned();
+            let letters: usize = said.bytes().map(usize::from).sum();
+            (inner.calls.len() - 1, goes, held, if inner.restless { (letters + began) % 7 } else { 1 })
+        };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        if let Some(held) = held {
+            held.reached.cancel();
+            held.released.cancelled().await;
+        }
+        (number, goes)
+    }
+
+    fn end(&self, call: usize) {
+        let inner = &mut *self.world.inner();
+        inner.clock += 1;
+        inner.calls[call].ended = Some(inner.clock);
+    }
+
+    /// A call that may fail and has no other effect.
+    async fn ask(
+        &self,
+        verb: &'static str,
+        method: &'static str,
+        urn: &pulumi_proto::urn::Urn,
+        id: &str,
+        news: &PropertyMap,
+    ) -> Result<(), ProviderError> {
+        let (call, goes) = self.begin(verb, urn, id, news).await;
+        self.end(call);
+        goes.filter(|goes| *goes != Goes::Gone && *goes != Goes::HalfWell)
+            .map_or(Ok(()), |goes| Err(failure(method, goes)))
+    }
+}
+
+fn failure(method: &'static str, goes: Goes) -> ProviderError {
+    match goes {
+        Goes::Down | Goes::Lost => ProviderError::Died {
+            plugin: "cloud".to_owned(),
+            method,
+            reached: true,
+            status: "signal 9".to_owned(),
+            stderr: Vec::new(),
+        },
+        _ => ProviderError::Failed { method, message: format!("{method} went wrong"), indeterminate: false },
+    }
+}
+
+fn half_well(id: &str, outputs: PropertyMap) -> ProviderError {
+    let failure = PartialFailure {
+        id: id.to_owned(),
+        inputs: Some(without_id(&outputs)),
+        outputs,
+        reasons: vec!["not ready".to_owned()],
+        refresh_before_update: false,
+    };
+    ProviderError::Partial { message: "did not come up".to_owned(), failure: Box::new(failure) }
+}
+
+fn without_id(outputs: &PropertyMap) -> PropertyMap {
+    outputs.iter().filter(|(key, _)| *key != "id").map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn outputs(id: &str, inputs: &PropertyMap) -> PropertyMap {
+    let mut outputs = inputs.clone();
+    if !id.is_empty() {
+        outputs.insert("id".to_owned(), id.into());
+    }
+    outputs
+}
+
+/// What differs: `k…` replaces, `d…` replaces and the old one goes first, anything else is an update.
+fn compare(olds: &PropertyMap, news: &PropertyMap) -> DiffReply {
+    let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
+    let differs = |name: &&String| match (olds.get(*name), news.get(*name)) {
+        (Some(old), Some(new)) => !old.without_wrappers().same_as(&new.without_wrappers()),
+        _ => true,
+    };
+    let diffs: Vec<String> = names.into_iter().filter(differs).cloned().collect();
+    let replaces: Vec<String> = diffs.iter().filter(|name| name.starts_with(['k', 'd'])).cloned().collect();
+    let vague = olds.contains_key(super::VAGUE) || news.contains_key(super::VAGUE);
+    DiffReply {
+        changes: match diffs.is_empty() {
+            _ if vague => DiffChanges::Unknown,
+            true => DiffChanges::None,
+            false => DiffChanges::Some,
+        },
+        delete_before_replace: replaces.iter().any(|name| name.starts_with('d')),
+        replaces,
+        diffs: if vague { Vec::new() } else { diffs },
+        ..DiffReply::default()
+    }
+}
+
+#[async_trait]
+impl Provider for Instance {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { accept_secrets: true, supports_preview: true, ..Capabilities::default() }
+    }
+
+    fn version(&self) -> &str {
+        "1.0.0"
+    }
+
+    async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
+        self.ask("checkconfig", "CheckConfig", &request.urn, "", &request.news).await?;
+        Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() })
+    }
+
+    async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
+        self.ask("diffconfig", "DiffConfig", &request.urn, "", &request.news).await?;
+        Ok(compare(&request.old_inputs, &request.news))
+    }
+
+    async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
+        self.world.inner().instances[self.number].configured += 1;
+        if self.world.inner().instances[self.number].configured > 1 {
+            self.world.fault(format!("instance {} is configured twice", self.number));
+        }
+        self.ask("configure", "Configure", &request.urn, "", &request.inputs).await
+    }
+
+    async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
+        let (call, goes) = self.begin("check", &request.urn, "", &request.news).await;
+        self.end(call);
+        self.world.inner().checked.push(request.clone());
+        let failures = match goes {
+            Some(Goes::HalfWell) => vec![CheckFailure { property: "v".to_owned(), reason: "not allowed".to_owned() }],
+            Some(goes) => return Err(failure("Check", goes)),
+            None => Vec::new(),
+        };
+        Ok(CheckReply { inputs: (*request.news).clone(), failures })
+    }
+
+    async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
+        self.ask("diff", "Diff", &request.urn, &request.id, &request.news).await?;
+        Ok(compare(&request.old_inputs, &request.news))
+    }
+
+    async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
+        let verb = if request.preview { "preview" } else { "create" };
+        let (call, goes) = self.begin(verb, &request.urn, "", &request.inputs).await;
+        self.end(call);
+        if request.preview {
+            let known =
+                if request.inputs.contains_key(super::VAGUE) { PropertyMap::new() } else { (*request.inputs).clone() };
+            return Ok(CreateReply { outputs: known, ..CreateReply::default() });
+        }
+        if let Some(goes @ (Goes::Wrong | Goes::Down)) = goes {
+            return Err(failure("Create", goes));
+        }
+        let id = {
+            let inner = &mut *self.world.inner();
+            // Ids of another world are not given again.
+            let first = if inner.forgiving { 100 } else { 0 };
+            let made = inner.made.entry(request.urn.name().to_owned()).or_insert(first);
+            *made += 1;
+            let id = format!("{}-{made}", request.urn.name());
+            Arc::make_mut(&mut inner.existing).insert(id.clone(), Some((*request.inputs).clone()));
+            inner.calls[call].id.clone_from(&id);
+            id
+        };
+        let outputs = outputs(&id, &request.inputs);
+        match goes {
+            Some(Goes::HalfWell) => Err(half_well(&id, outputs)),
+            Some(goes @ Goes::Lost) => Err(failure("Create", goes)),
+            _ => Ok(CreateReply { id, outputs, refresh_before_update: request.inputs.contains_key(super::FRESH) }),
+        }
+    }
+
+    async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
+        let (call, goes) = self.begin("read", &request.urn, &request.id, &PropertyMap::new()).await;
+        self.end(call);
+        if let Some(goes @ (Goes::Wrong | Goes::Down | Goes::Lost)) = goes {
+            return Err(failure("Read", goes));
+        }
+        if goes == Some(Goes::Gone) {
+            self.world.vanish(&request.id);
+        }
+        let Some(held) = self.world.moment().existing.get(&request.id).cloned() else {
+            return Ok(ReadReply::default());
+        };
+        let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
+        inputs.extend(self.world.inner().drift.get(&request.id).cloned().unwrap_or_default());
+        let outputs = outputs(&request.id, &inputs);
+        match goes {
+            Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
+            _ => Ok(ReadReply {
+                id: request.id,
+                outputs: Some(outputs),
+                refresh_before_update: inputs.contains_key(super::FRESH),
+                inputs: Some(inputs),
+            }),
+        }
+    }
+
+    async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
+        let verb = if request.preview { "preview-update" } else { "update" };
+        let (call, goes) = self.begin(verb, &request.urn, &request.id, &request.news).await;
+        self.end(call);
+        if request.preview {
+            return Ok(UpdateReply { outputs: (*request.news).clone(), refresh_before_update: false });
+        }
+        {
+            let inner = &mut *self.world.inner();
+            let done = matches!(goes, None | Some(Goes::HalfWell | Goes::Lost));
+            if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(&request.id) {
+                if done {
+                    *held = Some((*request.news).clone());
+                    inner.drift.remove(&request.id);
+                }
+            } else if !inner.forgiving && !inner.vanished.contains(&request.id) {
+                inner.faults.push(format!("update of {}, which is not there", request.id));
+            }
+        }
+        let outputs = outputs(&request.id, &request.news);
+        match goes {
+            Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
+            Some(goes) => Err(failure("Update", goes)),
+            None => Ok(UpdateReply { outputs, refresh_before_update: request.news.contains_key(super::FRESH) }),
+        }
+    }
+
+    async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
+        let (call, goes) = self.begin("delete", &request.urn, &request.id, &PropertyMap::new()).await;
+        self.end(call);
+        if let Some(goes) = goes {
+            if goes == Goes::Lost {
+                self.world.vanish(&request.id);
+            }
+            return Err(failure("Delete", goes));
+        }
+        let inner = &mut *self.world.inner();
+        let was_there = Arc::make_mut(&mut inner.existing).remove(&request.id).is_some();
+        if !was_there && !inner.forgiving && !inner.vanished.contains(&request.id) {
+            inner.faults.push(format!("delete of {}, which is not there", request.id));
+        }
+        inner.calls[call].well = true;
+        Ok(())
+    }
+
+    async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
+        if self.world.inner().invoke_refused {
+            let failure = CheckFailure { property: "name".to_owned(), reason: "no such thing".to_owned() };
+            return Ok(InvokeReply { result: PropertyMap::new(), failures: vec![failure] });
+        }
+        Ok(InvokeReply { result: (*request.arguments).clone(), failures: Vec::new() })
+    }
+
+    async fn cancel(&self) -> Result<(), ProviderError> {
+        self.world.inner().instances[self.number].cancelled += 1;
+        Ok(())
+    }
+
+    async fn close(&self) {
+        tokio::task::yield_now().await;
+        let inner = &mut *self.world.inner();
+        inner.instances[self.number].closed += 1;
+        if inner.instances[self.number].closed > 1 {
+            inner.faults.push(format!("instance {} is closed twice", self.number));
+        }
+        let busy = inner.calls.iter().find(|call| call.instance == self.number && call.ended.is_none());
+        if let Some(busy) = busy.map(Call::said).filter(|_| inner.stop_after.is_empty() && inner.holds.is_empty()) {
+            inner.faults.push(format!("instance {} is closed during {busy}", self.number));
+        }
+    }
+
+    async fn parameterize(&self, _: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
+        Err(ProviderError::Unimplemented { method: "Parameterize" })
+    }
+
+    async fn schema(&self, _: SchemaRequest) -> Result<Option<String>, ProviderError> {
+        Ok(None)
+    }
+
+    async fn list(&self, _: ListRequest) -> Result<ListReply, ProviderError> {
+        Err(ProviderError::Unimplemented { method: "List" })
+    }
+
+    async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
+        let result = (*request.arguments).clone();
+        self.world.inner().called.push(request);
+        Ok(CallReply { result, ..CallReply::default() })
+    }
+
+    async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
+        let failed = |message: String| ProviderError::Failed { method: "Construct", message, indeterminate: false };
+        let said = format!("construct {}", request.name);
+        self.world.inner().constructed.push(request.clone());
+        if self.world.inner().script.contains_key(&said) {
+            return Err(failed(format!("{said} fails")));
+        }
+        tests::comp::one_child(request).await.map_err(|status| failed(status.message().to_owned()))
+    }
+
+    async fn mappings(&self, _: &str) -> Result<Option<Vec<String>>, ProviderError> {
+        Ok(None)
+    }
+
+    async fn mapping(&self, _: &str, _: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
+        Ok(None)
+    }
+}
