@@ -242,7 +242,7 @@ impl Run {
             faults.extend(promises::disorder(&self.base, &ended.calls, &events.heads()));
             faults.extend(promises::hasty(&self.things, &ended.answers));
             if everything {
-                faults.extend(promises::dangling(&end.snapshot, &ended.calls, &events.heads()));
+                faults.extend(promises::dangling(&self.base, &end.snapshot, &ended.calls, &events.heads()));
             }
             ended.state = end.snapshot;
         }
