@@ -77,12 +77,14 @@ pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec
 
 /// Inputs of live entries that are the id of what was deleted at the end of the run: nobody looked who needs it. What a
 /// replacement takes away first may leave such inputs behind, if the run ends there; and so may a copy that an earlier
-/// run superseded: it goes even where a dependent has to stay, as Pulumi's own tests have it.
+/// run superseded: it goes even where a dependent has to stay, as Pulumi's own tests have it. Nor can a program be helped
+/// that reads under a new name what it has dropped under the old one.
 pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads: &BTreeSet<String>) -> Vec<String> {
-    let superseded: BTreeSet<&str> =
-        base.resources.iter().filter(|state| state.delete).map(|state| state.id.as_str()).collect();
+    let superseded = base.resources.iter().filter(|state| state.delete);
+    let read = state.resources.iter().filter(|state| state.external);
+    let exempt: BTreeSet<&str> = superseded.chain(read).map(|state| state.id.as_str()).collect();
     let deletes = calls.iter().filter(|call| call.verb == "delete" && call.well && !heads.contains(&call.id));
-    let deleted: BTreeSet<&str> = deletes.map(|call| call.id.as_str()).filter(|id| !superseded.contains(id)).collect();
+    let deleted: BTreeSet<&str> = deletes.map(|call| call.id.as_str()).filter(|id| !exempt.contains(id)).collect();
     let owned = |state: &&Arc<ResourceState>| state.custom && !state.delete && !state.external;
     let live = state.resources.iter().filter(owned).filter(|state| !state.pending_replacement);
     live.filter(|state| state.ignore_changes.is_empty())
