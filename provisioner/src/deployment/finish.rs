@@ -89,7 +89,9 @@ impl Engine {
     pub(super) async fn rename_leftovers(&self) {
         self.defer(|tables| {
             let mut effects = Vec::new();
-            for (id, state) in tables.ledger.entries().filter(|(_, state)| state.delete) {
+            // A provider keeps its name, for what it serves names it by that.
+            let superseded = |state: &ResourceState| state.delete && !state.is_provider();
+            for (id, state) in tables.ledger.entries().filter(|(_, state)| superseded(state)) {
                 let successor = tables.aliased.get(&state.urn);
                 if let Some(urn) = successor.filter(|urn| tables.ledger.named(urn).any(|(_, new)| !new.delete)) {
                     effects.extend(tables.rewrite(id, |state| state.urn = urn.clone()));
@@ -302,14 +304,15 @@ fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
 }
 
 /// Adds everything that an entry needs, directly or not, to what stays. What was live when
-/// it was loaded needs no copies that were superseded before.
+/// it was loaded needs no copies that were superseded before, but for the one provider that it names.
 fn spare_dependencies(state: &Arc<ResourceState>, by_urn: &ByUrn<'_>, spared: &mut HashSet<EntryId>) {
     let mut open = vec![state];
     while let Some(state) = open.pop() {
         let provider = state.provider.iter().map(|provider| &provider.urn);
         for urn in provider.chain(state.references()) {
             for needed in by_urn.get(urn).into_iter().flatten() {
-                if (state.delete || !needed.1.delete) && spared.insert(needed.0) {
+                let serves = needed.1.as_provider_reference().is_some_and(|name| state.provider == Some(name));
+                if (state.delete || !needed.1.delete || serves) && spared.insert(needed.0) {
                     open.push(&needed.1);
                 }
             }

@@ -69,7 +69,9 @@ impl Engine {
             let state = self.new_state(registration, Arc::default());
             self.refuse_skipped_dependencies(&state, registration.goal.source)?;
         }
-        self.refuse_circle(registration)?;
+        if !matches!(settlement, Settlement::Doomed | Settlement::AsRecorded) {
+            self.refuse_circle(registration)?;
+        }
         let with = |op, inputs: Arc<PropertyMap>| {
             let mut step = self.step(registration, op);
             step.old.clone_from(&registration.old);
@@ -78,6 +80,7 @@ impl Engine {
         };
         let chain = match settlement {
             Settlement::Replace(replacement) => self.plan_replacement(registration, replacement).await?,
+            Settlement::Doomed => self.plan_doomed(registration),
             Settlement::Same { inputs } => vec![with(StepOp::Same, inputs)],
             Settlement::Create { inputs } => vec![with(StepOp::Create, inputs)],
             Settlement::Update { inputs, change } => {
@@ -138,6 +141,17 @@ impl Engine {
         message.hint = "let the run touch both of them, or none".to_owned();
         self.break_off(&state.urn, registration.goal.source, message);
         Err(Refused)
+    }
+
+    /// An entry that a destroy is about to delete stays what it is: its references say in which order that must go. Only who
+    /// deletes it is as the program has it.
+    fn plan_doomed(&self, registration: &Registration) -> Vec<Step> {
+        let carried = registration.old.iter().map(|old| Step {
+            heir: registration.goal.provider.clone(),
+            source: registration.goal.source,
+            ..Step::carry(old.clone(), old.1.urn.clone())
+        });
+        carried.collect()
     }
 
     /// An entry out of scope is carried over as it is, and before it whatever it refers to that nobody else carries.

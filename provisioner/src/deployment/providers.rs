@@ -172,9 +172,12 @@ impl Providers {
         cell.get_or_try_init(|| boot).await.cloned()
     }
 
-    /// Forgets the instance known under a reference, and hands it back to be closed.
+    /// Forgets the instance known under a reference, whatever else it is called, and hands it back to be closed.
     pub(super) fn forget(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
-        lock(&self.live).remove(reference).and_then(|cell| cell.get().cloned())
+        let mut live = lock(&self.live);
+        let instance = live.remove(reference)?.get().cloned()?;
+        live.retain(|_, cell| cell.get().is_none_or(|other| !Arc::ptr_eq(other, &instance)));
+        Some(instance)
     }
 
     /// Notes that an instance has been ended.

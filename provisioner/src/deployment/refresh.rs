@@ -155,6 +155,10 @@ impl Engine {
         registration: &mut Registration,
     ) -> Result<(), Result<Registered, Refused>> {
         let Some((id, old)) = registration.old.clone() else { return Ok(()) };
+        if self.tables().is_going(id) {
+            // Another one's replacement takes it down: nobody waits to see what it was.
+            return Ok(());
+        }
         let custom = registration.kind == Kind::Custom;
         let reading = Reading {
             old: &old,
@@ -182,14 +186,38 @@ impl Engine {
                 .await
             }
             Some(new) => {
-                registration.old = Some((id, Arc::clone(&new)));
-                self.tables().update_base(id, &new);
-                self.end(None, |tables| {
-                    let rewritten = (new != old).then(|| Effect::Rewrite(id, Arc::clone(&new)));
-                    let kept = if ends_here { tables.keep(id) } else { Vec::new() };
-                    rewritten.into_iter().chain(kept).collect()
-                })
-                .await
+                let (urn, parent) = (&registration.urn, &registration.goal.parent);
+                let (renamed, entry) = {
+                    let mut tables = self.tables();
+                    // Nothing else will give it the name that it has now; within what is not there it cannot have it.
+                    let is_there = |parent: &Urn| tables.ledger.named(parent).next().is_some();
+                    let renamed = ends_here && *urn != old.urn && parent.as_ref().is_none_or(is_there);
+                    (renamed, if renamed { tables.ledger.new_entry() } else { id })
+                };
+                let mut known = Arc::clone(&old);
+                let recorded = self
+                    .end(None, |tables| {
+                        // What it refers to may have gone, or got a new name, since the reading began.
+                        let now = tables.ledger.get(id).unwrap_or(&old);
+                        let mut read = if new == old { (**now).clone() } else { with_reading(now, &new) };
+                        let mut effects = if ends_here { tables.keep(id) } else { Vec::new() };
+                        if renamed {
+                            read.urn.clone_from(urn);
+                            read.parent.clone_from(parent);
+                        }
+                        known = if read == **now { Arc::clone(now) } else { Arc::new(read) };
+                        if renamed {
+                            effects.extend(tables.succession(id, &(entry, Arc::clone(&known))));
+                        } else if known != *now {
+                            effects.push(Effect::Rewrite(id, Arc::clone(&known)));
+                        }
+                        effects
+                    })
+                    .await;
+                // What hangs on what is told by the names that were loaded.
+                self.tables().update_base(id, |loaded| with_reading(loaded, &new));
+                registration.old = Some((entry, known));
+                recorded
             }
         };
         if let Err(error) = recorded {
@@ -307,6 +335,19 @@ impl Engine {
             *diff = PropertyDiff { kind: inverted(diff.kind), ..*diff };
         }
         Ok(change)
+    }
+}
+
+/// An entry with what was read of it.
+fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
+    ResourceState {
+        id: read.id.clone(),
+        inputs: Arc::clone(&read.inputs),
+        outputs: Arc::clone(&read.outputs),
+        init_errors: read.init_errors.clone(),
+        refresh_before_update: read.refresh_before_update,
+        modified: read.modified,
+        ..now.clone()
     }
 }
 

@@ -7,7 +7,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::{RwLockReadGuard, watch};
 
-use crate::events::{Message, Severity, SourceRef, StepOp};
+use crate::events::{Message, Operation, Severity, SourceRef, StepOp};
 
 use super::decide::autonaming::Proposal;
 use super::decide::condemn::Entry;
@@ -206,7 +206,8 @@ impl Engine {
         }
         let mut tables = self.tables();
         registration.in_scope = self.options.scope.admits(&probe, &mut tables.scoped);
-        if let Some((_, old)) = registration.old.as_ref().filter(|_| !registration.in_scope) {
+        let doomed = self.options.operation == Operation::Destroy && registration.kind == Kind::Custom;
+        if let Some((_, old)) = registration.old.as_ref().filter(|_| doomed || !registration.in_scope) {
             // It stays as it is recorded, under its old name.
             tables.aliased.remove(&old.urn);
             tables.decided.insert(old.urn.clone());

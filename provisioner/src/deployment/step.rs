@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bridge::host::HostError;
 use bridge::provider::{Provider, ProviderError};
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::watch;
 
 use crate::events::{SourceRef, StepInfo, StepOp};
@@ -32,8 +32,10 @@ pub(super) struct Step {
     /// Part of a replacement whose old one goes first. Of a delete: the entry stays as a promise of the new one. Of a
     /// create: the promise goes when the new one comes.
     pub(super) delete_first: bool,
-    /// The entry is out of scope and carried over: what it refers to may be at work in another chain.
+    /// The entry is carried over as it is: what it refers to may be at work in another chain.
     pub(super) carried: bool,
+    /// Of what is carried over: who is to delete it.
+    pub(super) heir: Option<ProviderReference>,
     /// Of an import: inputs of which those that are secret are secret in what is read, too.
     pub(super) known_inputs: Arc<PropertyMap>,
     /// Told once the entry is gone.
@@ -85,6 +87,7 @@ impl Step {
             source: None,
             delete_first: false,
             carried: false,
+            heir: None,
             known_inputs: Arc::default(),
             gone: None,
             after: Vec::new(),

@@ -33,7 +33,8 @@ pub(super) struct Done {
 impl Engine {
     /// Does a step, records it and tells of it.
     pub(super) async fn execute(self: &Arc<Self>, step: Step) -> Result<Option<Entry>, StepError> {
-        if let (true, Some(state)) = (step.carried, &step.new) {
+        // What is to be deleted waits for nobody: nothing is made of it.
+        if let (true, None, Some(state)) = (step.carried, &step.heir, &step.new) {
             self.wait_for_references(state).await;
         }
         let started = Instant::now();
@@ -119,7 +120,14 @@ impl Engine {
         };
         if step.carried {
             // As it is now: what it refers to may have got a new name since the step was planned.
-            self.defer(|tables| tables.keep(*old_id)).await;
+            self.defer(|tables| {
+                let mut effects = tables.keep(*old_id);
+                if let Some(heir) = &step.heir {
+                    effects.extend(tables.rewrite(*old_id, |state| state.provider = Some(heir.clone())));
+                }
+                effects
+            })
+            .await;
             let new = self.tables().ledger.get(*old_id).map(|state| (*old_id, Arc::clone(state)));
             return Ok(Done { new, partial: None });
         }

@@ -139,10 +139,11 @@ impl Tables {
     }
 
     /// Takes what a reading found in the middle of a run for what was loaded.
-    pub(super) fn update_base(&mut self, entry: EntryId, state: &Arc<ResourceState>) {
+    pub(super) fn update_base(&mut self, entry: EntryId, read: impl FnOnce(&ResourceState) -> ResourceState) {
         // What was loaded is in the order of its numbers.
         if let Ok(index) = self.base.binary_search_by_key(&entry, |(id, _)| *id) {
-            self.base[index].1 = Arc::clone(state);
+            let loaded = &mut self.base[index].1;
+            *loaded = Arc::new(read(loaded));
         }
     }
 

@@ -206,3 +206,16 @@ async fn a_target_cannot_depend_on_what_still_depends_on_it() {
     let ended = world.up(&state, &[thing("b"), thing("a").after("b")]).target("a").go().await.expect(Outcome::Failed);
     assert_eq!(ended.errors, ["a: a depends on b, which is out of scope and still depends on a"]);
 }
+
+#[tokio::test]
+async fn what_a_replaced_provider_still_serves_names_it_as_it_is_recorded() {
+    let before = [provider("p").with("k", "1"), thing("b").with("k", "1").by("p")];
+    let (world, state) = standing(&before).await;
+    world.when("delete b-1", Goes::Wrong);
+    let after = [provider("q").with("k", "2").was("p"), thing("b").with("k", "2").by("q")];
+    let ended = world.up(&state, &after).go().await.expect(Outcome::Failed);
+    let old = ended.state.resources.iter().find(|state| state.id == "b-1").unwrap();
+    assert_eq!(old.provider.as_ref().unwrap().urn.name(), "p");
+    let ended = world.mend().up(&ended.state, &after).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["q", "b-2"]);
+}

@@ -164,3 +164,28 @@ async fn a_protected_resource_is_not_destroyed_with_the_program_either() {
     let ended = world.destroy_with(&state, &program).go().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["a-1"]);
 }
+
+#[tokio::test]
+async fn a_destroy_goes_in_the_recorded_order_whatever_the_program_says_now() {
+    let before = [thing("a"), group("g"), thing("b").of("v", "a").within("g")];
+    let (world, state) = standing(&before).await;
+    let after = [thing("b").was_all("b", "Thing", Some(entry(&state, "g").urn.clone())), thing("a").of("v", "b")];
+    let ended = world.destroy_with(&state, &after).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned(), "delete a-1".to_owned()], vec![]));
+}
+
+#[tokio::test]
+async fn a_destroy_ends_though_a_provider_has_a_new_name() {
+    let (world, state) = standing(&[provider("p"), thing("a").by("p")]).await;
+    let after = [provider("q").was("p"), thing("a").by("q")];
+    let ended = world.destroy_with(&state, &after).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete a-1".to_owned()], vec![]));
+}
+
+#[tokio::test]
+async fn an_update_does_not_read_what_a_replaced_provider_takes_down() {
+    let program = |d: &str| [provider("p").with("d", d), thing("a").by("p")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).refreshing().with_program().go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("read a-1"), ended.changes()), (0, vec!["delete a-1".to_owned(), "create a".to_owned()]));
+}

@@ -154,6 +154,8 @@ pub(super) enum Settlement {
     AsRecorded,
     /// The recorded entry is carried over untouched: it is out of scope.
     Untouched,
+    /// It is about to be deleted: only who does that is brought up to date.
+    Doomed,
     /// It would be made, were it in scope, or this an update.
     SkipCreate,
     Create {
@@ -254,7 +256,7 @@ fn settle_without_changes(situation: &Situation<'_>) -> Option<Settlement> {
         (_, None) => Some(Settlement::SkipCreate),
         (Operation::Refresh, Some(_)) => Some(Settlement::AsRecorded),
         (Operation::Destroy, Some(_)) if situation.needs_missing => Some(Settlement::SkipCreate),
-        (Operation::Destroy, Some(old)) => Some(Settlement::Same { inputs: Arc::clone(&old.inputs) }),
+        (Operation::Destroy, Some(_)) => Some(Settlement::Doomed),
     }
 }
 

@@ -118,6 +118,7 @@ impl Case {
             Decision::Refuse(Refusal::ImportMismatch) => "refused: import",
             Decision::Refuse(Refusal::UnknownTrigger) => "refused: trigger",
             Decision::Settle(Settlement::Same { .. }) => "same",
+            Decision::Settle(Settlement::Doomed) => "doomed",
             Decision::Settle(Settlement::AsRecorded) => "as recorded",
             Decision::Settle(Settlement::Untouched) => "untouched",
             Decision::Settle(Settlement::SkipCreate) => "skip",

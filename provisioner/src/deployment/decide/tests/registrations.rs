@@ -143,7 +143,7 @@ table! {
     row_55_with_a_configuration_that_is_not_known_a_change_is_taken_for_an_update:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.preview = true).checked().diff(SOME, &[]) => "update";
     row_56_a_destroy_answers_with_what_is_recorded:
-        Case::recorded(&[]).given(|situation| situation.operation = Operation::Destroy) => "same";
+        Case::recorded(&[]).given(|situation| situation.operation = Operation::Destroy) => "doomed";
     row_56_and_makes_nothing: Case::new().given(|situation| situation.operation = Operation::Destroy) => "skip";
     row_56_nor_answers_for_what_needs_something_that_is_not_there:
         Case::recorded(&[]).given(|situation| (situation.operation, situation.needs_missing) = (Operation::Destroy, true))
