@@ -15,6 +15,8 @@ pub(super) struct Act {
     scope: Reach,
     continue_on_error: bool,
     refresh: bool,
+    /// What reads or deletes goes by the program: the later version, where it is not an update.
+    by_program: bool,
     parallel: usize,
     gives_up: bool,
     /// What happens to what there is, before the run: by number among what there is.
@@ -132,14 +134,14 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
     ];
     (
         (does, prop::bool::weighted(0.1), reach),
-        (any::<bool>(), prop::bool::weighted(0.25), prop_oneof![Just(1), Just(2), Just(16)]),
+        (any::<bool>(), prop::bool::weighted(0.25), prop::bool::weighted(0.3), prop_oneof![Just(1), Just(2), Just(16)]),
         (prop::bool::weighted(0.03), meanwhile, prop::collection::vec(wrong(), 0..3)),
         (prop::option::weighted(0.25, signal), deaths),
     )
         .prop_map(
             |(
                 (does, preview, scope),
-                (continue_on_error, refresh, parallel),
+                (continue_on_error, refresh, by_program, parallel),
                 (gives_up, meanwhile, wrong),
                 (signal, deaths),
             )| Act {
@@ -148,6 +150,7 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
                 scope,
                 continue_on_error,
                 refresh,
+                by_program,
                 parallel,
                 gives_up,
                 meanwhile,
@@ -163,8 +166,11 @@ impl Act {
     pub(super) fn stage(&self, act: usize, world: &World, state: &Snapshot, graph: &Graph) -> Run {
         importable(graph, act).for_each(|id| world.add(&id));
         self.disturb(world, graph);
+        let program = |version| graph.program(version, Temper::Wild { act });
         let mut run = match self.does {
-            Does::Up(version) => world.up(state, &graph.program(version, Temper::Wild { act })),
+            Does::Up(version) => world.up(state, &program(version)),
+            Does::Refresh if self.by_program => world.refresh_with(state, &program(Version::After)),
+            Does::Destroy if self.by_program => world.destroy_with(state, &program(Version::After)),
             Does::Refresh => world.refresh(state),
             Does::Destroy => world.destroy(state),
         };
@@ -178,6 +184,7 @@ impl Act {
             (self.preview, Run::preview as fn(Run) -> Run),
             (self.continue_on_error, Run::going_on),
             (self.refresh, Run::refreshing),
+            (self.by_program, Run::with_program),
             (self.gives_up, Run::gives_up),
             (*dependents, Run::with_dependents),
             (*keep_protected && self.does == Does::Destroy, Run::keeping_protected),

@@ -1,7 +1,7 @@
 //! Random graphs, programs, failures and signals, held to what every run owes, and to more: whatever happened, the next
 //! run mends it.
 //!
-//! `LIFECYCLE_CASES` says how many; a failing case is shrunk, printed with its seed and kept in `proptest-regressions`.
+//! `LIFECYCLE_CASES` says how many, `LIFECYCLE_SEED` which ones; a failing case is shrunk and printed.
 
 mod act;
 mod graph;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
 
@@ -100,15 +100,24 @@ fn unprotected(state: &Snapshot) -> Snapshot {
     state
 }
 
+/// In how many parts they are tried.
+const STREAMS: u64 = 8;
 /// How many cases are tried, unless `LIFECYCLE_CASES` says.
 const CASES: u32 = 500;
 
 #[test]
 fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it() {
     let wanted = std::env::var("LIFECYCLE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
-    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let seed: u64 = std::env::var("LIFECYCLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64).min(STREAMS);
+    // The same cases whatever the number of processors.
+    let some = |first: u64| {
+        let mut streams = (first..STREAMS).step_by(usize::try_from(workers).expect("a few"));
+        streams.try_for_each(|stream| try_cases(wanted.div_ceil(STREAMS as u32), [seed, stream]))
+    };
+    println!("LIFECYCLE_SEED={seed}");
     std::thread::scope(|scope| {
-        let tries: Vec<_> = (0..workers).map(|_| scope.spawn(move || try_cases(wanted.div_ceil(workers)))).collect();
+        let tries: Vec<_> = (0..workers).map(|first| scope.spawn(move || some(first))).collect();
         for tried in tries {
             if let Err(failure) = tried.join().expect("failures are caught") {
                 panic!("{failure}");
@@ -117,16 +126,18 @@ fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it() {
     });
 }
 
-fn try_cases(cases: u32) -> Result<(), String> {
+fn try_cases(cases: u32, seed: [u64; 2]) -> Result<(), String> {
     let config = ProptestConfig {
         cases,
         max_shrink_iters: 20_000,
         // A case that hangs takes its time: better a large one that is told than a small one that nobody waits for.
         max_shrink_time: 120_000,
-        source_file: Some(file!()),
+        failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let tried = TestRunner::new(config).run(&case(), |case| {
+    let bytes: Vec<u8> = seed.iter().chain(&[0, 0]).flat_map(|part| part.to_le_bytes()).collect();
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let tried = TestRunner::new_with_rng(config, random).run(&case(), |case| {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
         let played = runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&case)).await });
