@@ -61,8 +61,7 @@ impl Compression {
         match self {
             Self::None => Cow::Borrowed(text.as_bytes()),
             Self::Gzip => Cow::Owned(gzip(text).expect("memory takes whatever is written to it")),
-            // The only level that the encoder knows.
-            Self::Zstd => Cow::Owned(compress_to_vec(text.as_bytes(), CompressionLevel::Fastest)),
+            Self::Zstd => Cow::Owned(zstd(text.as_bytes())),
         }
     }
 }
@@ -71,6 +70,16 @@ fn gzip(text: &str) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(text.as_bytes())?;
     encoder.finish()
+}
+
+/// By the only level that the encoder knows. What it writes is read again before anybody relies on it: a block that it
+/// leaves as it is may set it up to write the next one in a way that nobody can read.
+fn zstd(text: &[u8]) -> Vec<u8> {
+    let packed = compress_to_vec(text, CompressionLevel::Fastest);
+    match unpack_zstd(&packed) {
+        Ok(unpacked) if unpacked == text => packed,
+        _ => compress_to_vec(text, CompressionLevel::Uncompressed),
+    }
 }
 
 /// What a content is, decompressed if need be.
