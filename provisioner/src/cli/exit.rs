@@ -247,6 +247,9 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::NotEmpty { .. } => {
             Some("`sc destroy --parent` deletes what is left; --force forgets it, and leaves it in the cloud")
         }
+        StateError::Unsettled { .. } => {
+            Some("`sc refresh` asks what came of it, or is told with --clear-pending-creates; --force forgets it")
+        }
         StateError::Conflict(_) => Some(
             "compare the two: what the journal created and the state lacks can be taken in with `options.import`; \
              then remove the journal",

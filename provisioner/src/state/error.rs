@@ -55,6 +55,14 @@ pub enum StateError {
         /// How many.
         count: usize,
     },
+    /// Nobody has said what came of what was being made when a run died.
+    #[error("nobody has said what came of {}, which a run that died was creating in {stack}", names.join(", "))]
+    Unsettled {
+        /// The stack.
+        stack: StackReference,
+        /// The names of what was being made.
+        names: Vec<String>,
+    },
     /// An entry of the history cannot be read.
     #[error("the history of {stack} cannot be read")]
     History {

@@ -72,3 +72,19 @@ async fn what_is_sealed_is_neither_opened_nor_sealed_again() {
     let text = fixture.store.load(&west()).await.unwrap().unwrap();
     assert!(text.contains("urn:pulumi:west::reef::t:m:T::a") && text.contains("ciphertext"), "{text}");
 }
+
+#[tokio::test]
+async fn a_stack_with_a_creation_that_nobody_has_settled_is_removed_only_by_force() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[]).await;
+    let state = fixture.open().await.unwrap();
+    let [begin, _] = creation(0, 1, resource("b"));
+    state.recorder().append(&begin).unwrap();
+    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    drop(state);
+    // The next run takes it in as pending.
+    fixture.open().await.unwrap().release().await.unwrap();
+    let refused = remove_stack(&fixture.access, &holder(), false, Backups::Kept).await.unwrap_err();
+    assert!(matches!(&refused, StateError::Unsettled { names, .. } if *names == ["b"]), "{refused}");
+    remove_stack(&fixture.access, &holder(), true, Backups::Kept).await.unwrap();
+}

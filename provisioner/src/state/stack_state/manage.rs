@@ -6,6 +6,7 @@ use super::{StackAccess, recovery};
 use crate::state::error::StateError;
 use crate::state::format::{self, FormatError, Opening, StoredText, UpdateInfo};
 use crate::state::journal;
+use crate::state::snapshot::{OperationKind, Snapshot};
 use crate::state::store::{Backups, LockHolder, StackLock, StackReference};
 
 /// Gives a stack another name, in its own project or in another: as `pulumi stack rename` does. Needs no key; what is
@@ -59,9 +60,18 @@ async fn remove_locked(
 ) -> Result<(), StateError> {
     let checkpoint = settled(access).await?;
     if !force {
-        let count = resources_of(&checkpoint).map_err(|error| unreadable(access, error))?;
+        let snapshot = snapshot_of(&checkpoint).map_err(|error| unreadable(access, error))?;
+        let stack = access.stack.clone();
+        // The stack itself is none.
+        let resources = snapshot.resources.iter().filter(|state| state.type_token.as_str() != ROOT_STACK_TYPE);
+        let count = resources.count();
         if count > 0 {
-            return Err(StateError::NotEmpty { stack: access.stack.clone(), count });
+            return Err(StateError::NotEmpty { stack, count });
+        }
+        let creations = snapshot.pending_operations.iter().filter(|pending| pending.kind == OperationKind::Creating);
+        let names: Vec<String> = creations.map(|pending| pending.resource.urn.name().to_owned()).collect();
+        if !names.is_empty() {
+            return Err(StateError::Unsettled { stack, names });
         }
     }
     Ok(access.store.remove(lock, backups).await?)
@@ -85,10 +95,9 @@ async fn settled(access: &StackAccess) -> Result<String, StateError> {
     checkpoint.ok_or_else(|| StateError::NoStack(access.stack.clone()))
 }
 
-/// How many resources there are, of which the stack itself is none.
-fn resources_of(checkpoint: &str) -> Result<usize, FormatError> {
-    let snapshot = StoredText::parse(checkpoint)?.read(Opening::Sealed)?.snapshot.unwrap_or_default();
-    Ok(snapshot.resources.iter().filter(|state| state.type_token.as_str() != ROOT_STACK_TYPE).count())
+/// What a checkpoint holds, secrets unopened.
+fn snapshot_of(checkpoint: &str) -> Result<Snapshot, FormatError> {
+    Ok(StoredText::parse(checkpoint)?.read(Opening::Sealed)?.snapshot.unwrap_or_default())
 }
 
 fn unreadable(access: &StackAccess, error: FormatError) -> StateError {
