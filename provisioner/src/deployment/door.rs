@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::provider::{InvokeReply, InvokeRequest, ProviderError};
 use futures_util::FutureExt as _;
+use hashbrown::HashSet;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 use tokio::sync::OnceCell;
@@ -161,17 +162,24 @@ impl Engine {
         new.dependencies = goal.dependencies;
         new.provider = Some(reference);
         new.additional_secret_outputs = goal.additional_secret_outputs;
-        if new.references().any(|urn| self.tables().failed.contains(urn)) {
-            self.tables().failed.insert(urn.clone());
+        let is_update = self.options.operation == Operation::Update;
+        let is_skipped = {
+            let tables = &mut *self.tables();
+            let needs = |missing: &HashSet<Urn>| new.references().any(|urn| missing.contains(urn));
+            let (failed, missing) = (needs(&tables.failed), !is_update && needs(&tables.skipped));
+            if failed {
+                tables.failed.insert(urn.clone());
+            } else if missing {
+                tables.skipped.insert(urn.clone());
+            }
+            failed || missing
+        };
+        if is_skipped {
             self.settle(&urn);
             return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
         }
-        if self.options.operation == Operation::Update {
+        if is_update {
             self.refuse_skipped_dependencies(&new, goal.source)?;
-        } else if new.references().any(|urn| self.tables().skipped.contains(urn)) {
-            self.tables().skipped.insert(urn.clone());
-            self.settle(&urn);
-            return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
         }
         let op = read_op(old.as_ref().map(|(_, old)| &**old), goal.id.as_deref());
         let mut step = Step::new(op, urn.clone());

@@ -89,6 +89,9 @@ impl Engine {
     pub(super) async fn rename_leftovers(&self) {
         self.defer(|tables| {
             let mut effects = Vec::new();
+            if tables.aliased.is_empty() {
+                return effects;
+            }
             // A provider keeps its name, for what it serves names it by that.
             let superseded = |state: &ResourceState| state.delete && !state.is_provider();
             for (id, state) in tables.ledger.entries().filter(|(_, state)| superseded(state)) {

@@ -9,7 +9,7 @@ use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Event, Message, Operation, Severity, SourceRef, StepFailure, StepInfo, StepOp};
-use crate::state::{Effect, EntryId, ResourceState};
+use crate::state::{Effect, EntryId, ResourceState, StateError};
 
 use super::decide::Kind;
 use super::decide::change::Change;
@@ -45,12 +45,10 @@ struct Reading<'a> {
     counts: bool,
 }
 
-/// Which keys of property dependencies go that name nothing.
+/// What becomes of keys of property dependencies that named nothing before. Those that name nothing any more go.
 #[derive(Clone, Copy)]
 enum EmptyKeys {
-    /// All of them.
     Dropped,
-    /// Those that name nothing any more.
     Kept,
 }
 
@@ -71,11 +69,7 @@ impl Engine {
             return false;
         }
         let everything = self.reads_everything();
-        let stopped = self
-            .refresh_recorded(EmptyKeys::Dropped, |_, state, in_scope| is_read_first(state, everything, in_scope))
-            .await;
-        self.tables().rebase();
-        stopped
+        self.refresh_recorded(EmptyKeys::Dropped, |_, state, in_scope| is_read_first(state, everything, in_scope)).await
     }
 
     /// Reads what the program did not register. Says whether the user stopped it with something unread.
@@ -89,8 +83,8 @@ impl Engine {
         .await
     }
 
-    /// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded. Says whether
-    /// the user stopped it with something unread.
+    /// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded. Of the others
+    /// `empty_keys` are those of references to what is gone. Says whether the user stopped it with something unread.
     async fn refresh_recorded(
         self: &Arc<Self>,
         empty_keys: EmptyKeys,
@@ -99,15 +93,14 @@ impl Engine {
         let entries: Vec<Entry> = {
             let mut tables = self.tables();
             let mut scoped = std::mem::take(&mut tables.scoped);
-            let recorded = tables.base.iter().filter_map(|(id, _)| Some((*id, Arc::clone(tables.ledger.get(*id)?))));
-            let entries = recorded.filter(|(_, state)| {
-                state.view_of.is_none() && {
-                    let admitted = self.options.scope.admits(state, &mut scoped);
-                    let in_scope = admitted && (!self.options.scope.has_targets() || scoped.contains(&state.urn));
-                    chosen(&tables, state, in_scope)
+            let mut entries = Vec::new();
+            for (id, state) in tables.base.iter().filter(|(_, state)| state.view_of.is_none()) {
+                let admitted = self.options.scope.admits(state, &mut scoped);
+                let in_scope = admitted && (!self.options.scope.has_targets() || scoped.contains(&state.urn));
+                if chosen(&tables, state, in_scope) {
+                    entries.extend(tables.ledger.get(*id).map(|state| (*id, Arc::clone(state))));
                 }
-            });
-            let entries = entries.collect();
+            }
             tables.scoped = scoped;
             entries
         };
@@ -137,14 +130,12 @@ impl Engine {
                     Some(Some(_)) | None => {}
                 }
             }
-            let repairs = tables.repairs(&effects, |id| match empty_keys {
-                EmptyKeys::Dropped => EmptyKeys::Dropped,
-                EmptyKeys::Kept if read.contains(&id) => EmptyKeys::Dropped,
-                EmptyKeys::Kept => EmptyKeys::Kept,
-            });
+            let repairs =
+                tables.repairs(&effects, |id| if read.contains(&id) { EmptyKeys::Dropped } else { empty_keys });
             effects.into_iter().chain(repairs).collect()
         })
         .await;
+        self.tables().rebase();
         stopped
     }
 
@@ -173,8 +164,6 @@ impl Engine {
             self.tables().failed.insert(registration.urn.clone());
             return Err(self.failed(registration.urn.clone()));
         };
-        // Nothing else will confirm it.
-        let ends_here = custom && self.options.operation == Operation::Refresh;
         let recorded = match found.new {
             None => {
                 registration.old = None;
@@ -185,40 +174,7 @@ impl Engine {
                 })
                 .await
             }
-            Some(new) => {
-                let (urn, parent) = (&registration.urn, &registration.goal.parent);
-                let (renamed, entry) = {
-                    let mut tables = self.tables();
-                    // Nothing else will give it the name that it has now; within what is not there it cannot have it.
-                    let is_there = |parent: &Urn| tables.ledger.named(parent).next().is_some();
-                    let renamed = ends_here && *urn != old.urn && parent.as_ref().is_none_or(is_there);
-                    (renamed, if renamed { tables.ledger.new_entry() } else { id })
-                };
-                let mut known = Arc::clone(&old);
-                let recorded = self
-                    .end(None, |tables| {
-                        // What it refers to may have gone, or got a new name, since the reading began.
-                        let now = tables.ledger.get(id).unwrap_or(&old);
-                        let mut read = if new == old { (**now).clone() } else { with_reading(now, &new) };
-                        let mut effects = if ends_here { tables.keep(id) } else { Vec::new() };
-                        if renamed {
-                            read.urn.clone_from(urn);
-                            read.parent.clone_from(parent);
-                        }
-                        known = if read == **now { Arc::clone(now) } else { Arc::new(read) };
-                        if renamed {
-                            effects.extend(tables.succession(id, &(entry, Arc::clone(&known))));
-                        } else if known != *now {
-                            effects.push(Effect::Rewrite(id, Arc::clone(&known)));
-                        }
-                        effects
-                    })
-                    .await;
-                // What hangs on what is told by the names that were loaded.
-                self.tables().update_base(id, |loaded| with_reading(loaded, &new));
-                registration.old = Some((entry, known));
-                recorded
-            }
+            Some(new) => self.record_reading(registration, (id, old), &new).await,
         };
         if let Err(error) = recorded {
             let message = Message::new(Severity::Error, report::chain(&error));
@@ -226,6 +182,48 @@ impl Engine {
             return Err(Err(Refused));
         }
         Ok(())
+    }
+
+    /// Records what was read of a registration that is still there.
+    async fn record_reading(
+        self: &Arc<Self>,
+        registration: &mut Registration,
+        (id, old): Entry,
+        new: &Arc<ResourceState>,
+    ) -> Result<(), StateError> {
+        let (urn, parent) = (&registration.urn, &registration.goal.parent);
+        // Nothing else will confirm it, nor give it the name that it has now; within what is not there it cannot have that.
+        let ends_here = registration.kind == Kind::Custom && self.options.operation == Operation::Refresh;
+        let (renamed, entry) = {
+            let mut tables = self.tables();
+            let is_there = |parent: &Urn| tables.ledger.named(parent).next().is_some();
+            let renamed = ends_here && *urn != old.urn && parent.as_ref().is_none_or(is_there);
+            (renamed, if renamed { tables.ledger.new_entry() } else { id })
+        };
+        let mut known = Arc::clone(&old);
+        let recorded = self
+            .end(None, |tables| {
+                // What it refers to may have gone, or got a new name, since the reading began.
+                let now = tables.ledger.get(id).unwrap_or(&old);
+                let mut read = if *new == old { (**now).clone() } else { with_reading(now, new) };
+                let mut effects = if ends_here { tables.keep(id) } else { Vec::new() };
+                if renamed {
+                    read.urn.clone_from(urn);
+                    read.parent.clone_from(parent);
+                }
+                known = if read == **now { Arc::clone(now) } else { Arc::new(read) };
+                if renamed {
+                    effects.extend(tables.succession(id, &(entry, Arc::clone(&known))));
+                } else if known != *now {
+                    effects.push(Effect::Rewrite(id, Arc::clone(&known)));
+                }
+                effects
+            })
+            .await;
+        // What hangs on what is told by the names that were loaded.
+        self.tables().update_base(id, |loaded| with_reading(loaded, new));
+        registration.old = Some((entry, known));
+        recorded
     }
 
     /// Reads one entry, and tells of it; `None`: that failed.

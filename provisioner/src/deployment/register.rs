@@ -318,9 +318,9 @@ impl Engine {
         let condemned = tables.condemned(&registration.urn).filter(|_| !registration.imported);
         let renamed_from = goal.provider.as_ref().and_then(|provider| tables.alias_of.get(&provider.urn));
         let old_provider = old.and_then(|old| old.provider.as_ref());
-        let hangs_on = |missing: &hashbrown::HashSet<Urn>| {
-            !missing.is_empty()
-                && self.new_state(registration, Arc::default()).references().any(|urn| missing.contains(urn))
+        let needs_missing = !tables.skipped.is_empty() && {
+            let state = self.new_state(registration, Arc::default());
+            state.references().any(|urn| tables.skipped.contains(urn))
         };
         decide(
             &Situation {
@@ -331,7 +331,7 @@ impl Engine {
                 old,
                 imported: registration.imported,
                 in_scope: registration.in_scope,
-                needs_missing: hangs_on(&tables.skipped),
+                needs_missing,
                 recreating: condemned.map(|condemned| condemned.keys.as_slice()),
                 marked: self.options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
                 replaced_partner: replaced_partner(goal, &tables.replaced),

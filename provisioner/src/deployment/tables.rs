@@ -362,7 +362,7 @@ fn mend(
 ) -> Option<ResourceState> {
     let served = state.provider.as_ref().filter(|provider| Some(*provider) != replaced);
     let provider = served.map(|provider| &provider.urn);
-    if !state.references().chain(provider).any(|urn| renamed.contains_key(urn)) {
+    if !state.references().chain(provider).chain(&state.view_of).any(|urn| renamed.contains_key(urn)) {
         return None;
     }
     let mut mended = state.clone();

@@ -195,8 +195,8 @@ impl StackState {
     ///
     /// # Errors
     /// [`StateError::SavedBroken`] if the state breaks its laws; [`StateError::Unsaved`] if it could not be saved (nor may be,
-    /// because somebody took the lock away), in which case the journal stays, and the lock if it is still held. An error after that ([`StateError::Unarchived`], the lock) does not take the
-    /// saving back.
+    /// because somebody took the lock away), in which case the journal stays, and the lock if it is still held. An error after
+    /// that ([`StateError::Unarchived`], the lock) does not take the saving back.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let stack = self.access.stack.clone();
         let (text, breach) = match write(&self.access, &self.sealer, snapshot).await {

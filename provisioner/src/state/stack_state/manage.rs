@@ -13,8 +13,8 @@ use crate::state::store::{Backups, LockHolder, StackLock, StackReference};
 /// sealed stays as it is.
 ///
 /// # Errors
-/// [`StateError`]: there is no such stack, there is one of the new name, a run was interrupted. Nothing has moved then,
-/// unless only the lock could not be given back.
+/// [`StateError`]: there is no such stack, there is one of the new name, a run was interrupted. Nothing has moved then. What
+/// comes last may fail when the stack has its new name already: moving its history, giving the lock back.
 pub async fn rename_stack(access: &StackAccess, holder: &LockHolder, to: &StackReference) -> Result<(), StateError> {
     let lock = access.store.lock(&access.stack, holder).await?;
     let renamed = rename_locked(access, &lock, to).await;
@@ -37,7 +37,8 @@ async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReferen
 /// forgotten and stay where they are.
 ///
 /// # Errors
-/// [`StateError`]: there is no such stack, it has resources, a run was interrupted. Nothing has gone then, unless only the
+/// [`StateError`]: there is no such stack, it has resources, or creations that nobody has settled, a run was interrupted.
+/// Nothing has gone then, unless only the
 /// lock could not be given back.
 pub async fn remove_stack(
     access: &StackAccess,

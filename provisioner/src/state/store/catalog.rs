@@ -39,7 +39,8 @@ pub trait StackCatalog: Send + Sync {
     /// and backups stay under the old name, and so does the checkpoint, as one that was replaced.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Locked`] of the new name, [`StoreError::LockLost`]; nothing has moved then.
+    /// [`StoreError::Exists`], [`StoreError::Locked`] of the new name, [`StoreError::LockLost`]; nothing has moved then. The
+    /// history moves last: where it cannot, the stack has its new name all the same.
     async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError>;
 
     /// Removes the stack that is locked: its checkpoint, its history and its tags.

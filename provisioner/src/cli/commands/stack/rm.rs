@@ -19,7 +19,7 @@ use crate::cli::ui::Ui;
 
 /// Remove the state of a stack, with its history and its tags
 ///
-/// Refused while the stack has resources. The last state stays as a backup (`.bak`), and so do earlier ones, unless
+/// Refused while the stack has resources, or creations that an interrupted run began and nobody has settled. The last state stays as a backup (`.bak`), and so do earlier ones, unless
 /// --remove-backups is given. `Pulumi.<stack>.yaml` goes, the folder of the server.yaml stays: another provision would make
 /// the stack anew.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ Examples:
 pub(crate) struct RmArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Remove it even if it has resources: they are forgotten, and stay in the cloud
+    /// Remove it whatever it still has: that is forgotten, and stays in the cloud
     #[arg(long)]
     force: bool,
     /// Also remove the backups
