@@ -45,7 +45,8 @@ pub trait StateStore: StackCatalog {
     /// Replaces the checkpoint of the stack that is locked as a whole, durably, and keeps the previous one beside it.
     ///
     /// # Errors
-    /// [`StoreError::LockLost`] if somebody took the lock away; nothing is written then.
+    /// [`StoreError::LockLost`] if somebody took the lock away, [`StoreError::Locked`] if that of somebody else stands beside it;
+    /// nothing is written then.
     async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError>;
 
     /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups.

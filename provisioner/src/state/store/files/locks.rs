@@ -46,20 +46,22 @@ impl Folder {
     /// they see this one, and give up.
     pub(super) fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
         let mut patience = PATIENCE.iter();
-        loop {
+        let held = loop {
             let names = self.lock_names(&lock.stack)?;
             // One look at the folder is enough where all is well.
             if names == [lock.name.as_str()] {
                 return Ok(());
             }
-            match patience.next().filter(|_| names.contains(&lock.name)) {
+            let held = names.contains(&lock.name);
+            match patience.next().filter(|_| held) {
                 Some(pause) => std::thread::sleep(*pause),
-                None => break,
+                None => break held,
             }
-        }
+        };
         let mut holders = self.locks(&lock.stack)?;
         holders.retain(|holder| holder.name != lock.name);
-        Err(StoreError::LockLost { stack: lock.stack.clone(), holders })
+        let stack = lock.stack.clone();
+        Err(if held { StoreError::Locked { stack, holders } } else { StoreError::LockLost { stack, holders } })
     }
 
     /// Everything in the folder counts, whatever its name, but folders and sidecars.

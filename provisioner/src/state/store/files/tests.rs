@@ -27,7 +27,7 @@ async fn who_only_tried_to_lock_keeps_nobody_from_saving() {
     let trace = folder.path().join(".pulumi/locks/organization/reef/dev/about-to-lock.tmp");
     std::fs::write(&trace, "").unwrap();
     let error = store.save(&lock, EMPTY).await.unwrap_err();
-    assert!(matches!(&error, StoreError::LockLost { holders, .. } if holders.len() == 1), "{error}");
+    assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
     let gives_up = async {
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
         std::fs::remove_file(&trace).unwrap();
