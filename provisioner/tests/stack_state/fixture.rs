@@ -8,8 +8,8 @@ use provisioner::state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use provisioner::state::secrets::{CiphertextReuse, Keyring, MarkerManager, SecretsManager};
 use provisioner::state::store::{FileStore, FileUrl, LockHolder, StackReference, StateStore};
 use provisioner::state::{
-    Effect, EntryId, OperationId, OperationKind, Record, ResourceState, Snapshot, StackAccess, StackState, StackView,
-    StateError, Subject, encode_checkpoint,
+    Effect, EntryId, JournalRecorder, OperationId, OperationKind, Record, ResourceState, Snapshot, StackAccess,
+    StackState, StackView, StateError, StateRecorder as _, Subject, encode_checkpoint,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
@@ -63,6 +63,17 @@ impl Fixture {
         let lock = self.store.lock(&self.stack, &holder()).await.unwrap();
         self.store.save(&lock, &text).await.unwrap();
         self.store.unlock(lock).await.unwrap();
+    }
+
+    /// A run that found `a`, has made `b` and is still at work.
+    pub(crate) async fn at_work(&self) -> (StackState, JournalRecorder) {
+        self.save(&[resource("a")]).await;
+        let state = self.open().await.unwrap();
+        let mut recorder = state.recorder();
+        for record in creation(0, 1, resource("b")) {
+            recorder.append(&record).unwrap();
+        }
+        (state, recorder)
     }
 
     /// The names of the resources that the checkpoint holds.

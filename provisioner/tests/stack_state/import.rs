@@ -1,10 +1,10 @@
 //! An export in place of the state of a stack.
 
 use provisioner::state::store::{StateStore as _, StoreError};
-use provisioner::state::{ImportProblem, Imported, OperationKind, StateError, StateRecorder as _, import};
+use provisioner::state::{ImportProblem, Imported, OperationKind, StateError, import};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, creation, holder, resource};
+use crate::fixture::{Fixture, holder, resource};
 
 /// An export of these resources, sealed by the manager of the fixture unless it says otherwise.
 fn export(resources: Value) -> Value {
@@ -127,12 +127,7 @@ async fn what_is_no_export_is_refused() {
 #[tokio::test]
 async fn nothing_that_a_dead_run_did_is_forgotten_over_an_import() {
     let fixture = Fixture::new().await;
-    fixture.save(&[resource("a")]).await;
-    let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
-    for record in creation(0, 1, resource("b")) {
-        recorder.append(&record).unwrap();
-    }
+    let (state, recorder) = fixture.at_work().await;
     drop(recorder);
     let text = export(json!([thing("dev", "c")]));
     let error = imported(&fixture, &text, true).await.unwrap_err();

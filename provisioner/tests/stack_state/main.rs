@@ -117,12 +117,7 @@ async fn looking_takes_no_lock_and_writes_nothing() {
     let fixture = Fixture::new().await;
     assert!(StackView::open(&fixture.access).await.unwrap().snapshot.is_none());
     assert!(!fixture.folder.path().join(".pulumi").exists());
-    fixture.save(&[resource("a")]).await;
-    let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
-    for record in creation(0, 1, resource("b")) {
-        recorder.append(&record).unwrap();
-    }
+    let _at_work = fixture.at_work().await;
     let view = StackView::open(&fixture.access).await.unwrap();
     assert_eq!(view.snapshot.unwrap().resources.len(), 2);
     assert_eq!(view.recovered.unwrap().records, 2);
@@ -132,12 +127,7 @@ async fn looking_takes_no_lock_and_writes_nothing() {
 #[tokio::test]
 async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
     let fixture = Fixture::new().await;
-    fixture.save(&[resource("a")]).await;
-    let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
-    for record in creation(0, 1, resource("b")) {
-        recorder.append(&record).unwrap();
-    }
+    let (state, recorder) = fixture.at_work().await;
     drop((state, recorder));
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     fixture.save(&[resource("somebody went on")]).await;
@@ -158,12 +148,7 @@ async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
 #[tokio::test]
 async fn who_lost_the_lock_saves_nothing_and_loses_nothing() {
     let fixture = Fixture::new().await;
-    fixture.save(&[resource("a")]).await;
-    let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
-    for record in creation(0, 1, resource("b")) {
-        recorder.append(&record).unwrap();
-    }
+    let (state, recorder) = fixture.at_work().await;
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     let error = state.close(Snapshot::default(), None).await.unwrap_err();
     assert!(is_lock_lost(&error), "{error}");
@@ -179,12 +164,7 @@ async fn who_lost_the_lock_saves_nothing_and_loses_nothing() {
 #[tokio::test]
 async fn a_run_that_others_took_for_dead_leaves_what_it_did_since_in_a_journal() {
     let fixture = Fixture::new().await;
-    fixture.save(&[resource("a")]).await;
-    let state = fixture.open().await.unwrap();
-    let mut recorder = state.recorder();
-    for record in creation(0, 1, resource("b")) {
-        recorder.append(&record).unwrap();
-    }
+    let (state, mut recorder) = fixture.at_work().await;
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     let other = fixture.open().await.unwrap();
     assert!(fixture.journals().is_empty());
