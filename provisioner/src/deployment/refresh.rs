@@ -220,8 +220,6 @@ impl Engine {
                 effects
             })
             .await;
-        // What hangs on what is told by the names that were loaded.
-        self.tables().update_base(id, |loaded| with_reading(loaded, new));
         registration.old = Some((entry, known));
         recorded
     }

@@ -138,15 +138,6 @@ impl Tables {
             .collect();
     }
 
-    /// Takes what a reading found in the middle of a run for what was loaded.
-    pub(super) fn update_base(&mut self, entry: EntryId, read: impl FnOnce(&ResourceState) -> ResourceState) {
-        // What was loaded is in the order of its numbers.
-        if let Ok(index) = self.base.binary_search_by_key(&entry, |(id, _)| *id) {
-            let loaded = &mut self.base[index].1;
-            *loaded = Arc::new(read(loaded));
-        }
-    }
-
     /// The live entry that was loaded for a URN, as it is now (gone if this run removed it).
     pub(super) fn old(&self, urn: &Urn) -> Option<Entry> {
         let id = *self.olds.get(urn)?;

@@ -189,3 +189,13 @@ async fn an_update_does_not_read_what_a_replaced_provider_takes_down() {
     let ended = world.up(&state, &program("2")).refreshing().with_program().go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.called("read a-1"), ended.changes()), (0, vec!["delete a-1".to_owned(), "create a".to_owned()]));
 }
+
+#[tokio::test]
+async fn a_destroy_deletes_with_the_provider_that_took_the_place_of_the_recorded_one() {
+    let program = |k: &str| [provider("p").with("k", k), thing("a").by("p")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.destroy_with(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.called("configure p")), (vec!["delete a-1".to_owned()], 1));
+    let instance = |said: &str| ended.calls.iter().find(|call| call.said() == said).unwrap().instance;
+    assert_eq!(instance("delete a-1"), instance("configure p"));
+}
