@@ -181,6 +181,7 @@ impl Engine {
         if is_update {
             self.refuse_skipped_dependencies(&new, goal.source)?;
         }
+        self.refuse_circle(old.as_ref(), goal.source, || new.clone())?;
         let op = read_op(old.as_ref().map(|(_, old)| &**old), goal.id.as_deref());
         let mut step = Step::new(op, urn.clone());
         step.old = old;

@@ -70,7 +70,8 @@ impl Engine {
             self.refuse_skipped_dependencies(&state, registration.goal.source)?;
         }
         if !matches!(settlement, Settlement::Doomed | Settlement::AsRecorded) {
-            self.refuse_circle(registration)?;
+            let old = registration.old.as_ref().filter(|_| registration.in_scope);
+            self.refuse_circle(old, registration.goal.source, || self.new_state(registration, Arc::default()))?;
         }
         let with = |op, inputs: Arc<PropertyMap>| {
             let mut step = self.step(registration, op);
@@ -123,8 +124,13 @@ impl Engine {
     }
 
     /// What now depends on something that is out of scope, and that still depends on it as it is recorded, cannot be.
-    fn refuse_circle(&self, registration: &Registration) -> Result<(), Refused> {
-        let Some((old, _)) = registration.old.as_ref().filter(|_| registration.in_scope) else { return Ok(()) };
+    pub(super) fn refuse_circle(
+        &self,
+        old: Option<&Entry>,
+        source: Option<SourceRef>,
+        new: impl FnOnce() -> ResourceState,
+    ) -> Result<(), Refused> {
+        let Some((old, _)) = old else { return Ok(()) };
         let dependents: HashSet<Urn> = {
             let tables = self.tables();
             let carried = tables.carried_dependents(*old);
@@ -133,13 +139,13 @@ impl Engine {
         if dependents.is_empty() {
             return Ok(());
         }
-        let state = self.new_state(registration, Arc::default());
+        let state = new();
         let Some(urn) = state.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
         let (name, other) = (state.urn.name(), urn.name());
         let text = format!("{name} depends on {other}, which is out of scope and still depends on {name}");
         let mut message = Message::new(Severity::Error, text);
         message.hint = "let the run touch both of them, or none".to_owned();
-        self.break_off(&state.urn, registration.goal.source, message);
+        self.break_off(&state.urn, source, message);
         Err(Refused)
     }
 

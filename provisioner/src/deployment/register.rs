@@ -359,6 +359,7 @@ impl Engine {
         if !self.preview() {
             self.refuse_skipped_dependencies(&new, registration.goal.source).map_err(Err)?;
         }
+        self.refuse_circle(registration.old.as_ref(), registration.goal.source, || new.clone()).map_err(Err)?;
         new.id.clone_from(&registration.goal.import_id);
         let op = if registration.old.is_some() { StepOp::ImportReplacement } else { StepOp::Import };
         let mut step = self.step(registration, op);

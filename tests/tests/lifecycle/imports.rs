@@ -9,7 +9,7 @@ use provisioner::state::Snapshot;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::{TypeToken, Urn};
 
-use crate::program::{PROJECT, STACK, thing};
+use crate::program::{PROJECT, STACK, get, thing};
 use crate::run::entry;
 use crate::standing;
 use crate::stopping::stopped_at;
@@ -126,4 +126,17 @@ async fn an_import_under_way_when_the_user_stops_is_recorded_and_no_other_follow
     let run = world.import(&Snapshot::default(), &[import("a", "a-7"), import("b", "b-7")]).parallel(1);
     let ended = stopped_at(run, hold).await;
     assert_eq!(ended.expect(Outcome::Canceled).entries(), ["a-7"]);
+}
+
+#[tokio::test]
+async fn nothing_is_imported_or_read_that_would_close_a_circle_with_what_is_out_of_scope() {
+    let (world, state) = standing(&[thing("c"), thing("e").of("v", "c")]).await;
+    world.add("there");
+    let imported = thing("c").of("v", "e").but(|goal| goal.import_id = "there".to_owned());
+    for dependent in [imported, get("c", "there").after("e")] {
+        let ended = world.up(&state, &[thing("e"), dependent]).exclude("e").go().await.expect(Outcome::Failed);
+        let circle = "c depends on e, which is out of scope and still depends on c";
+        assert!(ended.errors[0].contains(circle), "{:?}", ended.errors);
+        assert_eq!((ended.called("read there"), ended.entries()), (0, vec!["c-1".to_owned(), "e-1".to_owned()]));
+    }
 }
