@@ -122,8 +122,11 @@ impl Engine {
             // As it is now: what it refers to may have got a new name since the step was planned.
             self.defer(|tables| {
                 let mut effects = tables.keep(*old_id);
-                if let Some(heir) = &step.heir {
+                if let Some(heir) = step.heir.as_ref().filter(|heir| old.provider.as_ref() != Some(heir)) {
                     effects.extend(tables.rewrite(*old_id, |state| state.provider = Some(heir.clone())));
+                    // Something that hangs on it may have brought it here before its provider was.
+                    effects.push(Effect::Keep(*old_id));
+                    effects.extend(tables.carried_dependents(*old_id).into_iter().map(Effect::Keep));
                 }
                 effects
             })

@@ -9,7 +9,7 @@ use provisioner::events::{Outcome, StepOp};
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, map};
+use crate::world::{Goes, calm, map};
 
 #[tokio::test]
 async fn a_refresh_reads_with_the_provider_as_it_is_configured_now() {
@@ -198,4 +198,20 @@ async fn a_destroy_deletes_with_the_provider_that_took_the_place_of_the_recorded
     assert_eq!((ended.changes(), ended.called("configure p")), (vec!["delete a-1".to_owned()], 1));
     let instance = |said: &str| ended.calls.iter().find(|call| call.said() == said).unwrap().instance;
     assert_eq!(instance("delete a-1"), instance("configure p"));
+}
+
+#[tokio::test]
+async fn what_a_dependent_brought_along_comes_after_the_provider_that_takes_it_over() {
+    let before = [provider("p"), provider("q"), thing("a").by("p"), thing("b").after("a")];
+    let (world, state) = standing(&before).await;
+    // `b` is registered, and `a` carried over with it, while the provider that is to delete `a` is still being checked.
+    let held = world.hold("checkconfig q");
+    let after = [provider("p"), provider("q"), thing("a").by("q"), thing("b")];
+    let run = world.destroy_with(&state, &after).go();
+    let (ended, ()) = tokio::join!(run, async {
+        held.reached().await;
+        calm().await;
+        held.release();
+    });
+    assert_eq!(ended.expect(Outcome::Succeeded).changes(), ["delete b-1", "delete a-1"]);
 }
