@@ -153,7 +153,9 @@ impl Engine {
                 // It was to go before a replacement, and that failed: not twice in one run.
                 return None;
             }
-            let registered = !destroy && tables.is_registered(&loaded.urn);
+            // Its parent may have given it another name meanwhile, under which it was carried over.
+            let registered = [&loaded.urn, &state.urn].into_iter().any(|urn| tables.is_registered(urn));
+            let registered = registered && !destroy;
             Some(((*id, Arc::clone(state)), departure(state, registered)?))
         })
         .collect()

@@ -214,7 +214,7 @@ impl Tables {
             if along.met.contains(needed) || self.is_registered(needed) {
                 continue;
             }
-            if let Some(entry) = self.old(needed) {
+            if let Some(entry) = self.standing(needed) {
                 self.take_along(&entry, needed, along)?;
             }
         }

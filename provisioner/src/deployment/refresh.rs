@@ -192,12 +192,17 @@ impl Engine {
         new: &Arc<ResourceState>,
     ) -> Result<(), StateError> {
         let (urn, parent) = (&registration.urn, &registration.goal.parent);
-        // Nothing else will confirm it, nor give it the name that it has now; within what is not there it cannot have that.
+        // Nothing else will confirm it, nor give it the name that it has now. Within what is not there it cannot have that,
+        // nor within what still hangs on it as it is recorded.
         let ends_here = registration.kind == Kind::Custom && self.options.operation == Operation::Refresh;
         let (renamed, entry) = {
             let mut tables = self.tables();
-            let is_there = |parent: &Urn| tables.ledger.named(parent).next().is_some();
-            let renamed = ends_here && *urn != old.urn && parent.as_ref().is_none_or(is_there);
+            let can_hold = |parent: &Urn| {
+                let hang = tables.carried_dependents(id);
+                let mut named = tables.ledger.named(parent).peekable();
+                named.peek().is_some() && !named.any(|(parent, _)| hang.contains(&parent))
+            };
+            let renamed = ends_here && *urn != old.urn && parent.as_ref().is_none_or(can_hold);
             (renamed, if renamed { tables.ledger.new_entry() } else { id })
         };
         let mut known = Arc::clone(&old);

@@ -199,7 +199,7 @@ impl Engine {
         let entry = self.new_entry(new);
         // What comes after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
         self.end(operation, |tables| match &step.old {
-            None => vec![Effect::Add(entry.0, Arc::clone(&entry.1))],
+            None => tables.addition(&entry),
             Some((old, _)) if step.delete_first => tables.fulfilment(*old, &entry),
             Some((old, _)) => tables.replacement(*old, &entry, None),
         })
@@ -415,7 +415,7 @@ impl Engine {
             *self.tables().counts.entry(StepOp::Read).or_default() += 1;
         }
         self.end(Some(operation), |tables| match &step.old {
-            None => vec![Effect::Add(entry.0, Arc::clone(&entry.1))],
+            None => tables.addition(&entry),
             Some((old, _)) if step.op == StepOp::ReadReplacement => tables.replacement(*old, &entry, None),
             Some((old, _)) => tables.succession(*old, &entry),
         })
@@ -472,7 +472,7 @@ impl Engine {
         let entry = self.new_entry(new);
         // What was imported under another name before is deleted under the name of its successor.
         self.end(Some(operation), |tables| match &step.old {
-            None => vec![Effect::Add(entry.0, Arc::clone(&entry.1))],
+            None => tables.addition(&entry),
             Some((old, _)) => tables.replacement(*old, &entry, Some(&entry.1.urn)),
         })
         .await?;

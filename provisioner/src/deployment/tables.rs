@@ -144,6 +144,12 @@ impl Tables {
         Some((id, Arc::clone(self.ledger.get(id)?)))
     }
 
+    /// The live entry that was loaded for a URN, or that has come to it with its parent in this run.
+    pub(super) fn standing(&self, urn: &Urn) -> Option<Entry> {
+        let renamed = || self.ledger.named(urn).find(|(_, state)| !state.delete);
+        self.old(urn).or_else(|| renamed().map(|(id, state)| (id, Arc::clone(state))))
+    }
+
     /// The live entry that was loaded for a URN, as it is now, or as it was if it is gone.
     pub(super) fn loaded(&self, urn: &Urn) -> Option<Entry> {
         let id = *self.olds.get(urn)?;
@@ -230,6 +236,13 @@ impl Tables {
         dependents.filter_map(|(id, _)| self.going.get(id).cloned()).collect()
     }
 
+    /// A new entry that takes nobody's place.
+    pub(super) fn addition(&self, new: &Entry) -> Vec<Effect> {
+        let mut effects = self.give_way(&new.1.urn);
+        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
+        effects
+    }
+
     /// A new entry in place of an old one.
     pub(super) fn succession(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
         self.follow(old, new, vec![Effect::Remove(old)])
@@ -308,22 +321,43 @@ impl Tables {
     /// Adds a new entry to what becomes of the old one. What was carried over before and hangs on the old one moves behind
     /// the new one, and everything that refers to the old one follows to the name of the new one.
     fn follow(&self, old: EntryId, new: &Entry, mut effects: Vec<Effect>) -> Vec<Effect> {
+        if self.ledger.get(old).is_some_and(|state| state.urn != new.1.urn) {
+            effects.extend(self.give_way(&new.1.urn));
+        }
         effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
         effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
         let stays = effects.iter().any(|effect| matches!(effect, Effect::Rewrite(id, _) if *id == old));
         let Some(old) = self.ledger.get(old).filter(|state| state.urn != new.1.urn) else { return effects };
         // What a provider serves that was replaced names it until it is replaced, too, or deleted.
         let replaced = old.as_provider_reference().filter(|_| stays);
-        let mut renamed = HashMap::from([(old.urn.clone(), new.1.urn.clone())]);
-        let mended = self
-            .entries_after(&effects)
-            .into_iter()
-            .filter_map(|(id, state)| {
-                Some(Effect::Rewrite(id, Arc::new(mend(&state, &mut renamed, replaced.as_ref())?)))
-            })
-            .collect::<Vec<_>>();
+        let mended = self.mended(&effects, (&old.urn, &new.1.urn), replaced.as_ref());
         effects.extend(mended);
         effects
+    }
+
+    /// What came to a name with its parent goes back to its own where another resource takes that name.
+    fn give_way(&self, urn: &Urn) -> Vec<Effect> {
+        let there = self.ledger.named(urn).find(|(_, state)| !state.delete);
+        let Some((id, _)) = there.filter(|_| !self.olds.contains_key(urn)) else { return Vec::new() };
+        let Some((_, loaded)) = self.base.iter().find(|(other, _)| *other == id) else { return Vec::new() };
+        let mut effects = self.rewrite(id, |state| state.urn = loaded.urn.clone());
+        effects.extend(self.mended(&effects, (urn, &loaded.urn), None));
+        effects
+    }
+
+    /// The entries that refer to an old name, as some effects leave them, with the new one. `replaced`: a provider that is
+    /// still there under its old name.
+    fn mended(
+        &self,
+        effects: &[Effect],
+        (old, new): (&Urn, &Urn),
+        replaced: Option<&ProviderReference>,
+    ) -> Vec<Effect> {
+        let mut renamed = HashMap::from([(old.clone(), new.clone())]);
+        let taken = |urn: &Urn| self.goals.contains_key(urn) || self.ledger.named(urn).any(|(_, state)| !state.delete);
+        let entries = self.entries_after(effects).into_iter();
+        let mended = entries.filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, replaced, taken)?)));
+        mended.map(|(id, state)| Effect::Rewrite(id, Arc::new(state))).collect()
     }
 
     /// The entries as some effects will leave them, in their order, without those that they add.
@@ -345,11 +379,13 @@ impl Tables {
 }
 
 /// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend. A
-/// child of a renamed parent has a new name itself. `replaced` is a provider that is still there under its old name.
+/// child of a renamed parent has a new name itself, unless that is `taken`. `replaced` is a provider that is still there
+/// under its old name.
 fn mend(
     state: &ResourceState,
     renamed: &mut HashMap<Urn, Urn>,
     replaced: Option<&ProviderReference>,
+    taken: impl Fn(&Urn) -> bool,
 ) -> Option<ResourceState> {
     let served = state.provider.as_ref().filter(|provider| Some(*provider) != replaced);
     let provider = served.map(|provider| &provider.urn);
@@ -360,8 +396,10 @@ fn mend(
     if let Some(parent) = state.parent.as_ref().and_then(|parent| renamed.get(parent)).cloned() {
         let urn =
             Urn::new(state.urn.stack(), state.urn.project(), Some(&parent), state.urn.type_token(), state.urn.name());
-        renamed.insert(state.urn.clone(), urn.clone());
-        mended.urn = urn;
+        if state.delete || !taken(&urn) {
+            renamed.insert(state.urn.clone(), urn.clone());
+            mended.urn = urn;
+        }
         mended.parent = Some(parent);
     }
     let new = |urn: &Urn| renamed.get(urn).unwrap_or(urn).clone();

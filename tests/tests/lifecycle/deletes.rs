@@ -219,3 +219,33 @@ async fn what_a_replaced_provider_still_serves_names_it_as_it_is_recorded() {
     let ended = world.mend().up(&ended.state, &after).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["q", "b-2"]);
 }
+
+#[tokio::test]
+async fn what_is_out_of_scope_keeps_its_parent_under_the_name_that_it_got_in_this_run() {
+    let c = thing("c").of_type("Other").within("a");
+    let (world, state) = standing(&[thing("a").of_type("Other"), c, thing("e").within("c")]).await;
+    let [a, c, e] = ["a", "c", "e"].map(|name| entry(&state, name).urn.clone());
+    // Nobody registers `c` any more: it is another resource's child, which is not to be touched.
+    let program = [thing("a").was_urn(a), thing("e").was_urn(e)];
+    let ended = world.up(&state, &program).exclude("e").go().await.expect(Outcome::Succeeded);
+    assert_eq!(
+        (ended.changes(), ended.entries()),
+        (vec![], vec!["a-1".to_owned(), "c-1".to_owned(), "e-1".to_owned()])
+    );
+    assert_ne!(entry(&ended.state, "c").urn, c);
+}
+
+#[tokio::test]
+async fn a_name_that_a_child_would_get_with_its_parent_belongs_to_who_is_registered_under_it() {
+    for parent_first in [true, false] {
+        let before = [thing("a").of_type("Other"), thing("o").within("a")];
+        let (world, state) = standing(&before).await;
+        // The old `o` is a child of an `Other`, the new one of a `Thing`, as `a` is now, too.
+        let a = thing("a").was_urn(entry(&state, "a").urn.clone());
+        let (a, s) = if parent_first { (a, thing("s").after("a")) } else { (a.after("o"), thing("s")) };
+        let program = [s, thing("o").within("s"), a];
+        let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+        assert_eq!(ended.changes(), ["create s", "create o", "delete o-1"], "parent first: {parent_first}");
+        assert_eq!(entry(&ended.state, "o").parent.as_ref(), Some(&entry(&ended.state, "s").urn));
+    }
+}

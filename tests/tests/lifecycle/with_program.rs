@@ -215,3 +215,14 @@ async fn what_a_dependent_brought_along_comes_after_the_provider_that_takes_it_o
     });
     assert_eq!(ended.expect(Outcome::Succeeded).changes(), ["delete b-1", "delete a-1"]);
 }
+
+#[tokio::test]
+async fn what_a_refresh_reads_does_not_move_into_what_still_hangs_on_it() {
+    let (world, state) = standing(&[thing("a"), thing("c").of("v", "a")]).await;
+    let was = entry(&state, "a").urn.clone();
+    let program = [thing("c").with("v", "1"), thing("a").within("c").was_urn(was.clone())];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "a").urn, was);
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "a").parent.as_ref(), Some(&entry(&ended.state, "c").urn));
+}

@@ -283,13 +283,14 @@ impl World {
     }
 
     /// Holds what there is against a state and the one before it. Returns what is in neither the state nor under way, and
-    /// was not let go either.
+    /// was not let go either. An entry that awaits its replacement says that its thing is gone.
     pub(crate) fn lost(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
         let Inner { existing, at_large, forgiving, .. } = &mut *self.inner();
         if *forgiving {
             return Vec::new();
         }
-        let known: BTreeSet<&str> = after.resources.iter().map(|state| state.id.as_str()).collect();
+        let standing = after.resources.iter().filter(|state| !state.pending_replacement);
+        let known: BTreeSet<&str> = standing.map(|state| state.id.as_str()).collect();
         at_large.retain(|id| !known.contains(id.as_str()));
         let (mut lost, mut let_go) = (Vec::new(), Vec::new());
         for id in existing.keys().filter(|id| !known.contains(id.as_str()) && !at_large.contains(*id)) {
