@@ -194,7 +194,8 @@ impl Engine {
         let (urn, parent) = (&registration.urn, &registration.goal.parent);
         // Nothing else will confirm it, nor give it the name that it has now. Within what is not there it cannot have that,
         // nor within what still hangs on it as it is recorded.
-        let ends_here = registration.kind == Kind::Custom && self.options.operation == Operation::Refresh;
+        let refreshes = self.options.operation == Operation::Refresh;
+        let ends_here = refreshes && registration.kind == Kind::Custom;
         let (renamed, entry) = {
             let mut tables = self.tables();
             let can_hold = |parent: &Urn| {
@@ -211,7 +212,7 @@ impl Engine {
                 // What it refers to may have gone, or got a new name, since the reading began.
                 let now = tables.ledger.get(id).unwrap_or(&old);
                 let mut read = if *new == old { (**now).clone() } else { with_reading(now, new) };
-                let mut effects = if ends_here { tables.keep(id) } else { Vec::new() };
+                let mut effects = if refreshes { tables.keep(id) } else { Vec::new() };
                 if renamed {
                     read.urn.clone_from(urn);
                     read.parent.clone_from(parent);

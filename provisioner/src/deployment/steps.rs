@@ -32,10 +32,13 @@ pub(super) struct Done {
 
 impl Engine {
     /// Does a step, records it and tells of it.
-    pub(super) async fn execute(self: &Arc<Self>, step: Step) -> Result<Option<Entry>, StepError> {
+    pub(super) async fn execute(self: &Arc<Self>, mut step: Step) -> Result<Option<Entry>, StepError> {
         // What is to be deleted waits for nobody: nothing is made of it.
         if let (true, None, Some(state)) = (step.carried, &step.heir, &step.new) {
             self.wait_for_references(state).await;
+        }
+        if let Some(new) = &mut step.new {
+            *new = self.tables().as_named_now(new);
         }
         let started = Instant::now();
         self.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));

@@ -239,7 +239,7 @@ impl Tables {
     /// A new entry that takes nobody's place.
     pub(super) fn addition(&self, new: &Entry) -> Vec<Effect> {
         let mut effects = self.give_way(&new.1.urn);
-        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
+        effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
         effects
     }
 
@@ -293,10 +293,11 @@ impl Tables {
         let mut open = vec![entry];
         while let Some(id) = open.pop() {
             let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
-            let named = state
-                .references()
-                .filter(|urn| self.ledger.named(urn).all(|(id, _)| !self.ledger.is_finished(id)))
-                .flat_map(|urn| self.ledger.named(urn));
+            let confirmed = |urn: &Urn| self.ledger.named(urn).any(|(id, _)| self.ledger.is_finished(id));
+            let named = state.references().flat_map(|urn| {
+                let rest = confirmed(urn);
+                self.ledger.named(urn).filter(move |(_, state)| !rest || state.delete)
+            });
             let providers = state.provider.iter().flat_map(|reference| {
                 let provides = |state: &ResourceState| state.as_provider_reference().as_ref() == Some(reference);
                 let entries = self.ledger.named(&reference.urn).filter(move |(_, state)| provides(state));
@@ -324,7 +325,7 @@ impl Tables {
         if self.ledger.get(old).is_some_and(|state| state.urn != new.1.urn) {
             effects.extend(self.give_way(&new.1.urn));
         }
-        effects.push(Effect::Add(new.0, Arc::clone(&new.1)));
+        effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
         effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
         let stays = effects.iter().any(|effect| matches!(effect, Effect::Rewrite(id, _) if *id == old));
         let Some(old) = self.ledger.get(old).filter(|state| state.urn != new.1.urn) else { return effects };
@@ -333,6 +334,20 @@ impl Tables {
         let mended = self.mended(&effects, (&old.urn, &new.1.urn), replaced.as_ref());
         effects.extend(mended);
         effects
+    }
+
+    /// A new entry with what it refers to under the names that this run has given it since the program was told of it.
+    pub(super) fn as_named_now(&self, new: &Arc<ResourceState>) -> Arc<ResourceState> {
+        if self.aliased.is_empty() {
+            return Arc::clone(new);
+        }
+        let renamed = |urn: &Urn| {
+            let (_, now) =
+                self.old(urn).filter(|(_, now)| now.urn != *urn && self.ledger.named(urn).next().is_none())?;
+            Some((urn.clone(), now.urn.clone()))
+        };
+        let renamed: HashMap<Urn, Urn> = new.references().filter_map(renamed).collect();
+        if renamed.is_empty() { Arc::clone(new) } else { Arc::new(with_references(new, &renamed)) }
     }
 
     /// What came to a name with its parent goes back to its own where another resource takes that name.
@@ -392,17 +407,28 @@ fn mend(
     if !state.references().chain(provider).chain(&state.view_of).any(|urn| renamed.contains_key(urn)) {
         return None;
     }
-    let mut mended = state.clone();
-    if let Some(parent) = state.parent.as_ref().and_then(|parent| renamed.get(parent)).cloned() {
-        let urn =
-            Urn::new(state.urn.stack(), state.urn.project(), Some(&parent), state.urn.type_token(), state.urn.name());
+    let mut own = state.urn.clone();
+    if let Some(parent) = state.parent.as_ref().and_then(|parent| renamed.get(parent)) {
+        let urn = Urn::new(own.stack(), own.project(), Some(parent), own.type_token(), own.name());
         if state.delete || !taken(&urn) {
-            renamed.insert(state.urn.clone(), urn.clone());
-            mended.urn = urn;
+            renamed.insert(own, urn.clone());
+            own = urn;
         }
-        mended.parent = Some(parent);
     }
+    let mut mended = with_references(state, renamed);
+    mended.urn = own;
+    if let Some(ProviderReference { urn, id }) = served {
+        let urn = renamed.get(urn).unwrap_or(urn).clone();
+        mended.provider = Some(ProviderReference::new(urn, Arc::clone(id)));
+    }
+    Some(mended)
+}
+
+/// The entry with what it refers to under other names.
+fn with_references(state: &ResourceState, renamed: &HashMap<Urn, Urn>) -> ResourceState {
     let new = |urn: &Urn| renamed.get(urn).unwrap_or(urn).clone();
+    let mut mended = state.clone();
+    mended.parent = state.parent.as_ref().map(new);
     mended.dependencies = state.dependencies.iter().map(new).collect();
     for urns in mended.property_dependencies.values_mut() {
         urns.iter_mut().for_each(|urn| *urn = new(urn));
@@ -410,8 +436,5 @@ fn mend(
     mended.deleted_with = state.deleted_with.as_ref().map(new);
     mended.view_of = state.view_of.as_ref().map(new);
     mended.replace_with = state.replace_with.iter().map(new).collect();
-    if let Some(ProviderReference { urn, id }) = served {
-        mended.provider = Some(ProviderReference::new(new(urn), Arc::clone(id)));
-    }
-    Some(mended)
+    mended
 }

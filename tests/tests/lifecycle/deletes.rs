@@ -7,7 +7,7 @@ use provisioner::state::Snapshot;
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World, map};
+use crate::world::{Goes, World, calm, map};
 
 #[tokio::test]
 async fn a_destroy_goes_from_dependents_to_what_they_need_and_leaves_nothing() {
@@ -226,7 +226,7 @@ async fn what_is_out_of_scope_keeps_its_parent_under_the_name_that_it_got_in_thi
     let (world, state) = standing(&[thing("a").of_type("Other"), c, thing("e").within("c")]).await;
     let [a, c, e] = ["a", "c", "e"].map(|name| entry(&state, name).urn.clone());
     // Nobody registers `c` any more: it is another resource's child, which is not to be touched.
-    let program = [thing("a").was_urn(a), thing("e").was_urn(e)];
+    let program = [thing("a").was_urn(a), thing("e").was_urn(e).after("a")];
     let ended = world.up(&state, &program).exclude("e").go().await.expect(Outcome::Succeeded);
     assert_eq!(
         (ended.changes(), ended.entries()),
@@ -248,4 +248,28 @@ async fn a_name_that_a_child_would_get_with_its_parent_belongs_to_who_is_registe
         assert_eq!(ended.changes(), ["create s", "create o", "delete o-1"], "parent first: {parent_first}");
         assert_eq!(entry(&ended.state, "o").parent.as_ref(), Some(&entry(&ended.state, "s").urn));
     }
+}
+
+#[tokio::test]
+async fn what_refers_to_something_out_of_scope_follows_it_to_the_name_that_its_parent_gives_it() {
+    let before = [group("c"), thing("d").within("c"), thing("e").of("v", "d")];
+    let (world, state) = standing(&before).await;
+    let [c, d] = ["c", "d"].map(|name| entry(&state, name).urn.clone());
+    // The program hears of `d` before its parent, which it has no longer, gets another name.
+    let held = world.hold("check e");
+    let program = [
+        thing("d").was_urn(d),
+        group("c").of_type("Other").was_urn(c).after("late"),
+        thing("late"),
+        thing("e").of("v", "d").with("w", "1"),
+    ];
+    let run = world.up(&state, &program).exclude("d").go();
+    let (ended, ()) = tokio::join!(run, async {
+        held.reached().await;
+        calm().await;
+        held.release();
+    });
+    let ended = ended.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "e").dependencies, [entry(&ended.state, "d").urn.clone()]);
+    assert_ne!(entry(&ended.state, "e").dependencies, entry(&state, "e").dependencies);
 }

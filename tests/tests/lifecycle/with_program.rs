@@ -226,3 +226,26 @@ async fn what_a_refresh_reads_does_not_move_into_what_still_hangs_on_it() {
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "a").parent.as_ref(), Some(&entry(&ended.state, "c").urn));
 }
+
+#[tokio::test]
+async fn a_destroy_deletes_what_hangs_on_a_superseded_copy_before_the_copy() {
+    let before = [provider("p"), thing("a").with("k", "1").by("p"), thing("b").of("v", "a")];
+    let (world, state) = standing(&before).await;
+    world.when("delete a-1", Goes::Wrong);
+    world.when("update b", Goes::Wrong);
+    let after = [provider("p"), thing("a").with("k", "2"), thing("b").of("v", "a")];
+    let ended = world.up(&state, &after).going_on().go().await.expect(Outcome::Failed);
+    assert!(ended.entries().contains(&"a-1 (delete)".to_owned()), "{:?}", ended.entries());
+    world.mend();
+    let ended = world.destroy_with(&ended.state, &after).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes()[0], "delete b-1");
+}
+
+#[tokio::test]
+async fn a_new_component_of_a_refresh_comes_after_one_that_cannot_be_as_the_program_says() {
+    let (world, state) = standing(&[group("b")]).await;
+    // `a` is not made by a refresh, so `b`, which now needs it, stays as it is recorded.
+    let program = [thing("a"), group("b").after("a"), group("c").after("b")];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.state.resources.last().unwrap().urn.name(), "c");
+}

@@ -269,6 +269,10 @@ impl Provider for Instance {
                     *held = Some((*request.news).clone());
                     inner.drift.remove(&request.id);
                 }
+            } else if done && inner.vanished.remove(&request.id) {
+                // As with a PUT: what is gone is there again.
+                let held = Some((*request.news).clone());
+                Arc::make_mut(&mut inner.existing).insert(request.id.clone(), held);
             } else if !inner.forgiving && !inner.vanished.contains(&request.id) {
                 inner.faults.push(format!("update of {}, which is not there", request.id));
             }
