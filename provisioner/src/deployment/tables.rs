@@ -138,6 +138,25 @@ impl Tables {
             .collect();
     }
 
+    /// The same, with what this run has made or confirmed, and what awaits its deletion right behind what it needs: nobody
+    /// has confirmed that, so it stands behind what hangs on it.
+    pub(super) fn rebase_superseded_first(&mut self) {
+        self.rebase();
+        let mut last: HashMap<Urn, usize> = HashMap::new();
+        let mut places = Vec::new();
+        for (index, (_, state)) in self.base.iter().enumerate() {
+            let needed = state.provider.iter().map(|provider| &provider.urn).chain(state.references());
+            let behind = needed.filter_map(|urn| last.get(urn)).max().copied().unwrap_or_default();
+            let place = if state.delete { behind } else { index };
+            last.entry(state.urn.clone()).and_modify(|last| *last = place.max(*last)).or_insert(place);
+            places.push(place);
+        }
+        let mut places = places.into_iter().zip(std::mem::take(&mut self.base)).collect::<Vec<_>>();
+        // Stable: of those with the same place it is the one that took it first.
+        places.sort_by_key(|(place, _)| *place);
+        self.base = places.into_iter().map(|(_, entry)| entry).collect();
+    }
+
     /// The live entry that was loaded for a URN, as it is now (gone if this run removed it).
     pub(super) fn old(&self, urn: &Urn) -> Option<Entry> {
         let id = *self.olds.get(urn)?;
@@ -293,11 +312,10 @@ impl Tables {
         let mut open = vec![entry];
         while let Some(id) = open.pop() {
             let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
-            let confirmed = |urn: &Urn| self.ledger.named(urn).any(|(id, _)| self.ledger.is_finished(id));
-            let named = state.references().flat_map(|urn| {
-                let rest = confirmed(urn);
-                self.ledger.named(urn).filter(move |(_, state)| !rest || state.delete)
-            });
+            let named = state
+                .references()
+                .filter(|urn| self.ledger.named(urn).all(|(id, _)| !self.ledger.is_finished(id)))
+                .flat_map(|urn| self.ledger.named(urn));
             let providers = state.provider.iter().flat_map(|reference| {
                 let provides = |state: &ResourceState| state.as_provider_reference().as_ref() == Some(reference);
                 let entries = self.ledger.named(&reference.urn).filter(move |(_, state)| provides(state));
