@@ -21,7 +21,7 @@ impl Engine {
     pub(super) async fn delete_the_rest(self: &Arc<Self>) -> bool {
         if self.options.operation == Operation::Destroy && self.has_program() {
             // What the program has just brought up to date, or made, goes with the rest.
-            self.tables().rebase_superseded_first();
+            self.tables().rebase_copies_first();
         }
         let candidates = self.unregistered();
         let Some(Deletable { allowed, forbidden }) = self.deletable(&candidates).await else { return false };

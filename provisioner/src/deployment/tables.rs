@@ -13,6 +13,7 @@ use crate::events::{SourceRef, StepOp};
 use crate::state::{Effect, EntryId, Ledger, ResourceState, Snapshot};
 
 use super::decide::condemn::Entry;
+use super::decide::deletes::copies_first;
 use super::decide::scope::UrnPattern;
 
 /// The tables of a deployment.
@@ -138,23 +139,10 @@ impl Tables {
             .collect();
     }
 
-    /// The same, with what this run has made or confirmed, and what awaits its deletion right behind what it needs: nobody
-    /// has confirmed that, so it stands behind what hangs on it.
-    pub(super) fn rebase_superseded_first(&mut self) {
+    /// The same, with what awaits its deletion before what hangs on it.
+    pub(super) fn rebase_copies_first(&mut self) {
         self.rebase();
-        let mut last: HashMap<Urn, usize> = HashMap::new();
-        let mut places = Vec::new();
-        for (index, (_, state)) in self.base.iter().enumerate() {
-            let needed = state.provider.iter().map(|provider| &provider.urn).chain(state.references());
-            let behind = needed.filter_map(|urn| last.get(urn)).max().copied().unwrap_or_default();
-            let place = if state.delete { behind } else { index };
-            last.entry(state.urn.clone()).and_modify(|last| *last = place.max(*last)).or_insert(place);
-            places.push(place);
-        }
-        let mut places = places.into_iter().zip(std::mem::take(&mut self.base)).collect::<Vec<_>>();
-        // Stable: of those with the same place it is the one that took it first.
-        places.sort_by_key(|(place, _)| *place);
-        self.base = places.into_iter().map(|(_, entry)| entry).collect();
+        self.base = copies_first(&self.base, |entry| self.ledger.is_finished(entry));
     }
 
     /// The live entry that was loaded for a URN, as it is now (gone if this run removed it).

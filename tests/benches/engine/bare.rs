@@ -54,7 +54,7 @@ pub(crate) async fn measure(workload: Workload) -> anyhow::Result<Figures> {
         times.push(seconds(started.elapsed()));
     }
     let [create, no_op, destroy] = times[..] else { anyhow::bail!("three operations have three times") };
-    Ok(Figures { create, no_op, destroy, engine: None })
+    Ok(Figures { create, no_op, destroy, engine: None, command: None })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,19 @@ pub(crate) struct Figures {
     pub(crate) destroy: f64,
     /// The engine only: what lies beside its work.
     pub(crate) engine: Option<EngineFigures>,
+    /// The program only.
+    pub(crate) command: Option<CommandFigures>,
+}
+
+/// What is measured of the program alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct CommandFigures {
+    /// A preview that finds nothing to do.
+    pub(crate) preview: f64,
+    /// A refresh that finds everything as it was.
+    pub(crate) refresh: f64,
+    /// Most memory that was resident at once in one of the runs, as the system showed it shortly before its end.
+    pub(crate) peak_memory: u64,
 }
 
 /// What is measured of the engine alone.
@@ -46,7 +59,12 @@ pub(crate) const MORE: usize = 100;
 
 /// Most memory that was resident at once in this process, in bytes; 0 where the system does not say.
 pub(crate) fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    memory_of("self")
+}
+
+/// The same of another process.
+pub(crate) fn memory_of(process: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kibibytes.unwrap_or_default() * 1024

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
 
 mod bare;
+mod command;
 mod figures;
 mod ours;
 mod report;
@@ -34,6 +35,8 @@ const MEASURE: &str = "--measure";
 struct Plan {
     workload: Workload,
     rounds: usize,
+    /// Whether the program is run, too, from its start to its exit.
+    with_command: bool,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -51,13 +54,19 @@ fn main() -> anyhow::Result<ExitCode> {
 
 /// What is measured, the one that others are compared with first.
 fn plans(quick: bool) -> Vec<Plan> {
-    let plan = |resources, shape, rounds| Plan { workload: Workload { resources, shape }, rounds };
+    let plan = |resources, shape, rounds| Plan { workload: Workload { resources, shape }, rounds, with_command: false };
+    let with_command = |plan| Plan { with_command: true, ..plan };
     if quick {
-        return vec![plan(100, Shape::Independent, 1), plan(100, Shape::Layers, 1), plan(300, Shape::Independent, 1)];
+        return vec![
+            plan(100, Shape::Independent, 1),
+            with_command(plan(100, Shape::Layers, 1)),
+            plan(300, Shape::Independent, 1),
+        ];
     }
     vec![
         plan(1_000, Shape::Independent, 9),
-        plan(1_000, Shape::Layers, 9),
+        with_command(plan(1, Shape::Layers, 9)),
+        with_command(plan(1_000, Shape::Layers, 9)),
         plan(10_000, Shape::Independent, 5),
         plan(50_000, Shape::Independent, 1),
     ]
@@ -68,7 +77,8 @@ fn compare(plans: &[Plan]) -> anyhow::Result<()> {
     for plan in plans {
         for _ in 0..plan.rounds {
             let [ours, bare, single] = ["ours", "bare", "single"].map(|who| in_process(who, plan.workload));
-            report.add(plan.workload, Round { ours: ours?, bare: bare?, single: single? });
+            let command = plan.with_command.then(|| in_process("command", plan.workload)).transpose()?;
+            report.add(plan.workload, Round { ours: ours?, bare: bare?, single: single?, command });
         }
     }
     print!("{report}");
@@ -90,6 +100,7 @@ fn measure(who: &str, workload: &Workload) -> anyhow::Result<()> {
             .enable_all()
             .build()?
             .block_on(ours::measure(*workload, Path::new(SCRATCH)))?,
+        "command" => command::measure(*workload, Path::new(SCRATCH))?,
         // As `#[tokio::main]` has it.
         "bare" => Builder::new_multi_thread().enable_all().build()?.block_on(bare::measure(*workload))?,
         // The fastest that one thread can be.

@@ -64,6 +64,7 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
             slow_create,
             peak_memory: peak_memory(),
         }),
+        command: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::figures::{EngineFigures, Figures, MORE, median};
+use crate::figures::{CommandFigures, EngineFigures, Figures, MORE, median};
 use crate::workload::{Shape, Workload};
 
 /// What may be asked of the time of a run, against the bare loop.
@@ -37,6 +37,8 @@ pub(crate) struct Round {
     pub(crate) bare: Figures,
     /// The bare loop on one thread.
     pub(crate) single: Figures,
+    /// The program, where that is measured.
+    pub(crate) command: Option<Figures>,
 }
 
 impl Report {
@@ -61,12 +63,35 @@ impl Report {
         let (row, ratio) = (format!("{what} {}", case.name()), ours / single);
         writeln!(f, "{row:<36}{:>12}{:>12}{ratio:>8.2}", milliseconds(ours), milliseconds(single))
     }
+
+    /// The program from its start to its exit.
+    fn commands(f: &mut fmt::Formatter<'_>, cases: &[Case]) -> fmt::Result {
+        writeln!(f, "\n{:<36}{:>12}{:>12}{:>8}", "start to exit", "sc", "bare loop", "ratio")?;
+        for case in cases.iter().filter(|case| case.rounds.iter().any(|round| round.command.is_some())) {
+            let times: [(&str, Time); 3] =
+                [("create", |run| run.create), ("no-op", |run| run.no_op), ("destroy", |run| run.destroy)];
+            for (what, time) in times {
+                let (sc, bare) = (case.command(|run, _| time(run)), case.median(|round| time(&round.bare)));
+                let (row, ratio) = (format!("{what} {}", case.name()), sc / bare);
+                writeln!(f, "{row:<36}{:>12}{:>12}{ratio:>8.2}", milliseconds(sc), milliseconds(bare))?;
+            }
+            for (what, figure) in [
+                ("preview", milliseconds(case.command(|_, command| command.preview))),
+                ("refresh", milliseconds(case.command(|_, command| command.refresh))),
+                ("memory", megabytes(case.command(|_, command| command.peak_memory as f64))),
+            ] {
+                writeln!(f, "{:<36}{figure:>12}", format!("{what} {}", case.name()))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Case {
     fn name(&self) -> String {
         match self.workload.shape {
             Shape::Independent => self.workload.resources.to_string(),
+            Shape::Layers if self.workload.resources == 1 => "one resource".to_owned(),
             Shape::Layers => format!("{} in layers", self.workload.resources),
         }
     }
@@ -81,6 +106,11 @@ impl Case {
 
     fn engine(&self, figure: impl Fn(&EngineFigures) -> f64) -> f64 {
         median(self.rounds.iter().filter_map(|round| round.ours.engine.as_ref()).map(figure))
+    }
+
+    fn command(&self, figure: impl Fn(&Figures, &CommandFigures) -> f64) -> f64 {
+        let commands = self.rounds.iter().filter_map(|round| round.command.as_ref());
+        median(commands.filter_map(|run| Some(figure(run, run.command.as_ref()?))))
     }
 
     fn each(&self, seconds: f64) -> f64 {
@@ -104,6 +134,7 @@ impl fmt::Display for Report {
         for case in &self.cases {
             times.iter().try_for_each(|(what, time)| Self::single_row(f, case, what, *time))?;
         }
+        Self::commands(f, &self.cases)?;
         let (name, small) = (first.name(), first);
         let larger: Vec<_> = self.cases[1..].iter().filter(|case| case.workload.shape == Shape::Independent).collect();
 

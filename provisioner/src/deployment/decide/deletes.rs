@@ -98,6 +98,57 @@ pub(in crate::deployment) fn waves(
     waves
 }
 
+/// The entries with each copy that awaits its deletion, unless `confirmed`, before what refers to its URN: a run leaves what
+/// it has not confirmed at the end. Where that would put a copy before something that it needs, it stays where it is.
+pub(in crate::deployment) fn copies_first(
+    snapshot: &[(EntryId, Arc<ResourceState>)],
+    confirmed: impl Fn(EntryId) -> bool,
+) -> Vec<(EntryId, Arc<ResourceState>)> {
+    let mut places: HashMap<&Urn, Vec<usize>> = HashMap::new();
+    for (place, (_, state)) in snapshot.iter().enumerate() {
+        places.entry(&state.urn).or_default().push(place);
+    }
+    let named = |place: usize| {
+        let (_, state) = &snapshot[place];
+        let urns = state.provider.iter().map(|provider| &provider.urn).chain(state.references());
+        urns.filter_map(|urn| places.get(urn)).flatten().copied().collect::<Vec<_>>()
+    };
+    let needed = |place: usize| named(place).into_iter().filter(move |other| *other < place);
+    let is_copy = |(id, state): &(EntryId, Arc<ResourceState>)| state.delete && !confirmed(*id);
+    // Each copy, and everything that must come before it.
+    let copies: HashMap<usize, HashSet<usize>> = (0..snapshot.len())
+        .filter(|place| is_copy(&snapshot[*place]))
+        .map(|copy| {
+            let (mut met, mut open) = (HashSet::new(), vec![copy]);
+            while let Some(place) = open.pop() {
+                open.extend(needed(place).filter(|needed| met.insert(*needed)));
+            }
+            (copy, met)
+        })
+        .collect();
+    let before = |place: usize| {
+        let free = |copy: usize| copies.get(&copy).is_some_and(|needed| !needed.contains(&place));
+        let mut before = named(place);
+        before.retain(|other| *other < place || (*other > place && free(*other)));
+        before
+    };
+    let (mut order, mut begun) = (Vec::with_capacity(snapshot.len()), HashSet::new());
+    for start in 0..snapshot.len() {
+        let mut open = if begun.insert(start) { vec![(start, before(start))] } else { Vec::new() };
+        while let Some((place, waits_for)) = open.last_mut() {
+            match waits_for.pop() {
+                Some(next) if begun.insert(next) => open.push((next, before(next))),
+                Some(_) => {}
+                None => {
+                    order.push(snapshot[*place].clone());
+                    open.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
 /// To depend on a component means to depend on what is in it.
 fn descendants<'a>(urn: &Urn, children: &HashMap<&'a Urn, Vec<&'a Urn>>) -> Vec<&'a Urn> {
     let mut found = Vec::new();

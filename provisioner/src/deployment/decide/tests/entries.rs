@@ -7,7 +7,7 @@ use crate::state::EntryId;
 
 use super::change::Change;
 use super::condemn::{Entry, Probe, Walk};
-use super::deletes::{Deletion, deletion, departure, waves};
+use super::deletes::{Deletion, copies_first, deletion, departure, waves};
 use super::existing::{known_id, must_import, read_op};
 use super::refresh::{as_read, is_read_first, shown_as};
 use super::scope::{Scope, UrnPattern};
@@ -77,6 +77,26 @@ fn deleted(states: impl IntoIterator<Item = ResourceState>) -> Vec<Vec<String>> 
     let name =
         |id: &EntryId| snapshot.iter().find(|(other, _)| other == id).map(|(_, state)| state.urn.name().to_owned());
     waves(&snapshot, &doomed).iter().map(|wave| wave.iter().filter_map(name).collect()).collect()
+}
+
+/// The names in the order in which a destroy takes them, `*` behind a copy that awaits its deletion, which nobody confirmed.
+fn with_copies_first(states: impl IntoIterator<Item = ResourceState>) -> Vec<String> {
+    let snapshot = snapshot(states);
+    let confirmed = |entry| snapshot.iter().any(|(id, state)| *id == entry && !state.delete);
+    let mark = |state: &ResourceState| if state.delete { "*" } else { "" };
+    let ordered = copies_first(&snapshot, confirmed);
+    ordered.iter().map(|(_, state)| format!("{}{}", state.urn.name(), mark(state))).collect()
+}
+
+#[test]
+fn a_copy_comes_before_what_hangs_on_it_unless_it_needs_that_itself() {
+    let copy = |special: fn(&mut ResourceState)| entry("a", move |a| (special(a), a.delete = true).1);
+    let (a, b) = (|| entry("a", |_| {}), || entry("b", |b| after(b, "a")));
+    assert_eq!(with_copies_first([a(), b(), copy(|_| {})]), ["a", "a*", "b"]);
+    let dropped = entry("c", |_| {});
+    assert_eq!(with_copies_first([a(), b(), dropped, copy(|a| after(a, "c"))]), ["a", "c", "a*", "b"]);
+    let swapped = entry("c", |c| after(c, "b"));
+    assert_eq!(with_copies_first([a(), b(), swapped, copy(|a| after(a, "c"))]), ["a", "b", "c", "a*"]);
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! The program as a user runs it, from its start to its exit, with the provider of the other measurements.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use tests::program;
+
+use crate::figures::{CommandFigures, Figures, memory_of, seconds};
+use crate::workload::{PARALLEL, Thing, Workload};
+
+/// How often the memory of a run is looked at: what the system keeps is the most that it was until then.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Measures each command on a stack of its own in a new repository.
+pub(crate) fn measure(workload: Workload, scratch: &Path) -> anyhow::Result<Figures> {
+    let folder = tempfile::tempdir_in(scratch)?;
+    let home = folder.path().join("home");
+    fs::create_dir_all(&home)?;
+    fs::create_dir_all(folder.path().join(".git"))?;
+    fs::create_dir_all(folder.path().join(".sc/stacks/dev"))?;
+    fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: bench\n")?;
+    fs::write(folder.path().join(".sc/stacks/dev/server.yaml"), described(workload))?;
+    let mut bench = Bench { sc: program::sc()?, folder: folder.path(), home, memory: 0 };
+
+    let create = bench.run(&["provision", "--skip-preview", "--skip-refresh"])?;
+    let no_op = bench.run(&["provision", "--skip-preview", "--skip-refresh", "--expect-no-changes"])?;
+    let preview = bench.run(&["preview", "--expect-no-changes"])?;
+    let refresh = bench.run(&["refresh", "--yes"])?;
+    let destroy = bench.run(&["destroy", "--yes", "--parent", "--stacks", "dev", "--skip-refresh"])?;
+    let command = Some(CommandFigures { preview, refresh, peak_memory: bench.memory });
+    Ok(Figures { create, no_op, destroy, engine: None, command })
+}
+
+struct Bench<'f> {
+    sc: PathBuf,
+    folder: &'f Path,
+    home: PathBuf,
+    memory: u64,
+}
+
+impl Bench<'_> {
+    /// Runs a command, which must succeed. How long that took, in seconds.
+    fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
+        let mut command = Command::new(&self.sc);
+        command.args(arguments).args(["--parallel", &PARALLEL.to_string()]);
+        command.current_dir(self.folder).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
+        let said = self.folder.join("said");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&said)?);
+        let started = Instant::now();
+        let mut child = command.spawn()?;
+        let (done, until) = channel();
+        let watch = watch(&child, until);
+        let status = child.wait()?;
+        let time = seconds(started.elapsed());
+        drop(done);
+        ensure!(status.success(), "sc {}: {status}\n{}", arguments.join(" "), fs::read_to_string(said)?);
+        self.memory = self.memory.max(watch.join().unwrap_or_default());
+        Ok(time)
+    }
+}
+
+/// Follows the memory of a process for as long as nobody says that it is done.
+fn watch(child: &Child, until: Receiver<()>) -> thread::JoinHandle<u64> {
+    let process = child.id().to_string();
+    thread::spawn(move || {
+        let mut most = 0;
+        while until.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            most = most.max(memory_of(&process));
+        }
+        most
+    })
+}
+
+/// The server.yaml of a workload.
+fn described(workload: Workload) -> String {
+    let mut text = format!(
+        "schemaVersion: 1.0
+provisioner:
+  type: pulumi
+  config:
+    state-storage: {{ type: fs, config: {{ path: 'file://state?create_dir=true' }} }}
+    secrets-provider: {{ type: passphrase, config: {{ passPhrase: low tide }} }}
+plugins:
+  - {{ name: rec, source: {{ type: local, path: {} }} }}
+resources:
+  resources:
+    dev:
+      resources:
+",
+        crate::PROVIDER
+    );
+    for Thing { name, needs, .. } in workload.things() {
+        let links: Vec<_> = needs.iter().map(|index| format!("\"${{resource:thing-{index:06}.v}}\"")).collect();
+        writeln!(
+            text,
+            "        {name}: {{ type: 'rec:index:Thing', config: {{ v: contents of {name}, size: 8, public: false, \
+             labels: {{ app: app of {name}, owner: owner of {name}, tier: tier of {name} }}, \
+             zones: [eu-west-1a, eu-west-1b, eu-west-1c], links: [{}] }} }}",
+            links.join(", ")
+        )
+        .unwrap_or_default();
+    }
+    text
+}
