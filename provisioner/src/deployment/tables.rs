@@ -375,9 +375,17 @@ impl Tables {
         replaced: Option<&ProviderReference>,
     ) -> Vec<Effect> {
         let mut renamed = HashMap::from([(old.clone(), new.clone())]);
-        let taken = |urn: &Urn| self.goals.contains_key(urn) || self.ledger.named(urn).any(|(_, state)| !state.delete);
+        let live = |urn: &Urn| self.ledger.named(urn).map(|(_, state)| state).find(|state| !state.delete);
+        let may_be = |state: &ResourceState, urn: &Urn| {
+            if state.delete {
+                // A copy goes by the name of its successor, which may have left the parent.
+                live(&state.urn).is_none_or(|successor| successor.parent == state.parent)
+            } else {
+                !self.goals.contains_key(urn) && live(urn).is_none()
+            }
+        };
         let entries = self.entries_after(effects).into_iter();
-        let mended = entries.filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, replaced, taken)?)));
+        let mended = entries.filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, replaced, may_be)?)));
         mended.map(|(id, state)| Effect::Rewrite(id, Arc::new(state))).collect()
     }
 
@@ -400,13 +408,13 @@ impl Tables {
 }
 
 /// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend. A
-/// child of a renamed parent has a new name itself, unless that is `taken`. `replaced` is a provider that is still there
+/// child of a renamed parent has a new name itself, if it `may_be` called so. `replaced` is a provider that is still there
 /// under its old name.
 fn mend(
     state: &ResourceState,
     renamed: &mut HashMap<Urn, Urn>,
     replaced: Option<&ProviderReference>,
-    taken: impl Fn(&Urn) -> bool,
+    may_be: impl Fn(&ResourceState, &Urn) -> bool,
 ) -> Option<ResourceState> {
     let served = state.provider.as_ref().filter(|provider| Some(*provider) != replaced);
     let provider = served.map(|provider| &provider.urn);
@@ -416,7 +424,7 @@ fn mend(
     let mut own = state.urn.clone();
     if let Some(parent) = state.parent.as_ref().and_then(|parent| renamed.get(parent)) {
         let urn = Urn::new(own.stack(), own.project(), Some(parent), own.type_token(), own.name());
-        if state.delete || !taken(&urn) {
+        if may_be(state, &urn) {
             renamed.insert(own, urn.clone());
             own = urn;
         }

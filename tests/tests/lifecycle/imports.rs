@@ -140,3 +140,15 @@ async fn nothing_is_imported_or_read_that_would_close_a_circle_with_what_is_out_
         assert_eq!((ended.called("read there"), ended.entries()), (0, vec!["c-1".to_owned(), "e-1".to_owned()]));
     }
 }
+
+#[tokio::test]
+async fn what_an_import_supersedes_keeps_the_name_of_its_successor_when_its_parent_gets_another_one() {
+    let (world, state) = standing(&[thing("b"), thing("f").within("b"), thing("h").deleted_with("f")]).await;
+    let was = entry(&state, "f").urn.clone();
+    world.add("there");
+    let imported = thing("f").was_urn(was).but(|goal| goal.import_id = "there".to_owned());
+    let program = [imported, thing("b2").was("b").after("f"), thing("h").deleted_with("f").after("b2")];
+    let ended = world.up(&state, &program).exclude("h").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete f-1"]);
+    assert_eq!(entry(&ended.state, "h").deleted_with.as_ref(), Some(&entry(&ended.state, "f").urn));
+}
