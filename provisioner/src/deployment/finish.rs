@@ -154,8 +154,7 @@ impl Engine {
                 return None;
             }
             // Its parent may have given it another name meanwhile, under which it was carried over.
-            let registered = [&loaded.urn, &state.urn].into_iter().any(|urn| tables.is_registered(urn));
-            let registered = registered && !destroy;
+            let registered = !destroy && [&loaded.urn, &state.urn].into_iter().any(|urn| tables.is_registered(urn));
             Some(((*id, Arc::clone(state)), departure(state, registered)?))
         })
         .collect()

@@ -328,13 +328,14 @@ impl Tables {
     /// Adds a new entry to what becomes of the old one. What was carried over before and hangs on the old one moves behind
     /// the new one, and everything that refers to the old one follows to the name of the new one.
     fn follow(&self, old: EntryId, new: &Entry, mut effects: Vec<Effect>) -> Vec<Effect> {
-        if self.ledger.get(old).is_some_and(|state| state.urn != new.1.urn) {
+        let renamed = self.ledger.get(old).filter(|state| state.urn != new.1.urn);
+        if renamed.is_some() {
             effects.extend(self.give_way(&new.1.urn));
         }
         effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
         effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
         let stays = effects.iter().any(|effect| matches!(effect, Effect::Rewrite(id, _) if *id == old));
-        let Some(old) = self.ledger.get(old).filter(|state| state.urn != new.1.urn) else { return effects };
+        let Some(old) = renamed else { return effects };
         // What a provider serves that was replaced names it until it is replaced, too, or deleted.
         let replaced = old.as_provider_reference().filter(|_| stays);
         let mended = self.mended(&effects, (&old.urn, &new.1.urn), replaced.as_ref());
@@ -347,12 +348,9 @@ impl Tables {
         if self.aliased.is_empty() {
             return Arc::clone(new);
         }
-        let renamed = |urn: &Urn| {
-            let (_, now) =
-                self.old(urn).filter(|(_, now)| now.urn != *urn && self.ledger.named(urn).next().is_none())?;
-            Some((urn.clone(), now.urn.clone()))
-        };
-        let renamed: HashMap<Urn, Urn> = new.references().filter_map(renamed).collect();
+        let gone = new.references().filter(|urn| self.ledger.named(urn).next().is_none());
+        let renamed: HashMap<Urn, Urn> =
+            gone.filter_map(|urn| Some((urn.clone(), self.old(urn)?.1.urn.clone()))).collect();
         if renamed.is_empty() { Arc::clone(new) } else { Arc::new(with_references(new, &renamed)) }
     }
 

@@ -104,6 +104,10 @@ pub(in crate::deployment) fn copies_first(
     snapshot: &[(EntryId, Arc<ResourceState>)],
     confirmed: impl Fn(EntryId) -> bool,
 ) -> Vec<(EntryId, Arc<ResourceState>)> {
+    let is_copy = |(id, state): &(EntryId, Arc<ResourceState>)| state.delete && !confirmed(*id);
+    if !snapshot.iter().any(is_copy) {
+        return snapshot.to_vec();
+    }
     let mut places: HashMap<&Urn, Vec<usize>> = HashMap::new();
     for (place, (_, state)) in snapshot.iter().enumerate() {
         places.entry(&state.urn).or_default().push(place);
@@ -114,7 +118,6 @@ pub(in crate::deployment) fn copies_first(
         urns.filter_map(|urn| places.get(urn)).flatten().copied().collect::<Vec<_>>()
     };
     let needed = |place: usize| named(place).into_iter().filter(move |other| *other < place);
-    let is_copy = |(id, state): &(EntryId, Arc<ResourceState>)| state.delete && !confirmed(*id);
     // Each copy, and everything that must come before it.
     let copies: HashMap<usize, HashSet<usize>> = (0..snapshot.len())
         .filter(|place| is_copy(&snapshot[*place]))
@@ -129,7 +132,7 @@ pub(in crate::deployment) fn copies_first(
     let before = |place: usize| {
         let free = |copy: usize| copies.get(&copy).is_some_and(|needed| !needed.contains(&place));
         let mut before = named(place);
-        before.retain(|other| *other < place || (*other > place && free(*other)));
+        before.retain(|other| *other < place || free(*other));
         before
     };
     let (mut order, mut begun) = (Vec::with_capacity(snapshot.len()), HashSet::new());

@@ -38,8 +38,7 @@ async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReferen
 ///
 /// # Errors
 /// [`StateError`]: there is no such stack, it has resources, or creations that nobody has settled, a run was interrupted.
-/// Nothing has gone then, unless only the
-/// lock could not be given back.
+/// Nothing has gone then, unless only the lock could not be given back.
 pub async fn remove_stack(
     access: &StackAccess,
     holder: &LockHolder,

@@ -19,9 +19,9 @@ use crate::cli::ui::Ui;
 
 /// Remove the state of a stack, with its history and its tags
 ///
-/// Refused while the stack has resources, or creations that an interrupted run began and nobody has settled. The last state stays as a backup (`.bak`), and so do earlier ones, unless
-/// --remove-backups is given. `Pulumi.<stack>.yaml` goes, the folder of the server.yaml stays: another provision would make
-/// the stack anew.
+/// Refused while the stack has resources, or creations that an interrupted run began and nobody has settled. The last state
+/// stays as a backup (`.bak`), and so do earlier ones, unless --remove-backups is given. `Pulumi.<stack>.yaml` goes, the
+/// folder of the server.yaml stays: another provision would make the stack anew.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
