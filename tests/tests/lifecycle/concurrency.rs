@@ -61,12 +61,7 @@ async fn what_hangs_on_two_roots_is_deleted_once_and_before_both() {
     let program = |d: &str| [thing("a").with("d", d), thing("b").with("d", d), thing("c").of("k1", "a").of("k2", "b")];
     let (world, state) = standing(&program("1")).await;
     let held = world.hold("delete c-1");
-    let run = world.up(&state, &program("2")).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &program("2")).held_up_at(held).await;
     let changes = ended.expect(Outcome::Succeeded).changes();
     assert_eq!(changes[0], "delete c-1");
     assert_eq!(changes.iter().filter(|change| *change == "delete c-1").count(), 1);
@@ -142,12 +137,7 @@ async fn who_left_under_a_new_name_is_not_deleted_with_the_root() {
 async fn who_left_and_is_being_updated_is_not_deleted_with_the_root() {
     let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("v", "a")]).await;
     let held = world.hold("update b-1");
-    let run = world.up(&state, &[thing("b").with("v", "free"), thing("a").with("d", "2")]).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &[thing("b").with("v", "free"), thing("a").with("d", "2")]).held_up_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
     assert_eq!(ended.called("delete b-1"), 0);
     assert_eq!(ended.called("update b-1"), 1);
@@ -158,12 +148,7 @@ async fn registrations_that_come_while_a_root_waits_for_its_turn_are_answered() 
     let (world, state) = standing(&[thing("slow"), thing("a").with("d", "1")]).await;
     let held = world.hold("check slow");
     let program = [thing("slow"), thing("a").with("d", "2"), thing("b"), thing("c").after("b")];
-    let run = world.up(&state, &program).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &program).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).answers.len(), 4);
 }
 
@@ -181,12 +166,7 @@ async fn what_is_under_way_when_another_one_fails_is_recorded() {
     world.when("create bad", Goes::Wrong);
     let held = world.hold("create slow");
     let program = [thing("slow"), thing("bad"), thing("never").after("slow")];
-    let run = world.up(&Snapshot::default(), &program).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&Snapshot::default(), &program).held_up_at(held).await;
     let ended = ended.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["slow-1"]);
     assert_eq!(ended.called("check never"), 0);
@@ -197,12 +177,7 @@ async fn nothing_more_is_asked_for_a_registration_once_another_one_failed() {
     let (world, state) = standing(&[thing("a")]).await;
     world.when("create bad", Goes::Wrong);
     let held = world.hold("check a");
-    let run = world.up(&state, &[thing("a"), thing("bad")]).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &[thing("a"), thing("bad")]).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Failed).called("diff a"), 0);
 }
 
@@ -211,12 +186,7 @@ async fn two_resources_are_renamed_at_once_beneath_one_that_depends_on_both() {
     let (world, state) = standing(&[thing("a"), thing("b"), thing("x").of("v1", "a").of("v2", "b")]).await;
     let held = world.hold("diff a2");
     let program = [thing("a2").was("a"), thing("b2").was("b"), thing("x").of("v1", "a2").of("v2", "b2")];
-    let run = world.up(&state, &program).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &program).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).changes(), [""; 0]);
 }
 
@@ -224,12 +194,7 @@ async fn two_resources_are_renamed_at_once_beneath_one_that_depends_on_both() {
 async fn a_renamed_resource_leaves_no_second_entry_while_what_it_referred_to_is_renamed() {
     let (world, state) = standing(&[thing("b"), thing("a").after("b")]).await;
     let held = world.hold("diff b2");
-    let run = world.up(&state, &[thing("b2").was("b"), thing("a2").was("a")]).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &[thing("b2").was("b"), thing("a2").was("a")]).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["a-1", "b-1"]);
 }
 
@@ -237,12 +202,7 @@ async fn a_renamed_resource_leaves_no_second_entry_while_what_it_referred_to_is_
 async fn an_old_one_that_awaits_deletion_follows_the_new_name_of_what_it_refers_to() {
     let (world, state) = standing(&[thing("a"), thing("b").with("k", "1").after("a")]).await;
     let held = world.hold("create b");
-    let run = world.up(&state, &[thing("a2").was("a"), thing("b").with("k", "2")]).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &[thing("a2").was("a"), thing("b").with("k", "2")]).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).changes(), ["create b", "delete b-1"]);
 }
 
@@ -263,12 +223,7 @@ async fn a_user_that_leaves_a_provider_while_it_is_replaced_is_deleted_by_the_ol
     let held = world.hold("create a");
     let moved =
         [provider("q"), thing("a").by("q").with("k", "new"), thing("late"), provider("p").with("d", "2").after("late")];
-    let run = world.up(&state, &moved).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &moved).held_up_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
     assert_eq!(ended.called("delete a-1"), 1);
     assert!(!world.existing().contains("a-1"));

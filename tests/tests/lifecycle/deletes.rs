@@ -7,7 +7,7 @@ use provisioner::state::Snapshot;
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World, calm, map};
+use crate::world::{Goes, World, map};
 
 #[tokio::test]
 async fn a_destroy_goes_from_dependents_to_what_they_need_and_leaves_nothing() {
@@ -263,12 +263,7 @@ async fn what_refers_to_something_out_of_scope_follows_it_to_the_name_that_its_p
         thing("late"),
         thing("e").of("v", "d").with("w", "1"),
     ];
-    let run = world.up(&state, &program).exclude("d").go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &program).exclude("d").held_up_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "e").dependencies, [entry(&ended.state, "d").urn.clone()]);
     assert_ne!(entry(&ended.state, "e").dependencies, entry(&state, "e").dependencies);

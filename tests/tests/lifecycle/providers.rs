@@ -8,7 +8,7 @@ use provisioner::state::Snapshot;
 use crate::program::{provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World, calm};
+use crate::world::{Goes, World};
 
 #[tokio::test]
 async fn an_unchanged_provider_is_started_once() {
@@ -39,12 +39,7 @@ async fn the_old_instance_of_a_provider_changed_in_place_ends_only_when_nobody_w
         provider("p").with("v", "2").after("late"),
         thing("b").of("k", "a").by("p"),
     ];
-    let run = world.up(&state, &program).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.up(&state, &program).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).entries().len(), 4);
 }
 

@@ -14,7 +14,7 @@ use pulumi_proto::urn::Urn;
 
 use crate::program::{self, Answer, PROJECT, STACK, Thing};
 use crate::promises::{self, Tape};
-use crate::world::{Call, Moment, World};
+use crate::world::{Call, Hold, Moment, World, calm};
 
 /// A run that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -176,6 +176,16 @@ impl Run {
     pub(crate) fn after_a_loss(mut self) -> Self {
         self.lost = true;
         self
+    }
+
+    /// Runs, and lets a call wait until nothing else goes on.
+    pub(crate) async fn held_up_at(self, call: Hold) -> Ended {
+        let (ended, ()) = tokio::join!(self.go(), async {
+            call.reached().await;
+            calm().await;
+            call.release();
+        });
+        ended
     }
 
     pub(crate) fn signals(&self) -> StopSignals {

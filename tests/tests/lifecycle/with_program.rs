@@ -9,7 +9,7 @@ use provisioner::events::{Outcome, StepOp};
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, calm, map};
+use crate::world::{Goes, map};
 
 #[tokio::test]
 async fn a_refresh_reads_with_the_provider_as_it_is_configured_now() {
@@ -207,12 +207,7 @@ async fn what_a_dependent_brought_along_comes_after_the_provider_that_takes_it_o
     // `b` is registered, and `a` carried over with it, while the provider that is to delete `a` is still being checked.
     let held = world.hold("checkconfig q");
     let after = [provider("p"), provider("q"), thing("a").by("q"), thing("b")];
-    let run = world.destroy_with(&state, &after).go();
-    let (ended, ()) = tokio::join!(run, async {
-        held.reached().await;
-        calm().await;
-        held.release();
-    });
+    let ended = world.destroy_with(&state, &after).held_up_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).changes(), ["delete b-1", "delete a-1"]);
 }
 
