@@ -15,6 +15,7 @@ use super::decide::deletes::{departure, waves};
 use super::decide::scope::{Reach, Scope, UrnPattern};
 use super::engine::Engine;
 use super::report;
+use super::tables::Tables;
 
 impl Engine {
     /// Deletes what is doomed, dependents first. Says whether the user stopped it with work left.
@@ -53,7 +54,7 @@ impl Engine {
         for (id, state) in base.iter().filter(|(id, _)| doomed.get(id) == Some(&StepOp::Delete)) {
             // A protected entry stays, as its own step will tell, and so does what it needs.
             if entries.get(id).is_some_and(|entry| entry.protect) {
-                spare_dependencies(state, &loaded, &mut spared);
+                self.tables().spare_dependencies((*id, state), &loaded, &mut spared);
             }
         }
         let mut left_undone = false;
@@ -76,7 +77,8 @@ impl Engine {
                     Went::Nowhere => left_undone = true,
                     Went::Wrong(id) => {
                         let failed = base.iter().filter(|(other, _)| *other == id);
-                        failed.for_each(|(_, state)| spare_dependencies(state, &loaded, &mut spared));
+                        let tables = self.tables();
+                        failed.for_each(|(id, state)| tables.spare_dependencies((*id, state), &loaded, &mut spared));
                     }
                 }
             }
@@ -115,7 +117,7 @@ impl Engine {
         for (id, state) in entries() {
             let untouched = tables.ledger.get(*id).is_some() && !tables.ledger.is_finished(*id);
             if untouched && !doomed.contains_key(id) {
-                spare_dependencies(state, loaded, &mut spared);
+                tables.spare_dependencies((*id, state), loaded, &mut spared);
             }
         }
         let staying = tables.ledger.entries().filter(|(id, state)| !doomed.contains_key(id) && state.view_of.is_none());
@@ -307,17 +309,29 @@ fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
     by_urn
 }
 
-/// Adds everything that an entry needs, directly or not, to what stays. What was live when
-/// it was loaded needs no copies that were superseded before, but for the one provider that it names.
-fn spare_dependencies(state: &Arc<ResourceState>, by_urn: &ByUrn<'_>, spared: &mut HashSet<EntryId>) {
-    let mut open = vec![state];
-    while let Some(state) = open.pop() {
-        let provider = state.provider.iter().map(|provider| &provider.urn);
-        for urn in provider.chain(state.references()) {
-            for needed in by_urn.get(urn).into_iter().flatten() {
-                let serves = needed.1.as_provider_reference().is_some_and(|name| state.provider == Some(name));
-                if (state.delete || !needed.1.delete || serves) && spared.insert(needed.0) {
-                    open.push(&needed.1);
+impl Tables {
+    /// Adds everything that an entry needs, directly or not, to what stays. What was live when
+    /// it was loaded needs no copies that were superseded before, but for the one provider that it names.
+    fn spare_dependencies(
+        &self,
+        entry: (EntryId, &Arc<ResourceState>),
+        by_urn: &ByUrn<'_>,
+        spared: &mut HashSet<EntryId>,
+    ) {
+        let mut open = vec![entry];
+        while let Some((id, state)) = open.pop() {
+            let provider = state.provider.iter().map(|provider| &provider.urn);
+            for urn in provider.chain(state.references()) {
+                for (needed, other) in by_urn.get(urn).into_iter().flatten() {
+                    let serves = other.as_provider_reference().is_some_and(|name| state.provider == Some(name));
+                    // Superseded since: what has not been registered again still needs it.
+                    let was_live = || {
+                        self.ledger.loaded(id).is_some() && self.ledger.loaded(*needed).is_some_and(|old| !old.delete)
+                    };
+                    let needs = state.delete || !other.delete || serves || was_live();
+                    if needs && spared.insert(*needed) {
+                        open.push((*needed, other));
+                    }
                 }
             }
         }

@@ -160,7 +160,7 @@ impl Tables {
     /// The live entry that was loaded for a URN, as it is now, or as it was if it is gone.
     pub(super) fn loaded(&self, urn: &Urn) -> Option<Entry> {
         let id = *self.olds.get(urn)?;
-        let state = self.ledger.get(id).or_else(|| self.ledger.base().resources.get(usize::try_from(id.0).ok()?))?;
+        let state = self.ledger.get(id).or_else(|| self.ledger.loaded(id))?;
         Some((id, Arc::clone(state)))
     }
 

@@ -119,6 +119,11 @@ impl Ledger {
         &self.base
     }
 
+    /// An entry as it was when the ledger began; `None` for one that was added since.
+    pub fn loaded(&self, id: EntryId) -> Option<&Arc<ResourceState>> {
+        self.base.resources.get(usize::try_from(id.0).ok()?)
+    }
+
     /// A name for an entry that is about to be added.
     pub fn new_entry(&mut self) -> EntryId {
         self.next_entry += 1;

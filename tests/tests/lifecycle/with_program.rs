@@ -241,6 +241,20 @@ async fn a_destroy_deletes_what_hangs_on_a_superseded_copy_before_the_copy() {
 }
 
 #[tokio::test]
+async fn a_destroy_spares_a_copy_of_this_run_that_something_still_needs() {
+    let (world, state) = standing(&[thing("a"), thing("b").of("v", "a"), thing("c")]).await;
+    world.add("there");
+    world.when("delete b", Goes::Wrong);
+    // What the program now only reads is no longer its own: that goes, but not before what hangs on it.
+    let program = [get("a", "there"), thing("c")];
+    let ended = world.destroy_with(&state, &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["there", "a-1 (delete)", "b-1"]);
+    world.mend();
+    let ended = world.destroy_with(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete a-1"]);
+}
+
+#[tokio::test]
 async fn a_new_component_of_a_refresh_comes_after_one_that_cannot_be_as_the_program_says() {
     let (world, state) = standing(&[group("b")]).await;
     // `a` is not made by a refresh, so `b`, which now needs it, stays as it is recorded.
