@@ -175,9 +175,15 @@ impl Engine {
         answer.await.unwrap_or(Err(Refused))
     }
 
-    /// Notes that a URN that was decided is done.
+    /// Notes that a URN that was decided is done, and with it the name under which it was recorded, unless that is carried
+    /// over by somebody else.
     pub(super) fn settle(&self, urn: &Urn) {
-        self.tables().settled.insert(urn.clone());
+        {
+            let tables = &mut *self.tables();
+            let recorded = tables.alias_of.get(urn).filter(|recorded| !tables.carried.contains(*recorded));
+            tables.settled.extend(recorded.cloned());
+            tables.settled.insert(urn.clone());
+        }
         self.progress.notify_waiters();
     }
 

@@ -262,3 +262,12 @@ async fn a_new_component_of_a_refresh_comes_after_one_that_cannot_be_as_the_prog
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.state.resources.last().unwrap().urn.name(), "c");
 }
+#[tokio::test]
+async fn a_destroy_keeps_what_is_out_of_scope_though_what_it_needs_is_not_as_the_program_says() {
+    let (world, state) = standing(&[thing("e"), thing("f").after("e")]).await;
+    // `d` is not made by a destroy, so `e`, which now needs it under a new name, stays as it is recorded.
+    let program = [thing("d"), thing("e2").was("e").replace_with("d"), thing("f").after("e2")];
+    let ended = world.destroy_with(&state, &program).exclude("f").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.entries(), ["e-1", "f-1"]);
+}
