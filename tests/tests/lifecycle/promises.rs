@@ -39,7 +39,8 @@ pub(crate) fn twice(calls: &[Call]) -> Vec<String> {
 
 /// Deletes that began before the deletes of dependents had ended.
 pub(crate) fn disorder(base: &Snapshot, calls: &[Call], heads: &BTreeSet<String>) -> Vec<String> {
-    let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom);
+    // What is only read is never deleted; it may have the id of something that is.
+    let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom && !state.external);
     let by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
         listed.map(|(place, state)| (state.id.as_str(), (place, state))).collect();
     let deletes: Vec<&Call> = calls.iter().filter(|call| call.verb == "delete").collect();

@@ -273,6 +273,7 @@ impl Provider for Instance {
                 // As with a PUT: what is gone is there again.
                 let held = Some((*request.news).clone());
                 Arc::make_mut(&mut inner.existing).insert(request.id.clone(), held);
+                inner.drift.remove(&request.id);
             } else if !inner.forgiving && !inner.vanished.contains(&request.id) {
                 inner.faults.push(format!("update of {}, which is not there", request.id));
             }
