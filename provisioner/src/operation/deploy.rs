@@ -5,16 +5,17 @@ use std::sync::Arc;
 use bridge::host::ProviderHost;
 
 use crate::deployment::{Deployment, DeploymentOptions, ProgramEnd};
-use crate::events::Operation;
+use crate::events::{Event, EventSink, Operation, StepOp};
 use crate::program::End;
+use crate::state::secrets::SecretsManager;
 use crate::state::{JournalRecorder, Snapshot, StateRecorder};
 
 use super::{Report, StackRun};
 
 /// Whether a deployment changes anything.
 pub(super) enum Effect {
-    /// It asks, and changes nothing.
-    Preview,
+    /// It asks, and changes nothing. With who holds the key that a change would need.
+    Preview(Option<Arc<dyn SecretsManager>>),
     /// It does what it says, and writes it down.
     Real(JournalRecorder),
 }
@@ -30,9 +31,17 @@ impl StackRun {
         effect: Effect,
     ) -> Report {
         let stack = self.program.stack();
-        let (preview, recorder) = match effect {
-            Effect::Preview => (true, None),
-            Effect::Real(recorder) => (false, Some(Box::new(recorder) as Box<dyn StateRecorder>)),
+        let events = Arc::clone(&self.events);
+        let (preview, recorder, events) = match effect {
+            Effect::Preview(None) => (true, None, events),
+            Effect::Preview(Some(secrets)) => (true, None, Arc::new(Foresight { events, secrets }) as _),
+            Effect::Real(recorder) => {
+                // Where it is sure that something will change, the key is made ready beside what comes before.
+                if matches!(operation, Operation::Destroy | Operation::Import) || snapshot.resources.is_empty() {
+                    recorder.prepare_secrets();
+                }
+                (false, Some(Box::new(recorder) as Box<dyn StateRecorder>), events)
+            }
         };
         let options = DeploymentOptions {
             preview,
@@ -51,8 +60,7 @@ impl StackRun {
         };
         let has_program = options.has_program();
         let host = Arc::clone(host) as Arc<dyn ProviderHost>;
-        let (deployment, run) =
-            Deployment::new(options, snapshot, host, recorder, Arc::clone(&self.events), self.signals.clone());
+        let (deployment, run) = Deployment::new(options, snapshot, host, recorder, events, self.signals.clone());
         let program = async {
             if !has_program {
                 return Vec::new();
@@ -67,5 +75,23 @@ impl StackRun {
         };
         let (end, diagnostics) = tokio::join!(run, program);
         Report { summary: end.summary, snapshot: end.snapshot, diagnostics }
+    }
+}
+
+/// Begins to make the key of a stack ready at the first sign of a change: what is previewed is likely to be done. Not
+/// before, for that takes a processor for a while, and most runs change nothing.
+struct Foresight {
+    events: Arc<dyn EventSink>,
+    secrets: Arc<dyn SecretsManager>,
+}
+
+impl EventSink for Foresight {
+    fn emit(&self, event: Event) {
+        if let Event::StepStarted(step) = &event
+            && !matches!(step.op, StepOp::Same | StepOp::Read | StepOp::Refresh)
+        {
+            self.secrets.prepare();
+        }
+        self.events.emit(event);
     }
 }

@@ -42,9 +42,10 @@ impl StackRun {
             if let Some(breach) = view.breach {
                 return Err(StateError::Integrity(breach).into());
             }
+            let effect = Effect::Preview(view.secrets());
             let snapshot = view.snapshot.unwrap_or_default();
             check_served(&host, &snapshot)?;
-            Ok(self.deploy(&host, operation, refresh, snapshot, Effect::Preview).await)
+            Ok(self.deploy(&host, operation, refresh, snapshot, effect).await)
         };
         let outcome = outcome.await;
         host.close().await;

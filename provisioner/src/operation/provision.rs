@@ -61,7 +61,8 @@ async fn provision_with(
         run.options.gone = before.filter(|urn| !left.contains(urn)).cloned().collect();
     }
     if options.preview {
-        let report = run.deploy(host, Operation::Update, false, snapshot.clone(), Effect::Preview).await;
+        let effect = Effect::Preview(state.secrets());
+        let report = run.deploy(host, Operation::Update, false, snapshot.clone(), effect).await;
         if report.summary.outcome != Outcome::Succeeded {
             if refresh_first {
                 state.close(snapshot.clone(), None).await?;

@@ -38,7 +38,6 @@ async fn decode<'a>(
     keyring: &Keyring,
 ) -> Result<LoadedCheckpoint, FormatError> {
     let stored = parse(text)?;
-    // The derivation of a key runs beside the reading of the rest.
     let manager = stored.secrets().map(|description| keyring.manager(&description));
     let mut reuse = CiphertextReuse::default();
     let checkpoint = match stored.read(Opening::Impossible) {

@@ -113,10 +113,8 @@ impl StackState {
     }
 
     async fn open_by(access: StackAccess, holder: &LockHolder, laws: Laws) -> Result<Self, StateError> {
-        // A key takes its time: its derivation begins before anything is waited for.
-        let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
         let lock = access.store.lock(&access.stack, holder).await?;
-        match Self::open_locked(&access, &lock, configured, laws).await {
+        match Self::open_locked(&access, &lock, laws).await {
             Ok((snapshot, oddities, recovered, sealer, journal)) => {
                 let journal = Arc::new(Mutex::new(journal));
                 Ok(Self { access, lock, snapshot, oddities, recovered, sealer, journal })
@@ -132,11 +130,10 @@ impl StackState {
     async fn open_locked(
         access: &StackAccess,
         lock: &StackLock,
-        configured: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
         laws: Laws,
     ) -> Result<(Snapshot, Vec<ParentMismatch>, Option<Recovered>, Sealer, Journal), StateError> {
         let loaded = load(access).await?;
-        let sealer = Sealer::choose(access, configured, loaded.as_ref()).await?;
+        let sealer = Sealer::choose(access, loaded.as_ref()).await?;
         let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut snapshot = snapshot.flatten().unwrap_or_default();
         let found = recovery::find(access, base.as_ref(), &snapshot).await?;
@@ -180,6 +177,11 @@ impl StackState {
     /// What a run that died had done, and what it had begun; it is in the loaded state.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.recovered.as_ref()
+    }
+
+    /// Who holds the key to the secrets of the stack, if anybody does.
+    pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
+        self.sealer.manager.as_ref().ok().cloned()
     }
 
     /// What a deployment writes to while it runs. Ask once for each deployment of a run that changes the state, in their
@@ -259,6 +261,11 @@ impl StackState {
 }
 
 impl StackView {
+    /// Who holds the key to the secrets of the stack, if anybody does.
+    pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
+        self.sealer.manager.as_ref().ok().cloned()
+    }
+
     /// Loads the state of a stack without locking it, and without writing anything.
     ///
     /// # Errors
@@ -303,11 +310,8 @@ impl StackView {
 }
 
 impl Sealer {
-    async fn choose(
-        access: &StackAccess,
-        configured: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
-        loaded: Option<&Loaded>,
-    ) -> Result<Self, StateError> {
+    async fn choose(access: &StackAccess, loaded: Option<&Loaded>) -> Result<Self, StateError> {
+        let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
         let in_state = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
         let manager = match (configured, in_state.clone()) {
             (Some(configured), _) => configured,
@@ -385,6 +389,15 @@ pub struct JournalRecorder {
     journal: Arc<Mutex<Journal>>,
     manager: Result<Arc<dyn SecretsManager>, SecretsError>,
     crypter: Option<Arc<dyn Crypter>>,
+}
+
+impl JournalRecorder {
+    /// Begins to make the key to the secrets ready, without which nothing is changed.
+    pub fn prepare_secrets(&self) {
+        if let Ok(manager) = &self.manager {
+            manager.prepare();
+        }
+    }
 }
 
 #[async_trait]

@@ -6,8 +6,6 @@ use super::{Passphrase, PassphraseManager, SecretsError, SecretsManager};
 use crate::state::snapshot::SecretsDescription;
 
 /// The secrets managers of a run, made from what the user gave, each once.
-///
-/// A manager begins to derive its key when it is first asked for here.
 pub struct Keyring {
     passphrase: Option<Passphrase>,
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,

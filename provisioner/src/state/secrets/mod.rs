@@ -28,6 +28,9 @@ pub trait SecretsManager: Send + Sync {
     /// How the manager is named in a state.
     fn describe(&self) -> SecretsDescription;
 
+    /// Begins to make the key ready, where that takes a while: it is likely to be asked for. Must be called within a runtime.
+    fn prepare(&self) {}
+
     /// The key in use. May take a while the first time.
     ///
     /// # Errors

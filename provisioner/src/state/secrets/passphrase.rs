@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use aws_lc_rs::pbkdf2;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use tokio::sync::{Mutex, OnceCell};
-use tokio::task::JoinHandle;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use zeroize::Zeroizing;
 
 use super::symmetric::{KEY_LENGTH, SymmetricCrypter};
@@ -42,20 +42,20 @@ impl fmt::Debug for Passphrase {
 
 type Derived = Result<Arc<SymmetricCrypter>, SecretsError>;
 
+/// What runs, or ran, on a thread of its own.
+type Derivation = Shared<BoxFuture<'static, Derived>>;
+
 /// Derives the key of a stack from a passphrase and the stack's salt.
 ///
-/// The derivation takes a fifth of a second. It begins when the manager is made and is waited for when the key is needed.
-#[derive(Debug)]
+/// The derivation takes some tenths of a second of one processor. It begins when the key is asked for, or expected to be.
 pub struct PassphraseManager {
     salt: String,
-    derived: OnceCell<Derived>,
-    /// Runs until somebody asks for the key and waits for it.
-    derivation: Mutex<JoinHandle<Derived>>,
+    derivation: LazyLock<Derivation, Box<dyn FnOnce() -> Derivation + Send>>,
 }
 
 impl PassphraseManager {
-    /// Opens a stack that has a salt (`encryptionsalt` in a stack file, `salt` in a state). Must be called within a
-    /// runtime.
+    /// Opens a stack that has a salt (`encryptionsalt` in a stack file, `salt` in a state). The key must be asked for within
+    /// a runtime.
     ///
     /// # Errors
     /// [`SecretsError::Salt`] if the salt is malformed. A wrong passphrase is found out when the key is asked for.
@@ -63,14 +63,18 @@ impl PassphraseManager {
         let malformed = || SecretsError::Salt(salt.to_owned());
         let (raw, verifier) = split_salt(salt).ok_or_else(malformed)?;
         let verifier = verifier.to_owned();
-        let derivation = tokio::task::spawn_blocking(move || {
+        let work = move || {
             let crypter = derive(&passphrase, &raw);
             match crypter.decrypt(&verifier) {
                 Ok(text) if text == VERIFIER => Ok(Arc::new(crypter)),
                 Ok(_) | Err(_) => Err(SecretsError::WrongPassphrase),
             }
-        });
-        Ok(Self { salt: salt.to_owned(), derived: OnceCell::new(), derivation: Mutex::new(derivation) })
+        };
+        let begin = || {
+            let thread = tokio::task::spawn_blocking(work);
+            async { thread.await.unwrap_or(Err(SecretsError::Interrupted)) }.boxed().shared()
+        };
+        Ok(Self { salt: salt.to_owned(), derivation: LazyLock::new(Box::new(begin)) })
     }
 
     /// Makes a new salt, for a stack that has none.
@@ -84,8 +88,8 @@ impl PassphraseManager {
             .await
             .map_err(|_| SecretsError::Interrupted)?;
         let salt = format!("v1:{}:{}", BASE64.encode(raw), crypter.encrypt(VERIFIER)?);
-        let derivation = tokio::task::spawn_blocking(move || Ok(crypter));
-        Ok(Self { salt, derived: OnceCell::new(), derivation: Mutex::new(derivation) })
+        let derived = || std::future::ready(Ok(crypter)).boxed().shared();
+        Ok(Self { salt, derivation: LazyLock::new(Box::new(derived)) })
     }
 
     /// Opens the stack that a state describes.
@@ -112,12 +116,12 @@ impl SecretsManager for PassphraseManager {
         SecretsDescription { kind: KIND.to_owned(), state: serde_json::json!({ "salt": self.salt }) }
     }
 
+    fn prepare(&self) {
+        LazyLock::force(&self.derivation);
+    }
+
     async fn crypter(&self) -> Result<Arc<dyn Crypter>, SecretsError> {
-        let wait = || async {
-            let mut derivation = self.derivation.lock().await;
-            (&mut *derivation).await.unwrap_or(Err(SecretsError::Interrupted))
-        };
-        let crypter: Arc<dyn Crypter> = self.derived.get_or_init(wait).await.clone()?;
+        let crypter: Arc<dyn Crypter> = LazyLock::force(&self.derivation).clone().await?;
         Ok(crypter)
     }
 }
@@ -148,6 +152,12 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(manager.crypter().await.unwrap().decrypt(sealed).unwrap(), "\"otter\\u003c7\\u003e\"");
         }
+    }
+
+    #[test]
+    fn nothing_is_derived_before_somebody_asks() {
+        // A derivation would need a runtime.
+        assert_eq!(PassphraseManager::open(Passphrase::new("tide-pool 42"), SALT).unwrap().salt(), SALT);
     }
 
     #[tokio::test]
