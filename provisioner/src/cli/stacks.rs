@@ -27,7 +27,7 @@ pub(crate) struct Stacks {
     /// The text of all files that were read, for messages that point into them.
     pub(crate) sources: Arc<SourceFiles>,
     /// The stacks, those that others inherit from first.
-    pub(crate) stacks: Vec<Stack>,
+    pub(crate) stacks: Vec<Arc<Stack>>,
     /// The names of those that were asked for.
     asked: Vec<String>,
 }
@@ -37,12 +37,12 @@ impl Stacks {
     ///
     /// # Errors
     /// It was not read. That would be a fault of ours.
-    pub(crate) fn only(&self) -> anyhow::Result<&Stack> {
+    pub(crate) fn only(&self) -> anyhow::Result<&Arc<Stack>> {
         self.asked().next().context("no stack was read")
     }
 
     /// The stacks that were asked for, those that others inherit from first.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &Stack> {
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &Arc<Stack>> {
         self.stacks.iter().filter(|stack| self.asked.contains(&stack.name))
     }
 
@@ -57,8 +57,8 @@ impl Stacks {
 }
 
 /// A stack as a program.
-pub(crate) fn program(stack: &Stack) -> Program {
-    Program::new(Arc::new(stack.clone()), ProvisionTable::product())
+pub(crate) fn program(stack: &Arc<Stack>) -> Program {
+    Program::new(Arc::clone(stack), ProvisionTable::product())
 }
 
 /// Finds places for the messages about what a program registers.
@@ -126,6 +126,7 @@ fn read(
         return Err(mistakes(ui, &diagnostics, &sources));
     }
     ui.print_diagnostics(&diagnostics, &sources);
+    let stacks = stacks.into_iter().map(Arc::new).collect();
     Ok(Stacks { repository, surroundings, sources: Arc::new(sources), stacks, asked: chosen })
 }
 

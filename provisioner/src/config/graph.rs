@@ -12,11 +12,17 @@ const UNKNOWN: Code = Code("unknown-resource");
 
 /// All references of a tree, in order.
 pub fn references(node: &Node) -> Vec<&Reference> {
+    let mut found = Vec::new();
+    collect_references(node, &mut found);
+    found
+}
+
+fn collect_references<'n>(node: &'n Node, found: &mut Vec<&'n Reference>) {
     match &node.value {
-        Value::Scalar(_) => Vec::new(),
-        Value::Template(template) => template.references().collect(),
-        Value::Sequence(items) => items.iter().flat_map(references).collect(),
-        Value::Mapping(mapping) => mapping.into_iter().flat_map(|entry| references(&entry.value)).collect(),
+        Value::Scalar(_) => {}
+        Value::Template(template) => found.extend(template.references()),
+        Value::Sequence(items) => items.iter().for_each(|item| collect_references(item, found)),
+        Value::Mapping(mapping) => mapping.into_iter().for_each(|entry| collect_references(&entry.value, found)),
     }
 }
 

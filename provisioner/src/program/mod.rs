@@ -21,8 +21,6 @@ use crate::events::SourceRef;
 use crate::registry::provision::ProvisionTable;
 use pulumi_proto::property::path::PropertyPath;
 
-use positions::Positions;
-
 pub use imports::NoImport;
 
 /// A stack, ready to drive a deployment. Several runs of one stack (preview, then update) use one program.
@@ -30,7 +28,6 @@ pub use imports::NoImport;
 pub struct Program {
     stack: Arc<Stack>,
     core: ProvisionTable,
-    positions: Positions,
 }
 
 /// How a program ended.
@@ -54,7 +51,7 @@ pub enum End {
 impl Program {
     /// Takes a stack, and what its core types register.
     pub fn new(stack: Arc<Stack>, core: ProvisionTable) -> Self {
-        Self { positions: Positions::of(&stack), stack, core }
+        Self { stack, core }
     }
 
     /// The stack.
@@ -86,6 +83,6 @@ impl Program {
     /// Where a registration was written: the deepest part of the path that the file has. `None` for what the user did
     /// not write (the root).
     pub fn source_of(&self, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
-        self.positions.find(source, property)
+        positions::find(&self.stack, source, property)
     }
 }

@@ -50,12 +50,13 @@ impl<'a> Resolver<'a> {
         let value = match &node.value {
             Value::Scalar(scalar) => self.scalar(scalar, node.span, references),
             Value::Sequence(items) => Value::Sequence(items.iter().map(|item| self.tree(item, references)).collect()),
-            Value::Mapping(mapping) => Value::Mapping(Mapping(
-                mapping
-                    .into_iter()
-                    .map(|entry| Entry { value: self.tree(&entry.value, references), ..entry.clone() })
-                    .collect(),
-            )),
+            Value::Mapping(mapping) => {
+                let filled = mapping.into_iter().map(|Entry { key, key_span, value }| {
+                    let value = self.tree(value, references);
+                    Entry { key: key.clone(), key_span: *key_span, value }
+                });
+                Value::Mapping(Mapping(filled.collect()))
+            }
             Value::Template(_) => node.value.clone(),
         };
         Node { value, span: node.span }

@@ -229,10 +229,10 @@ impl<'t> Composer<'t> {
                 break piece;
             }
             let key = self.node(event, piece)?;
-            let Some(scalar) = key.as_scalar() else {
+            let (key_span, Value::Scalar(Scalar { text: key_text, plain })) = (key.span, key.value) else {
                 return Err(self.fault(SYNTAX, piece, "a key must be a single value").into());
             };
-            let (key_text, key_span, is_merge) = (scalar.text.clone(), key.span, scalar.plain && scalar.text == "<<");
+            let is_merge = plain && key_text == "<<";
             if self.depth == 1 {
                 self.section = Some(key_text.clone());
             }
