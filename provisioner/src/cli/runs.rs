@@ -14,6 +14,7 @@ use provisioner::config::Stack;
 use provisioner::deployment::{Scope, UrnPattern};
 use provisioner::events::{Outcome, Summary};
 use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun, open_config};
+use provisioner::state::free_aside;
 use provisioner::state::store::LockHolder;
 
 use super::access::access;
@@ -119,10 +120,12 @@ pub(crate) async fn on_stacks(
         for stack in stacks.asked() {
             let run = stack_run(stacks, stack, session, &plugins, &runs.options).await?;
             let Some(report) = operation(&run, session).await? else { return Ok(Exit::Canceled) };
+            let Report { summary, snapshot, diagnostics } = report;
+            free_aside(snapshot);
             session.pause();
-            ui.print_diagnostics(&report.diagnostics, &stacks.sources);
-            let ended = report.summary.outcome;
-            summaries.push(report.summary);
+            ui.print_diagnostics(&diagnostics, &stacks.sources);
+            let ended = summary.outcome;
+            summaries.push(summary);
             if ended != Outcome::Succeeded {
                 break;
             }
@@ -134,7 +137,7 @@ pub(crate) async fn on_stacks(
 
 async fn stack_run(
     stacks: &Stacks,
-    stack: &Stack,
+    stack: &Arc<Stack>,
     session: &Session<'_>,
     plugins: &PluginRoom,
     options: &RunOptions,

@@ -30,6 +30,6 @@ pub use stack_state::{
 
 /// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.
 /// Only where tokio runs.
-pub(crate) fn free_aside(value: impl Send + 'static) {
+pub fn free_aside(value: impl Send + 'static) {
     tokio::task::spawn_blocking(move || drop(value));
 }
