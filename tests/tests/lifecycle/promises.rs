@@ -79,8 +79,8 @@ pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec
 /// Inputs of live entries that are the id of what was deleted at the end of the run: nobody looked who needs it. What a
 /// replacement takes away first may leave such inputs behind, if the run ends there; and so may a copy that an earlier
 /// run superseded: it goes even where a dependent has to stay, as Pulumi's own tests have it. Nor can a program be helped
-/// that reads under a new name what it has dropped under the old one. What this run updated only in part is recorded with
-/// the inputs that it had before, so that the next run tries again.
+/// that reads under a new name what it has dropped under the old one. What a run updated only in part is recorded with the
+/// inputs that it had before, so that the next run tries again, and with the references that it was to have.
 pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads: &BTreeSet<String>) -> Vec<String> {
     let superseded = base.resources.iter().filter(|state| state.delete);
     let read = state.resources.iter().filter(|state| state.external);
@@ -89,8 +89,11 @@ pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads:
     let deleted: BTreeSet<&str> = deletes.map(|call| call.id.as_str()).filter(|id| !exempt.contains(id)).collect();
     let owned = |state: &&Arc<ResourceState>| state.custom && !state.delete && !state.external;
     let live = state.resources.iter().filter(owned).filter(|state| !state.pending_replacement);
-    let updated: BTreeSet<&str> = calls.iter().filter(|call| call.verb == "update").map(|call| &*call.id).collect();
-    let came_up_in_part = |state: &ResourceState| !state.init_errors.is_empty() && updated.contains(&*state.id);
+    let in_part = |state: &&Arc<ResourceState>| !state.init_errors.is_empty();
+    let before = base.resources.iter().filter(in_part).map(|state| &*state.id);
+    let updated = calls.iter().filter(|call| call.verb == "update").map(|call| &*call.id);
+    let updated: BTreeSet<&str> = updated.chain(before).collect();
+    let came_up_in_part = |state: &Arc<ResourceState>| in_part(&state) && updated.contains(&*state.id);
     live.filter(|state| state.ignore_changes.is_empty() && !came_up_in_part(state))
         .flat_map(|state| state.inputs.iter().map(move |(key, value)| (state, key, value)))
         .filter(|(_, _, value)| matches!(value, PropertyValue::String(id) if deleted.contains(&**id)))
