@@ -6,6 +6,7 @@ use std::time::Instant;
 use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
 use futures_util::future::join_all;
 use hashbrown::HashSet;
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Event, Message, Operation, Severity, SourceRef, StepFailure, StepInfo, StepOp};
@@ -303,11 +304,12 @@ impl Engine {
             self.emit(Event::Message(message));
         }
         mark_secrets(&mut new);
-        if new.inputs != old.inputs || new.outputs != old.outputs {
+        if !share(&mut new.inputs, &old.inputs) | !share(&mut new.outputs, &old.outputs) {
             new.modified = Some(self.now());
         }
         let change = self.drift(&instance, wanted.urn, old, &new).await?;
-        Ok(Found { result: shown_as(&change), new: Some(Arc::new(new)), change })
+        let new = if new == **old { Arc::clone(old) } else { Arc::new(new) };
+        Ok(Found { result: shown_as(&change), new: Some(new), change })
     }
 
     /// What the provider says of the difference: asked with the roles swapped, and turned round again.
@@ -340,6 +342,15 @@ impl Engine {
     }
 }
 
+/// Lets go of a copy of what is known already. False if it is none.
+fn share(read: &mut Arc<PropertyMap>, known: &Arc<PropertyMap>) -> bool {
+    let same = *read == *known;
+    if same {
+        read.clone_from(known);
+    }
+    same
+}
+
 /// An entry with what was read of it.
 fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
     ResourceState {
@@ -369,6 +380,10 @@ impl Tables {
 }
 
 fn repaired(state: &ResourceState, earlier: &HashSet<Urn>, empty_keys: EmptyKeys) -> Option<ResourceState> {
+    let whole = state.references().all(|urn| earlier.contains(urn));
+    if whole && (matches!(empty_keys, EmptyKeys::Kept) || !state.property_dependencies.values().any(Vec::is_empty)) {
+        return None;
+    }
     let mut new = state.clone();
     new.parent = new.parent.filter(|urn| earlier.contains(urn));
     new.dependencies.retain(|urn| earlier.contains(urn));
