@@ -334,12 +334,9 @@ impl Tables {
         }
         effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
         effects.extend(self.carried_dependents(old).into_iter().map(Effect::Keep));
-        let stays = effects.iter().any(|effect| matches!(effect, Effect::Rewrite(id, _) if *id == old));
-        let Some(old) = renamed else { return effects };
-        // What a provider serves that was replaced names it until it is replaced, too, or deleted.
-        let replaced = old.as_provider_reference().filter(|_| stays);
-        let mended = self.mended(&effects, (&old.urn, &new.1.urn), replaced.as_ref());
-        effects.extend(mended);
+        if let Some(old) = renamed {
+            effects.extend(self.mended(&effects, &old.urn, &new.1.urn));
+        }
         effects
     }
 
@@ -360,18 +357,12 @@ impl Tables {
         let Some((id, _)) = there.filter(|_| !self.olds.contains_key(urn)) else { return Vec::new() };
         let Some((_, loaded)) = self.base.iter().find(|(other, _)| *other == id) else { return Vec::new() };
         let mut effects = self.rewrite(id, |state| state.urn = loaded.urn.clone());
-        effects.extend(self.mended(&effects, (urn, &loaded.urn), None));
+        effects.extend(self.mended(&effects, urn, &loaded.urn));
         effects
     }
 
-    /// The entries that refer to an old name, as some effects leave them, with the new one. `replaced`: a provider that is
-    /// still there under its old name.
-    fn mended(
-        &self,
-        effects: &[Effect],
-        (old, new): (&Urn, &Urn),
-        replaced: Option<&ProviderReference>,
-    ) -> Vec<Effect> {
+    /// The entries that refer to an old name, as some effects leave them, with the new one.
+    fn mended(&self, effects: &[Effect], old: &Urn, new: &Urn) -> Vec<Effect> {
         let mut renamed = HashMap::from([(old.clone(), new.clone())]);
         let live = |urn: &Urn| self.ledger.named(urn).map(|(_, state)| state).find(|state| !state.delete);
         let may_be = |state: &ResourceState, urn: &Urn| {
@@ -382,8 +373,12 @@ impl Tables {
                 !self.goals.contains_key(urn) && live(urn).is_none()
             }
         };
-        let entries = self.entries_after(effects).into_iter();
-        let mended = entries.filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, replaced, may_be)?)));
+        let entries = self.entries_after(effects);
+        // What a provider serves that was replaced names it until it is replaced, too, or deleted.
+        let left = entries.iter().filter(|(_, state)| state.urn == *old);
+        let left: Vec<_> = left.filter_map(|(_, state)| state.as_provider_reference()).collect();
+        let mended =
+            entries.into_iter().filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, &left, may_be)?)));
         mended.map(|(id, state)| Effect::Rewrite(id, Arc::new(state))).collect()
     }
 
@@ -406,15 +401,15 @@ impl Tables {
 }
 
 /// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend. A
-/// child of a renamed parent has a new name itself, if it `may_be` called so. `replaced` is a provider that is still there
-/// under its old name.
+/// child of a renamed parent has a new name itself, if it `may_be` called so. `left` are providers that are still there
+/// under the old name.
 fn mend(
     state: &ResourceState,
     renamed: &mut HashMap<Urn, Urn>,
-    replaced: Option<&ProviderReference>,
+    left: &[ProviderReference],
     may_be: impl Fn(&ResourceState, &Urn) -> bool,
 ) -> Option<ResourceState> {
-    let served = state.provider.as_ref().filter(|provider| Some(*provider) != replaced);
+    let served = state.provider.as_ref().filter(|provider| !left.contains(provider));
     let provider = served.map(|provider| &provider.urn);
     if !state.references().chain(provider).chain(&state.view_of).any(|urn| renamed.contains_key(urn)) {
         return None;

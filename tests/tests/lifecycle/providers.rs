@@ -150,3 +150,18 @@ async fn what_went_down_with_its_provider_is_not_read() {
     let refreshed = world.refresh(&ended.state).go().await.expect(Outcome::Succeeded);
     assert_eq!(refreshed.entries(), ["p", "a-1 (owed)"]);
 }
+
+#[tokio::test]
+async fn what_an_older_copy_serves_names_it_though_its_successor_gets_another_name() {
+    let (world, state) = standing(&[provider("p").with("k", "1"), thing("d").by("p")]).await;
+    world.when("create x", Goes::Wrong);
+    // The run ends before it comes to what the provider serves.
+    let program = [provider("p").with("k", "2"), thing("x"), thing("d").by("p").after("x")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
+    let program = [provider("p2").was("p").with("k", "3"), thing("x"), thing("d").by("p2").after("x")];
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Failed);
+    assert_eq!(entry(&ended.state, "d").provider, entry(&state, "d").provider);
+    world.mend();
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "d").provider, entry(&ended.state, "p2").as_provider_reference());
+}
