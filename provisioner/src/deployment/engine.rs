@@ -175,13 +175,14 @@ impl Engine {
         answer.await.unwrap_or(Err(Refused))
     }
 
-    /// Notes that a URN that was decided is done, and with it the name under which it was recorded, unless that is carried
-    /// over by somebody else.
+    /// Notes that a URN that was decided is done, and with it the name of the entry that it took over, unless that is
+    /// carried over by somebody else.
     pub(super) fn settle(&self, urn: &Urn) {
         {
             let tables = &mut *self.tables();
-            let recorded = tables.alias_of.get(urn).filter(|recorded| !tables.carried.contains(*recorded));
-            tables.settled.extend(recorded.cloned());
+            let recorded = tables.alias_of.get(urn).map(|loaded| tables.name_now(loaded));
+            let recorded = recorded.filter(|recorded| !tables.carried.contains(recorded));
+            tables.settled.extend(recorded);
             tables.settled.insert(urn.clone());
         }
         self.progress.notify_waiters();

@@ -209,7 +209,9 @@ impl Engine {
         let doomed = self.options.operation == Operation::Destroy && registration.kind == Kind::Custom;
         if let Some((_, old)) = registration.old.as_ref().filter(|_| doomed || !registration.in_scope) {
             // It stays as it is recorded, under its old name.
-            tables.aliased.remove(&old.urn);
+            if let Some(loaded) = tables.alias_of.get(&registration.urn).cloned() {
+                tables.aliased.remove(&loaded);
+            }
             tables.decided.insert(old.urn.clone());
             if let Some(inheritance) = tables.goals.get(&registration.urn).cloned() {
                 tables.goals.insert(old.urn.clone(), inheritance);

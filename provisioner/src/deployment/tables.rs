@@ -151,6 +151,11 @@ impl Tables {
         Some((id, Arc::clone(self.ledger.get(id)?)))
     }
 
+    /// What the live entry that was loaded for a URN is called now: its parent may have given it another name.
+    pub(super) fn name_now(&self, urn: &Urn) -> Urn {
+        self.old(urn).map_or_else(|| urn.clone(), |(_, state)| state.urn.clone())
+    }
+
     /// The live entry that was loaded for a URN, or that has come to it with its parent in this run.
     pub(super) fn standing(&self, urn: &Urn) -> Option<Entry> {
         let renamed = || self.ledger.named(urn).find(|(_, state)| !state.delete);

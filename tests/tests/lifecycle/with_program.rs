@@ -262,6 +262,7 @@ async fn a_new_component_of_a_refresh_comes_after_one_that_cannot_be_as_the_prog
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.state.resources.last().unwrap().urn.name(), "c");
 }
+
 #[tokio::test]
 async fn a_destroy_keeps_what_is_out_of_scope_though_what_it_needs_is_not_as_the_program_says() {
     let (world, state) = standing(&[thing("e"), thing("f").after("e")]).await;
@@ -270,4 +271,14 @@ async fn a_destroy_keeps_what_is_out_of_scope_though_what_it_needs_is_not_as_the
     let ended = world.destroy_with(&state, &program).exclude("f").go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
     assert_eq!(ended.entries(), ["e-1", "f-1"]);
+}
+
+#[tokio::test]
+async fn a_destroy_does_not_wait_for_what_got_another_name_with_its_parent() {
+    let (world, state) = standing(&[group("p"), thing("c").within("p"), thing("f").after("c")]).await;
+    let parent = group("p").of_type("OtherThing").was_all("p", "Thing", None);
+    let child = thing("c2").was_urn(entry(&state, "c").urn.clone()).within("p").replace_with("d");
+    let program = [parent, thing("d"), child, thing("f").after("c2")];
+    let ended = world.destroy_with(&state, &program).exclude("f").go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
 }
