@@ -36,8 +36,15 @@ impl StackRun {
             Effect::Preview(None) => (true, None, events),
             Effect::Preview(Some(secrets)) => (true, None, Arc::new(Foresight { events, secrets }) as _),
             Effect::Real(recorder) => {
-                // Where it is sure that something will change, the key is made ready beside what comes before.
-                if matches!(operation, Operation::Destroy | Operation::Import) || snapshot.resources.is_empty() {
+                // Where it is sure that something will be written, the key is made ready beside what comes before.
+                let empty = snapshot.resources.is_empty();
+                let is_sure = match operation {
+                    Operation::Import => true,
+                    Operation::Update => empty,
+                    Operation::Destroy => !empty,
+                    Operation::Refresh => self.options.run_program && !empty,
+                };
+                if is_sure {
                     recorder.prepare_secrets();
                 }
                 (false, Some(Box::new(recorder) as Box<dyn StateRecorder>), events)
@@ -78,8 +85,8 @@ impl StackRun {
     }
 }
 
-/// Begins to make the key of a stack ready at the first sign of a change: what is previewed is likely to be done. Not
-/// before, for that takes a processor for a while, and most runs change nothing.
+/// Begins to make the key of a stack ready at the first sign of a step that will be written down: what is previewed is
+/// likely to be done. Not before, for that takes a processor for a while, and most runs change nothing.
 struct Foresight {
     events: Arc<dyn EventSink>,
     secrets: Arc<dyn SecretsManager>,
@@ -88,10 +95,64 @@ struct Foresight {
 impl EventSink for Foresight {
     fn emit(&self, event: Event) {
         if let Event::StepStarted(step) = &event
-            && !matches!(step.op, StepOp::Same | StepOp::Read | StepOp::Refresh)
+            && !matches!(step.op, StepOp::Same | StepOp::Refresh)
         {
             self.secrets.prepare();
         }
         self.events.emit(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::events::StepInfo;
+    use crate::state::SecretsDescription;
+    use crate::state::secrets::{Crypter, SecretsError};
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    #[async_trait]
+    impl SecretsManager for Counted {
+        fn describe(&self) -> SecretsDescription {
+            SecretsDescription { kind: "counted".to_owned(), state: serde_json::Value::Null }
+        }
+
+        fn prepare(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        async fn crypter(&self) -> Result<Arc<dyn Crypter>, SecretsError> {
+            Err(SecretsError::KeyNeeded)
+        }
+    }
+
+    struct Nobody;
+
+    impl EventSink for Nobody {
+        fn emit(&self, _: Event) {}
+    }
+
+    #[test]
+    fn the_key_is_made_ready_once_a_preview_finds_something_to_write_down() {
+        let secrets = Arc::new(Counted::default());
+        let foresight = Foresight { events: Arc::new(Nobody), secrets: Arc::clone(&secrets) as _ };
+        let told = |op| {
+            let urn = "urn:pulumi:s::p::t:m:T::n".parse().unwrap();
+            let (old, new, detailed_diff) = (None, None, BTreeMap::new());
+            let (replace_keys, diffs) = (Vec::new(), Vec::new());
+            let step =
+                StepInfo { op, result: None, urn, old, new, replace_keys, diffs, detailed_diff, internal: false };
+            foresight.emit(Event::StepStarted(Arc::new(step)));
+            secrets.0.load(Ordering::Relaxed)
+        };
+        assert_eq!([StepOp::Same, StepOp::Refresh].map(told), [0, 0]);
+        assert_eq!([StepOp::Read, StepOp::Update, StepOp::Delete].map(told), [1, 2, 3]);
     }
 }

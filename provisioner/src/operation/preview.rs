@@ -42,7 +42,8 @@ impl StackRun {
             if let Some(breach) = view.breach {
                 return Err(StateError::Integrity(breach).into());
             }
-            let effect = Effect::Preview(view.secrets());
+            // Of the commands that look only a destroy may go on, if the user says so.
+            let effect = Effect::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
             let snapshot = view.snapshot.unwrap_or_default();
             check_served(&host, &snapshot)?;
             Ok(self.deploy(&host, operation, refresh, snapshot, effect).await)

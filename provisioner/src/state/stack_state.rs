@@ -180,8 +180,8 @@ impl StackState {
     }
 
     /// Who holds the key to the secrets of the stack, if anybody does.
-    pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
-        self.sealer.manager.as_ref().ok().cloned()
+    pub(crate) fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
+        self.sealer.secrets()
     }
 
     /// What a deployment writes to while it runs. Ask once for each deployment of a run that changes the state, in their
@@ -262,8 +262,8 @@ impl StackState {
 
 impl StackView {
     /// Who holds the key to the secrets of the stack, if anybody does.
-    pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
-        self.sealer.manager.as_ref().ok().cloned()
+    pub(crate) fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
+        self.sealer.secrets()
     }
 
     /// Loads the state of a stack without locking it, and without writing anything.
@@ -335,6 +335,10 @@ impl Sealer {
         Self { manager: manager.unwrap_or(Err(SecretsError::KeyNeeded)), reuse }
     }
 
+    fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
+        self.manager.as_ref().ok().cloned()
+    }
+
     fn description(&self) -> Option<SecretsDescription> {
         self.manager.as_ref().ok().map(|manager| manager.describe())
     }
@@ -393,7 +397,7 @@ pub struct JournalRecorder {
 
 impl JournalRecorder {
     /// Begins to make the key to the secrets ready, without which nothing is changed.
-    pub fn prepare_secrets(&self) {
+    pub(crate) fn prepare_secrets(&self) {
         if let Ok(manager) = &self.manager {
             manager.prepare();
         }

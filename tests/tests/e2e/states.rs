@@ -40,6 +40,25 @@ fn a_locked_stack_names_its_holder_and_is_left_alone() {
 }
 
 #[test]
+fn a_wrong_passphrase_is_told_before_anything_changes_though_there_are_no_secrets() {
+    let page = |content| format!("page: {{ type: files:fs:File, config: {{ path: a, content: {content} }} }}");
+    let (before, after) = (page("b"), page("c"));
+    let repository = Repository::new(Sections { resources: &before, ..SECTIONS });
+    repository.ends(0, "provision");
+    repository.describe_stack(
+        "reef",
+        &PROVISIONER.replace("hush", "hash"),
+        Sections { resources: &before, ..SECTIONS },
+    );
+    repository.ends(0, "provision --skip-refresh --expect-no-changes");
+    let wrong = Sections { resources: &after, ..SECTIONS };
+    repository.describe_stack("reef", &PROVISIONER.replace("hush", "hash"), wrong);
+    let told = repository.ends(1, "provision --skip-refresh");
+    assert!(told.contains("incorrect passphrase"), "{told}");
+    assert_eq!(repository.read("site/a"), "b");
+}
+
+#[test]
 fn a_wrong_passphrase_is_told_with_where_the_right_one_belongs() {
     let repository = provisioned();
     repository.describe_stack("reef", &PROVISIONER.replace("hush", "hash"), SECTIONS);
