@@ -178,29 +178,17 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         Some(OperationError::State(_) | OperationError::Stopped) | None => {}
     }
     let of_state = match state_error(cause) {
-        Some(StateError::Secrets(error)) => return secrets_hint(error).map(str::to_owned),
+        Some(StateError::Secrets(error)) => return error.hint().map(str::to_owned),
         Some(error) => state_hint(error).map(str::to_owned),
         None => {
-            let of_secrets = known::<SecretsError>(cause).and_then(secrets_hint);
+            let of_secrets = known::<SecretsError>(cause).and_then(SecretsError::hint);
             of_secrets.or_else(|| known::<StoreError>(cause).and_then(store_hint)).map(str::to_owned)
         }
     };
     of_state.or_else(|| match known::<FormatError>(cause) {
-        Some(FormatError::Secret(error)) => secrets_hint(error).map(str::to_owned),
+        Some(FormatError::Secret(error)) => error.hint().map(str::to_owned),
         _ => None,
     })
-}
-
-fn secrets_hint(error: &SecretsError) -> Option<&'static str> {
-    match error {
-        SecretsError::WrongPassphrase | SecretsError::NoPassphrase => {
-            Some("the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE")
-        }
-        SecretsError::UnknownManager(_) => Some(
-            "`pulumi stack change-secrets-provider passphrase` has a passphrase keep them; `sc stack export` needs no key",
-        ),
-        _ => None,
-    }
 }
 
 fn store_hint(error: &StoreError) -> Option<&'static str> {

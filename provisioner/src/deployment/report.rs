@@ -4,7 +4,7 @@ use bridge::provider::{CheckFailure, ProviderError};
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Message, Severity, StepOp};
-use crate::state::OperationKind;
+use crate::state::{OperationKind, StateError};
 
 use super::decide::Refusal;
 use super::step::{Step, StepError};
@@ -23,6 +23,9 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     }
     if let StepError::Host(error) = error {
         message.hint.clone_from(&error.hint);
+    }
+    if let StepError::State(StateError::Secrets(error)) = error {
+        message.hint = error.hint().unwrap_or_default().to_owned();
     }
     if matches!(step.op, StepOp::Delete) && matches!(error, StepError::Protected(_)) {
         message.hint = "take `protect` off the resource and provision once more before it goes".to_owned();

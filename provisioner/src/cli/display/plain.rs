@@ -134,7 +134,11 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 if let Some(untold) = report::failure_message(&info.urn, &failure.message, told) {
                     self.take_message(untold)?;
                 }
-                let verb = if info.op == StepOp::Refresh { "read" } else { look(info.op).plan };
+                let verb = match info.op {
+                    StepOp::Refresh => "read",
+                    StepOp::Same => "confirm",
+                    op => look(op).plan,
+                };
                 let line = step_line("✗", Palette::ERROR, &format!("failed to {verb}"), &info.urn);
                 self.say(&[line])
             }

@@ -84,3 +84,18 @@ pub enum SecretsError {
     #[error("the derivation of the stack's key was interrupted")]
     Interrupted,
 }
+
+impl SecretsError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::WrongPassphrase | Self::NoPassphrase => Some(
+                "the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE",
+            ),
+            Self::UnknownManager(_) => Some(
+                "`pulumi stack change-secrets-provider passphrase` has a passphrase keep them; `sc stack export` needs no key",
+            ),
+            _ => None,
+        }
+    }
+}
