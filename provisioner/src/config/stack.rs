@@ -27,6 +27,14 @@ pub struct Stack {
     pub variables: BTreeMap<String, String>,
 }
 
+impl Stack {
+    /// All resources with their environments, in the order of the file.
+    pub fn resources(&self) -> impl Iterator<Item = (&Environment, &Resource)> {
+        let environments = self.environments.iter();
+        environments.flat_map(|environment| environment.resources.iter().map(move |resource| (environment, resource)))
+    }
+}
+
 /// `provisioner`.
 #[derive(Clone, Debug)]
 pub struct Provisioner {

@@ -35,9 +35,10 @@ pub enum NoImport {
 
 /// The import of a plugin resource, by its name in the state.
 pub(super) fn find(stack: &Stack, name: &str, id: &str) -> Result<ImportGoal, NoImport> {
-    let environments = stack.environments.iter();
-    let resources = environments.flat_map(|environment| environment.resources.iter().map(move |it| (environment, it)));
-    let named = resources.map(|(environment, resource)| (format!("{}--{}", resource.key, environment.name), resource));
+    let named = stack.resources().map(|(environment, resource)| {
+        let name = format!("{}--{}", resource.key, environment.name);
+        (name, resource)
+    });
     let named: Vec<_> = named.collect();
     let Some((slot, (_, resource))) = named.iter().enumerate().find(|(_, (known, _))| known == name) else {
         let close = closest(name, named.iter().map(|(known, _)| known.as_str())).map(str::to_owned);

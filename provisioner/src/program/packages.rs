@@ -13,8 +13,7 @@ fn core_resources<'s>(
     stack: &'s Stack,
     core: &'s ProvisionTable,
 ) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
-    let resources = stack.environments.iter().flat_map(|environment| &environment.resources);
-    resources.filter_map(|resource| match &resource.target {
+    stack.resources().filter_map(|(_, resource)| match &resource.target {
         Target::Core { type_name } => Some((resource, type_name.as_str(), core.get(type_name)?.package())),
         Target::Plugin { .. } => None,
     })
@@ -22,8 +21,7 @@ fn core_resources<'s>(
 
 /// The packages of the stack's plugin resources.
 pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
-    let resources = stack.environments.iter().flat_map(|environment| &environment.resources);
-    let plugins = resources.filter_map(|resource| match resource.target {
+    let plugins = stack.resources().filter_map(|(_, resource)| match resource.target {
         Target::Plugin { plugin, .. } => stack.plugins.get(plugin),
         Target::Core { .. } => None,
     });

@@ -15,7 +15,7 @@ pub(super) fn of_plugin(index: usize) -> SourceRef {
     SourceRef(1 + index as u64)
 }
 
-/// The reference to a resource; resources are counted through all environments.
+/// The reference to a resource: its place in [`Stack::resources`].
 pub(super) fn of_resource(plugins: usize, index: usize) -> SourceRef {
     SourceRef(1 + plugins as u64 + index as u64)
 }
@@ -25,10 +25,7 @@ pub(super) fn find(stack: &Stack, source: SourceRef, property: Option<&PropertyP
     let index = usize::try_from(source.0).ok()?.checked_sub(1)?;
     let (span, config) = match index.checked_sub(stack.plugins.len()) {
         None => stack.plugins.get(index).map(|plugin| (plugin.name_span, &plugin.config))?,
-        Some(index) => {
-            let mut resources = stack.environments.iter().flat_map(|environment| &environment.resources);
-            resources.nth(index).map(|resource| (resource.key_span, &resource.config))?
-        }
+        Some(index) => stack.resources().nth(index).map(|(_, resource)| (resource.key_span, &resource.config))?,
     };
     Some(property.map_or(span, |path| deepest(config, span, path)))
 }

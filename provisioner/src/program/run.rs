@@ -88,13 +88,8 @@ impl<'r> Run<'r> {
     ) -> Self {
         let plugins = stack.plugins.len();
         let of_children = if components.is_empty() { Vec::new() } else { packages::of_children(stack, core) };
-        let slots: Vec<Slot<'r>> = stack
-            .environments
-            .iter()
-            .flat_map(|environment| {
-                environment.resources.iter().map(|resource| Slot { environment: &environment.name, resource })
-            })
-            .collect();
+        let slots = stack.resources().map(|(environment, resource)| Slot { environment: &environment.name, resource });
+        let slots: Vec<Slot<'r>> = slots.collect();
         let by_key: BTreeMap<_, _> = slots
             .iter()
             .enumerate()
