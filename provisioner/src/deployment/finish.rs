@@ -310,8 +310,8 @@ fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
 }
 
 impl Tables {
-    /// Adds everything that an entry needs, directly or not, to what stays. What was live when
-    /// it was loaded needs no copies that were superseded before, but for the one provider that it names.
+    /// Adds everything that an entry needs, directly or not, to what stays. What was live when it was loaded needs no copies
+    /// that were superseded before, but for the one provider that it names.
     fn spare_dependencies(
         &self,
         entry: (EntryId, &Arc<ResourceState>),

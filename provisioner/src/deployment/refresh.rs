@@ -28,7 +28,7 @@ use super::tables::Tables;
 /// What a refresh found.
 struct Found {
     result: StepOp,
-    /// The entry as it is now; `None`: gone.
+    /// The entry as it is now, the very same if nothing is new; `None`: gone.
     new: Option<Arc<ResourceState>>,
     change: Change,
 }
@@ -126,7 +126,7 @@ impl Engine {
             let mut effects = Vec::new();
             for ((id, old), found) in entries.iter().zip(found) {
                 match found.flatten().map(|found| found.new) {
-                    Some(Some(new)) if new != *old => effects.push(Effect::Rewrite(*id, new)),
+                    Some(Some(new)) if !Arc::ptr_eq(&new, old) => effects.push(Effect::Rewrite(*id, new)),
                     Some(None) => effects.extend(tables.removal(*id)),
                     Some(Some(_)) | None => {}
                 }
@@ -212,7 +212,7 @@ impl Engine {
             .end(None, |tables| {
                 // What it refers to may have gone, or got a new name, since the reading began.
                 let now = tables.ledger.get(id).unwrap_or(&old);
-                let mut read = if *new == old { (**now).clone() } else { with_reading(now, new) };
+                let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };
                 let mut effects = if refreshes { tables.keep(id) } else { Vec::new() };
                 if renamed {
                     read.urn.clone_from(urn);
@@ -304,7 +304,8 @@ impl Engine {
             self.emit(Event::Message(message));
         }
         mark_secrets(&mut new);
-        if !share(&mut new.inputs, &old.inputs) | !share(&mut new.outputs, &old.outputs) {
+        let same = [share(&mut new.inputs, &old.inputs), share(&mut new.outputs, &old.outputs)];
+        if same.contains(&false) {
             new.modified = Some(self.now());
         }
         let change = self.drift(&instance, wanted.urn, old, &new).await?;
@@ -397,7 +398,7 @@ fn repaired(state: &ResourceState, earlier: &HashSet<Urn>, empty_keys: EmptyKeys
         .collect();
     new.deleted_with = new.deleted_with.filter(|urn| earlier.contains(urn));
     new.replace_with.retain(|urn| earlier.contains(urn));
-    (new != *state).then_some(new)
+    Some(new)
 }
 
 fn inverted(kind: DiffKind) -> DiffKind {

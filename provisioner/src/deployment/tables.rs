@@ -41,7 +41,7 @@ pub(super) struct Tables {
     pub(super) alias_of: HashMap<Urn, Urn>,
     /// Whose fate is decided: a registration, a read, an old one carried along.
     pub(super) decided: HashSet<Urn>,
-    /// Decided and done, well or badly.
+    /// Decided and done, well or badly; with the names of the entries that were taken over.
     pub(super) settled: HashSet<Urn>,
     /// URNs that are or were replaced in this run.
     pub(super) replaced: HashSet<Urn>,
