@@ -11,6 +11,7 @@ mod ask;
 mod component;
 mod decide;
 mod door;
+mod effects;
 mod engine;
 mod finish;
 mod goal;

@@ -16,6 +16,7 @@ use super::decide::Kind;
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::decide::refresh::{as_read, is_read_first, shown_as};
+use super::effects::EmptyKeys;
 use super::engine::Engine;
 use super::providers::Instance;
 use super::register::Registration;
@@ -44,13 +45,6 @@ struct Reading<'a> {
     internal: bool,
     /// Whether what is found counts as what the run did.
     counts: bool,
-}
-
-/// What becomes of keys of property dependencies that named nothing before. Those that name nothing any more go.
-#[derive(Clone, Copy)]
-enum EmptyKeys {
-    Dropped,
-    Kept,
 }
 
 impl Engine {
@@ -363,42 +357,6 @@ fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
         modified: read.modified,
         ..now.clone()
     }
-}
-
-impl Tables {
-    /// Takes references to what is gone out of what these effects leave (section 5.1, item 5).
-    fn repairs(&self, effects: &[Effect], empty_keys: impl Fn(EntryId) -> EmptyKeys) -> Vec<Effect> {
-        let mut earlier: HashSet<Urn> = HashSet::new();
-        let mut repairs = Vec::new();
-        for (id, state) in self.entries_after(effects) {
-            if let Some(repaired) = repaired(&state, &earlier, empty_keys(id)) {
-                repairs.push(Effect::Rewrite(id, Arc::new(repaired)));
-            }
-            earlier.insert(state.urn.clone());
-        }
-        repairs
-    }
-}
-
-fn repaired(state: &ResourceState, earlier: &HashSet<Urn>, empty_keys: EmptyKeys) -> Option<ResourceState> {
-    let whole = state.references().all(|urn| earlier.contains(urn));
-    if whole && (matches!(empty_keys, EmptyKeys::Kept) || !state.property_dependencies.values().any(Vec::is_empty)) {
-        return None;
-    }
-    let mut new = state.clone();
-    new.parent = new.parent.filter(|urn| earlier.contains(urn));
-    new.dependencies.retain(|urn| earlier.contains(urn));
-    new.property_dependencies = std::mem::take(&mut new.property_dependencies)
-        .into_iter()
-        .filter_map(|(key, mut urns)| {
-            let stays = urns.is_empty() && matches!(empty_keys, EmptyKeys::Kept);
-            urns.retain(|urn| earlier.contains(urn));
-            (stays || !urns.is_empty()).then_some((key, urns))
-        })
-        .collect();
-    new.deleted_with = new.deleted_with.filter(|urn| earlier.contains(urn));
-    new.replace_with.retain(|urn| earlier.contains(urn));
-    Some(new)
 }
 
 fn inverted(kind: DiffKind) -> DiffKind {
