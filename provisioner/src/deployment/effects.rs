@@ -53,6 +53,20 @@ impl Tables {
         effects
     }
 
+    /// An entry that was deleted. If a refresh found its successor gone, it was the last of its name, and the references
+    /// that nothing but a superseded copy kept valid go with it.
+    pub(super) fn departure(&self, entry: EntryId) -> Vec<Effect> {
+        let mut effects = self.removal(entry);
+        let last_copy = self.ledger.get(entry).filter(|state| state.delete).filter(|state| {
+            self.ledger.named(&state.urn).all(|(id, _)| id == entry)
+                && self.ledger.entries().any(|(_, other)| other.references().any(|urn| *urn == state.urn))
+        });
+        if last_copy.is_some() {
+            effects.extend(self.repairs(&effects, |_| EmptyKeys::Kept));
+        }
+        effects
+    }
+
     /// A new entry in place of one that was deleted before. A provider that something still refers to stays until that
     /// is gone.
     pub(super) fn fulfilment(&self, old: EntryId, new: &Entry) -> Vec<Effect> {

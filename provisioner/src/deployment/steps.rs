@@ -110,7 +110,7 @@ impl Engine {
             StepOp::Import | StepOp::ImportReplacement => self.perform_import(step).await,
             StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
                 let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
-                self.end(None, |tables| tables.removal(*entry)).await?;
+                self.end(None, |tables| tables.departure(*entry)).await?;
                 Ok(Done { new: None, partial: None })
             }
             StepOp::Replace | StepOp::Refresh => Ok(Done { new: None, partial: None }),
@@ -363,7 +363,7 @@ impl Engine {
             if step.delete_first && !old.delete {
                 tables.rewrite(*old_id, |state| state.pending_replacement = true)
             } else {
-                tables.removal(*old_id)
+                tables.departure(*old_id)
             }
         })
         .await?;

@@ -7,7 +7,7 @@ use provisioner::state::Snapshot;
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World, map};
+use crate::world::{FRESH, Goes, World, map};
 
 #[tokio::test]
 async fn a_destroy_goes_from_dependents_to_what_they_need_and_leaves_nothing() {
@@ -84,6 +84,23 @@ async fn what_is_to_be_retained_is_forgotten_without_a_call() {
     let (world, state) = standing(&[thing("a").but(|goal| goal.retain_on_delete = Some(true))]).await;
     let ended = world.up(&state, &[]).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes().len(), ended.entries().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn references_that_only_a_superseded_copy_kept_valid_go_with_it() {
+    let program =
+        |p, a| [provider("p").with("d", p), thing("a").by("p").with(FRESH, "1").with("k", a), thing("b").after("a")];
+    let (world, state) = standing(&program("1", "1")).await;
+    world.when("delete a-1", Goes::Wrong);
+    let ended = world.up(&state, &program("1", "2")[..2]).target("a").go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["p", "a-2", "a-1 (delete)", "b-1"]);
+    world.mend();
+    // The copy goes before its provider does, and `a` is made again after it: in between, nothing is called `a`.
+    world.when("read a-2", Goes::Gone);
+    let ended = world.up(&ended.state, &program("2", "2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete a-1", "create a"]);
+    let urn = &entry(&ended.state, "a").urn;
+    assert_eq!(entry(&ended.state, "b").dependencies, [urn.clone()]);
 }
 
 #[tokio::test]
