@@ -1,19 +1,15 @@
 //! Where plugins reach what is served to them: a port of the loopback interface.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
-use tonic::body::Body;
-use tonic::codegen::Service;
-use tonic::codegen::http::{Request, Response};
-use tonic::server::NamedService;
+use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-/// A service that plugins call. Ends when dropped.
+/// Services that plugins call. They end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     address: SocketAddr,
@@ -22,21 +18,12 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Serves on a free port of the loopback interface.
-    pub(super) async fn serve<S>(service: S) -> io::Result<Self>
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + NamedService
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send + 'static,
-    {
+    pub(super) async fn serve(services: Routes) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         #[allow(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
-        let server = tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
+        let server = tokio::spawn(Server::builder().add_routes(services).serve_with_incoming(incoming));
         Ok(Self { address, server: server.abort_handle() })
     }
 

@@ -8,25 +8,29 @@ use pulumi_proto::rpc::{
     GetRootResourceRequest, GetRootResourceResponse, LogRequest, LogSeverity, RequirePulumiVersionRequest,
     RequirePulumiVersionResponse, SetRootResourceRequest, SetRootResourceResponse, StartDebuggingRequest,
 };
+use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::endpoint::Endpoint;
-use super::{HostEvent, HostEvents, LogMessage, Severity};
+use super::{HostEvent, HostEvents, LogMessage, Severity, status_service};
 use crate::launch::MAX_MESSAGE;
 use crate::plugin::{PluginVersion, VersionRange};
+use crate::provider::grpc::ViewDesk;
 
 /// The URN of the root resource that all plugins of a run share; empty at first.
 pub(super) type RootResource = Arc<Mutex<String>>;
 
-/// Serves one instance of a plugin, so that its messages are known to be its own. The endpoint must be dropped after the
+/// Serves one instance of a plugin, so that its messages are known to be its own, and views at the same address. The endpoint must be dropped after the
 /// plugin's own end, or a Go provider shuts itself down.
 pub(super) async fn serve(
     plugin: &str,
     root_resource: RootResource,
     events: Arc<dyn HostEvents>,
+    views: Arc<ViewDesk>,
 ) -> io::Result<Endpoint> {
     let service = EngineServer::new(Service { plugin: plugin.to_owned(), root_resource, events });
-    Endpoint::serve(service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)).await
+    let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+    Endpoint::serve(Routes::new(service).add_service(status_service::service(views))).await
 }
 
 struct Service {

@@ -1,5 +1,5 @@
-//! Which plugin runs: boots instances for the engine, and serves to them what they call: the Engine service, and to
-//! component plugins the ResourceMonitor.
+//! Which plugin runs: boots instances for the engine, and serves to them what they call: the Engine service with
+//! ResourceStatus beside it, and to component plugins the ResourceMonitor.
 //!
 //! Enters: declared plugins, and the engine's question for an instance of a package. Leaves: providers, not yet
 //! configured, and what the plugins say ([`HostEvents`]). Never here: when an instance is configured and with what, what
@@ -13,6 +13,7 @@ mod monitor;
 mod monitor_service;
 mod plugin_host;
 mod provider_host;
+mod status_service;
 
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
 pub use monitor::{

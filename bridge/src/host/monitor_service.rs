@@ -20,6 +20,7 @@ use pulumi_proto::rpc::{
     ResourceMonitorFeature, SupportsFeatureRequest, SupportsFeatureResponse,
 };
 use pulumi_proto::urn::{TypeToken, Urn};
+use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::endpoint::Endpoint;
@@ -53,7 +54,7 @@ impl MonitorEndpoint {
     pub async fn serve(monitor: Arc<dyn Monitor>) -> io::Result<Self> {
         let service = ResourceMonitorServer::new(Service(monitor));
         let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-        Endpoint::serve(service).await.map(Self)
+        Endpoint::serve(Routes::new(service)).await.map(Self)
     }
 
     /// `host:port`, as Construct and Call say it.

@@ -19,7 +19,7 @@ use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, Verif
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
 use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
 use crate::process::{HostEnvironment, OutputSink, OutputStream, Spawner};
-use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, connect};
+use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, ViewDesk, connect};
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 
 /// A plugin as a stack declares it.
@@ -235,8 +235,9 @@ impl PluginHost {
     async fn try_start(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let events = settings.events.clone();
-        let engine = engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone()).await;
-        let engine = engine.map_err(LoadError::Listen)?;
+        let views = Arc::new(ViewDesk::default());
+        let engine = engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone(), views.clone());
+        let engine = engine.await.map_err(LoadError::Listen)?;
         let address = engine.address();
         let spec = LaunchSpec {
             package: &plugin.package,
@@ -247,7 +248,8 @@ impl PluginHost {
             spawner: &settings.spawner,
         };
         let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
-        let announcement = Announcement { engine_address: &address, program_folder: plugin.package.folder() };
+        let announcement =
+            Announcement { engine_address: &address, program_folder: plugin.package.folder(), views: Some(&views) };
         let provider =
             connect(launched.connection, plugin.name(), Some(launched.process), announcement, settings.limits).await;
         let provider = provider.map_err(LoadError::Handshake)?;

@@ -7,6 +7,7 @@
 mod component;
 mod error;
 pub mod grpc;
+mod views;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +21,7 @@ pub use component::{
     Alias, AliasParent, CallReply, CallRequest, ConstructReply, ConstructRequest, ResourceOptions, RunInfo, Timeouts,
 };
 pub use error::{PartialFailure, ProviderError};
+pub use views::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views};
 
 /// One configured (or not yet configured) instance of a provider: one process, one configuration.
 ///
@@ -316,6 +318,8 @@ pub struct CreateRequest {
     pub timeout: f64,
     /// Only say what would come out.
     pub preview: bool,
+    /// Its views: none are known yet.
+    pub views: Views,
 }
 
 /// Answer of Create.
@@ -342,6 +346,8 @@ pub struct ReadRequest {
     pub inputs: Option<Arc<PropertyMap>>,
     /// Seconds the user allows; 0 leaves it to the provider.
     pub timeout: f64,
+    /// Its views.
+    pub views: Views,
 }
 
 /// Answer of Read.
@@ -376,6 +382,8 @@ pub struct UpdateRequest {
     pub ignore_changes: Vec<String>,
     /// Only say what would come out.
     pub preview: bool,
+    /// Its views.
+    pub views: Views,
 }
 
 /// Answer of Update.
@@ -400,6 +408,8 @@ pub struct DeleteRequest {
     pub old_inputs: Arc<PropertyMap>,
     /// Seconds the user allows; 0 leaves it to the provider.
     pub timeout: f64,
+    /// Its views.
+    pub views: Views,
 }
 
 /// Input of List.

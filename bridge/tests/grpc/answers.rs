@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::provider::{
     Autonaming, Capabilities, CheckRequest, CreateRequest, DiffChanges, DiffKind, DiffReply, DiffRequest,
-    InvokeRequest, ListReply, ListRequest, Provider, ProviderError, ReadRequest, SchemaRequest, UpdateRequest,
+    InvokeRequest, ListReply, ListRequest, Provider, ProviderError, ReadRequest, SchemaRequest, UpdateRequest, Views,
 };
 use pulumi_proto::property::wire::{EncodeOptions, encode};
 use pulumi_proto::property::{Asset, AssetContent, PropertyMap, PropertyValue, UNKNOWN_STRING};
@@ -35,7 +35,7 @@ fn check(news: Arc<PropertyMap>, preview: bool) -> CheckRequest {
 }
 
 fn create(inputs: Arc<PropertyMap>, preview: bool) -> CreateRequest {
-    CreateRequest { urn: urn(), inputs, timeout: 0.0, preview }
+    CreateRequest { urn: urn(), inputs, timeout: 0.0, preview, views: Views::default() }
 }
 
 #[tokio::test]
@@ -65,6 +65,7 @@ async fn who_takes_no_secrets_gets_them_marked_again_in_what_comes_back() {
         timeout: 0.0,
         ignore_changes: vec![],
         preview: false,
+        views: Views::default(),
     };
     assert_eq!(provider.update(update).await.unwrap().outputs, marked);
     let read = ReadRequest {
@@ -73,6 +74,7 @@ async fn who_takes_no_secrets_gets_them_marked_again_in_what_comes_back() {
         outputs: Some(sent.clone()),
         inputs: Some(shared([("b", secret("2"))])),
         timeout: 0.0,
+        views: Views::default(),
     };
     let read = provider.read(read).await.unwrap();
     assert_eq!(read.outputs, Some(marked));
@@ -94,7 +96,14 @@ async fn absent_bags_are_empty_except_where_they_say_that_something_is_gone() {
     let provider = probe.provider(Some(ALL));
     assert_eq!(provider.check(check(Arc::default(), false)).await.unwrap(), Default::default());
     assert_eq!(provider.create(create(Arc::default(), false)).await.unwrap().outputs, bag([]));
-    let read = ReadRequest { urn: urn(), id: "i".into(), outputs: Some(Arc::default()), inputs: None, timeout: 0.0 };
+    let read = ReadRequest {
+        urn: urn(),
+        id: "i".into(),
+        outputs: Some(Arc::default()),
+        inputs: None,
+        timeout: 0.0,
+        views: Views::default(),
+    };
     assert_eq!(provider.read(read.clone()).await.unwrap(), Default::default());
     probe.answers("Read", rpc::ReadResponse { id: "j".into(), properties: Some(texts([])), ..Default::default() });
     let reply = provider.read(read).await.unwrap();
@@ -144,8 +153,14 @@ async fn an_asset_that_comes_back_as_a_hash_gets_its_contents_again() {
     };
     probe.answers("Read", reply);
     let inputs = shared([("a", asset(AssetContent::Path("p".into())))]);
-    let read =
-        ReadRequest { urn: urn(), id: "i".into(), outputs: Some(inputs.clone()), inputs: Some(inputs), timeout: 0.0 };
+    let read = ReadRequest {
+        urn: urn(),
+        id: "i".into(),
+        outputs: Some(inputs.clone()),
+        inputs: Some(inputs),
+        timeout: 0.0,
+        views: Views::default(),
+    };
     let reply = probe.provider(Some(ALL)).read(read).await.unwrap();
     for bag in [reply.outputs.unwrap(), reply.inputs.unwrap()] {
         let PropertyValue::Asset(asset) = &bag["a"] else { panic!("{bag:?}") };

@@ -19,7 +19,7 @@ fn configure(inputs: impl Into<std::sync::Arc<pulumi_proto::property::PropertyMa
 }
 
 fn announcement() -> Announcement<'static> {
-    Announcement { engine_address: "127.0.0.1:1", program_folder: std::path::Path::new("/plugins/rec") }
+    Announcement { engine_address: "127.0.0.1:1", program_folder: std::path::Path::new("/plugins/rec"), views: None }
 }
 
 #[tokio::test]

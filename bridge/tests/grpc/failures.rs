@@ -6,7 +6,7 @@ use std::time::Duration;
 use bridge::process::{Process, ProcessSpec, Spawner};
 use bridge::provider::grpc::GrpcProvider;
 use bridge::provider::{
-    Capabilities, CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadRequest,
+    Capabilities, CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadRequest, Views,
 };
 use prost::Message;
 use prost_types::Any;
@@ -25,11 +25,24 @@ pub(crate) fn status(code: Code, message: &str, name: &str, detail: &impl Messag
 }
 
 fn create() -> CreateRequest {
-    CreateRequest { urn: urn(), inputs: shared([("a", secret("1"))]), timeout: 0.0, preview: false }
+    CreateRequest {
+        urn: urn(),
+        inputs: shared([("a", secret("1"))]),
+        timeout: 0.0,
+        preview: false,
+        views: Views::default(),
+    }
 }
 
 fn delete() -> DeleteRequest {
-    DeleteRequest { urn: urn(), id: "i".into(), outputs: Arc::default(), old_inputs: Arc::default(), timeout: 0.0 }
+    DeleteRequest {
+        urn: urn(),
+        id: "i".into(),
+        outputs: Arc::default(),
+        old_inputs: Arc::default(),
+        timeout: 0.0,
+        views: Views::default(),
+    }
 }
 
 #[tokio::test]
@@ -109,7 +122,8 @@ async fn a_read_may_fail_in_part_with_inputs() {
         rpc::ErrorResourceInitFailed { id: "i".into(), inputs: Some(texts([("a", "1")])), ..Default::default() };
     let probe = Probe::default();
     probe.fails("Read", status(Code::Unknown, "no", "ErrorResourceInitFailed", &detail));
-    let read = ReadRequest { urn: urn(), id: "i".into(), outputs: None, inputs: None, timeout: 0.0 };
+    let read =
+        ReadRequest { urn: urn(), id: "i".into(), outputs: None, inputs: None, timeout: 0.0, views: Views::default() };
     let error = probe.provider(Some(ALL)).read(read).await.unwrap_err();
     let ProviderError::Partial { failure, .. } = error else { panic!("{error:?}") };
     assert_eq!(failure.inputs, Some(bag([("a", "1".into())])));

@@ -6,7 +6,7 @@ use bridge::provider::grpc::GrpcProvider;
 use bridge::provider::{
     CallRequest, Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, ConstructRequest, CreateRequest,
     DeleteRequest, DiffConfigRequest, DiffRequest, InvokeRequest, Provider, ProviderError, ReadRequest,
-    ResourceOptions, RunInfo, UpdateRequest,
+    ResourceOptions, RunInfo, UpdateRequest, Views,
 };
 use prost_types::Value;
 use prost_types::value::Kind;
@@ -150,6 +150,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         timeout: 0.0,
         ignore_changes: vec![],
         preview,
+        views: Views::default(),
     };
     provider.update(request).await.unwrap();
     let sent: rpc::UpdateRequest = probe.last("Update");
@@ -163,14 +164,21 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         outputs: Some(olds.clone()),
         inputs: Some(olds.clone()),
         timeout: 0.0,
+        views: Views::default(),
     };
     provider.read(request).await.unwrap();
     let sent: rpc::ReadRequest = probe.last("Read");
     row("Read.properties", sent.properties);
     row("Read.inputs", sent.inputs);
 
-    let request =
-        DeleteRequest { urn: urn(), id: "1".into(), outputs: olds.clone(), old_inputs: olds.clone(), timeout: 0.0 };
+    let request = DeleteRequest {
+        urn: urn(),
+        id: "1".into(),
+        outputs: olds.clone(),
+        old_inputs: olds.clone(),
+        timeout: 0.0,
+        views: Views::default(),
+    };
     provider.delete(request).await.unwrap();
     let sent: rpc::DeleteRequest = probe.last("Delete");
     row("Delete.properties", sent.properties);
@@ -211,7 +219,10 @@ fn construct(inputs: Arc<PropertyMap>, preview: bool) -> ConstructRequest {
 }
 
 async fn create(provider: &GrpcProvider, inputs: Arc<PropertyMap>, preview: bool) -> Result<(), ProviderError> {
-    provider.create(CreateRequest { urn: urn(), inputs, timeout: 0.0, preview }).await.map(drop)
+    provider
+        .create(CreateRequest { urn: urn(), inputs, timeout: 0.0, preview, views: Views::default() })
+        .await
+        .map(drop)
 }
 
 #[tokio::test]
@@ -321,7 +332,8 @@ async fn a_component_needs_a_provider_that_takes_secrets() {
 #[tokio::test]
 async fn an_import_sends_an_empty_state_and_no_inputs() {
     let probe = Probe::default();
-    let request = ReadRequest { urn: urn(), id: "x".into(), outputs: None, inputs: None, timeout: 2.5 };
+    let request =
+        ReadRequest { urn: urn(), id: "x".into(), outputs: None, inputs: None, timeout: 2.5, views: Views::default() };
     probe.provider(Some(ALL)).read(request).await.unwrap();
     let sent: rpc::ReadRequest = probe.last("Read");
     assert_eq!((sent.properties, sent.inputs, sent.timeout), (Some(Bag::default()), None, 2.5));

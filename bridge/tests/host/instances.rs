@@ -6,7 +6,7 @@ use std::time::Duration;
 use bridge::host::{BootRequest, HostEvent, LogMessage, PluginHost, ProviderHost, Severity};
 use bridge::plugin::{Checksum, PluginSource, Sha256Digest};
 use bridge::process::OutputStream;
-use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError};
+use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError, Views};
 use sha2::{Digest as _, Sha256};
 
 use crate::Bench;
@@ -24,7 +24,7 @@ async fn configured(host: &PluginHost, package: &str) -> Arc<dyn Provider> {
 
 async fn create(provider: &dyn Provider) -> Result<String, ProviderError> {
     let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
-    let request = CreateRequest { urn, inputs: Arc::default(), timeout: 0.0, preview: false };
+    let request = CreateRequest { urn, inputs: Arc::default(), timeout: 0.0, preview: false, views: Views::default() };
     provider.create(request).await.map(|reply| reply.id)
 }
 

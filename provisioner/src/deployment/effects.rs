@@ -31,7 +31,7 @@ impl Tables {
         self.follow(old, new, vec![Effect::Remove(old)])
     }
 
-    /// A new entry beside an old one, which awaits its deletion. `under` renames the old one.
+    /// A new entry beside an old one, which awaits its deletion with its views. `under` renames the old one.
     pub(super) fn replacement(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
         let superseded = |state: &mut ResourceState| {
             state.delete = true;
@@ -39,18 +39,29 @@ impl Tables {
                 state.urn = urn.clone();
             }
         };
-        self.follow(old, new, self.rewrite(old, superseded))
+        let views = self.ledger.get(old).into_iter().flat_map(|owner| self.views_of(owner));
+        let mut effects = self.rewrite(old, superseded);
+        effects.extend(views.flat_map(|(view, _)| self.rewrite(view, |state| state.delete = true)));
+        self.follow(old, new, effects)
     }
 
-    /// An entry that is no more, and its views with it: only its provider could say otherwise, and is not asked for views.
+    /// An entry that is no more, and its views with it, whether its provider says so or not.
     pub(super) fn removal(&self, entry: EntryId) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if let Some(owner) = self.ledger.get(entry).filter(|_| self.has_views) {
-            let views = self.ledger.entries().filter(|(_, state)| state.view_of.as_ref() == Some(&owner.urn));
-            effects.extend(views.map(|(view, _)| Effect::Remove(view)));
-        }
+        let mut effects = self.without_views(entry);
         effects.push(Effect::Remove(entry));
         effects
+    }
+
+    /// An entry of which nothing is left but the promise of its replacement, so that dependents keep a valid target.
+    pub(super) fn promise(&self, entry: EntryId) -> Vec<Effect> {
+        let mut effects = self.without_views(entry);
+        effects.extend(self.rewrite(entry, |state| state.pending_replacement = true));
+        effects
+    }
+
+    fn without_views(&self, entry: EntryId) -> Vec<Effect> {
+        let views = self.ledger.get(entry).into_iter().flat_map(|owner| self.views_of(owner));
+        views.map(|(view, _)| Effect::Remove(view)).collect()
     }
 
     /// An entry that was deleted. If a refresh found its successor gone, it was the last of its name, and the references
@@ -75,7 +86,7 @@ impl Tables {
         let effects = if reference.is_some() && others.any(|(_, state)| state.provider == reference) {
             self.rewrite(old, |state| (state.delete, state.pending_replacement) = (true, false))
         } else {
-            vec![Effect::Remove(old)]
+            self.removal(old)
         };
         self.follow(old, new, effects)
     }
@@ -167,8 +178,11 @@ impl Tables {
         // What a provider serves that was replaced names it until it is replaced, too, or deleted.
         let left = entries.iter().filter(|(_, state)| state.urn == *old);
         let left: Vec<_> = left.filter_map(|(_, state)| state.as_provider_reference()).collect();
-        let mended =
-            entries.into_iter().filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, &left, may_be)?)));
+        // So does a superseded copy with its own views.
+        let has_copy = entries.iter().any(|(_, state)| state.urn == *old && state.delete);
+        let of_copy = |state: &ResourceState| has_copy && state.delete && state.view_of.as_ref() == Some(old);
+        let entries = entries.into_iter().filter(|(_, state)| !of_copy(state));
+        let mended = entries.filter_map(|(id, state)| Some((id, mend(&state, &mut renamed, &left, may_be)?)));
         mended.map(|(id, state)| Effect::Rewrite(id, Arc::new(state))).collect()
     }
 

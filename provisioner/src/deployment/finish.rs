@@ -100,6 +100,7 @@ impl Engine {
                 let successor = tables.aliased.get(&state.urn);
                 if let Some(urn) = successor.filter(|urn| tables.ledger.named(urn).any(|(_, new)| !new.delete)) {
                     effects.extend(tables.rewrite(id, |state| state.urn = urn.clone()));
+                    effects.extend(tables.views_under(state, urn));
                 }
             }
             effects

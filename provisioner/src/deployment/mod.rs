@@ -8,6 +8,7 @@
 //! of `docs/engine.md`, held against recordings of the real engine.
 
 mod ask;
+mod calls;
 mod component;
 mod decide;
 mod door;
@@ -28,6 +29,7 @@ mod report;
 mod step;
 mod steps;
 mod tables;
+mod views;
 
 pub use crate::events::SourceRef;
 pub use decide::scope::{Scope, UrnPattern};

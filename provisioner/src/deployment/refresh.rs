@@ -12,6 +12,7 @@ use pulumi_proto::urn::Urn;
 use crate::events::{Event, Message, Operation, Severity, SourceRef, StepFailure, StepInfo, StepOp};
 use crate::state::{Effect, EntryId, ResourceState, StateError};
 
+use super::calls::read;
 use super::decide::Kind;
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
@@ -23,8 +24,9 @@ use super::register::Registration;
 use super::registrar::{Refused, Registered};
 use super::report;
 use super::step::StepError;
-use super::steps::{mark_secrets, read};
+use super::steps::mark_secrets;
 use super::tables::Tables;
+use super::views::ViewLog;
 
 /// What a refresh found.
 struct Found {
@@ -32,6 +34,8 @@ struct Found {
     /// The entry as it is now, the very same if nothing is new; `None`: gone.
     new: Option<Arc<ResourceState>>,
     change: Change,
+    /// What its provider said of its views.
+    views: Arc<ViewLog>,
 }
 
 /// What is read.
@@ -119,11 +123,15 @@ impl Engine {
         self.defer(|tables| {
             let mut effects = Vec::new();
             for ((id, old), found) in entries.iter().zip(found) {
-                match found.flatten().map(|found| found.new) {
-                    Some(Some(new)) if !Arc::ptr_eq(&new, old) => effects.push(Effect::Rewrite(*id, new)),
-                    Some(None) => effects.extend(tables.removal(*id)),
-                    Some(Some(_)) | None => {}
+                let Some(Found { new, views, .. }) = found.flatten() else { continue };
+                let Some(new) = new else {
+                    effects.extend(tables.removal(*id));
+                    continue;
+                };
+                if !Arc::ptr_eq(&new, old) {
+                    effects.push(Effect::Rewrite(*id, new));
                 }
+                effects.extend(views.effects(tables, false));
             }
             let repairs =
                 tables.repairs(&effects, |id| if read.contains(&id) { EmptyKeys::Dropped } else { empty_keys });
@@ -169,7 +177,7 @@ impl Engine {
                 })
                 .await
             }
-            Some(new) => self.record_reading(registration, (id, old), &new).await,
+            Some(new) => self.record_reading(registration, (id, old), &new, &found.views).await,
         };
         if let Err(error) = recorded {
             let message = Message::new(Severity::Error, report::chain(&error));
@@ -185,6 +193,7 @@ impl Engine {
         registration: &mut Registration,
         (id, old): Entry,
         new: &Arc<ResourceState>,
+        views: &ViewLog,
     ) -> Result<(), StateError> {
         let (urn, parent) = (&registration.urn, &registration.goal.parent);
         // Nothing else will confirm it, nor give it the name that it has now. Within what is not there it cannot have that,
@@ -218,6 +227,7 @@ impl Engine {
                 } else if known != *now {
                     effects.push(Effect::Rewrite(id, Arc::clone(&known)));
                 }
+                effects.extend(views.effects(tables, renamed));
                 effects
             })
             .await;
@@ -240,7 +250,9 @@ impl Engine {
             internal: reading.internal,
         };
         self.emit(Event::StepStarted(Arc::new(info.clone())));
-        match self.look(&reading).await {
+        let views = ViewLog::of_refresh(self, reading.urn, reading.old);
+        let looked = self.look(&reading, &views).await;
+        let found = match looked {
             Ok(found) => {
                 if reading.counts {
                     *self.tables().counts.entry(found.result).or_default() += 1;
@@ -263,12 +275,16 @@ impl Engine {
                 }
                 None
             }
-        }
+        };
+        // What the provider could not read of a view is an error of its own; what it read of the resource stands.
+        views.conclude(reading.counts).ok();
+        found
     }
 
-    async fn look(self: &Arc<Self>, wanted: &Reading<'_>) -> Result<Found, StepError> {
+    async fn look(self: &Arc<Self>, wanted: &Reading<'_>, views: &Arc<ViewLog>) -> Result<Found, StepError> {
         let old = wanted.old;
-        let unchanged = || Found { result: StepOp::Same, new: Some(Arc::clone(old)), change: Change::default() };
+        let found = |result, new, change| Found { result, new, change, views: Arc::clone(views) };
+        let unchanged = || found(StepOp::Same, Some(Arc::clone(old)), Change::default());
         let reference = match &old.provider {
             Some(reference) if old.custom && !old.is_provider() => reference,
             _ => return Ok(unchanged()),
@@ -285,11 +301,12 @@ impl Engine {
             return Ok(unchanged());
         }
         let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
-        let reading = read(&instance, wanted.urn, &old.id, outputs, inputs, old.custom_timeouts.read).await?;
+        let timeout = old.custom_timeouts.read;
+        let reading = read(&instance, wanted.urn, &old.id, outputs, inputs, timeout, views.views()).await?;
         let Some(reading) = reading else { return Ok(unchanged()) };
         let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
         let Some(mut new) = as_read(old, reading.reply, reasons.unwrap_or_default()) else {
-            return Ok(Found { result: StepOp::Delete, new: None, change: Change::default() });
+            return Ok(found(StepOp::Delete, None, Change::default()));
         };
         if let Some(error) = error {
             let mut message = Message::new(Severity::Warning, report::chain(&error));
@@ -304,7 +321,7 @@ impl Engine {
         }
         let change = self.drift(&instance, wanted.urn, old, &new).await?;
         let new = if new == **old { Arc::clone(old) } else { Arc::new(new) };
-        Ok(Found { result: shown_as(&change), new: Some(new), change })
+        Ok(found(shown_as(&change), Some(new), change))
     }
 
     /// What the provider says of the difference: asked with the roles swapped, and turned round again.

@@ -18,7 +18,7 @@ const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it
 pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = Message::new(Severity::Error, chain(error));
     if let StepError::Provider(error) = error {
-        message.plugin = Some(provider_of(step));
+        message.plugin = Some(package_of(&step.urn));
         message.hint = hint(error);
     }
     if let StepError::Host(error) = error {
@@ -33,8 +33,9 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     message
 }
 
-fn provider_of(step: &Step) -> String {
-    pulumi_proto::urn::TypeToken::new(step.urn.type_token()).package().to_owned()
+/// Whose type a resource has.
+pub(super) fn package_of(urn: &Urn) -> String {
+    pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned()
 }
 
 fn hint(error: &ProviderError) -> String {

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bridge::provider::{
-    CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, UpdateRequest,
-};
+use bridge::provider::{Provider, ProviderError, ReadReply};
 use jiff::Timestamp;
+use pulumi_proto::property::PropertyValue;
 use pulumi_proto::property::wire::copy_secretness;
-use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
-use pulumi_proto::urn::{ProviderReference, Urn};
+use pulumi_proto::urn::ProviderReference;
 
 use crate::events::{Event, StepFailure, StepOp};
 use crate::state::{Effect, OperationKind, ResourceState};
 
+use super::calls::{Reading, delete, read};
 use super::decide::condemn::Entry;
 use super::decide::deletes::{Deletion, deletion};
 use super::engine::Engine;
-use super::providers::{Instance, visible};
+use super::providers::Instance;
 use super::report;
 use super::step::{Actor, Step, StepError};
+use super::tables::Tables;
+use super::views::ViewLog;
 
 /// What a step left behind.
 #[derive(Debug)]
@@ -42,28 +43,39 @@ impl Engine {
         }
         let started = Instant::now();
         self.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
-        let outcome = match self.perform(&step).await {
+        let views = ViewLog::of_step(self, &step);
+        let outcome = match self.perform(&step, &views).await {
             Ok(Done { new, partial: None }) => Ok(new),
             Ok(Done { partial: Some(error), .. }) => Err(StepError::Provider(error)),
             Err(error) => Err(error),
         };
+        let deletes = matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced);
+        // What goes with a resource is told before the resource itself is gone; what comes with it, after it is there.
+        let mut of_views = if deletes { views.conclude(true) } else { Ok(()) };
         match &outcome {
             Ok(new) => {
                 let info = step.info(new.as_ref().map(|(_, state)| Arc::clone(state)));
-                self.count(&step);
+                if !step.internal && step.op != StepOp::Read {
+                    self.count(step.op);
+                }
                 self.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
             }
             Err(error) => self.tell_failure(&step, error),
         }
+        if !deletes {
+            of_views = views.conclude(true);
+        }
+        let outcome = outcome.and_then(|new| of_views.map(|()| new).map_err(StepError::Refused));
         if !matches!(step.op, StepOp::DeleteReplaced | StepOp::Replace) {
             self.settle(&step.urn);
         }
         outcome
     }
 
-    fn count(&self, step: &Step) {
+    /// Counts a step that succeeded, unless it is only a part of one that counts.
+    pub(super) fn count(&self, op: StepOp) {
         let logical = matches!(
-            step.op,
+            op,
             StepOp::Same
                 | StepOp::Create
                 | StepOp::Update
@@ -73,8 +85,8 @@ impl Engine {
                 | StepOp::Discard
                 | StepOp::Import
         );
-        if logical && !step.internal && step.op != StepOp::Read {
-            *self.tables().counts.entry(step.op).or_default() += 1;
+        if logical {
+            *self.tables().counts.entry(op).or_default() += 1;
         }
     }
 
@@ -100,14 +112,14 @@ impl Engine {
         }
     }
 
-    async fn perform(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
+    async fn perform(self: &Arc<Self>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         match step.op {
-            StepOp::Same => self.perform_same(step).await,
-            StepOp::Create | StepOp::CreateReplacement => self.perform_create(step).await,
-            StepOp::Update => self.perform_update(step).await,
-            StepOp::Delete | StepOp::DeleteReplaced => self.perform_delete(step).await,
-            StepOp::Read | StepOp::ReadReplacement => self.perform_read(step).await,
-            StepOp::Import | StepOp::ImportReplacement => self.perform_import(step).await,
+            StepOp::Same => self.perform_same(step, views).await,
+            StepOp::Create | StepOp::CreateReplacement => self.perform_create(step, views).await,
+            StepOp::Update => self.perform_update(step, views).await,
+            StepOp::Delete | StepOp::DeleteReplaced => self.perform_delete(step, views).await,
+            StepOp::Read | StepOp::ReadReplacement => self.perform_read(step, views).await,
+            StepOp::Import | StepOp::ImportReplacement => self.perform_import(step, views).await,
             StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
                 let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
                 self.end(None, |tables| tables.departure(*entry)).await?;
@@ -117,7 +129,7 @@ impl Engine {
         }
     }
 
-    async fn perform_same(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
+    async fn perform_same(self: &Arc<Self>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
             return Ok(Done { new: None, partial: None });
         };
@@ -146,11 +158,11 @@ impl Engine {
         }
         if **old == new {
             let entry = (*old_id, Arc::clone(old));
-            self.defer(|tables| tables.keep(*old_id)).await;
+            self.defer(|tables| with_views(tables, tables.keep(*old_id), views)).await;
             return Ok(Done { new: Some(entry), partial: None });
         }
         let entry = self.new_entry(new);
-        self.end(None, |tables| tables.succession(*old_id, &entry)).await?;
+        self.end(None, |tables| with_views(tables, tables.succession(*old_id, &entry), views)).await?;
         Ok(Done { new: Some(entry), partial: None })
     }
 
@@ -168,14 +180,14 @@ impl Engine {
         }
     }
 
-    async fn perform_create(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
+    async fn perform_create(self: &Arc<Self>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
         let mut new = (**wanted).clone();
         let operation = match &step.actor {
             Actor::Nobody | Actor::Missing(_) => None,
             Actor::Instance(_) | Actor::Parked(_) => Some(self.begin(OperationKind::Creating, wanted).await?),
         };
-        let outcome = self.create(step, &mut new).await;
+        let outcome = self.create(step, &mut new, views).await;
         let partial = match outcome {
             Ok(()) => None,
             Err(StepError::Provider(ProviderError::Partial { message, failure }))
@@ -201,55 +213,19 @@ impl Engine {
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
         // What comes after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
-        self.end(operation, |tables| match &step.old {
-            None => tables.addition(&entry),
-            Some((old, _)) if step.delete_first => tables.fulfilment(*old, &entry),
-            Some((old, _)) => tables.replacement(*old, &entry, None),
+        self.end(operation, |tables| {
+            let effects = match &step.old {
+                None => tables.addition(&entry),
+                Some((old, _)) if step.delete_first => tables.fulfilment(*old, &entry),
+                Some((old, _)) => tables.replacement(*old, &entry, None),
+            };
+            with_views(tables, effects, views)
         })
         .await?;
         Ok(Done { new: Some(entry), partial })
     }
 
-    async fn create(&self, step: &Step, new: &mut ResourceState) -> Result<(), StepError> {
-        match &step.actor {
-            Actor::Nobody => Ok(()),
-            Actor::Missing(error) => Err(StepError::Host(error.clone())),
-            Actor::Parked(provider) => {
-                new.id = if self.preview() { UNKNOWN_STRING.to_owned() } else { uuid::Uuid::new_v4().to_string() };
-                new.outputs = Arc::new(visible(&new.inputs));
-                let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
-                let instance =
-                    Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &self.jobs);
-                self.providers.adopt(reference, instance);
-                Ok(())
-            }
-            Actor::Instance(instance) => {
-                let Some(provider) = instance.ready().await? else { return Ok(()) };
-                if self.preview() && !provider.capabilities().supports_preview {
-                    new.outputs = Arc::clone(&new.inputs);
-                    return Ok(());
-                }
-                let request = CreateRequest {
-                    urn: new.urn.clone(),
-                    inputs: Arc::clone(&new.inputs),
-                    timeout: new.custom_timeouts.create,
-                    preview: self.preview(),
-                };
-                let reply = provider.create(request).await?;
-                if reply.id.is_empty() && !self.preview() {
-                    return Err(StepError::Refused(
-                        "the provider reported success but gave no id; the resource may exist all the same".into(),
-                    ));
-                }
-                new.id = reply.id;
-                new.outputs = Arc::new(reply.outputs);
-                new.refresh_before_update = reply.refresh_before_update;
-                Ok(())
-            }
-        }
-    }
-
-    async fn perform_update(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
+    async fn perform_update(self: &Arc<Self>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
             return Err(StepError::Refused("nothing to update".into()));
         };
@@ -261,7 +237,7 @@ impl Engine {
                 Some(self.begin(OperationKind::Updating, &Arc::new(new.clone())).await?)
             }
         };
-        let partial = match self.update(step, old, &mut new).await {
+        let partial = match self.update(step, old, &mut new, views).await {
             Ok(()) => None,
             Err(StepError::Provider(ProviderError::Partial { message, failure })) => {
                 new.outputs = Arc::new(failure.outputs.clone());
@@ -271,68 +247,18 @@ impl Engine {
                 Some(ProviderError::Partial { message, failure })
             }
             Err(error) => {
-                self.end_without_effect(operation).await?;
+                self.end(operation, |tables| views.effects(tables, false)).await?;
                 return Err(error);
             }
         };
         new.modified = Some(self.now());
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
-        self.end(operation, |tables| tables.succession(*old_id, &entry)).await?;
+        self.end(operation, |tables| with_views(tables, tables.succession(*old_id, &entry), views)).await?;
         Ok(Done { new: Some(entry), partial })
     }
 
-    async fn update(
-        self: &Arc<Self>,
-        step: &Step,
-        old: &ResourceState,
-        new: &mut ResourceState,
-    ) -> Result<(), StepError> {
-        match &step.actor {
-            // A component keeps what it said last until it says something else.
-            Actor::Nobody => {
-                new.outputs = Arc::clone(&old.outputs);
-                Ok(())
-            }
-            Actor::Missing(error) => Err(StepError::Host(error.clone())),
-            Actor::Parked(provider) => {
-                new.outputs = Arc::new(visible(&new.inputs));
-                let instance =
-                    Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &self.jobs);
-                let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
-                if let Some(before) = self.providers.adopt(reference, instance) {
-                    self.retire(before);
-                }
-                Ok(())
-            }
-            Actor::Instance(instance) => {
-                let Some(provider) = instance.ready().await? else {
-                    new.outputs = Arc::default();
-                    return Ok(());
-                };
-                if self.preview() && !provider.capabilities().supports_preview {
-                    new.outputs = Arc::clone(&new.inputs);
-                    return Ok(());
-                }
-                let request = UpdateRequest {
-                    urn: new.urn.clone(),
-                    id: old.id.clone(),
-                    olds: Arc::clone(&old.outputs),
-                    old_inputs: Arc::clone(&old.inputs),
-                    news: Arc::clone(&new.inputs),
-                    timeout: new.custom_timeouts.update,
-                    ignore_changes: new.ignore_changes.clone(),
-                    preview: self.preview(),
-                };
-                let reply = provider.update(request).await?;
-                new.outputs = Arc::new(reply.outputs);
-                new.refresh_before_update = reply.refresh_before_update;
-                Ok(())
-            }
-        }
-    }
-
-    async fn perform_delete(self: &Arc<Self>, step: &Step) -> Result<Done, StepError> {
+    async fn perform_delete(self: &Arc<Self>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
         let replacing = step.op == StepOp::DeleteReplaced;
         let with_its_owner = old.deleted_with.as_ref().is_some_and(|urn| self.tables().deleted.contains(urn));
@@ -344,8 +270,8 @@ impl Engine {
         let operation = match &step.actor {
             Actor::Instance(instance) if asks => {
                 let operation = self.begin(OperationKind::Deleting, old).await?;
-                if let Err(error) = delete(instance, old).await {
-                    self.end_without_effect(Some(operation)).await?;
+                if let Err(error) = delete(instance, old, views.views()).await {
+                    self.end(Some(operation), |tables| views.effects(tables, false)).await?;
                     return Err(error.into());
                 }
                 Some(operation)
@@ -358,22 +284,16 @@ impl Engine {
         {
             self.retire(instance);
         }
-        // The head of a replacement stays as a promise of the new one, so that dependents keep a valid target.
-        self.end(operation, |tables| {
-            if step.delete_first && !old.delete {
-                tables.rewrite(*old_id, |state| state.pending_replacement = true)
-            } else {
-                tables.departure(*old_id)
-            }
-        })
-        .await?;
+        let promises = step.delete_first && !old.delete;
+        self.end(operation, |tables| if promises { tables.promise(*old_id) } else { tables.departure(*old_id) })
+            .await?;
         if let Some(gone) = &step.gone {
             gone.send_replace(true);
         }
         Ok(Done { new: None, partial: None })
     }
 
-    async fn perform_read(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform_read(&self, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
         let mut new = (**wanted).clone();
         let mut partial = None;
@@ -382,7 +302,7 @@ impl Engine {
             && !new.id.is_empty()
         {
             let known = Some(Arc::clone(&new.inputs));
-            match read(instance, &new.urn, &new.id, known.clone(), known, 0.0).await {
+            match read(instance, &new.urn, &new.id, known.clone(), known, 0.0, views.views()).await {
                 Ok(None) => {}
                 Ok(Some(Reading { reply, failure })) => {
                     let Some(outputs) = reply.outputs else {
@@ -417,16 +337,19 @@ impl Engine {
         {
             *self.tables().counts.entry(StepOp::Read).or_default() += 1;
         }
-        self.end(Some(operation), |tables| match &step.old {
-            None => tables.addition(&entry),
-            Some((old, _)) if step.op == StepOp::ReadReplacement => tables.replacement(*old, &entry, None),
-            Some((old, _)) => tables.succession(*old, &entry),
+        self.end(Some(operation), |tables| {
+            let effects = match &step.old {
+                None => tables.addition(&entry),
+                Some((old, _)) if step.op == StepOp::ReadReplacement => tables.replacement(*old, &entry, None),
+                Some((old, _)) => tables.succession(*old, &entry),
+            };
+            with_views(tables, effects, views)
         })
         .await?;
         Ok(Done { new: Some(entry), partial })
     }
 
-    async fn perform_import(&self, step: &Step) -> Result<Done, StepError> {
+    async fn perform_import(&self, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
         if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
             return Err(StepError::Refused(report::is_recorded(&old.urn, &old.id)));
@@ -434,7 +357,10 @@ impl Engine {
         let mut new = (**wanted).clone();
         let operation = self.begin(OperationKind::Importing, wanted).await?;
         let reading = match &step.actor {
-            Actor::Instance(instance) => read(instance, &new.urn, &new.id, None, None, new.custom_timeouts.read).await,
+            Actor::Instance(instance) => {
+                let timeout = new.custom_timeouts.read;
+                read(instance, &new.urn, &new.id, None, None, timeout, views.views()).await
+            }
             Actor::Missing(error) => return Err(StepError::Host(error.clone())),
             Actor::Nobody | Actor::Parked(_) => Ok(None),
         };
@@ -474,9 +400,12 @@ impl Engine {
         mark_secrets(&mut new);
         let entry = self.new_entry(new);
         // What was imported under another name before is deleted under the name of its successor.
-        self.end(Some(operation), |tables| match &step.old {
-            None => tables.addition(&entry),
-            Some((old, _)) => tables.replacement(*old, &entry, Some(&entry.1.urn)),
+        self.end(Some(operation), |tables| {
+            let effects = match &step.old {
+                None => tables.addition(&entry),
+                Some((old, _)) => tables.replacement(*old, &entry, Some(&entry.1.urn)),
+            };
+            with_views(tables, effects, views)
         })
         .await?;
         Ok(Done { new: Some(entry), partial: None })
@@ -491,51 +420,10 @@ impl Engine {
     }
 }
 
-async fn delete(instance: &Instance, old: &ResourceState) -> Result<(), ProviderError> {
-    let Some(provider) = instance.ready().await? else { return Ok(()) };
-    let request = DeleteRequest {
-        urn: old.urn.clone(),
-        id: old.id.clone(),
-        outputs: Arc::clone(&old.outputs),
-        old_inputs: Arc::clone(&old.inputs),
-        timeout: old.custom_timeouts.delete,
-    };
-    provider.delete(request).await
-}
-
-/// What a Read said; a resource that did not come up is a reading, too.
-pub(super) struct Reading {
-    pub(super) reply: ReadReply,
-    pub(super) failure: Option<(ProviderError, PartialFailure)>,
-}
-
-/// Reads a resource; `None` where the provider's configuration is not known.
-pub(super) async fn read(
-    instance: &Instance,
-    urn: &Urn,
-    id: &str,
-    outputs: Option<Arc<PropertyMap>>,
-    inputs: Option<Arc<PropertyMap>>,
-    timeout: f64,
-) -> Result<Option<Reading>, ProviderError> {
-    let Some(provider) = instance.ready().await? else { return Ok(None) };
-    let request = ReadRequest { urn: urn.clone(), id: id.to_owned(), outputs, inputs, timeout };
-    match provider.read(request).await {
-        Ok(reply) => Ok(Some(Reading { reply, failure: None })),
-        Err(error) => match &error {
-            ProviderError::Partial { failure, .. } => {
-                let failure = (**failure).clone();
-                let reply = ReadReply {
-                    id: failure.id.clone(),
-                    outputs: Some(failure.outputs.clone()),
-                    inputs: failure.inputs.clone(),
-                    refresh_before_update: failure.refresh_before_update,
-                };
-                Ok(Some(Reading { reply, failure: Some((error, failure)) }))
-            }
-            _ => Err(error),
-        },
-    }
+/// What a step records, and what became of the views of its resource.
+fn with_views(tables: &Tables, mut effects: Vec<Effect>, views: &ViewLog) -> Vec<Effect> {
+    effects.extend(views.effects(tables, true));
+    effects
 }
 
 /// Marks the outputs that must be secret, whatever the provider said (engine semantics, section 7).

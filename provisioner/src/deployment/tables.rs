@@ -27,6 +27,8 @@ pub(super) struct Tables {
     gone: Vec<Urn>,
     /// Whether any entry is a view of another one.
     pub(super) has_views: bool,
+    /// The views published in this run, and whose they are.
+    pub(super) view_owners: HashMap<Urn, Urn>,
     /// The live entry of each URN as loaded (and refreshed).
     pub(super) olds: HashMap<Urn, EntryId>,
     /// Provider entries as loaded, by what refers to them.
@@ -93,6 +95,7 @@ impl Tables {
     pub(super) fn new(snapshot: Snapshot) -> Self {
         let mut tables = Self {
             has_views: snapshot.resources.iter().any(|state| state.view_of.is_some()),
+            view_owners: HashMap::new(),
             ledger: Ledger::new(snapshot),
             base: Vec::new(),
             gone: Vec::new(),

@@ -51,6 +51,11 @@ fn overlap() {
     operations::overlap(PEER);
 }
 
+#[test]
+fn views() {
+    operations::views(PEER);
+}
+
 #[tokio::test]
 async fn protocol() {
     wire::speaks_the_protocol(PEER).await;

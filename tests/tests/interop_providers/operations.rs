@@ -91,6 +91,42 @@ pub(crate) fn refresh_with_drift(peer: Peer) {
     assert_eq!(repository.home.things().len(), 1);
 }
 
+pub(crate) fn views(peer: Peer) {
+    let repository = Repository::new(&[peer]);
+    let with_parts = |v: &str, parts: &str| {
+        let mut thing = thing(v, "x", "first");
+        thing["parts"] = json!(parts);
+        repository.describe(&[("a", peer, thing)]);
+    };
+    let views = || {
+        let state = repository.state();
+        let views =
+            state["deployment"]["resources"].as_array().unwrap().iter().filter(|entry| entry["viewOf"].is_string());
+        let said = views.map(|view| {
+            assert_eq!(
+                (&view["viewOf"], &view["parent"]),
+                (&repository.entry("a")["urn"], &repository.entry("a")["urn"])
+            );
+            assert!(view["outputs"]["secret"].is_object(), "{view}");
+            (view["inputs"]["part"].clone(), plain(&view["outputs"]["v"]))
+        });
+        said.collect::<Vec<_>>()
+    };
+    with_parts("1", "x,y");
+    repository.provision();
+    assert_eq!(views(), [(json!("x"), json!("1")), (json!("y"), json!("1"))]);
+    repository.succeeds(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
+
+    with_parts("2", "y,z");
+    let (told, _) = repository.succeeds(&["provision", "-s", "reef", "--yes"]);
+    assert_eq!(views(), [(json!("y"), json!("2")), (json!("z"), json!("2"))]);
+    for step in ["deleted a--main.x", "updated a--main.y", "created a--main.z"] {
+        assert!(told.contains(step), "{step}: {told}");
+    }
+    repository.succeeds(&["destroy", "--parent", "-s", "reef", "--yes"]);
+    assert_eq!(repository.state()["deployment"]["resources"].as_array().map_or(0, Vec::len), 0);
+}
+
 pub(crate) fn delete(peer: Peer) {
     let repository = Repository::new(&[peer]);
     let kept = ("a", peer, thing("1", "x", "first"));

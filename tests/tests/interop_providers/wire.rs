@@ -13,7 +13,7 @@ use bridge::provider::grpc::{Limits, PluginInit};
 use bridge::provider::{
     Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest, DiffChanges,
     DiffConfigRequest, DiffKind, DiffReply, DiffRequest, ListRequest, PropertyDiff, Provider, ProviderError,
-    ReadRequest, SchemaRequest, UpdateRequest,
+    ReadRequest, SchemaRequest, UpdateRequest, Views,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
@@ -111,7 +111,13 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         preview(provider, &thing).await;
     }
 
-    let request = CreateRequest { urn: thing.clone(), inputs: inputs.clone(), timeout: 0.0, preview: false };
+    let request = CreateRequest {
+        urn: thing.clone(),
+        inputs: inputs.clone(),
+        timeout: 0.0,
+        preview: false,
+        views: Views::default(),
+    };
     let created = provider.create(request).await.unwrap();
     assert_eq!(running.home.things(), [(created.id.clone(), json!({"v": "1", "k": "a", "secret": "hush"}))]);
     assert_eq!(created.outputs, with_out(&inputs, "made of 1".into()));
@@ -146,13 +152,21 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         timeout: 0.0,
         ignore_changes: vec![],
         preview: false,
+        views: Views::default(),
     };
     let update = provider.update(request).await.unwrap();
     assert_eq!(update.outputs, with_out(&updated, "made of 2".into()));
 
     let read = async |outputs: Option<PropertyMap>, inputs: Option<&Arc<PropertyMap>>| {
         let (outputs, inputs) = (outputs.map(Arc::new), inputs.cloned());
-        let request = ReadRequest { urn: thing.clone(), id: created.id.clone(), outputs, inputs, timeout: 0.0 };
+        let request = ReadRequest {
+            urn: thing.clone(),
+            id: created.id.clone(),
+            outputs,
+            inputs,
+            timeout: 0.0,
+            views: Views::default(),
+        };
         provider.read(request).await.unwrap()
     };
     running.home.alter(&created.id, &json!({"v": "3", "k": "a", "secret": "hush"}));
@@ -171,6 +185,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         outputs: Arc::new(update.outputs.clone()),
         old_inputs: updated.clone(),
         timeout: 0.0,
+        views: Views::default(),
     };
     provider.delete(request.clone()).await.unwrap();
     assert_eq!(running.home.things(), []);
@@ -248,7 +263,13 @@ async fn check(peer: Peer, provider: &dyn Provider, thing: &Urn, inputs: &Arc<Pr
 /// In a preview what is not known comes back as not known.
 async fn preview(provider: &dyn Provider, thing: &Urn) {
     let inputs = bag([("v", PropertyValue::UNKNOWN), ("k", "a".into()), ("secret", secret("hush"))]);
-    let request = CreateRequest { urn: thing.clone(), inputs: inputs.clone(), timeout: 0.0, preview: true };
+    let request = CreateRequest {
+        urn: thing.clone(),
+        inputs: inputs.clone(),
+        timeout: 0.0,
+        preview: true,
+        views: Views::default(),
+    };
     let previewed = provider.create(request).await.unwrap();
     assert_eq!((previewed.id.as_str(), previewed.outputs), ("", with_out(&inputs, PropertyValue::UNKNOWN)));
 }
@@ -280,7 +301,13 @@ pub(crate) async fn works_on_fifty_at_once(peer: Peer) {
     let create = |number: u32| {
         let thing = urn(peer, "PKG:index:Thing", &format!("t{number}"));
         let inputs = bag([("v", "1".into()), ("k", "a".into()), ("delay", 100.0.into())]);
-        running.provider.create(CreateRequest { urn: thing, inputs, timeout: 0.0, preview: false })
+        running.provider.create(CreateRequest {
+            urn: thing,
+            inputs,
+            timeout: 0.0,
+            preview: false,
+            views: Views::default(),
+        })
     };
     for reply in futures_util::future::join_all((0..50).map(create)).await {
         reply.unwrap();

@@ -99,8 +99,7 @@ async fn references_that_only_a_superseded_copy_kept_valid_go_with_it() {
     world.when("read a-2", Goes::Gone);
     let ended = world.up(&ended.state, &program("2", "2")).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1", "create a"]);
-    let urn = &entry(&ended.state, "a").urn;
-    assert_eq!(entry(&ended.state, "b").dependencies, [urn.clone()]);
+    assert_eq!(entry(&ended.state, "b").dependencies, [entry(&ended.state, "a").urn.clone()]);
 }
 
 #[tokio::test]

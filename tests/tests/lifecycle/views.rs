@@ -1,18 +1,19 @@
-//! Views: entries that a provider published beside the resource they are a view of, in states that Pulumi made. Ours are not
-//! asked for views; those that are there stay with their resource, and go with it.
+//! Views: entries that a provider publishes beside the resource they are a view of. They stay with their resource, and go
+//! with it, wherever they came from.
 
 use std::sync::Arc;
 
-use provisioner::events::Outcome;
+use provisioner::deployment::RegistrationResult;
+use provisioner::events::{Outcome, StepOp};
 use provisioner::state::{ResourceState, Snapshot};
 use pulumi_proto::urn::Urn;
 
-use crate::program::{PROJECT, STACK, thing};
+use crate::program::{PROJECT, STACK, Thing, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World};
+use crate::world::{Goes, PARTS, RENEWAL, World, map};
 
-/// A world with `a` and `b` that hangs on it; `a` has a view, which has one within it.
+/// A state that another provider's views are in: a world with `a` and `b` that hangs on it; `a` has a view, which has one within it.
 async fn viewed() -> (World, Snapshot) {
     let (world, mut state) = standing(&[thing("a").with("v", "1"), thing("b").of("v", "a")]).await;
     let owner = entry(&state, "a").urn.clone();
@@ -29,6 +30,11 @@ async fn viewed() -> (World, Snapshot) {
 
 fn views(state: &Snapshot) -> Vec<&str> {
     state.resources.iter().filter(|state| state.view_of.is_some()).map(|state| state.urn.name()).collect()
+}
+
+/// `a` with parts, and `b` that hangs on it.
+fn with_parts(v: &str, parts: &str) -> [Thing; 2] {
+    [thing("a").with("v", v).with(PARTS, parts), thing("b").of("v", "a")]
 }
 
 #[tokio::test]
@@ -50,7 +56,7 @@ async fn a_view_follows_its_resource_to_a_new_name() {
 
 #[tokio::test]
 async fn a_view_is_neither_read_nor_deleted_and_goes_with_its_resource() {
-    let (world, state) = viewed().await;
+    let (world, state) = standing(&with_parts("1", "x,y")).await;
     let ended = world.refresh(&state).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.calls.iter().filter(|call| call.verb == "read").count(), 2);
     let ended = world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
@@ -63,4 +69,151 @@ async fn the_views_of_what_is_gone_are_gone() {
     world.when("read a-1", Goes::Gone);
     let ended = world.refresh(&state).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["b-1"]);
+}
+
+#[tokio::test]
+async fn what_a_provider_publishes_is_told_as_steps_and_recorded_behind_its_resource() {
+    let (world, state) = standing(&with_parts("1", "x,y")).await;
+    let owner = entry(&state, "a");
+    let x = entry(&state, "x");
+    assert_eq!((x.view_of.as_ref(), x.parent.as_ref(), x.custom), (Some(&owner.urn), Some(&owner.urn), false));
+    assert_eq!(x.outputs, Arc::new(map(&[("v", "1")])));
+
+    let ended = world.up(&state, &with_parts("1", "x,y")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.counts.get(&StepOp::Same), Some(&5), "{:?}: the stack, two things, two parts", ended.counts);
+    assert_eq!(ended.state.resources, state.resources);
+
+    let ended = world.up(&ended.state, &with_parts("2", "y,z")).go().await.expect(Outcome::Succeeded);
+    let told: Vec<_> = ended.steps.iter().filter(|step| step.ends_with(['x', 'y', 'z'])).collect();
+    assert_eq!(told, ["delete x", "update y", "create z"]);
+    assert_eq!(views(&ended.state), ["y", "z"]);
+    assert_eq!(entry(&ended.state, "y").outputs, Arc::new(map(&[("v", "2")])));
+}
+
+#[tokio::test]
+async fn a_preview_tells_of_views_and_keeps_none() {
+    let (world, state) = standing(&with_parts("1", "x")).await;
+    let ended = world.up(&state, &with_parts("2", "x,y")).preview().go().await.expect(Outcome::Succeeded);
+    assert!(ended.steps.contains(&"update x".to_owned()) && ended.steps.contains(&"create y".to_owned()));
+    // Nobody is asked to delete anything in a preview, so the engine says it.
+    let ended = world.destroy(&state).preview().go().await.expect(Outcome::Succeeded);
+    assert!(ended.steps.contains(&"delete x".to_owned()), "{:?}", ended.steps);
+    assert_eq!(ended.counts.get(&StepOp::Delete), Some(&4));
+}
+
+#[tokio::test]
+async fn a_view_that_fails_fails_the_run_and_what_hangs_on_its_resource_does_not_go_on() {
+    let (world, state) = standing(&with_parts("1", "x")).await;
+    world.when("part a.x", Goes::Wrong);
+    let ended = world.up(&state, &with_parts("2", "x")).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors[0], "x: x went wrong");
+    assert_eq!(ended.result("a"), RegistrationResult::Failed);
+    assert_eq!(ended.result("b"), RegistrationResult::Skipped);
+    // The resource is as its provider says, and the view as it was.
+    assert_eq!(entry(&ended.state, "a").inputs.get("v"), Some(&"2".into()));
+    assert_eq!(entry(&ended.state, "x").outputs, Arc::new(map(&[("v", "1")])));
+
+    world.mend().when("part a.x", Goes::HalfWell);
+    let ended = world.up(&ended.state, &with_parts("3", "x")).go().await.expect(Outcome::Failed);
+    assert_eq!(entry(&ended.state, "x").outputs, Arc::new(map(&[("v", "3")])), "it is there all the same");
+}
+
+#[tokio::test]
+async fn a_delete_that_fails_leaves_the_views_that_are_left() {
+    let (world, state) = standing(&with_parts("1", "x,y")).await;
+    world.when("delete a-1", Goes::Wrong).when("part a.y", Goes::Wrong);
+    let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), views(&ended.state)), (vec!["a-1".to_owned(), "y".to_owned()], vec!["y"]));
+}
+
+#[tokio::test]
+async fn an_update_that_fails_adds_no_view_and_changes_those_that_are_there() {
+    let (world, state) = standing(&with_parts("1", "x,y")).await;
+    world.when("update a-1", Goes::Wrong);
+    let ended = world.up(&state, &with_parts("2", "x,z")).go().await.expect(Outcome::Failed);
+    assert_eq!(views(&ended.state), ["x"]);
+    assert_eq!(entry(&ended.state, "x").outputs, Arc::new(map(&[("v", "2")])));
+}
+
+#[tokio::test]
+async fn views_are_superseded_with_their_resource_and_go_with_it() {
+    let program = |k| [thing("a").with("k", k).with(PARTS, "x,y"), thing("b").of("v", "a")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("delete a-1", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    world.mend();
+    // The provider says that those of the old one are gone, and it failed nevertheless.
+    assert_eq!(ended.entries(), ["a-2", "x", "y", "b-1", "a-1 (delete)"]);
+    let ended = world.up(&ended.state, &program("3")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["a-3", "x", "y", "b-1"]);
+}
+
+#[tokio::test]
+async fn views_go_before_the_replacement_of_their_resource_where_that_does() {
+    let program = |d| [thing("a").with("d", d).with(PARTS, "x"), thing("b").of("v", "a")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create a", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1 (owed)", "b-1"]);
+    world.mend();
+    let ended = world.up(&ended.state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["a-2", "x", "b-1"]);
+}
+
+#[tokio::test]
+async fn a_view_that_is_replaced_is_there_once_whichever_half_comes_first() {
+    for (way, told) in [
+        ("first", ["create-replacement x", "replace x", "delete-replaced x"]),
+        ("last", ["delete-replaced x", "replace x", "create-replacement x"]),
+    ] {
+        let (world, state) = standing(&with_parts("1", "x")).await;
+        let program =
+            with_parts("2", "x").map(|thing| if thing.name == "a" { thing.with(RENEWAL, way) } else { thing });
+        let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+        let steps: Vec<_> = ended.steps.iter().filter(|step| step.ends_with(" x")).collect();
+        assert_eq!(steps, told);
+        assert_eq!(views(&ended.state), ["x"]);
+        assert_eq!(entry(&ended.state, "x").outputs, Arc::new(map(&[("v", "2")])));
+        assert_eq!(ended.counts.get(&StepOp::Replace), Some(&1));
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_takes_what_is_read_of_views_that_are_recorded() {
+    let (world, state) = standing(&with_parts("1", "x,y")).await;
+    world.drift("a-1", map(&[("v", "7"), (PARTS, "y,z")]));
+    for run in [world.refresh(&state), world.refresh_with(&state, &with_parts("1", "x,y"))] {
+        let ended = run.go().await.expect(Outcome::Succeeded);
+        assert_eq!(views(&ended.state), ["y"], "a new one is added by what is done next");
+        assert_eq!(entry(&ended.state, "y").outputs, Arc::new(map(&[("v", "7")])));
+        assert_eq!(ended.counts.get(&StepOp::Delete), Some(&1));
+    }
+}
+
+#[tokio::test]
+async fn a_view_survives_a_crash_with_its_resource_or_not_at_all() {
+    let world = World::default();
+    let ended = world.up(&Snapshot::default(), &with_parts("1", "x")).go().await.expect(Outcome::Succeeded);
+    for state in &ended.prefixes {
+        let there = |name: &str| state.resources.iter().any(|state| state.urn.name() == name);
+        assert_eq!(there("x"), there("a"));
+    }
+}
+
+#[tokio::test]
+async fn a_view_under_the_name_of_another_one_is_not_recorded() {
+    let program = [thing("a").with(PARTS, "x"), thing("b").after("a").with(PARTS, "x,y")];
+    let (world, state) = standing(&program).await;
+    assert_eq!((views(&state), entry(&state, "x").view_of.as_ref()), (vec!["x", "y"], Some(&entry(&state, "a").urn)));
+    world.destroy(&state).go().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn the_views_of_a_copy_stay_with_it_whatever_it_is_called() {
+    let (world, state) = standing(&[thing("a").with("k", "1").with(PARTS, "x")]).await;
+    world.when("delete a-1", Goes::Wrong).when("part a.x", Goes::Wrong);
+    let ended = world.up(&state, &[thing("c").with("k", "2").was("a")]).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["c-1", "a-1 (delete)", "x (delete)"]);
+    let ended = world.mend().up(&ended.state, &[]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), [""; 0]);
 }

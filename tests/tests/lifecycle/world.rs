@@ -5,6 +5,7 @@
 //! nothing deleted twice).
 
 mod instance;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,10 @@ use self::instance::Instance;
 pub(crate) const VAGUE: &str = "vague";
 /// An input with which the provider wants to be read before each update.
 pub(crate) const FRESH: &str = "fresh";
+/// An input that names parts of a thing, `x,y`, which the provider shows as views.
+pub(crate) const PARTS: &str = "parts";
+/// An input with which the provider replaces the parts when it updates the thing: the new ones first with `first`.
+pub(crate) const RENEWAL: &str = "renewal";
 
 /// How a call goes, if not well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use pulumi_proto::rpc;
 use tonic::{Code, Status};
 
 use super::procedures::{GetPluginInfo, Handshake};
-use super::{GrpcProvider, Limits, errors, too_slow};
+use super::{GrpcProvider, Limits, ViewDesk, errors, too_slow};
 use crate::launch::Connection;
 use crate::plugin::PluginVersion;
 use crate::process::Process;
@@ -25,6 +25,8 @@ pub struct Announcement<'a> {
     pub engine_address: &'a str,
     /// Folder of the plugin's program.
     pub program_folder: &'a Path,
+    /// Where views are taken that are published at the same address; `None`: nowhere.
+    pub views: Option<&'a Arc<ViewDesk>>,
 }
 
 /// Shakes hands with a plugin that is starting to listen, and asks who it is.
@@ -47,7 +49,9 @@ pub async fn connect(
         let reason = format!("{:?} is no version", info.version);
         return Err(ProviderError::Protocol { method: "GetPluginInfo", reason });
     }
-    Ok(GrpcProvider::new(connection, name, capabilities, info.version, process).with_limits(limits))
+    let views = announcement.views.map(|desk| (announcement.engine_address.to_owned(), Arc::clone(desk)));
+    let provider = GrpcProvider::new(connection, name, capabilities, info.version, process);
+    Ok(GrpcProvider { views, ..provider.with_limits(limits) })
 }
 
 impl GrpcProvider {
@@ -64,7 +68,7 @@ impl GrpcProvider {
             root_directory: Some(folder.clone()),
             program_directory: Some(folder),
             configure_with_urn: true,
-            supports_views: false,
+            supports_views: announcement.views.is_some(),
             supports_refresh_before_update: true,
             invoke_with_preview: true,
             accepts_byte_string: true,

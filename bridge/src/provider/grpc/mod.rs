@@ -12,6 +12,7 @@ mod limits;
 mod procedures;
 mod replies;
 mod variables;
+mod views;
 
 use std::any::Any;
 use std::fmt;
@@ -32,11 +33,12 @@ use self::procedures::{
     GetSchema, Invoke, List, Parameterize, Read, Update,
 };
 use self::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored};
+use self::views::Ticket;
 use super::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffConfigRequest, DiffReply,
     DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed, ParameterizeReply, ParameterizeRequest,
-    Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
+    Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest, Views,
 };
 use crate::launch::{Connection, LastWords, Procedure};
 use crate::process::{OutputStream, Process, describe_exit};
@@ -44,6 +46,7 @@ use crate::process::{OutputStream, Process, describe_exit};
 pub use connect::{Announcement, connect};
 pub use initialize::{AuthEntry, PluginInit};
 pub use limits::Limits;
+pub use views::ViewDesk;
 
 /// How long the answer to a call is waited for once the process has ended: it may be in the socket already.
 const AFTERLIFE: Duration = Duration::from_secs(1);
@@ -62,6 +65,8 @@ pub struct GrpcProvider {
     init: Option<PluginInit>,
     initialized: AtomicBool,
     closed: AtomicBool,
+    /// Where views are published: the address of the service, and the desk behind it.
+    views: Option<(String, Arc<ViewDesk>)>,
     process: Option<Arc<Process>>,
     /// What has to live as long as the plugin.
     _keep: Option<Box<dyn Any + Send + Sync>>,
@@ -88,6 +93,7 @@ impl GrpcProvider {
             init: None,
             initialized: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            views: None,
             process,
             _keep: None,
         }
@@ -128,6 +134,16 @@ impl GrpcProvider {
 
     fn encoder(&self, method: &'static str) -> Encoder {
         Encoder { method, capabilities: self.capabilities() }
+    }
+
+    /// The right to publish views during a call, and the address and token that say so in its request: empty for none.
+    fn ticket(&self, views: &Views) -> (Option<Ticket>, String, String) {
+        let Some(((address, desk), listener)) = self.views.as_ref().zip(views.listener.as_ref()) else {
+            return Default::default();
+        };
+        let ticket = desk.ticket(Arc::clone(listener));
+        let token = ticket.token().to_owned();
+        (Some(ticket), address.clone(), token)
     }
 
     /// Makes a call that fails as a whole or not at all.
@@ -366,6 +382,7 @@ impl Provider for GrpcProvider {
     async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
         const METHOD: &str = "Create";
         let encoder = self.encoder(METHOD);
+        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
         let message = rpc::CreateRequest {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
@@ -373,7 +390,8 @@ impl Provider for GrpcProvider {
             properties: encoder.wanted(&request.inputs, request.preview)?,
             timeout: request.timeout,
             preview: request.preview,
-            ..Default::default()
+            resource_status_address,
+            resource_status_token,
         };
         let decoder = Decoder::new(METHOD, request.preview);
         let reply = self.call_with_parts::<Create>(&decoder, &message).await;
@@ -390,6 +408,7 @@ impl Provider for GrpcProvider {
     async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
         const METHOD: &str = "Read";
         let encoder = self.encoder(METHOD);
+        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
         let known_outputs = request.outputs.unwrap_or_default();
         let known_inputs = request.inputs.as_deref();
         let message = rpc::ReadRequest {
@@ -401,7 +420,9 @@ impl Provider for GrpcProvider {
             properties: encoder.recorded(&known_outputs, false)?,
             inputs: known_inputs.map(|inputs| encoder.recorded(inputs, false)).transpose()?.flatten(),
             timeout: request.timeout,
-            ..Default::default()
+            resource_status_address,
+            resource_status_token,
+            old_views: views::known(&encoder, &request.views.known)?,
         };
         let decoder = Decoder::new(METHOD, false);
         let reply = self.call_with_parts::<Read>(&decoder, &message).await;
@@ -423,6 +444,7 @@ impl Provider for GrpcProvider {
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
         const METHOD: &str = "Update";
         let encoder = self.encoder(METHOD);
+        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
         let message = rpc::UpdateRequest {
             id: request.id,
             urn: request.urn.to_string(),
@@ -434,7 +456,9 @@ impl Provider for GrpcProvider {
             timeout: request.timeout,
             ignore_changes: request.ignore_changes,
             preview: request.preview,
-            ..Default::default()
+            resource_status_address,
+            resource_status_token,
+            old_views: views::known(&encoder, &request.views.known)?,
         };
         let decoder = Decoder::new(METHOD, request.preview);
         let reply = self.call_with_parts::<Update>(&decoder, &message).await;
@@ -447,6 +471,7 @@ impl Provider for GrpcProvider {
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
         const METHOD: &str = "Delete";
         let encoder = self.encoder(METHOD);
+        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
         let message = rpc::DeleteRequest {
             id: request.id,
             urn: request.urn.to_string(),
@@ -455,7 +480,9 @@ impl Provider for GrpcProvider {
             properties: encoder.recorded(&request.outputs, false)?,
             old_inputs: encoder.recorded(&request.old_inputs, false)?,
             timeout: request.timeout,
-            ..Default::default()
+            resource_status_address,
+            resource_status_token,
+            old_views: views::known(&encoder, &request.views.known)?,
         };
         self.call::<Delete>(&message).await
     }

@@ -82,7 +82,7 @@ pub(super) fn diff_reply(method: &'static str, reply: rpc::DiffResponse) -> Resu
     })
 }
 
-fn property_diff(diff: rpc::PropertyDiff) -> PropertyDiff {
+pub(super) fn property_diff(diff: rpc::PropertyDiff) -> PropertyDiff {
     use rpc::property_diff::Kind;
     let kind = match Kind::try_from(diff.kind) {
         Ok(Kind::Add) => DiffKind::Add,

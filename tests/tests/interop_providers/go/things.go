@@ -25,11 +25,12 @@ const schema = `{
   "resources": {"peergo:index:Thing": {
     "inputProperties": {
       "v": {"type": "string"}, "k": {"type": "string", "willReplaceOnChanges": true},
-      "secret": {"type": "string", "secret": true}, "delay": {"type": "number"}
+      "secret": {"type": "string", "secret": true}, "delay": {"type": "number"},
+      "parts": {"type": "string"}
     },
     "properties": {
       "v": {"type": "string"}, "k": {"type": "string"}, "secret": {"type": "string", "secret": true},
-      "delay": {"type": "number"}, "out": {"type": "string"}
+      "delay": {"type": "number"}, "parts": {"type": "string"}, "out": {"type": "string"}
     }
   }}
 }`
@@ -101,7 +102,7 @@ func (t *things) Diff(_ context.Context, in *rpc.DiffRequest) (*rpc.DiffResponse
 	return answer, nil
 }
 
-func (t *things) Create(_ context.Context, in *rpc.CreateRequest) (*rpc.CreateResponse, error) {
+func (t *things) Create(ctx context.Context, in *rpc.CreateRequest) (*rpc.CreateResponse, error) {
 	id := ""
 	if !in.Preview {
 		id = in.Name + "-" + randomID()
@@ -113,10 +114,13 @@ func (t *things) Create(_ context.Context, in *rpc.CreateRequest) (*rpc.CreateRe
 			return nil, err
 		}
 	}
+	if err := show(ctx, in, nil, in.Properties); err != nil {
+		return nil, err
+	}
 	return &rpc.CreateResponse{Id: id, Properties: outputs(in.Properties)}, nil
 }
 
-func (t *things) Read(_ context.Context, in *rpc.ReadRequest) (*rpc.ReadResponse, error) {
+func (t *things) Read(ctx context.Context, in *rpc.ReadRequest) (*rpc.ReadResponse, error) {
 	defer t.note(call{Call: "Read", Name: in.Name, ID: in.Id, Secret: how(in.Properties)})()
 	live, err := t.load(in.Id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,21 +138,30 @@ func (t *things) Read(_ context.Context, in *rpc.ReadRequest) (*rpc.ReadResponse
 			inputs.Fields[key] = secret(value)
 		}
 	}
+	if err := show(ctx, in, in.OldViews, inputs); err != nil {
+		return nil, err
+	}
 	return &rpc.ReadResponse{Id: in.Id, Properties: outputs(inputs), Inputs: inputs}, nil
 }
 
-func (t *things) Update(_ context.Context, in *rpc.UpdateRequest) (*rpc.UpdateResponse, error) {
+func (t *things) Update(ctx context.Context, in *rpc.UpdateRequest) (*rpc.UpdateResponse, error) {
 	defer t.note(call{Call: "Update", Name: in.Name, ID: in.Id, Preview: in.Preview, Secret: how(in.News)})()
 	if !in.Preview {
 		if err := t.keep(in.Id, in.News); err != nil {
 			return nil, err
 		}
 	}
+	if err := show(ctx, in, in.OldViews, in.News); err != nil {
+		return nil, err
+	}
 	return &rpc.UpdateResponse{Properties: outputs(in.News)}, nil
 }
 
-func (t *things) Delete(_ context.Context, in *rpc.DeleteRequest) (*emptypb.Empty, error) {
+func (t *things) Delete(ctx context.Context, in *rpc.DeleteRequest) (*emptypb.Empty, error) {
 	defer t.note(call{Call: "Delete", Name: in.Name, ID: in.Id, Secret: how(in.Properties)})()
+	if err := show(ctx, in, in.OldViews, nil); err != nil {
+		return nil, err
+	}
 	return &emptypb.Empty{}, os.Remove(t.path(in.Id))
 }
 

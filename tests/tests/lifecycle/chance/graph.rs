@@ -5,7 +5,7 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
 use crate::program::{Thing, get, group, provider, remote, thing};
-use crate::world::{FRESH, VAGUE};
+use crate::world::{FRESH, PARTS, VAGUE};
 
 /// What a stack may hold.
 #[derive(Clone, Debug)]
@@ -88,6 +88,8 @@ enum Choice {
     Fresh,
     Vague,
     Version,
+    /// Parts that the provider shows as views.
+    Parts(&'static [&'static str]),
 }
 
 fn key() -> impl Strategy<Value = &'static str> {
@@ -101,6 +103,7 @@ fn choice() -> impl Strategy<Value = Choice> {
         Just(Choice::Vague),
         Just(Choice::Fresh),
         Just(Choice::Version),
+        prop_oneof![Just(&["x"][..]), Just(&["x", "y"][..]), Just(&["y"][..])].prop_map(Choice::Parts),
         Just(Choice::IgnoreChanges),
         prop_oneof![Just("v"), Just("v1"), Just("*")].prop_map(Choice::ReplaceOnChanges),
         (0..2u8).prop_map(Choice::Trigger),
@@ -326,6 +329,10 @@ impl Graph {
                 let id = format!("found-{}-{act}", name(spot));
                 made.but_marked(&format!("imports {id}"), move |goal| goal.import_id.clone_from(&id))
             }
+            Choice::Parts(parts) => {
+                let of_this = parts.iter().map(|part| format!("{}.{part}", name(spot)));
+                made.with(PARTS, of_this.collect::<Vec<_>>().join(","))
+            }
             option => self.with(made, form, *option),
         })
     }
@@ -333,7 +340,7 @@ impl Graph {
     fn with(&self, made: Thing, form: &Form, option: Choice) -> Thing {
         let key = form.key;
         match option {
-            Choice::Protect | Choice::Retain | Choice::Import | Choice::Get { .. } => made,
+            Choice::Protect | Choice::Retain | Choice::Import | Choice::Get { .. } | Choice::Parts(_) => made,
             Choice::IgnoreChanges => {
                 made.but_marked("ignores changes", move |goal| goal.ignore_changes = vec![key.to_owned()])
             }

@@ -10,9 +10,9 @@ use bridge::provider::{
     DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, ParameterizeReply, ParameterizeRequest,
     PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
-use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 
-use super::{Call, Goes, World};
+use super::{Call, Goes, RENEWAL, World, views};
 
 /// One instance of the provider.
 #[derive(Debug)]
@@ -200,6 +200,7 @@ impl Provider for Instance {
     async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
         let verb = if request.preview { "preview" } else { "create" };
         let (call, goes) = self.begin(verb, &request.urn, "", &request.inputs).await;
+        views::publish(&self.world, &request.urn, &request.views, Some(&request.inputs));
         self.end(call);
         if request.preview {
             let known =
@@ -242,6 +243,7 @@ impl Provider for Instance {
         };
         let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
         inputs.extend(self.world.inner().drift.get(&request.id).cloned().unwrap_or_default());
+        views::publish(&self.world, &request.urn, &request.views, Some(&inputs));
         let outputs = outputs(&request.id, &inputs);
         match goes {
             Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
@@ -257,6 +259,13 @@ impl Provider for Instance {
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
         let verb = if request.preview { "preview-update" } else { "update" };
         let (call, goes) = self.begin(verb, &request.urn, &request.id, &request.news).await;
+        match (request.news.get(RENEWAL), &request.views.listener) {
+            (Some(renewal), Some(listener)) => {
+                let first = matches!(renewal, PropertyValue::String(way) if way == "first");
+                views::replace(listener, &request.views, &request.news, first);
+            }
+            _ => views::publish(&self.world, &request.urn, &request.views, Some(&request.news)),
+        }
         self.end(call);
         if request.preview {
             return Ok(UpdateReply { outputs: (*request.news).clone(), refresh_before_update: false });
@@ -288,6 +297,7 @@ impl Provider for Instance {
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
         let (call, goes) = self.begin("delete", &request.urn, &request.id, &PropertyMap::new()).await;
+        views::publish(&self.world, &request.urn, &request.views, None);
         self.end(call);
         if let Some(goes) = goes {
             if goes == Goes::Lost {

@@ -1,0 +1,29 @@
+//! The service that tells of views: `pulumirpc.ResourceStatus` (provider protocol, section 2.2).
+
+use std::sync::Arc;
+
+use pulumi_proto::rpc::resource_status_server::{ResourceStatus, ResourceStatusServer};
+use pulumi_proto::rpc::{PublishViewStepsRequest, PublishViewStepsResponse};
+use tonic::{Request, Response, Status, async_trait};
+
+use crate::launch::MAX_MESSAGE;
+use crate::provider::grpc::ViewDesk;
+
+/// Hands what is published to a desk.
+pub(super) fn service(desk: Arc<ViewDesk>) -> ResourceStatusServer<impl ResourceStatus> {
+    let service = ResourceStatusServer::new(Service(desk));
+    service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)
+}
+
+struct Service(Arc<ViewDesk>);
+
+#[async_trait]
+impl ResourceStatus for Service {
+    async fn publish_view_steps(
+        &self,
+        request: Request<PublishViewStepsRequest>,
+    ) -> Result<Response<PublishViewStepsResponse>, Status> {
+        self.0.publish(request.into_inner())?;
+        Ok(Response::new(PublishViewStepsResponse {}))
+    }
+}
