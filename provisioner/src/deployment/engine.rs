@@ -17,6 +17,7 @@ use pulumi_proto::urn::Urn;
 use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 
 use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
+use crate::state::secrets::SecretsError;
 use crate::state::{
     Effect, OperationId, OperationKind, PendingOperation, Record, ResourceState, Snapshot, StateError, StateRecorder,
     free_aside,
@@ -269,8 +270,16 @@ impl Engine {
         written
     }
 
+    /// Nothing may begin whose outcome could not be written down for want of a key; what merely confirms or forgets entries
+    /// needs none, unless there are secrets in it.
     async fn append(&self, recorder: &mut dyn StateRecorder, record: &Record) -> Result<(), StateError> {
         if self.secrets_ready.get().is_none() {
+            if !matches!(record, Record::Begin { .. }) {
+                match recorder.append(record) {
+                    Err(StateError::Secrets(SecretsError::KeyNeeded)) => {}
+                    written => return written,
+                }
+            }
             recorder.secrets_ready().await?;
             self.secrets_ready.set(()).ok();
         }

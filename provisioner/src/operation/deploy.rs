@@ -42,7 +42,7 @@ impl StackRun {
                     Operation::Import => true,
                     Operation::Update => empty,
                     Operation::Destroy => !empty,
-                    Operation::Refresh => self.options.run_program && !empty,
+                    Operation::Refresh => false,
                 };
                 if is_sure {
                     recorder.prepare_secrets();

@@ -44,10 +44,6 @@ async fn provision_with(
     let mut snapshot = state.snapshot().clone();
     let refresh = options.refresh && !snapshot.resources.is_empty();
     let refresh_first = refresh && options.preview;
-    if refresh && let Some(secrets) = state.secrets() {
-        // A refresh takes empty references out that the update brings back, as Pulumi's does: that is written down.
-        secrets.prepare();
-    }
 
     // With a preview in between, what was read is recorded first, and not read again; without, one deployment does both.
     let mut run = run.clone();

@@ -18,13 +18,15 @@ pub trait StateRecorder: Send {
     ///
     /// # Errors
     /// [`StateError`] if it could not be written. What it announced must then not happen.
+    /// [`SecretsError::KeyNeeded`](super::secrets::SecretsError::KeyNeeded): there is a secret in it, or in what was deferred,
+    /// and the key is not there yet; nothing was written, and it may be handed over once more.
     fn append(&mut self, record: &Record) -> Result<(), StateError>;
 
     /// Remembers a record that may be lost in a crash without harm (an entry confirmed, a refreshed output). It is written
     /// together with the next appended one, so that a run that changes nothing writes nothing.
     fn defer(&mut self, record: Record);
 
-    /// Waits until secrets can be encrypted. To be awaited once before the first record of a run that changes something.
+    /// Waits until secrets can be encrypted. To be awaited once before the first operation of a run begins.
     ///
     /// # Errors
     /// [`StateError`] if the key cannot be had, for instance because the passphrase is wrong.

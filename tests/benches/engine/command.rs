@@ -32,8 +32,9 @@ pub(crate) fn measure(workload: Workload, scratch: &Path) -> anyhow::Result<Figu
     let no_op = bench.run(&["provision", "--skip-preview", "--skip-refresh", "--expect-no-changes"])?;
     let preview = bench.run(&["preview", "--expect-no-changes"])?;
     let refresh = bench.run(&["refresh", "--yes"])?;
+    let everything = bench.run(&["provision", "--expect-no-changes"])?;
     let destroy = bench.run(&["destroy", "--yes", "--parent", "--stacks", "dev", "--skip-refresh"])?;
-    let command = Some(CommandFigures { preview, refresh, peak_memory: bench.memory });
+    let command = Some(CommandFigures { preview, refresh, everything, peak_memory: bench.memory });
     Ok(Figures { create, no_op, destroy, engine: None, command })
 }
 

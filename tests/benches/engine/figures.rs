@@ -27,6 +27,8 @@ pub(crate) struct CommandFigures {
     pub(crate) preview: f64,
     /// A refresh that finds everything as it was.
     pub(crate) refresh: f64,
+    /// Refresh, preview and update in one command, of which none finds anything to do.
+    pub(crate) everything: f64,
     /// Most memory that was resident at once in one of the runs, as the system showed it shortly before its end.
     pub(crate) peak_memory: u64,
 }

@@ -78,6 +78,7 @@ impl Report {
             for (what, figure) in [
                 ("preview", milliseconds(case.command(|_, command| command.preview))),
                 ("refresh", milliseconds(case.command(|_, command| command.refresh))),
+                ("refresh, preview, no-op", milliseconds(case.command(|_, command| command.everything))),
                 ("memory", megabytes(case.command(|_, command| command.peak_memory as f64))),
             ] {
                 writeln!(f, "{:<36}{figure:>12}", format!("{what} {}", case.name()))?;
