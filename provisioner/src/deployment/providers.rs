@@ -5,8 +5,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bridge::host::{BootRequest, HostError, ProviderHost};
-use bridge::provider::{ConfigureRequest, Provider, ProviderError};
+use bridge::provider::{ConfigureRequest, ParameterizeRequest, Provider, ProviderError};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use hashbrown::HashMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -128,10 +130,19 @@ impl Providers {
         &*self.host
     }
 
-    /// Starts an instance for a provider resource with these inputs.
+    /// Starts an instance for a provider resource with these inputs. A plugin of many packages is told which of them it is to
+    /// serve (Parameterize).
     pub(super) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
-        let provider = self.host.boot(&boot_request(urn, inputs)).await?;
+        let parameters = parameters(urn, inputs)?;
+        let request = boot_request(urn, inputs, parameters.is_some());
+        let provider = self.host.boot(&request).await?;
         lock(&self.open).push(Arc::clone(&provider));
+        if let Some(parameters) = parameters {
+            narrow(&*provider, &package(urn), parameters).await.map_err(|reason| HostError {
+                message: format!("the plugin {} cannot serve the package {}: {reason}", request.package, package(urn)),
+                hint: String::new(),
+            })?;
+        }
         Ok(provider)
     }
 
@@ -203,15 +214,46 @@ pub(super) fn visible(inputs: &PropertyMap) -> PropertyMap {
     inputs.iter().filter(|(key, _)| *key != INTERNAL_KEY).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn boot_request(urn: &Urn, inputs: &PropertyMap) -> BootRequest {
-    // States of long ago hold these keys at the root.
-    let internal = inputs.get(INTERNAL_KEY).and_then(PropertyValue::as_map).unwrap_or(inputs);
-    let text = |map: &PropertyMap, key: &str| map.get(key).and_then(PropertyValue::as_str).map(str::to_owned);
+/// The package of a provider resource.
+fn package(urn: &Urn) -> String {
+    TypeToken::new(urn.type_token()).provider_package().unwrap_or_default().to_owned()
+}
+
+/// What concerns the engine alone. States of long ago hold these keys at the root.
+fn internal(inputs: &PropertyMap) -> &PropertyMap {
+    inputs.get(INTERNAL_KEY).and_then(PropertyValue::as_map).unwrap_or(inputs)
+}
+
+fn text(map: &PropertyMap, key: &str) -> Option<String> {
+    map.get(key).and_then(PropertyValue::as_str).map(str::to_owned)
+}
+
+/// What narrows the plugin of a provider resource to its package; `None` where the plugin has no other.
+fn parameters(urn: &Urn, inputs: &PropertyMap) -> Result<Option<ParameterizeRequest>, HostError> {
+    let Some(sealed) = text(internal(inputs), "parameterization") else { return Ok(None) };
+    let value = BASE64.decode(sealed).map_err(|error| HostError {
+        message: format!("the parameters of the provider {} are not base64: {error}", urn.name()),
+        hint: String::new(),
+    })?;
+    let version = text(inputs, VERSION_KEY).unwrap_or_default();
+    Ok(Some(ParameterizeRequest::Value { name: package(urn), version, value }))
+}
+
+/// Has a plugin serve one package from now on.
+async fn narrow(provider: &dyn Provider, package: &str, parameters: ParameterizeRequest) -> Result<(), String> {
+    let reply = provider.parameterize(parameters).await.map_err(|error| error.to_string())?;
+    if reply.name == package { Ok(()) } else { Err(format!("it serves {:?} instead", reply.name)) }
+}
+
+/// `of_many`: the plugin is not that of the package, but one that serves many.
+fn boot_request(urn: &Urn, inputs: &PropertyMap, of_many: bool) -> BootRequest {
+    let internal = internal(inputs);
+    let (name, version) = if of_many { (text(internal, "name"), text(internal, VERSION_KEY)) } else { (None, None) };
     let checksums = internal.get("pluginChecksums").and_then(PropertyValue::as_map);
     BootRequest {
-        package: TypeToken::new(urn.type_token()).provider_package().unwrap_or_default().to_owned(),
+        package: name.unwrap_or_else(|| package(urn)),
         name: urn.name().to_owned(),
-        version: text(inputs, VERSION_KEY),
+        version: if of_many { version } else { text(inputs, VERSION_KEY) },
         download_url: text(internal, "pluginDownloadURL"),
         checksums: checksums
             .into_iter()

@@ -2,13 +2,18 @@
 //!
 //! That no instance is configured or closed twice, used after its end, or left open, is held in every run.
 
+use std::sync::Arc;
+
+use bridge::provider::ParameterizeRequest;
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use crate::program::{provider, thing};
+use crate::program::{PROJECT, STACK, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World};
+use crate::world::{Goes, World, map};
 
 #[tokio::test]
 async fn an_unchanged_provider_is_started_once() {
@@ -164,4 +169,52 @@ async fn what_an_older_copy_serves_names_it_though_its_successor_gets_another_na
     world.mend();
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "d").provider, entry(&ended.state, "p2").as_provider_reference());
+}
+
+/// A state that Pulumi made with a plugin of many packages: `a`, by the provider `p` of the package `reef`.
+async fn parameterized(parameters: &str) -> (World, Snapshot) {
+    let (world, mut state) = standing(&[provider("p"), thing("a").by("p")]).await;
+    let urn = Urn::new(STACK, PROJECT, None, "pulumi:providers:reef", "p");
+    let internal = map(&[("name", "cloud"), ("version", "1.1.0"), ("parameterization", parameters)]);
+    for state in &mut state.resources {
+        let state = Arc::make_mut(state);
+        if state.urn.name() == "p" {
+            (state.urn, state.type_token) = (urn.clone(), TypeToken::new(urn.type_token()));
+            let inputs = [("version", "2.0.0".into()), ("__internal", PropertyValue::Map(internal.clone()))];
+            state.inputs = Arc::new(inputs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
+        } else if let Some(reference) = state.provider.take() {
+            state.provider = Some(ProviderReference::new(urn.clone(), Arc::clone(&reference.id)));
+        }
+    }
+    (world, state)
+}
+
+#[tokio::test]
+async fn a_plugin_of_many_packages_is_told_which_one_before_it_is_configured() {
+    let (world, state) = parameterized("Y29yYWw=").await;
+    let ended = world.refresh(&state).go().await.expect(Outcome::Succeeded);
+    world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
+    let booted = world.booted().split_off(1);
+    let wanted = booted.iter().map(|boot| (boot.package.as_str(), boot.version.as_deref(), boot.name.as_str()));
+    assert_eq!(wanted.collect::<Vec<_>>(), [("cloud", Some("1.1.0"), "p"); 2]);
+    for told in world.parameterized() {
+        let ParameterizeRequest::Value { name, version, value } = told else { panic!("{told:?}") };
+        assert_eq!((name.as_str(), version.as_str(), value.as_slice()), ("reef", "2.0.0", &b"coral"[..]));
+    }
+    assert_eq!(world.parameterized().len(), 2);
+}
+
+#[tokio::test]
+async fn a_plugin_that_cannot_serve_the_package_is_told_of_and_deletes_nothing() {
+    let (world, state) = parameterized("Y29yYWw=").await;
+    for (goes, words) in [(Goes::Wrong, "Parameterize went wrong"), (Goes::Gone, "it serves \"another\" instead")] {
+        world.when("parameterize reef", goes);
+        let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+        let told = format!("a: the plugin cloud cannot serve the package reef: {words}");
+        assert!(ended.errors.contains(&told), "{:?}", ended.errors);
+        assert_eq!(ended.entries(), ["p", "a-1"]);
+    }
+    let (world, state) = parameterized("not base64").await;
+    let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+    assert!(ended.errors[0].starts_with("a: the parameters of the provider p are not base64"), "{:?}", ended.errors);
 }

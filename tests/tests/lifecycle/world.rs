@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bridge::host::{BootRequest, HostError, ProviderHost};
-use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, Provider};
+use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, ParameterizeRequest, Provider};
 use provisioner::state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tokio_util::sync::CancellationToken;
@@ -109,6 +109,8 @@ struct Inner {
     invoke_refused: bool,
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
+    booted: Vec<BootRequest>,
+    parameterized: Vec<ParameterizeRequest>,
     called: Vec<CallRequest>,
     stop_after: Vec<(usize, CancellationToken)>,
 }
@@ -174,6 +176,16 @@ impl World {
     /// What its plugin was asked to construct.
     pub(crate) fn constructed(&self) -> Vec<ConstructRequest> {
         self.inner().constructed.clone()
+    }
+
+    /// The plugins that were wanted.
+    pub(crate) fn booted(&self) -> Vec<BootRequest> {
+        self.inner().booted.clone()
+    }
+
+    /// What plugins of many packages were told to serve.
+    pub(crate) fn parameterized(&self) -> Vec<ParameterizeRequest> {
+        self.inner().parameterized.clone()
     }
 
     /// The methods that its plugin was asked for.
@@ -377,6 +389,7 @@ impl ProviderHost for World {
         let key = format!("boot {}", request.name);
         let (number, goes) = {
             let mut inner = self.inner();
+            inner.booted.push(request.clone());
             inner.instances.push(InstanceBook { name: request.name.clone(), ..InstanceBook::default() });
             (inner.instances.len() - 1, inner.script.get(&key).copied())
         };

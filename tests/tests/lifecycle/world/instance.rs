@@ -340,8 +340,21 @@ impl Provider for Instance {
         }
     }
 
-    async fn parameterize(&self, _: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
-        Err(ProviderError::Unimplemented { method: "Parameterize" })
+    async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
+        let inner = &mut *self.world.inner();
+        if inner.instances[self.number].configured > 0 {
+            inner.faults.push(format!("instance {} is narrowed after it was configured", self.number));
+        }
+        inner.parameterized.push(request.clone());
+        match request {
+            ParameterizeRequest::Value { name, version, .. } => match inner.script.get(&format!("parameterize {name}"))
+            {
+                Some(Goes::Gone) => Ok(ParameterizeReply { name: "another".to_owned(), version }),
+                Some(goes) => Err(failure("Parameterize", *goes)),
+                None => Ok(ParameterizeReply { name, version }),
+            },
+            ParameterizeRequest::Arguments(_) => Err(ProviderError::Unimplemented { method: "Parameterize" }),
+        }
     }
 
     async fn schema(&self, _: SchemaRequest) -> Result<Option<String>, ProviderError> {
