@@ -16,6 +16,8 @@ pub struct View {
     pub type_token: String,
     /// Its name; with the type, its own among the views of the resource.
     pub name: String,
+    /// Type and name of the view that it is within; `None`: right below the resource.
+    pub within: Option<(String, String)>,
     /// Its inputs.
     pub inputs: Arc<PropertyMap>,
     /// Its outputs.

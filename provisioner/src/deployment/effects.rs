@@ -60,7 +60,10 @@ impl Tables {
     }
 
     fn without_views(&self, entry: EntryId) -> Vec<Effect> {
-        let views = self.ledger.get(entry).into_iter().flat_map(|owner| self.views_of(owner));
+        let Some(owner) = self.ledger.get(entry) else { return Vec::new() };
+        // The last of a name leaves nobody behind whose they could be.
+        let is_last = self.ledger.named(&owner.urn).all(|(id, _)| id == entry);
+        let views = self.ledger.views(&owner.urn).filter(|(_, state)| is_last || state.delete == owner.delete);
         views.map(|(view, _)| Effect::Remove(view)).collect()
     }
 

@@ -100,7 +100,13 @@ impl Engine {
                 let successor = tables.aliased.get(&state.urn);
                 if let Some(urn) = successor.filter(|urn| tables.ledger.named(urn).any(|(_, new)| !new.delete)) {
                     effects.extend(tables.rewrite(id, |state| state.urn = urn.clone()));
-                    effects.extend(tables.views_under(state, urn));
+                    for (view, shown) in tables.views_of(state) {
+                        let name =
+                            Urn::new(urn.stack(), urn.project(), Some(urn), shown.urn.type_token(), shown.urn.name());
+                        effects.extend(tables.rewrite(view, |state| {
+                            (state.urn, state.parent, state.view_of) = (name, Some(urn.clone()), Some(urn.clone()));
+                        }));
+                    }
                 }
             }
             effects

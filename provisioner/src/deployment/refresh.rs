@@ -131,7 +131,7 @@ impl Engine {
                 if !Arc::ptr_eq(&new, old) {
                     effects.push(Effect::Rewrite(*id, new));
                 }
-                effects.extend(views.effects(tables, false));
+                effects.extend(views.effects(tables, &[], false));
             }
             let repairs =
                 tables.repairs(&effects, |id| if read.contains(&id) { EmptyKeys::Dropped } else { empty_keys });
@@ -227,7 +227,8 @@ impl Engine {
                 } else if known != *now {
                     effects.push(Effect::Rewrite(id, Arc::clone(&known)));
                 }
-                effects.extend(views.effects(tables, renamed));
+                let of_views = views.effects(tables, &effects, renamed);
+                effects.extend(of_views);
                 effects
             })
             .await;

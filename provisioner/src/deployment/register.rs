@@ -228,6 +228,10 @@ impl Engine {
         if tables.goals.contains_key(urn) {
             return Some(format!("{urn} is registered twice"));
         }
+        let mut named = tables.ledger.named(urn).filter(|(_, state)| !state.delete);
+        if let Some(owner) = named.find_map(|(_, state)| state.view_of.clone()) {
+            return Some(format!("{urn} is the name of a view that the provider of {owner} shows"));
+        }
         tables.goals.insert(
             urn.clone(),
             Inheritance {

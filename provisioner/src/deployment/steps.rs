@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bridge::provider::{Provider, ProviderError, ReadReply};
+use bridge::provider::{Provider, ProviderError, ReadReply, ViewOp};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::property::wire::copy_secretness;
@@ -149,6 +149,7 @@ impl Engine {
             let new = self.tables().ledger.get(*old_id).map(|state| (*old_id, Arc::clone(state)));
             return Ok(Done { new, partial: None });
         }
+        views.note(ViewOp::Same);
         let mut new = (**new).clone();
         new.id.clone_from(&old.id);
         new.outputs = Arc::clone(&old.outputs);
@@ -247,7 +248,7 @@ impl Engine {
                 Some(ProviderError::Partial { message, failure })
             }
             Err(error) => {
-                self.end(operation, |tables| views.effects(tables, false)).await?;
+                self.end(operation, |tables| views.effects(tables, &[], false)).await?;
                 return Err(error);
             }
         };
@@ -267,11 +268,14 @@ impl Engine {
             Deletion::Forget => false,
             Deletion::Ask => true,
         };
+        if self.preview() {
+            views.note(ViewOp::Delete);
+        }
         let operation = match &step.actor {
             Actor::Instance(instance) if asks => {
                 let operation = self.begin(OperationKind::Deleting, old).await?;
                 if let Err(error) = delete(instance, old, views.views()).await {
-                    self.end(Some(operation), |tables| views.effects(tables, false)).await?;
+                    self.end(Some(operation), |tables| views.effects(tables, &[], false)).await?;
                     return Err(error.into());
                 }
                 Some(operation)
@@ -285,8 +289,12 @@ impl Engine {
             self.retire(instance);
         }
         let promises = step.delete_first && !old.delete;
-        self.end(operation, |tables| if promises { tables.promise(*old_id) } else { tables.departure(*old_id) })
-            .await?;
+        self.end(operation, |tables| {
+            let mut effects = views.effects(tables, &[], false);
+            effects.extend(if promises { tables.promise(*old_id) } else { tables.departure(*old_id) });
+            effects
+        })
+        .await?;
         if let Some(gone) = &step.gone {
             gone.send_replace(true);
         }
@@ -422,7 +430,8 @@ impl Engine {
 
 /// What a step records, and what became of the views of its resource.
 fn with_views(tables: &Tables, mut effects: Vec<Effect>, views: &ViewLog) -> Vec<Effect> {
-    effects.extend(views.effects(tables, true));
+    let of_views = views.effects(tables, &effects, true);
+    effects.extend(of_views);
     effects
 }
 

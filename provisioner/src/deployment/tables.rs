@@ -25,11 +25,7 @@ pub(super) struct Tables {
     pub(super) base: Vec<Entry>,
     /// What was loaded, and a refresh of this run found gone.
     gone: Vec<Urn>,
-    /// Whether any entry is a view of another one.
-    pub(super) has_views: bool,
-    /// The views published in this run, and whose they are.
-    pub(super) view_owners: HashMap<Urn, Urn>,
-    /// The live entry of each URN as loaded (and refreshed).
+    /// The live entry of each URN as loaded (and refreshed), views apart: nobody registers those.
     pub(super) olds: HashMap<Urn, EntryId>,
     /// Provider entries as loaded, by what refers to them.
     pub(super) old_providers: HashMap<ProviderReference, Arc<ResourceState>>,
@@ -94,8 +90,6 @@ pub(super) struct Condemned {
 impl Tables {
     pub(super) fn new(snapshot: Snapshot) -> Self {
         let mut tables = Self {
-            has_views: snapshot.resources.iter().any(|state| state.view_of.is_some()),
-            view_owners: HashMap::new(),
             ledger: Ledger::new(snapshot),
             base: Vec::new(),
             gone: Vec::new(),
@@ -133,7 +127,7 @@ impl Tables {
             let gone = before.into_iter().filter(|(id, _)| !left.contains(id));
             self.gone.extend(gone.map(|(_, state)| state.urn.clone()));
         }
-        let live = self.base.iter().filter(|(_, state)| !state.delete);
+        let live = self.base.iter().filter(|(_, state)| !state.delete && state.view_of.is_none());
         self.olds = live.map(|(id, state)| (state.urn.clone(), *id)).collect();
         self.old_providers = self
             .base

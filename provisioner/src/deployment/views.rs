@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bridge::provider::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views};
+use hashbrown::{HashMap, HashSet};
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Event, Message, Severity, StepFailure, StepInfo, StepOp};
@@ -17,6 +18,7 @@ use super::decide::condemn::Entry;
 use super::engine::Engine;
 use super::report;
 use super::step::Step;
+use super::steps::mark_secrets;
 use super::tables::Tables;
 
 /// What became of the views of one resource in one step.
@@ -29,7 +31,14 @@ pub(super) struct ViewLog {
     recorded: Option<Arc<ResourceState>>,
     /// They are only looked at: what is not recorded is not added.
     refresh: bool,
-    steps: Mutex<Vec<Published>>,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    steps: Vec<Published>,
+    /// The record of the step is made: nothing is taken any more.
+    closed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -41,6 +50,18 @@ struct Published {
     /// For what is new.
     entry: EntryId,
     started: Instant,
+    fate: Fate,
+}
+
+/// What the record of the resource's step says of a view's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing: there is no such record, or no place for the view in it.
+    Lost,
+    /// Its name is another one's.
+    Taken,
+    /// What it came to.
+    Recorded,
 }
 
 impl ViewLog {
@@ -49,18 +70,7 @@ impl ViewLog {
         let succeeds =
             matches!(step.op, StepOp::Same | StepOp::Update | StepOp::Read | StepOp::Delete | StepOp::DeleteReplaced);
         let recorded = step.old.as_ref().filter(|_| succeeds).map(|(_, state)| Arc::clone(state));
-        let log = Self::new(engine, &step.urn, recorded, false);
-        let unasked = match step.op {
-            StepOp::Same if !step.carried => Some(ViewOp::Same),
-            // In a preview nobody is asked to delete anything.
-            StepOp::Delete if engine.preview() => Some(ViewOp::Delete),
-            _ => None,
-        };
-        if let (Some(op), Some(old)) = (unasked, &log.recorded) {
-            let views = engine.tables().views_of(old);
-            log.note(op, &views);
-        }
-        Arc::new(log)
+        Arc::new(Self::new(engine, &step.urn, recorded, false))
     }
 
     /// The log of a reading that changes nothing but what is known.
@@ -70,69 +80,115 @@ impl ViewLog {
 
     fn new(engine: &Arc<Engine>, owner: &Urn, recorded: Option<Arc<ResourceState>>, refresh: bool) -> Self {
         let (engine, owner) = (Arc::clone(engine), owner.clone());
-        Self { engine, owner, recorded, refresh, steps: Mutex::default() }
+        Self { engine, owner, recorded, refresh, book: Mutex::default() }
     }
 
     /// What a call says of views.
     pub(super) fn views(self: &Arc<Self>) -> Views {
-        let recorded = self.recorded.iter().flat_map(|state| self.engine.tables().views_of(state));
-        let known = recorded.map(|(_, state)| View {
-            type_token: state.urn.type_token().to_owned(),
-            name: state.urn.name().to_owned(),
-            inputs: Arc::clone(&state.inputs),
-            outputs: Arc::clone(&state.outputs),
+        let known = self.recorded_views().into_iter().map(|(_, state)| {
+            let above = state.parent.as_ref().filter(|parent| state.view_of.as_ref() != Some(parent));
+            View {
+                type_token: state.urn.type_token().to_owned(),
+                name: state.urn.name().to_owned(),
+                within: above.map(|parent| (parent.type_token().to_owned(), parent.name().to_owned())),
+                inputs: Arc::clone(&state.inputs),
+                outputs: Arc::clone(&state.outputs),
+            }
         });
         Views { known: known.collect(), listener: Some(Arc::clone(self) as Arc<dyn ViewListener>) }
     }
 
-    /// What becomes of the recorded views, and, where the resource itself is recorded by the same record, what is added
-    /// behind it. Without that a view can only change where it stands.
-    pub(super) fn effects(&self, tables: &Tables, with_owner: bool) -> Vec<Effect> {
+    /// Notes what nobody publishes because nobody is asked: an unchanged resource, a delete in a preview.
+    pub(super) fn note(&self, op: ViewOp) {
+        for (_, state) in self.recorded_views() {
+            let new = (op != ViewOp::Delete).then(|| Arc::clone(&state));
+            self.push(op, info(state.urn.clone(), StepOp::from_view(op), Some(state), new), None);
+        }
+    }
+
+    fn recorded_views(&self) -> Vec<Entry> {
+        let Some(recorded) = &self.recorded else { return Vec::new() };
+        self.engine.tables().views_of(recorded)
+    }
+
+    /// What becomes of the recorded views, and, where the resource itself is recorded by the same record (`so_far`), what is
+    /// added behind it. Without that a view can only change where it stands.
+    pub(super) fn effects(&self, tables: &Tables, so_far: &[Effect], with_owner: bool) -> Vec<Effect> {
+        let book = &mut *self.book();
+        book.closed = true;
+        if book.steps.is_empty() {
+            return Vec::new();
+        }
         let recorded: Vec<Entry> = self.recorded.iter().flat_map(|state| tables.views_of(state)).collect();
+        let by_name: HashMap<_, _> = recorded.iter().map(|entry| (name_of(&entry.1.urn), entry)).collect();
         let mut effects = Vec::new();
-        for (published, new) in outcomes(&self.steps()) {
-            let key = (published.info.urn.type_token(), published.info.urn.name());
-            let old = recorded.iter().find(|(_, state)| (state.urn.type_token(), state.urn.name()) == key);
-            match (old, new) {
+        let mut gone: HashSet<&Urn> = HashSet::new();
+        let mut fates: HashMap<Urn, Fate> = HashMap::new();
+        for (place, new) in outcomes(&book.steps) {
+            let Some(published) = book.steps.get(place) else { continue };
+            let fate = match (by_name.get(&name_of(&published.info.urn)), new) {
                 (Some((id, old)), Some(new)) => {
-                    // The resource gets another name only when it is recorded itself.
-                    let named = if with_owner { new } else { old };
-                    let new = ResourceState {
-                        urn: named.urn.clone(),
-                        parent: named.parent.clone(),
-                        view_of: named.view_of.clone(),
-                        inputs: Arc::clone(&new.inputs),
-                        outputs: Arc::clone(&new.outputs),
-                        ..(**old).clone()
-                    };
-                    if new != **old {
-                        effects.push(Effect::Rewrite(*id, Arc::new(new)));
+                    // Where the resource gets another name, the view has got its own by now.
+                    let old = rewritten(so_far, *id).unwrap_or(old);
+                    let (inputs, outputs) = (Arc::clone(&new.inputs), Arc::clone(&new.outputs));
+                    if old.inputs != inputs || old.outputs != outputs {
+                        effects
+                            .push(Effect::Rewrite(*id, Arc::new(ResourceState { inputs, outputs, ..(**old).clone() })));
                     }
                     effects.extend(with_owner.then_some(Effect::Keep(*id)));
+                    Fate::Recorded
                 }
-                (None, Some(new)) if with_owner && !self.refresh => {
-                    effects.push(Effect::Add(published.entry, Arc::clone(new)))
+                (Some((id, old)), None) => {
+                    gone.insert(&old.urn);
+                    effects.push(Effect::Remove(*id));
+                    Fate::Recorded
                 }
-                (Some((id, _)), None) => effects.push(Effect::Remove(*id)),
-                (None, _) => {}
+                (None, Some(_)) if !with_owner => Fate::Lost,
+                (None, Some(new)) if is_taken(tables, so_far, &new.urn) => Fate::Taken,
+                (None, Some(new)) => {
+                    effects.push(Effect::Add(published.entry, Arc::clone(new)));
+                    Fate::Recorded
+                }
+                (None, None) => Fate::Recorded,
+            };
+            fates.insert(published.info.urn.clone(), fate);
+        }
+        for step in &mut book.steps {
+            step.fate = fates.get(&step.info.urn).copied().unwrap_or(step.fate);
+        }
+        // What is within a view goes with it.
+        for (id, state) in &recorded {
+            if state.parent.as_ref().is_some_and(|parent| gone.contains(parent)) && gone.insert(&state.urn) {
+                effects.push(Effect::Remove(*id));
             }
         }
         effects
     }
 
-    /// Tells how the steps ended. The resource's own step counts as failed if one of them did.
+    /// Tells how the steps ended; those of which nothing is recorded do not count. The resource's own step counts as failed if
+    /// one of them did.
     pub(super) fn conclude(&self, counts: bool) -> Result<(), String> {
+        let steps = {
+            let mut book = self.book();
+            book.closed = true;
+            book.steps.clone()
+        };
         let mut first = Ok(());
-        let steps = self.steps().clone();
-        for Published { info, failure, started, .. } in steps {
+        for Published { info, failure, started, fate, .. } in steps {
             let Some(failure) = failure else {
-                if counts {
+                if fate == Fate::Taken {
+                    let text = "its provider shows a view under this name, which is another one's: it is not recorded";
+                    let message = Message::new(Severity::Warning, text);
+                    self.engine.emit(Event::Message(Message { urn: Some(info.urn.clone()), ..message }));
+                } else if counts && (fate == Fate::Recorded || self.refresh) {
                     self.engine.count(info.result.unwrap_or(info.op));
                 }
                 self.engine.emit(Event::StepSucceeded(info, started.elapsed()));
                 continue;
             };
-            self.engine.tables().failed.extend([info.urn.clone(), self.owner.clone()]);
+            if !self.refresh {
+                self.engine.tables().failed.extend([info.urn.clone(), self.owner.clone()]);
+            }
             self.engine.note_failure();
             let mut message = Message::new(Severity::Error, failure.message.clone());
             message.plugin = Some(report::package_of(&self.owner));
@@ -146,60 +202,42 @@ impl ViewLog {
         first
     }
 
-    /// Notes what goes without saying.
-    fn note(&self, op: ViewOp, views: &[Entry]) {
-        for (_, state) in views {
-            let new = (op != ViewOp::Delete).then(|| Arc::clone(state));
-            let info = info(state.urn.clone(), StepOp::from_view(op), Some(Arc::clone(state)), new);
-            self.push(op, info, None);
-        }
-    }
-
-    /// Whether a URN is not that of a resource, nor of a view of another one: two of a name would be no state.
-    fn claim(&self, urn: &Urn) -> bool {
-        let tables = &mut *self.engine.tables();
-        let owners = [Some(&self.owner), self.recorded.as_ref().map(|state| &state.urn)];
-        let is_ours = |state: &ResourceState| state.view_of.is_some() && owners.contains(&state.view_of.as_ref());
-        let free = !tables.goals.contains_key(urn) && tables.ledger.named(urn).all(|(_, state)| is_ours(state));
-        free && *tables.view_owners.entry(urn.clone()).or_insert_with(|| self.owner.clone()) == self.owner
-    }
-
     fn push(&self, op: ViewOp, info: StepInfo, failure: Option<ViewFailure>) {
-        let entry = {
-            let mut tables = self.engine.tables();
-            tables.has_views = true;
-            tables.ledger.new_entry()
-        };
+        let entry = self.engine.tables().ledger.new_entry();
+        let book = &mut *self.book();
+        if book.closed {
+            return;
+        }
         let (info, started) = (Arc::new(info), Instant::now());
         self.engine.emit(Event::StepStarted(Arc::clone(&info)));
-        self.steps().push(Published { info, op, failure, entry, started });
+        book.steps.push(Published { info, op, failure, entry, started, fate: Fate::Lost });
     }
 
     fn state(&self, view: View) -> Arc<ResourceState> {
-        let mut state = ResourceState::new(view_urn(&self.owner, &view.type_token, &view.name), false);
-        state.parent = Some(self.owner.clone());
-        state.view_of = Some(self.owner.clone());
+        let owner = &self.owner;
+        let urn = Urn::new(owner.stack(), owner.project(), Some(owner), &view.type_token, &view.name);
+        let mut state = ResourceState::new(urn, false);
+        state.parent = Some(owner.clone());
+        state.view_of = Some(owner.clone());
         state.inputs = view.inputs;
         state.outputs = view.outputs;
+        mark_secrets(&mut state);
         Arc::new(state)
     }
 
-    fn steps(&self) -> MutexGuard<'_, Vec<Published>> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ViewListener for ViewLog {
     fn publish(&self, steps: Vec<ViewStep>) {
         for ViewStep { op, old, new, failure, replace_keys, diffs, detailed_diff } in steps {
-            let (old, new) = (old.map(|view| self.state(view)), new.map(|view| self.state(view)));
-            let Some(urn) = new.as_ref().or(old.as_ref()).map(|state| state.urn.clone()) else { continue };
-            if !self.claim(&urn) {
-                let text = "its provider shows a view under this name, which is another one's: it is not recorded";
-                let message = Message::new(Severity::Warning, text);
-                self.engine.emit(Event::Message(Message { urn: Some(urn), ..message }));
+            if self.refresh && old.is_none() {
                 continue;
             }
+            let (old, new) = (old.map(|view| self.state(view)), new.map(|view| self.state(view)));
+            let Some(urn) = new.as_ref().or(old.as_ref()).map(|state| state.urn.clone()) else { continue };
             let what = StepOp::from_view(op);
             let (step, result) = if self.refresh { (StepOp::Refresh, Some(what)) } else { (what, None) };
             let told = StepInfo {
@@ -214,18 +252,20 @@ impl ViewListener for ViewLog {
     }
 }
 
-/// What the steps come to for each view that they are about: how it is now, `None` if it is gone.
-fn outcomes(steps: &[Published]) -> Vec<(&Published, Option<&Arc<ResourceState>>)> {
-    let mut outcomes: Vec<(&Published, Option<&Arc<ResourceState>>)> = Vec::new();
-    let done = |step: &&Published| step.failure.as_ref().is_none_or(|failure| failure.partial);
-    for step in steps.iter().filter(done) {
-        let place = outcomes.iter().position(|(other, _)| other.info.urn == step.info.urn);
+/// What steps come to for each view that they are about: the place of its last one, and how the view is now, `None` if it is
+/// gone.
+fn outcomes(steps: &[Published]) -> Vec<(usize, Option<&Arc<ResourceState>>)> {
+    let mut outcomes: Vec<(usize, Option<&Arc<ResourceState>>)> = Vec::new();
+    let mut places: HashMap<&Urn, usize> = HashMap::new();
+    let done = |step: &Published| step.failure.as_ref().is_none_or(|failure| failure.partial);
+    for (number, step) in steps.iter().enumerate().filter(|(_, step)| done(step)) {
+        let before = places.get(&step.info.urn).and_then(|place| outcomes.get_mut(*place));
         let outcome = match step.op {
             // Said beside its two halves.
             ViewOp::Replace => continue,
             // The old half of a replacement, whose new half may have come first.
             ViewOp::DeleteReplaced | ViewOp::DiscardReplaced
-                if place.and_then(|place| outcomes.get(place)).is_some_and(|(_, new)| new.is_some()) =>
+                if before.as_ref().is_some_and(|(_, new)| new.is_some()) =>
             {
                 continue;
             }
@@ -244,12 +284,38 @@ fn outcomes(steps: &[Published]) -> Vec<(&Published, Option<&Arc<ResourceState>>
             | ViewOp::Import
             | ViewOp::ImportReplacement => step.info.new.as_ref(),
         };
-        match place.and_then(|place| outcomes.get_mut(place)) {
-            Some(before) => *before = (step, outcome),
-            None => outcomes.push((step, outcome)),
+        match before {
+            Some(before) => *before = (number, outcome),
+            None => {
+                places.insert(&step.info.urn, outcomes.len());
+                outcomes.push((number, outcome));
+            }
         }
     }
     outcomes
+}
+
+/// What a view is known by among those of its resource, whatever that is called.
+fn name_of(urn: &Urn) -> (&str, &str) {
+    (urn.type_token(), urn.name())
+}
+
+/// An entry as a record leaves it, if it changes it.
+fn rewritten(effects: &[Effect], entry: EntryId) -> Option<&Arc<ResourceState>> {
+    effects.iter().rev().find_map(|effect| match effect {
+        Effect::Rewrite(id, state) if *id == entry => Some(state),
+        _ => None,
+    })
+}
+
+/// Whether a URN is that of another live entry, once a record is taken in, or of a resource to come.
+fn is_taken(tables: &Tables, effects: &[Effect], urn: &Urn) -> bool {
+    let leaves = |entry: EntryId| {
+        let removed = effects.iter().any(|effect| matches!(effect, Effect::Remove(id) if *id == entry));
+        removed || rewritten(effects, entry).is_some_and(|state| state.delete || state.urn != *urn)
+    };
+    let mut live = tables.ledger.named(urn).filter(|(_, state)| !state.delete);
+    tables.goals.contains_key(urn) || live.any(|(id, _)| !leaves(id))
 }
 
 fn info(urn: Urn, op: StepOp, old: Option<Arc<ResourceState>>, new: Option<Arc<ResourceState>>) -> StepInfo {
@@ -289,34 +355,9 @@ impl StepOp {
 }
 
 impl Tables {
-    /// The views of an entry, in their order: those of a superseded copy are superseded, too.
+    /// The views of an entry: those of a superseded copy are superseded, too.
     pub(super) fn views_of(&self, owner: &ResourceState) -> Vec<Entry> {
-        if !self.has_views {
-            return Vec::new();
-        }
-        let views = self
-            .ledger
-            .entries()
-            .filter(|(_, state)| state.view_of.as_ref() == Some(&owner.urn) && state.delete == owner.delete);
+        let views = self.ledger.views(&owner.urn).filter(|(_, state)| state.delete == owner.delete);
         views.map(|(id, state)| (id, Arc::clone(state))).collect()
     }
-
-    /// The views of an entry that gets another name.
-    pub(super) fn views_under(&self, owner: &ResourceState, name: &Urn) -> Vec<Effect> {
-        let views = self.views_of(owner).into_iter();
-        let renamed = views.flat_map(|(view, state)| {
-            let urn = view_urn(name, state.urn.type_token(), state.urn.name());
-            self.rewrite(view, |state| {
-                state.urn = urn;
-                state.parent = Some(name.clone());
-                state.view_of = Some(name.clone());
-            })
-        });
-        renamed.collect()
-    }
-}
-
-/// The URN of a view of a resource.
-fn view_urn(owner: &Urn, type_token: &str, name: &str) -> Urn {
-    Urn::new(owner.stack(), owner.project(), Some(owner), type_token, name)
 }

@@ -77,6 +77,8 @@ pub struct Ledger {
     entries: HashMap<EntryId, Arc<ResourceState>>,
     /// The entries of each URN: the live one, and those that await their deletion.
     names: HashMap<Urn, Vec<EntryId>>,
+    /// The entries that are views of each URN.
+    views: HashMap<Urn, Vec<EntryId>>,
     /// Entries in the order of the old list; those that moved or went are still named and skipped.
     old_order: Vec<EntryId>,
     /// Entries in order of completion, by a number that only grows.
@@ -95,14 +97,19 @@ impl Ledger {
         let count = base.resources.len() as u64;
         let mut entries = HashMap::with_capacity(base.resources.len());
         let mut names: HashMap<Urn, Vec<EntryId>> = HashMap::with_capacity(base.resources.len());
+        let mut views: HashMap<Urn, Vec<EntryId>> = HashMap::new();
         for (entry, state) in (0..count).map(EntryId).zip(&base.resources) {
             entries.insert(entry, Arc::clone(state));
             names.entry(state.urn.clone()).or_default().push(entry);
+            if let Some(owner) = &state.view_of {
+                views.entry(owner.clone()).or_default().push(entry);
+            }
         }
         Self {
             old_order: (0..count).map(EntryId).collect(),
             entries,
             names,
+            views,
             base,
             finished: BTreeMap::new(),
             positions: HashMap::new(),
@@ -160,6 +167,11 @@ impl Ledger {
         self.names.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
+    /// The views of a URN: of the live entry, and of those that await their deletion.
+    pub fn views(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
+        self.views.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+    }
+
     /// Whether this run has made or confirmed an entry.
     pub fn is_finished(&self, entry: EntryId) -> bool {
         self.positions.contains_key(&entry)
@@ -213,18 +225,11 @@ impl Ledger {
             Some(state) => self.entries.insert(entry, Arc::clone(state)),
             None => self.entries.remove(&entry),
         };
-        let (old, new) = (old.as_ref().map(|old| &old.urn), state.map(|state| &state.urn));
-        if old == new {
-            return;
-        }
-        if let Some(old) = old
-            && let Some(entries) = self.names.get_mut(old)
-        {
-            entries.retain(|named| *named != entry);
-        }
-        if let Some(new) = new {
-            self.names.entry(new.clone()).or_default().push(entry);
-        }
+        let old = old.as_deref();
+        let state = state.map(Arc::as_ref);
+        move_entry(&mut self.names, entry, old.map(|old| &old.urn), state.map(|state| &state.urn));
+        let owner = |state: &'_ ResourceState| state.view_of.clone();
+        move_entry(&mut self.views, entry, old.and_then(owner).as_ref(), state.and_then(owner).as_ref());
     }
 
     fn move_to_end(&mut self, entry: EntryId) {
@@ -253,6 +258,21 @@ impl Ledger {
             pending_operations: inherited.chain(self.pending.values().cloned()).collect(),
             rest: self.base.rest.clone(),
         }
+    }
+}
+
+/// Moves an entry from one place of an index to another.
+fn move_entry(index: &mut HashMap<Urn, Vec<EntryId>>, entry: EntryId, old: Option<&Urn>, new: Option<&Urn>) {
+    if old == new {
+        return;
+    }
+    if let Some(old) = old
+        && let Some(entries) = index.get_mut(old)
+    {
+        entries.retain(|indexed| *indexed != entry);
+    }
+    if let Some(new) = new {
+        index.entry(new.clone()).or_default().push(entry);
     }
 }
 

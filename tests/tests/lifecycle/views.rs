@@ -6,6 +6,7 @@ use std::sync::Arc;
 use provisioner::deployment::RegistrationResult;
 use provisioner::events::{Outcome, StepOp};
 use provisioner::state::{ResourceState, Snapshot};
+use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
 use crate::program::{PROJECT, STACK, Thing, thing};
@@ -216,4 +217,94 @@ async fn the_views_of_a_copy_stay_with_it_whatever_it_is_called() {
     assert_eq!(ended.entries(), ["c-1", "a-1 (delete)", "x (delete)"]);
     let ended = world.mend().up(&ended.state, &[]).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_resource_that_is_renamed_and_replaced_has_its_views_again() {
+    for key in ["k", "d", "v"] {
+        let (world, state) = standing(&[thing("a").with(key, "1").with(PARTS, "x")]).await;
+        let program = [thing("c").with(key, "2").with(PARTS, "x,y").was("a")];
+        let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+        assert_eq!(views(&ended.state), ["x", "y"], "{key}");
+        let owner = &entry(&ended.state, "c").urn;
+        assert!(["x", "y"].iter().all(|part| entry(&ended.state, part).view_of.as_ref() == Some(owner)), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_one_resource_drops_another_one_may_show() {
+    let program = |a: &str, b: &str| [thing("a").with(PARTS, a), thing("b").after("a").with(PARTS, b)];
+    let (world, state) = standing(&program("x", "")).await;
+    let ended = world.up(&state, &program("", "x")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "x").view_of.as_ref(), Some(&entry(&ended.state, "b").urn));
+}
+
+#[tokio::test]
+async fn no_resource_is_registered_under_the_name_of_a_view() {
+    let (world, state) = standing(&with_parts("1", "x")).await;
+    let [a, b] = with_parts("1", "x");
+    let program = [a, b, thing("x").of_type("Part").within("a")];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
+    let words = "is the name of a view that the provider of urn:pulumi:s::p::cloud:index:Thing::a shows";
+    assert!(ended.errors.iter().any(|error| error.contains(words)), "{:?}", ended.errors);
+    assert_eq!(views(&ended.state), ["x"]);
+}
+
+#[tokio::test]
+async fn an_output_of_a_view_is_secret_where_its_input_of_that_name_is() {
+    let secret = PropertyValue::secret("hush".into());
+    let (_, state) = standing(&[thing("a").with("v", secret.clone()).with(PARTS, "x")]).await;
+    let x = entry(&state, "x");
+    assert_eq!((x.inputs.get("v"), x.outputs.get("v")), (Some(&secret), Some(&secret)));
+}
+
+#[tokio::test]
+async fn what_is_within_a_view_goes_with_it() {
+    let (world, mut state) = standing(&with_parts("1", "x")).await;
+    let (owner, x) = (entry(&state, "a").urn.clone(), entry(&state, "x").urn.clone());
+    let mut inner = ResourceState::new(Urn::new(STACK, PROJECT, Some(&x), "cloud:index:View", "inner"), false);
+    (inner.parent, inner.view_of) = (Some(x), Some(owner));
+    state.resources.push(Arc::new(inner));
+    let ended = world.up(&state, &with_parts("2", "x")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(views(&ended.state), ["x", "inner"]);
+    let ended = world.up(&ended.state, &with_parts("2", "y")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(views(&ended.state), ["y"]);
+}
+
+#[tokio::test]
+async fn a_superseded_view_goes_with_the_last_of_its_resource() {
+    let (world, mut state) = standing(&with_parts("1", "x")).await;
+    let view = state.resources.iter_mut().find(|state| state.view_of.is_some()).unwrap();
+    Arc::make_mut(view).delete = true;
+    let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_view_that_cannot_be_read_holds_nothing_up_but_fails_the_run() {
+    let (world, state) = standing(&with_parts("1", "x")).await;
+    world.when("part a.x", Goes::Wrong);
+    let ended = world.up(&state, &with_parts("1", "x")).refreshing().going_on().go().await.expect(Outcome::Failed);
+    assert_eq!((ended.result("a"), ended.result("b")), (RegistrationResult::Succeeded, RegistrationResult::Succeeded));
+}
+
+#[tokio::test]
+async fn what_a_preview_tells_of_views_the_run_does() {
+    let program = |k, parts| [thing("a").with("k", k).with(PARTS, parts), thing("b").with(PARTS, "z").protected()];
+    let (world, state) = standing(&program("1", "x")).await;
+    let replaced = program("2", "x,y");
+    let told = world.up(&state, &replaced).preview().go().await.expect(Outcome::Succeeded);
+    let ended = world.up(&state, &replaced).go().await.expect(Outcome::Succeeded);
+    assert_eq!(told.counts, ended.counts);
+    // What is protected stays, and so do its views.
+    let told = world.destroy(&ended.state).preview().go().await.expect(Outcome::Failed);
+    assert!(!told.steps.contains(&"delete z".to_owned()), "{:?}", told.steps);
+}
+
+#[tokio::test]
+async fn what_is_not_recorded_does_not_count() {
+    let world = World::default();
+    world.when("create a", Goes::Wrong);
+    let ended = world.up(&Snapshot::default(), &with_parts("1", "x")).go().await.expect(Outcome::Failed);
+    assert_eq!((ended.counts.get(&StepOp::Create), views(&ended.state).len()), (Some(&1), 0), "the stack alone");
 }

@@ -143,6 +143,11 @@ impl Decoder {
         Self { method, unknowns, keep_outputs: true }
     }
 
+    /// Views: unknowns vanish outside a preview.
+    pub(super) fn of_view(method: &'static str, preview: bool) -> Self {
+        Self { keep_outputs: false, ..Self::of_component(method, preview) }
+    }
+
     /// An absent bag is an empty one.
     pub(super) fn bag(&self, bag: Option<Bag>) -> Result<PropertyMap, ProviderError> {
         Ok(self.optional(bag)?.unwrap_or_default())

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pulumi_proto::property::PropertyValue;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::{self, list_response};
 use pulumi_proto::urn::TypeToken;
 use tonic::Status;
@@ -33,7 +33,7 @@ use self::procedures::{
     GetSchema, Invoke, List, Parameterize, Read, Update,
 };
 use self::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored};
-use self::views::Ticket;
+use self::views::{Caller, Ticket};
 use super::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffConfigRequest, DiffReply,
@@ -137,11 +137,14 @@ impl GrpcProvider {
     }
 
     /// The right to publish views during a call, and the address and token that say so in its request: empty for none.
-    fn ticket(&self, views: &Views) -> (Option<Ticket>, String, String) {
+    /// `sent` are the bags that the plugin gets to see.
+    fn ticket(&self, views: &Views, preview: bool, sent: [&PropertyMap; 2]) -> (Option<Ticket>, String, String) {
         let Some(((address, desk), listener)) = self.views.as_ref().zip(views.listener.as_ref()) else {
             return Default::default();
         };
-        let ticket = desk.ticket(Arc::clone(listener));
+        let plain = !self.capabilities().accept_secrets;
+        let secret = plain && sent.iter().any(|bag| bag.values().any(PropertyValue::contains_secrets));
+        let ticket = desk.ticket(Caller { listener: Arc::clone(listener), preview, secret });
         let token = ticket.token().to_owned();
         (Some(ticket), address.clone(), token)
     }
@@ -382,7 +385,9 @@ impl Provider for GrpcProvider {
     async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
         const METHOD: &str = "Create";
         let encoder = self.encoder(METHOD);
-        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
+        let sent = [&*request.inputs; 2];
+        let (_ticket, resource_status_address, resource_status_token) =
+            self.ticket(&request.views, request.preview, sent);
         let message = rpc::CreateRequest {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
@@ -408,9 +413,10 @@ impl Provider for GrpcProvider {
     async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
         const METHOD: &str = "Read";
         let encoder = self.encoder(METHOD);
-        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
         let known_outputs = request.outputs.unwrap_or_default();
         let known_inputs = request.inputs.as_deref();
+        let (_ticket, resource_status_address, resource_status_token) =
+            self.ticket(&request.views, false, [&known_outputs, known_inputs.unwrap_or(&known_outputs)]);
         let message = rpc::ReadRequest {
             id: request.id,
             urn: request.urn.to_string(),
@@ -444,7 +450,8 @@ impl Provider for GrpcProvider {
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
         const METHOD: &str = "Update";
         let encoder = self.encoder(METHOD);
-        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
+        let (_ticket, resource_status_address, resource_status_token) =
+            self.ticket(&request.views, request.preview, [&request.old_inputs, &request.news]);
         let message = rpc::UpdateRequest {
             id: request.id,
             urn: request.urn.to_string(),
@@ -471,7 +478,8 @@ impl Provider for GrpcProvider {
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
         const METHOD: &str = "Delete";
         let encoder = self.encoder(METHOD);
-        let (_ticket, resource_status_address, resource_status_token) = self.ticket(&request.views);
+        let (_ticket, resource_status_address, resource_status_token) =
+            self.ticket(&request.views, false, [&request.old_inputs, &request.outputs]);
         let message = rpc::DeleteRequest {
             id: request.id,
             urn: request.urn.to_string(),

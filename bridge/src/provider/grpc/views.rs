@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pulumi_proto::property::PropertyValue;
 use pulumi_proto::rpc::view_step::{Op, Status as Wire};
 use pulumi_proto::rpc::{self, PublishViewStepsRequest};
 use tonic::Status;
@@ -16,13 +17,23 @@ const METHOD: &str = "PublishViewSteps";
 
 /// The calls under way during which a plugin may publish views, each by its token.
 #[derive(Debug, Default)]
-pub struct ViewDesk(Mutex<HashMap<String, Arc<dyn ViewListener>>>);
+pub struct ViewDesk(Mutex<HashMap<String, Caller>>);
+
+/// Who hears what is published during a call.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) listener: Arc<dyn ViewListener>,
+    /// Unknowns are kept.
+    pub(super) preview: bool,
+    /// The plugin was sent secrets plain: any of them may be in what it publishes.
+    pub(super) secret: bool,
+}
 
 impl ViewDesk {
     /// A token for one call; it means nothing any more once the ticket is dropped.
-    pub(super) fn ticket(self: &Arc<Self>, listener: Arc<dyn ViewListener>) -> Ticket {
+    pub(super) fn ticket(self: &Arc<Self>, caller: Caller) -> Ticket {
         let token = Uuid::new_v4().to_string();
-        self.listeners().insert(token.clone(), listener);
+        self.callers().insert(token.clone(), caller);
         Ticket { desk: Arc::clone(self), token }
     }
 
@@ -31,17 +42,17 @@ impl ViewDesk {
     /// # Errors
     /// A token of no call that is under way, and steps that make no sense.
     pub fn publish(&self, request: PublishViewStepsRequest) -> Result<(), Status> {
-        let listener = self.listeners().get(&request.token).cloned();
-        let Some(listener) = listener else {
+        let caller = self.callers().get(&request.token).cloned();
+        let Some(caller) = caller else {
             return Err(Status::not_found("no call with this token is under way; views end with the call's answer"));
         };
-        let steps: Result<Vec<_>, _> = request.steps.into_iter().map(step).collect();
+        let steps: Result<Vec<_>, _> = request.steps.into_iter().map(|step| self::step(step, &caller)).collect();
         let steps = steps.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        listener.publish(steps);
+        caller.listener.publish(steps);
         Ok(())
     }
 
-    fn listeners(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn ViewListener>>> {
+    fn callers(&self) -> MutexGuard<'_, HashMap<String, Caller>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,7 +71,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.desk.listeners().remove(&self.token);
+        self.desk.callers().remove(&self.token);
     }
 }
 
@@ -70,8 +81,8 @@ pub(super) fn known(encoder: &Encoder, views: &[View]) -> Result<Vec<rpc::View>,
         Ok(rpc::View {
             r#type: view.type_token.clone(),
             name: view.name.clone(),
-            parent_type: String::new(),
-            parent_name: String::new(),
+            parent_type: view.within.as_ref().map(|(of, _)| of.clone()).unwrap_or_default(),
+            parent_name: view.within.as_ref().map(|(_, name)| name.clone()).unwrap_or_default(),
             inputs: encoder.recorded(&view.inputs, false)?,
             outputs: encoder.recorded(&view.outputs, false)?,
         })
@@ -79,7 +90,7 @@ pub(super) fn known(encoder: &Encoder, views: &[View]) -> Result<Vec<rpc::View>,
     views.iter().map(view).collect()
 }
 
-fn step(step: rpc::ViewStep) -> Result<ViewStep, ProviderError> {
+fn step(step: rpc::ViewStep, caller: &Caller) -> Result<ViewStep, ProviderError> {
     let (partial, indeterminate) = match Wire::try_from(step.status) {
         Ok(Wire::Ok) => (false, false),
         Ok(Wire::PartialFailure) => (true, false),
@@ -89,26 +100,42 @@ fn step(step: rpc::ViewStep) -> Result<ViewStep, ProviderError> {
     let detailed_diff = step.detailed_diff.into_iter().map(|(path, diff)| (path, property_diff(diff)));
     let step = ViewStep {
         op: op(step.op)?,
-        old: step.old.map(view).transpose()?,
-        new: step.new.map(view).transpose()?,
+        old: step.old.map(|state| view(state, caller)).transpose()?,
+        new: step.new.map(|state| view(state, caller)).transpose()?,
         failure: (!step.error.is_empty()).then_some(ViewFailure { message: step.error, partial, indeterminate }),
         replace_keys: step.keys,
         diffs: step.diffs,
         detailed_diff: step.has_detailed_diff.then(|| detailed_diff.collect()),
     };
-    if step.old.is_none() && step.new.is_none() {
-        return Err(invalid("a step has neither an old view nor a new one".to_owned()));
-    }
-    Ok(step)
+    let ends = matches!(
+        step.op,
+        ViewOp::Delete
+            | ViewOp::DeleteReplaced
+            | ViewOp::ReadDiscard
+            | ViewOp::DiscardReplaced
+            | ViewOp::RemovePendingReplace
+    );
+    let (missing, there) = if ends { ("old", step.old.is_some()) } else { ("new", step.new.is_some()) };
+    if there { Ok(step) } else { Err(invalid(format!("a step {:?} has no {missing} view", step.op))) }
 }
 
-fn view(state: rpc::ViewStepState) -> Result<View, ProviderError> {
-    let decoder = Decoder::new(METHOD, true);
+fn view(state: rpc::ViewStepState, caller: &Caller) -> Result<View, ProviderError> {
+    if state.r#type.is_empty() || state.name.is_empty() {
+        return Err(invalid("a view has a type and a name".to_owned()));
+    }
+    let decoder = Decoder::of_view(METHOD, caller.preview);
+    let bag = |bag| {
+        let bag = decoder.bag(bag)?;
+        let seal = |(key, value)| (key, if caller.secret { PropertyValue::secret(value) } else { value });
+        Ok(Arc::new(bag.into_iter().map(seal).collect()))
+    };
+    let within = (!state.parent_name.is_empty()).then_some((state.parent_type, state.parent_name));
     Ok(View {
         type_token: state.r#type,
         name: state.name,
-        inputs: Arc::new(decoder.bag(state.inputs)?),
-        outputs: Arc::new(decoder.bag(state.outputs)?),
+        within,
+        inputs: bag(state.inputs)?,
+        outputs: bag(state.outputs)?,
     })
 }
 
@@ -139,6 +166,8 @@ fn invalid(reason: String) -> ProviderError {
 
 #[cfg(test)]
 mod tests {
+    use pulumi_proto::property::PropertyMap;
+    use pulumi_proto::property::wire::{EncodeOptions, encode};
     use pulumi_proto::rpc::ViewStepState;
     use tonic::Code;
 
@@ -158,7 +187,13 @@ mod tests {
     }
 
     fn state(name: &str) -> Option<ViewStepState> {
-        Some(ViewStepState { name: name.into(), ..ViewStepState::default() })
+        let v = PropertyMap::from([("v".to_owned(), "1".into()), ("u".to_owned(), PropertyValue::UNKNOWN)]);
+        let outputs = Some(encode(&v, &EncodeOptions::EVERYTHING).unwrap());
+        Some(ViewStepState { r#type: "x:index:Part".into(), name: name.into(), outputs, ..ViewStepState::default() })
+    }
+
+    fn caller(listener: Arc<dyn ViewListener>) -> Caller {
+        Caller { listener, preview: false, secret: false }
     }
 
     fn request(token: &str, steps: Vec<rpc::ViewStep>) -> PublishViewStepsRequest {
@@ -172,8 +207,8 @@ mod tests {
     #[test]
     fn views_are_taken_during_a_call_and_by_its_token_alone() {
         let (desk, heard) = (Arc::new(ViewDesk::default()), Arc::new(Heard::default()));
-        let ticket = desk.ticket(heard.clone());
-        let other = desk.ticket(Arc::new(Heard::default()));
+        let ticket = desk.ticket(caller(heard.clone()));
+        let other = desk.ticket(caller(Arc::new(Heard::default())));
         assert_ne!(ticket.token(), other.token());
         let lost = rpc::ViewStep {
             op: Op::Delete.into(),
@@ -194,14 +229,39 @@ mod tests {
     }
 
     #[test]
+    fn unknowns_are_for_previews_and_what_may_hold_plain_secrets_is_secret() {
+        #[derive(Debug, Default)]
+        struct Outputs(Mutex<Vec<PropertyMap>>);
+        impl ViewListener for Outputs {
+            fn publish(&self, steps: Vec<ViewStep>) {
+                let outputs = steps.into_iter().filter_map(|step| Some((*step.new?.outputs).clone()));
+                self.0.lock().unwrap().extend(outputs);
+            }
+        }
+        let (desk, heard) = (Arc::new(ViewDesk::default()), Arc::new(Outputs::default()));
+        for (preview, secret) in [(false, false), (true, false), (false, true)] {
+            let ticket = desk.ticket(Caller { listener: heard.clone(), preview, secret });
+            desk.publish(request(ticket.token(), vec![made("a")])).unwrap();
+        }
+        let known = |value: PropertyValue| PropertyMap::from([("v".to_owned(), value)]);
+        let mut previewed = known("1".into());
+        previewed.insert("u".to_owned(), PropertyValue::UNKNOWN);
+        let expected = [known("1".into()), previewed, known(PropertyValue::secret("1".into()))];
+        assert_eq!(*heard.0.lock().unwrap(), expected);
+    }
+
+    #[test]
     fn steps_that_make_no_sense_are_refused_as_a_whole() {
         let (desk, heard) = (Arc::new(ViewDesk::default()), Arc::new(Heard::default()));
-        let ticket = desk.ticket(heard.clone());
-        let nameless = rpc::ViewStep { op: Op::Same.into(), ..rpc::ViewStep::default() };
+        let ticket = desk.ticket(caller(heard.clone()));
+        let without = |op: Op| rpc::ViewStep { op: op.into(), ..rpc::ViewStep::default() };
+        let nameless = rpc::ViewStep { op: Op::Create.into(), new: state(""), ..rpc::ViewStep::default() };
         let of_nothing = rpc::ViewStep { new: state("a"), ..rpc::ViewStep::default() };
         let of_no_status = rpc::ViewStep { status: 9, ..made("a") };
         for (step, words) in [
-            (nameless, "neither an old view nor a new one"),
+            (without(Op::Update), "a step Update has no new view"),
+            (without(Op::Delete), "a step Delete has no old view"),
+            (nameless, "a view has a type and a name"),
             (of_nothing, "0 is no operation on a view"),
             (of_no_status, "9 is no status of a step"),
         ] {

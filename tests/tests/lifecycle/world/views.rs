@@ -22,12 +22,15 @@ fn parts(inputs: &PropertyMap) -> BTreeSet<String> {
 }
 
 fn view(part: &str, inputs: &PropertyMap) -> View {
-    let outputs = inputs.get("v").map(|value| ("v".to_owned(), value.clone()));
+    // What the provider was told is secret, it forgets of the outputs.
+    let v = inputs.get("v").map(|value| ("v".to_owned(), value.clone()));
+    let outputs = v.iter().map(|(key, value)| (key.clone(), value.without_wrappers()));
     View {
         type_token: PART.to_owned(),
+        within: None,
         name: part.to_owned(),
-        inputs: Arc::default(),
-        outputs: Arc::new(outputs.into_iter().collect()),
+        outputs: Arc::new(outputs.collect()),
+        inputs: Arc::new(v.into_iter().collect()),
     }
 }
 
