@@ -15,7 +15,8 @@ use crate::events::{Event, Message, Operation, Severity, StepOp};
 use crate::state::ResourceState;
 
 use super::decide::existing::read_op;
-use super::engine::{Deployment, Engine};
+use super::engine::Engine;
+use super::run::Deployment;
 use crate::events::SourceRef;
 
 use super::goal::Goal;

@@ -1,27 +1,18 @@
-//! The deployment itself: one task that owns the tables and polls everything under way.
-//!
-//! The program talks to it through [`Deployment`]; what it asks becomes jobs that this task polls beside the providers'
-//! answers. So nothing that began is lost because somebody stopped waiting for it.
+//! What the parts of a deployment share: the tables, what is waited for, and the records.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
 
 use bridge::host::{MonitorEndpoint, ProviderHost};
 use bridge::provider::Provider;
-use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use futures_util::stream::FuturesUnordered;
 use hashbrown::HashMap;
 use pulumi_proto::urn::Urn;
 use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 
-use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
+use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::state::secrets::SecretsError;
-use crate::state::{
-    Effect, OperationId, OperationKind, PendingOperation, Record, ResourceState, Snapshot, StateError, StateRecorder,
-    free_aside,
-};
+use crate::state::{Effect, OperationId, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder};
 
 use super::decide::autonaming::Naming;
 use super::decide::condemn::Entry;
@@ -29,7 +20,6 @@ use super::options::{DeploymentOptions, StopSignals};
 use super::providers::{Instance, Job, Providers};
 use super::registrar::{Refused, Registered};
 use super::tables::Tables;
-use crate::events::SourceRef;
 
 /// What the parts of a deployment share.
 #[derive(Debug)]
@@ -46,7 +36,7 @@ pub(super) struct Engine {
     /// Held for reading while a registration is undecided, for writing by who must see a decided picture.
     pub(super) deciding: RwLock<()>,
     /// Whether all that is to be read before anything is decided has been read.
-    read_first: watch::Sender<bool>,
+    pub(super) read_first: watch::Sender<bool>,
     /// Rung when a URN is settled.
     pub(super) progress: Notify,
     /// Providers that the first who wants them registers: default ones by package, version and download URL, those of
@@ -81,6 +71,38 @@ impl std::fmt::Debug for SinkBox {
 }
 
 impl Engine {
+    /// An engine that has done nothing yet.
+    pub(super) fn new(
+        options: DeploymentOptions,
+        snapshot: Snapshot,
+        host: Arc<dyn ProviderHost>,
+        recorder: Option<Box<dyn StateRecorder>>,
+        sink: Arc<dyn EventSink>,
+        signals: StopSignals,
+        jobs: mpsc::UnboundedSender<Job>,
+    ) -> Self {
+        Self {
+            providers: Providers::new(host),
+            jobs,
+            tables: Mutex::new(Tables::new(snapshot)),
+            recorder: tokio::sync::Mutex::new(recorder.map(RecorderBox)),
+            secrets_ready: OnceCell::new(),
+            sink: SinkBox(sink),
+            slots: Semaphore::new(options.parallel.max(1)),
+            deciding: RwLock::new(()),
+            read_first: watch::Sender::new(false),
+            progress: Notify::new(),
+            lazy_providers: Mutex::default(),
+            failed: AtomicBool::new(false),
+            stumbled: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            signals,
+            naming: Naming::read(&options.config, &options.project, &options.stack),
+            monitor: OnceCell::new(),
+            options,
+        }
+    }
+
     pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -328,250 +350,6 @@ impl Engine {
         self.tables().ledger.apply(&record);
         if let Some(RecorderBox(recorder)) = &mut *recorder {
             recorder.defer(record);
-        }
-    }
-}
-
-/// Drives a deployment: the door for programs, and the way to end it.
-#[derive(Clone, Debug)]
-pub struct Deployment {
-    pub(super) engine: Arc<Engine>,
-    ends: mpsc::UnboundedSender<(ProgramEnd, oneshot::Sender<()>)>,
-}
-
-/// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProgramEnd {
-    /// It registered all it had to.
-    Completed,
-    /// It gave up: nothing is deleted.
-    Failed,
-}
-
-/// What a deployment came to.
-#[derive(Debug)]
-pub struct DeploymentEnd {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The list as it is now, pending operations included. Of a preview: as it would be.
-    pub snapshot: Snapshot,
-    /// What was counted.
-    pub summary: Summary,
-}
-
-impl Deployment {
-    /// Prepares a deployment: the handle for its program, and the future that does the work, to be polled beside it.
-    ///
-    /// `recorder` is `None` in previews.
-    pub fn new(
-        options: DeploymentOptions,
-        snapshot: Snapshot,
-        host: Arc<dyn ProviderHost>,
-        recorder: Option<Box<dyn StateRecorder>>,
-        sink: Arc<dyn EventSink>,
-        signals: StopSignals,
-    ) -> (Self, impl Future<Output = DeploymentEnd>) {
-        let (jobs, job_queue) = mpsc::unbounded_channel();
-        let (ends, end_queue) = mpsc::unbounded_channel();
-        let engine = Arc::new(Engine {
-            providers: Providers::new(host),
-            jobs,
-            tables: Mutex::new(Tables::new(snapshot)),
-            recorder: tokio::sync::Mutex::new(recorder.map(RecorderBox)),
-            secrets_ready: OnceCell::new(),
-            sink: SinkBox(sink),
-            slots: Semaphore::new(options.parallel.max(1)),
-            deciding: RwLock::new(()),
-            read_first: watch::Sender::new(false),
-            progress: Notify::new(),
-            lazy_providers: Mutex::default(),
-            failed: AtomicBool::new(false),
-            stumbled: AtomicBool::new(false),
-            broken: AtomicBool::new(false),
-            signals,
-            naming: Naming::read(&options.config, &options.project, &options.stack),
-            monitor: OnceCell::new(),
-            options,
-        });
-        let run = run(Arc::clone(&engine), job_queue, end_queue);
-        (Self { engine, ends }, run)
-    }
-
-    /// Says that the program has ended. The deployment then finishes what is under way and deletes what nobody
-    /// registered.
-    pub async fn finish(&self, end: ProgramEnd) {
-        let (sender, taken) = oneshot::channel();
-        if self.ends.send((end, sender)).is_ok() {
-            // An error says that the deployment has ended already.
-            taken.await.ok();
-        }
-    }
-}
-
-async fn run(
-    engine: Arc<Engine>,
-    jobs: mpsc::UnboundedReceiver<Job>,
-    ends: mpsc::UnboundedReceiver<(ProgramEnd, oneshot::Sender<()>)>,
-) -> DeploymentEnd {
-    let started = Instant::now();
-    let phase = Phase { operation: engine.options.operation, preview: engine.preview() };
-    engine.emit(Event::PhaseStarted(phase));
-
-    let abort = engine.signals.abort.clone();
-    let mut under_way = UnderWay { jobs, running: FuturesUnordered::new() };
-    let interrupted = tokio::select! {
-        biased;
-        () = abort.cancelled() => true,
-        interrupted = phases(&engine, &mut under_way, ends) => interrupted,
-    };
-    drop(under_way);
-    engine.providers.close_all().await;
-
-    let outcome = match (interrupted, engine.has_failed()) {
-        (true, _) => Outcome::Canceled,
-        (false, true) => Outcome::Failed,
-        (false, false) => Outcome::Succeeded,
-    };
-    let (snapshot, changes) = {
-        let mut tables = engine.tables();
-        let snapshot = tables.ledger.snapshot();
-        let changes = std::mem::take(&mut tables.counts);
-        free_aside(std::mem::replace(&mut *tables, Tables::new(Snapshot::default())));
-        (snapshot, changes)
-    };
-    let summary = Summary { phase, changes, outcome, duration: started.elapsed() };
-    engine.emit(Event::PhaseEnded(summary.clone()));
-    DeploymentEnd { outcome, snapshot, summary }
-}
-
-/// What a deployment is polling.
-struct UnderWay {
-    jobs: mpsc::UnboundedReceiver<Job>,
-    running: FuturesUnordered<Job>,
-}
-
-impl UnderWay {
-    /// Polls everything under way until the given work is done.
-    async fn until<T>(&mut self, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                Some(job) = self.jobs.recv() => self.running.push(job),
-                Some(()) = self.running.next() => {}
-                outcome = &mut work => return outcome,
-            }
-        }
-    }
-
-    /// Polls everything under way until nothing is left.
-    async fn settle(&mut self) {
-        loop {
-            while let Ok(job) = self.jobs.try_recv() {
-                self.running.push(job);
-            }
-            if self.running.next().await.is_none() {
-                return;
-            }
-        }
-    }
-}
-
-/// Refresh, program, deletes. Says whether the user ended it with work left undone.
-async fn phases(
-    engine: &Arc<Engine>,
-    under_way: &mut UnderWay,
-    mut ends: mpsc::UnboundedReceiver<(ProgramEnd, oneshot::Sender<()>)>,
-) -> bool {
-    let canceller = Arc::clone(engine);
-    let cancel = async move {
-        canceller.signals.stop.cancelled().await;
-        canceller.progress.notify_waiters();
-        canceller.providers.cancel_all().await;
-    };
-    // Polled with the rest, and dropped with the rest if nobody stops the run.
-    let mut cancel = Box::pin(cancel.fuse());
-
-    engine.tell_pending_operations();
-    let mut left_undone = false;
-    if engine.check_names() {
-        let refresh = engine.refresh_first();
-        left_undone = with_cancel(&mut cancel, under_way.until(refresh)).await;
-    }
-    engine.read_first.send_replace(true);
-
-    if engine.has_program() {
-        let ended = with_cancel(&mut cancel, under_way.until(ends.recv())).await;
-        with_cancel(&mut cancel, under_way.settle()).await;
-        left_undone |= engine.signals.stop.is_cancelled();
-        match ended {
-            Some((ProgramEnd::Completed, taken)) => {
-                taken.send(()).ok();
-            }
-            Some((ProgramEnd::Failed, taken)) => {
-                taken.send(()).ok();
-                engine.note_break();
-            }
-            None => engine.note_break(),
-        }
-    }
-    if engine.options.operation == Operation::Import && !engine.halted() {
-        left_undone |= with_cancel(&mut cancel, under_way.until(engine.import_all())).await;
-    }
-    engine.check_targets_found();
-    if engine.halted() {
-        left_undone |= engine.work_follows() && engine.signals.stop.is_cancelled();
-    } else {
-        left_undone |= with_cancel(&mut cancel, under_way.until(engine.refresh_the_rest())).await;
-        if engine.deletes_follow() {
-            left_undone |= with_cancel(&mut cancel, under_way.until(engine.delete_the_rest())).await;
-        }
-    }
-    with_cancel(&mut cancel, under_way.settle()).await;
-    engine.rename_leftovers().await;
-    with_cancel(&mut cancel, under_way.until(engine.settle_stack_outputs())).await;
-    with_cancel(&mut cancel, under_way.settle()).await;
-    left_undone || (engine.signals.stop.is_cancelled() && engine.has_failed())
-}
-
-async fn with_cancel<T>(
-    cancel: &mut (impl futures_util::future::FusedFuture<Output = ()> + Unpin),
-    work: impl Future<Output = T>,
-) -> T {
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut *cancel, if !cancel.is_terminated() => {}
-            outcome = &mut work => return outcome,
-        }
-    }
-}
-
-impl Engine {
-    /// Whether a program drives this deployment.
-    pub(super) fn has_program(&self) -> bool {
-        self.options.has_program()
-    }
-
-    fn deletes_follow(&self) -> bool {
-        matches!(self.options.operation, Operation::Update | Operation::Destroy)
-    }
-
-    /// Whether anything is done once the program has ended.
-    fn work_follows(&self) -> bool {
-        self.deletes_follow() || self.has_program()
-    }
-
-    /// Tells of what an earlier run began and did not end.
-    fn tell_pending_operations(&self) {
-        if self.preview() || self.options.operation == Operation::Refresh {
-            return;
-        }
-        let pending: Vec<PendingOperation> = self.tables().ledger.base().pending_operations.clone();
-        let settled = |urn: &Urn| self.options.imports.iter().any(|goal| self.urn_of(goal) == *urn);
-        for PendingOperation { resource, kind } in pending.into_iter().filter(|it| !settled(&it.resource.urn)) {
-            self.emit(Event::Message(super::report::interrupted(&resource.urn, kind)));
         }
     }
 }

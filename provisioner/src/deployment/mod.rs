@@ -26,6 +26,7 @@ mod register;
 mod registrar;
 mod replace;
 mod report;
+mod run;
 mod step;
 mod steps;
 mod tables;
@@ -33,9 +34,9 @@ mod views;
 
 pub use crate::events::SourceRef;
 pub use decide::scope::{Scope, UrnPattern};
-pub use engine::{Deployment, DeploymentEnd, ProgramEnd};
 pub use goal::Goal;
 pub use import::{ImportGoal, ImportProvider};
 pub use options::{ConfigEntry, DeploymentOptions, StopSignals};
 pub use registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 pub(crate) use report::{chain, interrupted};
+pub use run::{Deployment, DeploymentEnd, ProgramEnd};
