@@ -16,6 +16,7 @@ mod effects;
 mod engine;
 mod finish;
 mod goal;
+mod identify;
 mod import;
 mod monitor;
 mod options;
