@@ -85,6 +85,7 @@ fn wrong() -> impl Strategy<Value = (Wrong, Goes)> {
     let which = prop_oneof![
         12 => (verb, any::<u8>()).prop_map(|(verb, spot)| Wrong::Resource(verb, spot)),
         1 => provider.prop_map(|(verb, name)| Wrong::Provider(verb, name)),
+        1 => any::<u8>().prop_map(|spot| Wrong::Resource("part", spot)),
     ];
     let goes = prop_oneof![
         6 => Just(Goes::Wrong),

@@ -62,7 +62,11 @@ pub(super) fn publish(world: &World, urn: &Urn, views: &Views, inputs: Option<&P
     };
     let steps = steps.into_iter().map(|(op, old, new)| {
         let name = old.as_ref().or(new.as_ref()).map(|view| view.name.clone()).unwrap_or_default();
-        let goes = world.inner().script.get(&format!("part {}.{name}", urn.name())).copied();
+        let goes = {
+            let script = &world.inner().script;
+            let of_all = || script.get(&format!("part {}", urn.name()));
+            script.get(&format!("part {}.{name}", urn.name())).or_else(of_all).copied()
+        };
         let failure = goes.map(|goes| ViewFailure {
             message: format!("{name} went wrong"),
             partial: goes == Goes::HalfWell,
