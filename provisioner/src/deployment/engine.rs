@@ -252,13 +252,14 @@ impl Engine {
             rung.as_mut().enable();
             {
                 let mut tables = self.tables();
+                let loaded = tables.as_loaded(entry).1;
                 let refers = |state: &Arc<ResourceState>| {
                     let provider = state.provider.iter().map(|provider| &provider.urn);
-                    provider.chain(state.references()).any(|urn| *urn == entry.1.urn)
+                    provider.chain(state.references()).any(|urn| *urn == loaded.urn)
                 };
-                let needs = |state: &Arc<ResourceState>| entry.1.references().any(|urn| *urn == state.urn);
+                let needs = |state: &Arc<ResourceState>| loaded.references().any(|urn| *urn == state.urn);
                 if !tables.deleting.values().any(|state| refers(state) || needs(state)) {
-                    tables.deleting.insert(entry.0, Arc::clone(&entry.1));
+                    tables.deleting.insert(entry.0, loaded);
                     return;
                 }
             }

@@ -66,7 +66,8 @@ impl Engine {
 
     /// The deletes that come before a replacement: what cannot live without the root, in reverse, then the root itself.
     async fn plan_deletes(self: &Arc<Self>, registration: &Registration, root: &Entry) -> Result<Vec<Step>, Refused> {
-        let mut condemned = match self.condemned_with(root).await {
+        let loaded = self.tables().as_loaded(root);
+        let mut condemned = match self.condemned_with(&loaded).await {
             Ok(condemned) => condemned,
             Err(error) => {
                 let message = Message::new(Severity::Error, report::chain(&error));
@@ -79,7 +80,7 @@ impl Engine {
         condemned.retain(|condemned| seen.insert(condemned.entry.0));
         let after = {
             let tables = self.tables();
-            let doomed = condemned.iter().map(|condemned| &condemned.entry.1.urn).chain([&root.1.urn]);
+            let doomed = condemned.iter().map(|condemned| &condemned.entry.1.urn).chain([&loaded.1.urn]);
             let after = tables.going_dependents(&doomed.cloned().collect());
             // What another root takes down is not deleted twice, only waited for.
             condemned.retain(|condemned| !tables.is_going(condemned.entry.0));
@@ -117,7 +118,7 @@ impl Engine {
                 chain.push(step);
             }
         }
-        self.tables().deleted.insert(root.1.urn.clone());
+        self.tables().note_deleted(root);
         if !root.1.pending_replacement {
             let mut step = self.delete_step(root, StepOp::DeleteReplaced).await;
             step.delete_first = true;
@@ -133,7 +134,8 @@ impl Engine {
         Ok(chain)
     }
 
-    /// Everything that must go before the root: probes its dependents, in the order of the snapshot.
+    /// Everything that must go before the root, which is as it was loaded: probes its dependents, in the order of the
+    /// snapshot.
     pub(super) async fn condemned_with(
         self: &Arc<Self>,
         root: &Entry,

@@ -166,6 +166,11 @@ impl Tables {
         Some((id, Arc::clone(state)))
     }
 
+    /// An entry as it was loaded: with the names by which it and the others that were loaded refer to each other.
+    pub(super) fn as_loaded(&self, entry: &Entry) -> Entry {
+        (entry.0, Arc::clone(self.ledger.loaded(entry.0).unwrap_or(&entry.1)))
+    }
+
     /// Whether a registration of a URN has begun, or somebody carries its entry over.
     pub(super) fn begun(&self, urn: &Urn) -> bool {
         self.goals.contains_key(urn) || self.decided.contains(urn)
@@ -217,7 +222,14 @@ impl Tables {
         if !entry.1.delete {
             self.condemned.insert(entry.1.urn.clone(), condemned);
         }
-        self.deleted.insert(entry.1.urn.clone());
+        self.note_deleted(entry);
+    }
+
+    /// Remembers that an entry is deleted in this run, by the name it was loaded under and the one it has now.
+    pub(super) fn note_deleted(&mut self, entry: &Entry) {
+        let loaded = self.as_loaded(entry).1.urn.clone();
+        let now = self.ledger.get(entry.0).map(|state| state.urn.clone());
+        self.deleted.extend(now.into_iter().chain([loaded]));
     }
 
     /// Remembers that an entry is deleted before its replacement comes, and when that is done.

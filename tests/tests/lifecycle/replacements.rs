@@ -5,7 +5,7 @@ use provisioner::events::Outcome;
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, World};
+use crate::world::{Goes, World, calm};
 use provisioner::state::Snapshot;
 
 #[tokio::test]
@@ -135,6 +135,43 @@ async fn a_new_name_of_the_parent_is_a_new_name_of_all_beneath_it() {
     let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
     assert_eq!(ended.entries(), ["g2", "h", "a-1", "b-1"]);
+}
+
+#[tokio::test]
+async fn what_hangs_on_a_child_goes_down_with_it_though_the_parent_gave_it_a_new_name() {
+    let program = |parent, d: &str| [parent, thing("a").within("g").with("d", d), thing("b").of("k", "a")];
+    let (world, state) = standing(&program(group("g"), "1")).await;
+    let parent = group("g").of_type("OtherThing").was_all("g", "Thing", None);
+    let ended = world.up(&state, &program(parent, "2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete b-1", "delete a-1", "create a", "create b"]);
+}
+
+#[tokio::test]
+async fn what_goes_with_a_child_needs_no_call_though_the_parent_gave_it_a_new_name() {
+    let program = |parent, d: &str| {
+        let with_it = thing("b").after("a").deleted_with("a");
+        [parent, thing("a").within("g").with("d", d), with_it]
+    };
+    let (world, state) = standing(&program(group("g"), "1")).await;
+    let parent = group("g").of_type("OtherThing").was_all("g", "Thing", None);
+    let ended = world.up(&state, &program(parent, "2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete a-1", "create a", "create b"]);
+}
+
+#[tokio::test]
+async fn a_child_waits_for_the_end_of_what_needed_it_though_the_parent_gave_it_a_new_name() {
+    let (world, state) =
+        standing(&[group("g"), thing("a").within("g").with("d", "1"), thing("b").of("v", "a").with("d", "1")]).await;
+    let parent = group("g").of_type("OtherThing").was_all("g", "Thing", None).after("slow");
+    let program = [thing("slow"), parent, thing("a").within("g").with("d", "2"), thing("b").with("d", "2")];
+    let (before, going) = (world.hold("create slow"), world.hold("delete b-1"));
+    let run = tokio::spawn(world.up(&state, &program).go());
+    going.reached().await;
+    before.release();
+    calm().await;
+    assert_eq!(world.count("delete a-1"), 0, "b is on its way out and still needs it");
+    going.release();
+    run.await.expect("it does not panic").expect(Outcome::Succeeded);
 }
 
 #[tokio::test]
