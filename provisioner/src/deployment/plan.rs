@@ -69,8 +69,10 @@ impl Engine {
             let state = self.new_state(registration, Arc::default());
             self.refuse_skipped_dependencies(&state, registration.goal.source)?;
         }
-        if !matches!(settlement, Settlement::Doomed | Settlement::AsRecorded) {
-            let old = registration.old.as_ref().filter(|_| registration.in_scope);
+        // What stays as it is recorded refers to what it did.
+        let stays = matches!(settlement, Settlement::Doomed | Settlement::AsRecorded | Settlement::Untouched);
+        if !stays {
+            let old = registration.old.as_ref();
             self.refuse_circle(old, registration.goal.source, || self.new_state(registration, Arc::default()))?;
         }
         let with = |op, inputs: Arc<PropertyMap>| {

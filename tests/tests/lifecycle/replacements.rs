@@ -233,3 +233,15 @@ async fn row_05_both_checks_of_a_replacement_have_one_seed_and_no_other_resource
     assert_ne!(of_a[0], of_b[0]);
     assert_ne!(of_a[0], checked[0].random_seed, "nor has another run");
 }
+
+#[tokio::test]
+async fn what_went_down_does_not_come_back_in_a_circle_with_what_is_out_of_scope() {
+    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a"), thing("c").of("v", "b")]).await;
+    let program = [thing("a").with("d", "2"), thing("c").after("a"), thing("b").of("v", "c")];
+    let ended = world.up(&state, &program).target("a").go().await.expect(Outcome::Failed);
+    let circle = "b depends on c, which is out of scope and still depends on b";
+    assert!(ended.errors[0].contains(circle), "{:?}", ended.errors);
+    assert_eq!(ended.entries(), ["a-2", "b-1 (owed)", "c-1"]);
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["a-2", "c-1", "b-2"]);
+}
