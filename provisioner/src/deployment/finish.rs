@@ -13,6 +13,7 @@ use crate::state::{EntryId, ResourceState};
 use super::decide::condemn::Entry;
 use super::decide::deletes::{departure, waves};
 use super::decide::scope::{Reach, Scope, UrnPattern};
+use super::effects::EmptyKeys;
 use super::engine::Engine;
 use super::report;
 use super::tables::Tables;
@@ -109,6 +110,8 @@ impl Engine {
                     }
                 }
             }
+            // If a refresh of this run found gone what was live under the old name, only the copy kept references to it valid.
+            effects.extend(if effects.is_empty() { Vec::new() } else { tables.repairs(&effects, |_| EmptyKeys::Kept) });
             effects
         })
         .await;

@@ -284,3 +284,20 @@ async fn what_refers_to_something_out_of_scope_follows_it_to_the_name_that_its_p
     assert_eq!(entry(&ended.state, "e").dependencies, [entry(&ended.state, "d").urn.clone()]);
     assert_ne!(entry(&ended.state, "e").dependencies, entry(&state, "e").dependencies);
 }
+
+#[tokio::test]
+async fn a_copy_that_gets_the_name_of_its_successor_leaves_no_references_behind() {
+    let (world, state) = standing(&[thing("a").with("k", "1"), thing("b").after("a")]).await;
+    world.when("create c", Goes::Wrong);
+    let program = [thing("a").with("k", "2"), thing("c").after("a"), thing("b").after("a").after("c")];
+    let state = world.up(&state, &program).go().await.expect(Outcome::Failed).state;
+    world.vanish("a-2");
+    // It is gone, made again under another name, and what refers to it is not reached.
+    let program = [thing("a2").was("a").with("k", "2"), thing("c").after("a2"), thing("b").after("a2").after("c")];
+    let ended = world.up(&state, &program).refreshing().with_program().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a2-1", "a-1 (delete)", "b-1"]);
+    assert_eq!(entry(&ended.state, "b").dependencies, []);
+    world.mend();
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["create c", "delete a-1"]);
+}
