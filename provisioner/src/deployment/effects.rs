@@ -10,6 +10,7 @@ use crate::state::{Effect, EntryId, ResourceState};
 
 use super::decide::condemn::Entry;
 use super::tables::Tables;
+use super::views::show_under;
 
 /// What becomes of keys of property dependencies that named nothing before. Those that name nothing any more go.
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ impl Tables {
         self.follow(old, new, vec![Effect::Remove(old)])
     }
 
-    /// A new entry beside an old one, which awaits its deletion with its views. `under` renames the old one.
+    /// A new entry beside an old one, which awaits its deletion with its views. `under` renames the old one and them.
     pub(super) fn replacement(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
         let superseded = |state: &mut ResourceState| {
             state.delete = true;
@@ -41,7 +42,12 @@ impl Tables {
         };
         let views = self.ledger.get(old).into_iter().flat_map(|owner| self.views_of(owner));
         let mut effects = self.rewrite(old, superseded);
-        effects.extend(views.flat_map(|(view, _)| self.rewrite(view, |state| state.delete = true)));
+        effects.extend(views.flat_map(|(view, _)| {
+            self.rewrite(view, |state| {
+                state.delete = true;
+                under.iter().for_each(|urn| show_under(state, urn));
+            })
+        }));
         self.follow(old, new, effects)
     }
 

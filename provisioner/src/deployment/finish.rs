@@ -17,6 +17,7 @@ use super::effects::EmptyKeys;
 use super::engine::Engine;
 use super::report;
 use super::tables::Tables;
+use super::views::show_under;
 
 impl Engine {
     /// Deletes what is doomed, dependents first. Says whether the user stopped it with work left.
@@ -101,12 +102,8 @@ impl Engine {
                 let successor = tables.aliased.get(&state.urn);
                 if let Some(urn) = successor.filter(|urn| tables.ledger.named(urn).any(|(_, new)| !new.delete)) {
                     effects.extend(tables.rewrite(id, |state| state.urn = urn.clone()));
-                    for (view, shown) in tables.views_of(state) {
-                        let name =
-                            Urn::new(urn.stack(), urn.project(), Some(urn), shown.urn.type_token(), shown.urn.name());
-                        effects.extend(tables.rewrite(view, |state| {
-                            (state.urn, state.parent, state.view_of) = (name, Some(urn.clone()), Some(urn.clone()));
-                        }));
+                    for (view, _) in tables.views_of(state) {
+                        effects.extend(tables.rewrite(view, |state| show_under(state, urn)));
                     }
                 }
             }

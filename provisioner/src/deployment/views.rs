@@ -361,3 +361,9 @@ impl Tables {
         views.map(|(id, state)| (id, Arc::clone(state))).collect()
     }
 }
+
+/// Gives a view of what is now called otherwise the name that it then has.
+pub(super) fn show_under(view: &mut ResourceState, owner: &Urn) {
+    view.urn = Urn::new(owner.stack(), owner.project(), Some(owner), view.urn.type_token(), view.urn.name());
+    (view.parent, view.view_of) = (Some(owner.clone()), Some(owner.clone()));
+}

@@ -56,6 +56,20 @@ async fn a_view_follows_its_resource_to_a_new_name() {
 }
 
 #[tokio::test]
+async fn a_view_follows_what_an_import_supersedes_to_a_new_name() {
+    let (world, state) = standing(&[thing("a").with("k", "1").with(PARTS, "x")]).await;
+    world.add("there");
+    // A copy of the old name is there already.
+    world.when("delete a-1", Goes::Wrong);
+    let replaced = world.up(&state, &[thing("a").with("k", "2").with(PARTS, "x")]).go().await;
+    let state = replaced.expect(Outcome::Failed).state;
+    world.mend();
+    let imported = thing("c").was("a").but(|goal| goal.import_id = "there".to_owned());
+    let ended = world.up(&state, &[imported]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes().len(), ended.entries()), (2, vec!["there".to_owned()]));
+}
+
+#[tokio::test]
 async fn a_view_is_neither_read_nor_deleted_and_goes_with_its_resource() {
     let (world, state) = standing(&with_parts("1", "x,y")).await;
     let ended = world.refresh(&state).go().await.expect(Outcome::Succeeded);
