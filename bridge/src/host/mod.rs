@@ -5,7 +5,6 @@
 //! configured, and what the plugins say ([`HostEvents`]). Never here: when an instance is configured and with what, what
 //! the deletion of a resource needs, stacks and states.
 
-mod component_types;
 mod endpoint;
 mod engine_service;
 mod events;
@@ -14,6 +13,7 @@ mod monitor_service;
 mod plugin_host;
 mod provider_host;
 mod status_service;
+mod type_facts;
 
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
 pub use monitor::{
@@ -23,3 +23,4 @@ pub use monitor::{
 pub use monitor_service::MonitorEndpoint;
 pub use plugin_host::{DeclaredPlugin, HostSettings, PluginHost, Sources};
 pub use provider_host::{BootRequest, HostError, ProviderHost};
+pub use type_facts::{PackageTypes, TypeFacts};

@@ -1,6 +1,6 @@
 //! The host of plugins that are processes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::OnceCell;
 
-use super::component_types::{self, Memory};
 use super::engine_service::{self, RootResource};
+use super::type_facts::{self, Memory, PackageTypes};
 use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
@@ -87,8 +87,8 @@ pub struct HostSettings {
     pub sources: Sources,
     /// How long they may take.
     pub limits: Limits,
-    /// A folder to remember in which types of a package are components; without one every host asks anew.
-    pub component_types: Option<PathBuf>,
+    /// A folder to remember in what schemas say of types; without one every host asks anew.
+    pub type_facts: Option<PathBuf>,
     /// Who listens to them.
     pub events: Arc<dyn HostEvents>,
 }
@@ -111,7 +111,7 @@ struct Plugin {
     /// The instance that was started when the plugin was loaded, until somebody boots one.
     waiting: Mutex<Option<Arc<GrpcProvider>>>,
     /// Asked for once.
-    component_types: OnceCell<BTreeSet<String>>,
+    type_facts: OnceCell<PackageTypes>,
 }
 
 impl PluginHost {
@@ -129,7 +129,7 @@ impl PluginHost {
         let resolve = |declared: DeclaredPlugin| async {
             let package = settings.sources.fetch(&declared.config, &settings.events).await?;
             let package = Arc::new(package);
-            Ok(Plugin { declared, package, waiting: Mutex::new(None), component_types: OnceCell::new() })
+            Ok(Plugin { declared, package, waiting: Mutex::new(None), type_facts: OnceCell::new() })
         };
         let plugins = try_join_all(enabled.map(resolve)).await?;
         let host = Self {
@@ -301,10 +301,10 @@ impl ProviderHost for PluginHost {
         })
     }
 
-    async fn component_types(&self, package: &str) -> BTreeSet<String> {
+    async fn type_facts(&self, package: &str) -> PackageTypes {
         let serves = |plugin: &&Plugin| plugin.declared.config.package.as_str() == package;
-        let Some(plugin) = self.plugins.iter().find(serves) else { return BTreeSet::new() };
-        let (folder, digest) = (self.settings.component_types.as_deref(), plugin.package.digest());
+        let Some(plugin) = self.plugins.iter().find(serves) else { return PackageTypes::new() };
+        let (folder, digest) = (self.settings.type_facts.as_deref(), plugin.package.digest());
         let memory = folder.zip(digest).map(|(folder, digest)| Memory::new(folder, digest));
         let ask = async || {
             if let Some(memory) = memory.clone()
@@ -321,17 +321,22 @@ impl ProviderHost for PluginHost {
             let schema = match provider.schema(SchemaRequest::default()).await {
                 Ok(schema) => schema,
                 Err(error) => {
-                    self.warn(plugin, format!("does not say its schema, so none of its types is a component: {error}"));
-                    return Ok(BTreeSet::new());
+                    self.warn(
+                        plugin,
+                        format!(
+                            "does not say its schema, so nothing is known of components and secret outputs: {error}"
+                        ),
+                    );
+                    return Ok(PackageTypes::new());
                 }
             };
-            let types = schema.map(|text| component_types::read(&text)).unwrap_or_default();
+            let types = schema.map(|text| type_facts::read(package, &text)).unwrap_or_default();
             if let Some(memory) = memory.clone() {
                 memory.remember(types.clone()).await;
             }
             Ok::<_, HostError>(types)
         };
-        plugin.component_types.get_or_try_init(ask).await.cloned().unwrap_or_default()
+        plugin.type_facts.get_or_try_init(ask).await.cloned().unwrap_or_default()
     }
 }
 

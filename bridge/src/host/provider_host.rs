@@ -1,11 +1,12 @@
 //! The seam between the engine and whoever starts providers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::type_facts::PackageTypes;
 use crate::provider::Provider;
 
 /// Starts provider instances. The deployment knows why and when, the host knows packages and processes.
@@ -17,10 +18,10 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
     /// [`HostError`] if the package is not to be had or its plugin does not start.
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError>;
 
-    /// The types of a package that are components, made by its plugin (Construct), as the package's schema says. None
-    /// where the plugin has no schema to say so, as with hosts that know of no schemas.
-    async fn component_types(&self, _package: &str) -> BTreeSet<String> {
-        BTreeSet::new()
+    /// What the schema of a package says of its types. Nothing where the plugin has no schema, as with hosts that know of
+    /// no schemas.
+    async fn type_facts(&self, _package: &str) -> PackageTypes {
+        PackageTypes::new()
     }
 }
 

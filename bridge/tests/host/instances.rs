@@ -185,7 +185,7 @@ async fn two_plugins_of_one_package_are_told_apart_by_name() {
     host.close().await;
 }
 
-/// How often the schema of a plugin is asked for by three hosts, two of which ask which types are components.
+/// How often the schema of a plugin is asked for by three hosts, two of which ask what it says of types.
 async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
     let mut bench = Bench::new();
     let config = bench.plugin("x", "", sins);
@@ -194,13 +194,14 @@ async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
         let digest = Sha256Digest::from_bytes(Sha256::digest(std::fs::read(&source.path).unwrap()).into());
         source.checksum = Some(Checksum::One(digest));
     }
-    for components in [true, true, false] {
+    for asks in [true, true, false] {
         let host = bench.load().await.unwrap();
-        if components {
-            let types = host.component_types("x").await;
-            let known: Vec<&str> = types.iter().map(String::as_str).collect();
+        if asks {
+            let types = host.type_facts("x").await;
+            let components = types.iter().filter(|(_, facts)| facts.is_component);
+            let known: Vec<&str> = components.map(|(token, _)| token.as_str()).collect();
             assert_eq!(known, if sins.is_empty() { vec!["x:index:Pair"] } else { vec![] });
-            assert_eq!(host.component_types("x").await, types);
+            assert_eq!(host.type_facts("x").await, types);
         }
         host.close().await;
     }
@@ -208,7 +209,7 @@ async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
 }
 
 #[tokio::test]
-async fn the_component_types_of_a_package_are_remembered_by_what_pins_it() {
+async fn what_a_schema_says_of_types_is_remembered_by_what_pins_it() {
     assert_eq!(schemas_asked(true, &[]).await, 1);
 }
 

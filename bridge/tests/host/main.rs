@@ -110,7 +110,7 @@ impl Bench {
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits { exit: Duration::from_millis(200), ..self.limits },
-            component_types: Some(self.path("components")),
+            type_facts: Some(self.path("types")),
             events: self.events.clone(),
         };
         PluginHost::load(settings, self.plugins.clone()).await

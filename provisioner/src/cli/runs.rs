@@ -183,7 +183,7 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
         environment: environment.clone(),
         spawner: spawner.clone(),
     };
-    let component_types = fetched.folder.join("components");
+    let type_facts = fetched.folder.join("types");
     let local = LocalPackages {
         root: root.clone(),
         work: fetched.work(),
@@ -199,7 +199,7 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
             github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
             git: Some(Arc::new(GitRepositories::new(fetched))),
         },
-        component_types,
+        type_facts,
         limits: Limits::default(),
     })
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bridge::host::PackageTypes;
 use bridge::provider::{InvokeReply, InvokeRequest, ProviderError};
 use futures_util::FutureExt as _;
 use hashbrown::HashSet;
@@ -32,15 +33,15 @@ impl Registrar for Deployment {
         self.engine.preview()
     }
 
-    async fn component_types(&self, packages: BTreeSet<String>) -> BTreeSet<String> {
+    async fn type_facts(&self, packages: BTreeSet<String>) -> PackageTypes {
         let host = self.engine.providers.host();
-        let asked = packages.iter().map(|package| host.component_types(package));
+        let asked = packages.iter().map(|package| host.type_facts(package));
         let signals = &self.engine.signals;
         tokio::select! {
             types = futures_util::future::join_all(asked) => types.into_iter().flatten().collect(),
             // Nothing new is registered then, whatever it is.
-            () = signals.stop.cancelled() => BTreeSet::new(),
-            () = signals.abort.cancelled() => BTreeSet::new(),
+            () = signals.stop.cancelled() => PackageTypes::new(),
+            () = signals.abort.cancelled() => PackageTypes::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bridge::host::PackageTypes;
 use pulumi_proto::property::{PropertyMap, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
@@ -21,8 +22,8 @@ pub trait Registrar: Send + Sync {
     /// Whether this is a preview: unknown inputs are allowed, and outputs may be unknown.
     fn is_preview(&self) -> bool;
 
-    /// Which types of these packages are components: to be registered as [`Goal::remote`].
-    async fn component_types(&self, packages: BTreeSet<String>) -> BTreeSet<String>;
+    /// What the schemas of these packages say of their types; components are to be registered as [`Goal::remote`].
+    async fn type_facts(&self, packages: BTreeSet<String>) -> PackageTypes;
 
     /// Registers a resource. An error ends the program: register nothing more that is not under way.
     async fn register(&self, goal: Goal) -> Result<Registered, Refused>;

@@ -69,8 +69,8 @@ pub struct PluginRoom {
     pub spawner: Spawner,
     /// Where they come from.
     pub sources: Sources,
-    /// A folder to remember in which types of a package are components.
-    pub component_types: PathBuf,
+    /// A folder to remember in what schemas say of types.
+    pub type_facts: PathBuf,
     /// How long they may take.
     pub limits: Limits,
 }

@@ -142,7 +142,7 @@ impl PluginRoom {
             spawner: self.spawner.clone(),
             sources: self.sources.clone(),
             limits: self.limits,
-            component_types: Some(self.component_types.clone()),
+            type_facts: Some(self.type_facts.clone()),
             events: relay(events, &secrets),
         };
         let loading = PluginHost::load(settings, declared.collect());

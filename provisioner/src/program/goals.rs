@@ -1,5 +1,8 @@
 //! The goals of what a stack declares itself: its root, its plugins' providers, its plugin resources.
 
+use std::sync::Arc;
+
+use bridge::host::TypeFacts;
 use bridge::plugin::PluginSource;
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -86,6 +89,37 @@ impl PluginResource<'_> {
         goal.custom_timeouts = timeouts(options);
         Ok(goal)
     }
+}
+
+/// Adds what the schema says of the type, as programs have it from their SDK or language host.
+pub(super) fn fill_in(goal: &mut Goal, facts: &TypeFacts) {
+    let inputs = Arc::make_mut(&mut goal.inputs);
+    for name in &facts.secret_inputs {
+        // What is unknown as a whole holds no secret yet.
+        if let Some(value) = inputs.get_mut(name).filter(|value| !matches!(value, PropertyValue::Unknown(_))) {
+            *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
+        }
+    }
+    for (name, value) in &facts.constants {
+        let constant = match value {
+            serde_json::Value::Bool(value) => PropertyValue::Bool(*value),
+            serde_json::Value::Number(value) => PropertyValue::Number(value.as_f64().unwrap_or_default()),
+            serde_json::Value::String(value) => PropertyValue::from(value.as_str()),
+            // Schemas have no others.
+            serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => continue,
+        };
+        inputs.insert(name.clone(), constant);
+        goal.property_dependencies.insert(name.clone(), Vec::new());
+    }
+    goal.additional_secret_outputs.extend(facts.secret_outputs.iter().cloned());
+    goal.replace_on_changes.extend(facts.replace_on_changes.iter().cloned());
+    goal.aliases.extend(facts.former_types.iter().map(|former| Alias::Spec {
+        name: None,
+        type_token: Some(former.clone()),
+        stack: None,
+        project: None,
+        parent: AliasParent::Same,
+    }));
 }
 
 pub(super) fn alias(option: &AliasOption) -> Alias {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bridge::host::PackageTypes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -22,13 +23,13 @@ use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, w
 
 /// Registers everything.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
-    let components = registrar.component_types(packages::of_plugin_types(stack));
-    let (root, components) = tokio::join!(registrar.register(goals::root(stack)), components);
+    let types = registrar.type_facts(packages::of_plugin_types(stack));
+    let (root, types) = tokio::join!(registrar.register(goals::root(stack)), types);
     let root = match root {
         Ok(root) if root.result != RegistrationResult::Failed => root.urn,
         Ok(_) | Err(Refused) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
     };
-    let mut run = Run::new(stack, core, registrar, &root, components);
+    let mut run = Run::new(stack, core, registrar, &root, types);
     run.drive().await;
     run.register_outputs().await;
     Ended { end: run.end, diagnostics: run.diagnostics }
@@ -60,8 +61,8 @@ struct Run<'r> {
     core: &'r ProvisionTable,
     registrar: &'r dyn Registrar,
     root: &'r Urn,
-    /// Types that plugins construct.
-    components: BTreeSet<String>,
+    /// What is known of the types of plugins.
+    types: PackageTypes,
     /// The plugins that their children use; none without components.
     of_children: Vec<usize>,
     mode: Mode,
@@ -84,10 +85,12 @@ impl<'r> Run<'r> {
         core: &'r ProvisionTable,
         registrar: &'r dyn Registrar,
         root: &'r Urn,
-        components: BTreeSet<String>,
+        types: PackageTypes,
     ) -> Self {
         let plugins = stack.plugins.len();
-        let of_children = if components.is_empty() { Vec::new() } else { packages::of_children(stack, core) };
+        let is_component = |token: &str| types.get(token).is_some_and(|facts| facts.is_component);
+        let has_components = types.values().any(|facts| facts.is_component);
+        let of_children = if has_components { packages::of_children(stack, core) } else { Vec::new() };
         let slots = stack.resources().map(|(environment, resource)| Slot { environment: &environment.name, resource });
         let slots: Vec<Slot<'r>> = slots.collect();
         let by_key: BTreeMap<_, _> = slots
@@ -100,7 +103,7 @@ impl<'r> Run<'r> {
         for (index, slot) in slots.iter().enumerate() {
             // The children of a component use the plugins of their packages.
             let providers = match &slot.resource.target {
-                Target::Plugin { token, plugin } if components.contains(token) => {
+                Target::Plugin { token, plugin } if is_component(token) => {
                     of_children.iter().copied().chain([*plugin]).collect()
                 }
                 Target::Plugin { plugin, .. } => vec![*plugin],
@@ -128,7 +131,7 @@ impl<'r> Run<'r> {
             core,
             registrar,
             root,
-            components,
+            types,
             of_children,
             mode,
             slots,
@@ -210,7 +213,11 @@ impl<'r> Run<'r> {
     }
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, Outcome> {
-        let (registrar, goal) = (self.registrar, goals::provider(&self.stack.plugins[index], index, self.root));
+        let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
+        if let Some(facts) = self.types.get(goal.type_token.as_str()) {
+            goals::fill_in(&mut goal, facts);
+        }
+        let registrar = self.registrar;
         Box::pin(async move {
             match registrar.register(goal).await {
                 Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
@@ -233,11 +240,13 @@ impl<'r> Run<'r> {
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
         let source = positions::of_resource(self.stack.plugins.len(), slot);
-        let remote = self.components.contains(token);
+        let facts = self.types.get(token);
+        let remote = facts.is_some_and(|facts| facts.is_component);
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
         let goal = plugin_resource.goal(&known).map(|mut goal| {
             (goal.custom, goal.remote, goal.providers) = (!remote, remote, providers);
             goal.source = Some(source);
+            facts.into_iter().for_each(|facts| goals::fill_in(&mut goal, facts));
             goal
         });
         let registrar = self.registrar;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use bridge::host::PackageTypes;
 use provisioner::config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
@@ -31,6 +32,8 @@ pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, beside the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
+    /// What the schemas of its plugins say.
+    pub(crate) types: PackageTypes,
     /// How registrations of a name end.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
     /// Names at which the deployment stops.
@@ -74,8 +77,8 @@ impl Registrar for FakeDeployment {
         self.run == Run::Preview
     }
 
-    async fn component_types(&self, _: BTreeSet<String>) -> BTreeSet<String> {
-        BTreeSet::new()
+    async fn type_facts(&self, _: BTreeSet<String>) -> PackageTypes {
+        self.types.clone()
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {

@@ -9,3 +9,4 @@ mod example;
 mod failures;
 mod recorded;
 mod references;
+mod schemas;

@@ -183,7 +183,7 @@ impl<'f> Bench<'f> {
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
-            component_types: None,
+            type_facts: None,
             events: Arc::new(Silence),
         };
         let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });

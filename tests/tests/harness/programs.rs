@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use bridge::host::PackageTypes;
 use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 use provisioner::state::{ResourceState, Snapshot};
 use pulumi_proto::property::{PropertyMap, PropertyValue, SECRET_SIGNATURE, SIGNATURE_KEY};
@@ -105,8 +106,8 @@ impl Registrar for Replay<'_> {
         false
     }
 
-    async fn component_types(&self, _: BTreeSet<String>) -> BTreeSet<String> {
-        BTreeSet::new()
+    async fn type_facts(&self, _: BTreeSet<String>) -> PackageTypes {
+        PackageTypes::new()
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {

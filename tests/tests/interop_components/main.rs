@@ -93,7 +93,7 @@ impl Installed {
             spawner: Spawner::unsupervised(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
-            component_types: None,
+            type_facts: None,
             events: Arc::new(Deaf),
         };
         let source = PluginSource::Local(LocalSource { path: self.plugin(), checksum: None });

@@ -58,7 +58,7 @@ impl Running {
             spawner: Spawner::unsupervised(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
-            component_types: None,
+            type_facts: None,
             events: Arc::new(Deaf),
         };
         let source = PluginSource::Local(LocalSource { path: plugin_folder, checksum: None });

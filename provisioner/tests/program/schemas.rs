@@ -1,0 +1,79 @@
+//! What the schema of a plugin adds to the goals of its resources.
+
+use bridge::host::{PackageTypes, TypeFacts};
+use bridge::provider::{Alias, AliasParent};
+use pulumi_proto::property::PropertyValue;
+use serde_json::json;
+
+use crate::fake::{FakeDeployment, Run, Subject};
+
+fn types() -> PackageTypes {
+    let facts = TypeFacts {
+        secret_inputs: vec!["password".to_owned(), "pin".to_owned(), "absent".to_owned()],
+        secret_outputs: vec!["password".to_owned(), "token".to_owned()],
+        constants: [("kind".to_owned(), json!("A")), ("level".to_owned(), json!(2))].into(),
+        replace_on_changes: vec!["place".to_owned()],
+        former_types: vec!["p:m:Old".to_owned()],
+        ..TypeFacts::default()
+    };
+    let provider = TypeFacts { secret_inputs: vec!["key".to_owned()], ..TypeFacts::default() };
+    [("p:m:A".to_owned(), facts), ("pulumi:providers:p".to_owned(), provider)].into()
+}
+
+#[tokio::test]
+async fn a_resource_gets_what_its_type_says() {
+    let subject = Subject::resources(
+        "
+a:
+  type: p:m:A
+  config: { password: open, kind: '${resource:b.id}', plain: x }
+  options: { additionalSecretOutputs: [token], replaceOnChanges: [plain], aliases: ['urn:pulumi:s::reef::p:m:A::z'] }
+b: { type: 'p:m:B', config: { password: open } }
+",
+        "",
+    );
+    let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
+    subject.run(&deployment).await;
+    let a = deployment.goal("a--e");
+    assert_eq!(a.inputs["password"], PropertyValue::secret("open".into()));
+    assert_eq!((&a.inputs["kind"], &a.inputs["level"]), (&"A".into(), &2.0.into()), "there is but one value");
+    assert_eq!(a.inputs.keys().collect::<Vec<_>>(), ["kind", "level", "password", "plain"]);
+    assert_eq!((&a.property_dependencies["kind"], &a.property_dependencies["level"]), (&vec![], &vec![]));
+    assert_eq!(a.additional_secret_outputs, ["token", "password", "token"], "as Pulumi's language hosts have it");
+    assert_eq!(a.replace_on_changes, ["plain", "place"]);
+    let former = Alias::Spec {
+        name: None,
+        type_token: Some("p:m:Old".to_owned()),
+        stack: None,
+        project: None,
+        parent: AliasParent::Same,
+    };
+    assert_eq!((a.aliases.len(), &a.aliases[1]), (2, &former));
+    let b = deployment.goal("b--e");
+    assert_eq!((&b.inputs["password"], b.additional_secret_outputs.len()), (&"open".into(), 0));
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_not_secret_yet_but_what_holds_something_known_is() {
+    let resources = "
+a: { type: 'p:m:A', config: { password: '${resource:b.out}', pin: ['1', '${resource:b.out}'] } }
+b: { type: 'p:m:B' }
+";
+    let deployment = FakeDeployment { run: Run::Preview, types: types(), ..FakeDeployment::default() };
+    Subject::resources(resources, "").run(&deployment).await;
+    let a = deployment.goal("a--e");
+    assert_eq!(a.inputs["password"], PropertyValue::UNKNOWN);
+    assert!(a.inputs["pin"].is_secret());
+}
+
+#[tokio::test]
+async fn so_does_a_provider() {
+    let plugins = "plugins: [{ name: p, source: { type: local, path: p }, config: { key: open, other: open } }]";
+    let resources = "resources: { resources: { e: { resources: { a: { type: 'p:m:A' } } } } }";
+    let subject = Subject::server(&format!("{plugins}\n{resources}"));
+    let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
+    subject.run(&deployment).await;
+    let provider = deployment.goal("p");
+    assert_eq!(provider.inputs["key"], PropertyValue::secret("open".into()));
+    assert_eq!(provider.inputs["other"], "open".into());
+}
