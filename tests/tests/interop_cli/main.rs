@@ -9,6 +9,7 @@
 mod plugins;
 mod pulumi;
 mod states;
+mod twins;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ struct Test {
     run: fn(),
 }
 
-const TESTS: [Test; 12] = [
+const TESTS: [Test; 14] = [
     Test { name: "our_stack_is_listed", needs: &[PULUMI], run: states::our_stack_is_listed },
     Test { name: "our_state_is_exported", needs: &[PULUMI], run: states::our_state_is_exported },
     Test { name: "a_secret_of_ours_is_decrypted", needs: &[PULUMI], run: states::a_secret_of_ours_is_decrypted },
@@ -48,6 +49,16 @@ const TESTS: [Test; 12] = [
         name: "we_refresh_and_destroy_a_stack_of_pulumis",
         needs: &[PULUMI, YAML],
         run: states::we_refresh_and_destroy_a_stack_of_pulumis,
+    },
+    Test {
+        name: "a_life_of_ordinary_changes_is_the_same_in_all_hands",
+        needs: &[PULUMI, YAML],
+        run: twins::a_life_of_ordinary_changes_is_the_same_in_all_hands,
+    },
+    Test {
+        name: "options_failures_and_drift_are_the_same_in_all_hands",
+        needs: &[PULUMI, YAML],
+        run: twins::options_failures_and_drift_are_the_same_in_all_hands,
     },
     Test { name: "random_is_a_plugin_of_ours", needs: &[RANDOM], run: plugins::random_is_a_plugin_of_ours },
     Test { name: "command_is_a_plugin_of_ours", needs: &[COMMAND], run: plugins::command_is_a_plugin_of_ours },
