@@ -190,7 +190,8 @@ impl Repository {
         files
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// `sc`, to be run in the repository.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(crate::program::sc().unwrap());
         command
             .args(arguments)

@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
 
+mod checklist;
 mod plugins;
 mod pulumi;
 mod states;
@@ -29,7 +30,7 @@ struct Test {
     run: fn(),
 }
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 26] = [
     Test { name: "our_stack_is_listed", needs: &[PULUMI], run: states::our_stack_is_listed },
     Test { name: "our_state_is_exported", needs: &[PULUMI], run: states::our_state_is_exported },
     Test { name: "a_secret_of_ours_is_decrypted", needs: &[PULUMI], run: states::a_secret_of_ours_is_decrypted },
@@ -59,6 +60,62 @@ const TESTS: [Test; 14] = [
         name: "options_failures_and_drift_are_the_same_in_all_hands",
         needs: &[PULUMI, YAML],
         run: twins::options_failures_and_drift_are_the_same_in_all_hands,
+    },
+    Test {
+        name: "what_pulumi_destroys_and_removes_leaves_only_backups",
+        needs: &[PULUMI, YAML],
+        run: checklist::what_pulumi_destroys_and_removes_leaves_only_backups,
+    },
+    Test { name: "our_history_is_pulumis", needs: &[PULUMI, YAML], run: checklist::our_history_is_pulumis },
+    Test {
+        name: "tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change",
+        needs: &[PULUMI, YAML],
+        run: checklist::tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change,
+    },
+    Test {
+        name: "a_key_that_pulumi_changes_is_ours_from_then_on",
+        needs: &[PULUMI, YAML],
+        run: checklist::a_key_that_pulumi_changes_is_ours_from_then_on,
+    },
+    Test {
+        name: "both_change_by_hand_what_the_other_recorded",
+        needs: &[PULUMI, YAML],
+        run: checklist::both_change_by_hand_what_the_other_recorded,
+    },
+    Test {
+        name: "what_pulumi_refuses_to_read_we_refuse",
+        needs: &[PULUMI, YAML],
+        run: checklist::what_pulumi_refuses_to_read_we_refuse,
+    },
+    Test {
+        name: "what_pulumi_has_only_begun_is_ours_to_go_on_with",
+        needs: &[PULUMI, YAML],
+        run: checklist::what_pulumi_has_only_begun_is_ours_to_go_on_with,
+    },
+    Test {
+        name: "compressed_stores_of_either_are_read_by_the_other",
+        needs: &[PULUMI, YAML],
+        run: checklist::compressed_stores_of_either_are_read_by_the_other,
+    },
+    Test {
+        name: "an_export_in_clear_is_taken_by_either",
+        needs: &[PULUMI, YAML],
+        run: checklist::an_export_in_clear_is_taken_by_either,
+    },
+    Test {
+        name: "our_lock_keeps_pulumi_out_until_it_is_cancelled",
+        needs: &[PULUMI, YAML],
+        run: checklist::our_lock_keeps_pulumi_out_until_it_is_cancelled,
+    },
+    Test {
+        name: "pulumis_lock_keeps_us_out_until_it_is_cancelled",
+        needs: &[PULUMI, YAML],
+        run: checklist::pulumis_lock_keeps_us_out_until_it_is_cancelled,
+    },
+    Test {
+        name: "of_many_that_start_at_once_never_two_win",
+        needs: &[PULUMI, YAML],
+        run: checklist::of_many_that_start_at_once_never_two_win,
     },
     Test { name: "random_is_a_plugin_of_ours", needs: &[RANDOM], run: plugins::random_is_a_plugin_of_ours },
     Test { name: "command_is_a_plugin_of_ours", needs: &[COMMAND], run: plugins::command_is_a_plugin_of_ours },

@@ -43,16 +43,26 @@ impl<'r> Pulumi<'r> {
 
     /// Runs a command on the stack and returns its exit code, standard output and standard error.
     pub(crate) fn run(&self, arguments: &[&str], passphrase: &str) -> (i32, String, String) {
+        let output = self.command(arguments, passphrase).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    /// A command on the stack, unless it names another, to be run.
+    pub(crate) fn command(&self, arguments: &[&str], passphrase: &str) -> Command {
         let of_stack = ["--stack", STACK];
         let arguments: Vec<&str> = match arguments {
             // It lists all there are, in the project or (with `--all`) in the backend, and takes no stack.
             ["stack", "ls", ..] => arguments.to_vec(),
             // The name comes as an argument.
             ["stack", "init"] => vec!["stack", "init", STACK],
+            ["stack", "rm", ..] => [arguments, &[STACK]].concat(),
+            _ if arguments.contains(&"--stack") => arguments.to_vec(),
             _ => [arguments, &of_stack].concat(),
         };
         let repository = self.repository;
-        let output = Command::new("pulumi")
+        let mut command = Command::new("pulumi");
+        command
             .args(arguments)
             .arg("--non-interactive")
             .current_dir(&self.project)
@@ -64,11 +74,8 @@ impl<'r> Pulumi<'r> {
             .env("PULUMI_CONFIG_PASSPHRASE", passphrase)
             .env("PULUMI_SKIP_UPDATE_CHECK", "true")
             .env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
-            .env("PEER_HOME", repository.home.folder())
-            .output()
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+            .env("PEER_HOME", repository.home.folder());
+        command
     }
 
     /// Runs a command that succeeds, and returns its standard output.
@@ -99,6 +106,11 @@ impl<'r> Pulumi<'r> {
         let resources = self.resources();
         let found = resources.iter().find(|resource| resource["urn"].as_str().unwrap().ends_with(&end));
         found.unwrap_or_else(|| panic!("no {name} in {resources:#?}")).clone()
+    }
+
+    /// The settings of the stack as they are written.
+    pub(crate) fn settings(&self) -> String {
+        fs::read_to_string(self.project.join("Pulumi.reef.yaml")).unwrap()
     }
 
     /// Our own provider, found where Pulumi looks for it.

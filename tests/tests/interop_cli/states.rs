@@ -6,14 +6,14 @@ use tests::things::{Peer, Repository, SECRET, plain, thing};
 use crate::pulumi::Pulumi;
 
 /// A stack with one thing.
-fn repository() -> Repository {
+pub(crate) fn repository() -> Repository {
     let repository = Repository::new(&[Peer::Go]);
     repository.describe(&[("a", Peer::Go, thing("1", "x", "first"))]);
     repository
 }
 
 /// The same stack as a program of Pulumi's.
-fn write_program(pulumi: &Pulumi<'_>) {
+pub(crate) fn write_program(pulumi: &Pulumi<'_>) {
     let resources = json!({
         "peergo": {"type": "pulumi:providers:peergo"},
         "a--main": {
