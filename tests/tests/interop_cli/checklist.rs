@@ -67,6 +67,32 @@ pub(crate) fn our_history_is_pulumis() {
     assert!(changes.into_iter().any(|updated| updated == 1), "{history:#}");
 }
 
+pub(crate) fn a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it() {
+    let repository = repository();
+    repository.provision();
+    let pulumi = Pulumi::new(&repository);
+    pulumi.adopt_salt();
+    pulumi.succeeds(&["config", "set", "depth", "7"]);
+    pulumi.succeeds(&["config", "set", "--secret", "code", "eel-9"]);
+    pulumi.succeeds(&["config", "set", "--path", "--secret", "crew[0].name", "ada"]);
+    repository.file("Pulumi.reef.yaml", &pulumi.settings());
+    repository.describe(&[("a", Peer::Go, thing("2", "x", "first"))]);
+    repository.provision();
+
+    let history: Value =
+        serde_json::from_str(&pulumi.succeeds(&["stack", "history", "--json", "--show-secrets"])).unwrap();
+    let config = &history[0]["config"];
+    assert_eq!(config["tide:code"], json!({"value": "eel-9", "secret": true}), "{config:#}");
+    assert_eq!(config["tide:depth"]["value"], "7", "{config:#}");
+    pulumi.adopt_salt();
+    assert!(!pulumi.settings().contains("depth"));
+    pulumi.succeeds(&["config", "refresh", "--force"]);
+    assert_eq!(pulumi.succeeds(&["config", "get", "code"]).trim(), "eel-9");
+    assert_eq!(pulumi.succeeds(&["config", "get", "--path", "crew[0].name"]).trim(), "ada");
+    let (code, _, said) = pulumi.run(&["config", "get", "code"], "another");
+    assert!(code != 0 && said.contains("passphrase"), "{said}");
+}
+
 pub(crate) fn tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change() {
     let repository = repository();
     repository.provision();

@@ -30,7 +30,7 @@ struct Test {
     run: fn(),
 }
 
-const TESTS: [Test; 26] = [
+const TESTS: [Test; 27] = [
     Test { name: "our_stack_is_listed", needs: &[PULUMI], run: states::our_stack_is_listed },
     Test { name: "our_state_is_exported", needs: &[PULUMI], run: states::our_state_is_exported },
     Test { name: "a_secret_of_ours_is_decrypted", needs: &[PULUMI], run: states::a_secret_of_ours_is_decrypted },
@@ -116,6 +116,11 @@ const TESTS: [Test; 26] = [
         name: "of_many_that_start_at_once_never_two_win",
         needs: &[PULUMI, YAML],
         run: checklist::of_many_that_start_at_once_never_two_win,
+    },
+    Test {
+        name: "a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it",
+        needs: &[PULUMI, YAML],
+        run: checklist::a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it,
     },
     Test { name: "random_is_a_plugin_of_ours", needs: &[RANDOM], run: plugins::random_is_a_plugin_of_ours },
     Test { name: "command_is_a_plugin_of_ours", needs: &[COMMAND], run: plugins::command_is_a_plugin_of_ours },
