@@ -30,7 +30,7 @@ struct Test {
     run: fn(),
 }
 
-const TESTS: [Test; 27] = [
+const TESTS: [Test; 28] = [
     Test { name: "our_stack_is_listed", needs: &[PULUMI], run: states::our_stack_is_listed },
     Test { name: "our_state_is_exported", needs: &[PULUMI], run: states::our_state_is_exported },
     Test { name: "a_secret_of_ours_is_decrypted", needs: &[PULUMI], run: states::a_secret_of_ours_is_decrypted },
@@ -121,6 +121,11 @@ const TESTS: [Test; 27] = [
         name: "a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it",
         needs: &[PULUMI, YAML],
         run: checklist::a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it,
+    },
+    Test {
+        name: "random_lives_are_the_same_in_all_hands",
+        needs: &[PULUMI, YAML],
+        run: twins::random_lives_are_the_same_in_all_hands,
     },
     Test { name: "random_is_a_plugin_of_ours", needs: &[RANDOM], run: plugins::random_is_a_plugin_of_ours },
     Test { name: "command_is_a_plugin_of_ours", needs: &[COMMAND], run: plugins::command_is_a_plugin_of_ours },

@@ -187,8 +187,8 @@ impl Stack {
 
     fn disturb(&self, key: &str, meanwhile: Meanwhile) {
         let home = &self.repository.home;
-        let name = format!("{key}--main-");
-        let (id, mut thing) = home.things().into_iter().find(|(id, _)| id.starts_with(&name)).unwrap();
+        let recorded = self.repository.id(key);
+        let (id, mut thing) = home.things().into_iter().find(|(id, _)| *id == recorded).unwrap();
         match meanwhile {
             Meanwhile::Becomes(v) => {
                 thing["v"] = json!(v);
@@ -212,7 +212,10 @@ impl Stack {
     /// What there is, by name.
     fn there(&self) -> Vec<(String, Value)> {
         let name = |id: &str| id.rsplit_once('-').unwrap().0.to_owned();
-        self.repository.home.things().into_iter().map(|(id, thing)| (name(&id), thing)).collect()
+        let things = self.repository.home.things().into_iter();
+        let mut things: Vec<_> = things.map(|(id, thing)| (name(&id), thing)).collect();
+        things.sort_by_key(|(name, thing)| (name.clone(), thing.to_string()));
+        things
     }
 }
 
@@ -371,4 +374,101 @@ pub(crate) fn options_failures_and_drift_are_the_same_in_all_hands() {
         ),
         step("all goes", Does::Destroy, &[]),
     ]);
+}
+
+/// As many as `SC_TWINS` says, from `SC_TWINS_SEED` on.
+pub(crate) fn random_lives_are_the_same_in_all_hands() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (first, many) = (number("SC_TWINS_SEED").unwrap_or(1), number("SC_TWINS").unwrap_or(3));
+    for seed in first..first + many {
+        println!("SC_TWINS_SEED={seed} SC_TWINS=1");
+        all_agree(&random_life(&mut Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)));
+    }
+}
+
+/// Marsaglia's xorshift: all that is asked of it is the same throw for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, many: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % many
+    }
+
+    fn once_in(&mut self, many: usize) -> bool {
+        self.below(many) == 0
+    }
+
+    fn of<T: Copy>(&mut self, choice: &[T]) -> T {
+        choice[self.below(choice.len())]
+    }
+}
+
+const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// A program whose things differ from those of other throws in a few values, or in whether they are there.
+fn random_things(dice: &mut Dice) -> Vec<Wanted> {
+    let mut things: Vec<Wanted> = Vec::new();
+    for key in KEYS {
+        if dice.once_in(5) {
+            continue;
+        }
+        let earlier: Vec<&str> = things.iter().map(|thing| thing.key).collect();
+        let input = |dice: &mut Dice, texts: &[&'static str]| match earlier.is_empty() || !dice.once_in(3) {
+            true => Input::Text(dice.of(texts)),
+            false => Input::OutOf(KEYS[dice.below(earlier.len())]),
+        };
+        let known = |input: Input| match input {
+            Input::OutOf(key) if !earlier.contains(&key) => Input::Text("x"),
+            input => input,
+        };
+        let v = known(input(dice, &["1", "2", "3"]));
+        let mut thing = wanted(key, "").with("v", v);
+        if dice.once_in(2) {
+            thing = thing.with("k", known(input(dice, &["x", "x", "x", "y"])));
+        }
+        if dice.once_in(4) {
+            thing = thing.with("secret", Input::Secret(dice.of(&["first", "second"])));
+        }
+        if let Some(other) = earlier.last().filter(|_| dice.once_in(4)) {
+            thing = thing.after(KEYS.into_iter().find(|key| key == other).unwrap());
+        }
+        for (option, value) in [
+            ("deleteBeforeReplace", json!(true)),
+            ("retainOnDelete", json!(true)),
+            ("ignoreChanges", json!(["v"])),
+            ("replaceOnChanges", json!(["v"])),
+            ("additionalSecretOutputs", json!(["out"])),
+        ] {
+            if dice.once_in(7) {
+                thing = thing.option(option, value);
+            }
+        }
+        things.push(thing);
+    }
+    things
+}
+
+fn random_life(dice: &mut Dice) -> Vec<Step> {
+    let mut steps = vec![step("everything is made", Does::Up, &random_things(dice))];
+    for _ in 0..5 {
+        let last = &steps[steps.len() - 1].things;
+        let mut next = match dice.below(6) {
+            0 => step("a preview", Does::Preview, &random_things(dice)),
+            1 => step("a refresh", Does::Refresh, last),
+            _ => step("a change", Does::Up, &random_things(dice)),
+        };
+        if let Some(thing) = last.first().filter(|_| matches!(next.does, Does::Refresh)) {
+            next.meanwhile = Some((thing.key, Meanwhile::Becomes("9")));
+        }
+        if matches!(next.does, Does::Preview) {
+            steps.push(next);
+            next = step("what was previewed", Does::Up, &steps[steps.len() - 1].things);
+        }
+        steps.push(next);
+    }
+    steps.push(step("all goes", Does::Destroy, &[]));
+    steps
 }
