@@ -80,7 +80,9 @@ pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec
 /// replacement takes away first may leave such inputs behind, if the run ends there; and so may a copy that an earlier
 /// run superseded: it goes even where a dependent has to stay, as Pulumi's own tests have it. Nor can a program be helped
 /// that reads under a new name what it has dropped under the old one. What a run updated only in part is recorded with the
-/// inputs that it had before, so that the next run tries again, and with the references that it was to have.
+/// inputs that it had before, so that the next run tries again, and with the references that it was to have. And so is what
+/// went down with something replaced and came back though nobody named it: Pulumi's engine has it with the inputs that were
+/// recorded, and with the references of the program, which may know nothing of such an input.
 pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads: &BTreeSet<String>) -> Vec<String> {
     let superseded = base.resources.iter().filter(|state| state.delete);
     let read = state.resources.iter().filter(|state| state.external);
@@ -96,6 +98,7 @@ pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads:
     let came_up_in_part = |state: &Arc<ResourceState>| in_part(&state) && updated.contains(&*state.id);
     live.filter(|state| state.ignore_changes.is_empty() && !came_up_in_part(state))
         .flat_map(|state| state.inputs.iter().map(move |(key, value)| (state, key, value)))
+        .filter(|(state, key, _)| state.property_dependencies.contains_key(*key))
         .filter(|(_, _, value)| matches!(value, PropertyValue::String(id) if deleted.contains(&**id)))
         .map(|(state, key, value)| format!("{} of {} is {value:?}, which was deleted", key, state.id))
         .collect()
