@@ -30,115 +30,42 @@ struct Test {
     run: fn(),
 }
 
-const TESTS: [Test; 28] = [
-    Test { name: "our_stack_is_listed", needs: &[PULUMI], run: states::our_stack_is_listed },
-    Test { name: "our_state_is_exported", needs: &[PULUMI], run: states::our_state_is_exported },
-    Test { name: "a_secret_of_ours_is_decrypted", needs: &[PULUMI], run: states::a_secret_of_ours_is_decrypted },
-    Test { name: "our_state_is_refreshed", needs: &[PULUMI, YAML], run: states::our_state_is_refreshed },
-    Test { name: "our_stack_is_destroyed", needs: &[PULUMI, YAML], run: states::our_stack_is_destroyed },
-    Test {
-        name: "the_same_program_has_nothing_to_change_in_our_state",
-        needs: &[PULUMI, YAML],
-        run: states::the_same_program_has_nothing_to_change_in_our_state,
-    },
-    Test {
-        name: "we_go_on_with_a_state_of_pulumis",
-        needs: &[PULUMI, YAML],
-        run: states::we_go_on_with_a_state_of_pulumis,
-    },
-    Test {
-        name: "we_refresh_and_destroy_a_stack_of_pulumis",
-        needs: &[PULUMI, YAML],
-        run: states::we_refresh_and_destroy_a_stack_of_pulumis,
-    },
-    Test {
-        name: "a_life_of_ordinary_changes_is_the_same_in_all_hands",
-        needs: &[PULUMI, YAML],
-        run: twins::a_life_of_ordinary_changes_is_the_same_in_all_hands,
-    },
-    Test {
-        name: "options_failures_and_drift_are_the_same_in_all_hands",
-        needs: &[PULUMI, YAML],
-        run: twins::options_failures_and_drift_are_the_same_in_all_hands,
-    },
-    Test {
-        name: "what_pulumi_destroys_and_removes_leaves_only_backups",
-        needs: &[PULUMI, YAML],
-        run: checklist::what_pulumi_destroys_and_removes_leaves_only_backups,
-    },
-    Test { name: "our_history_is_pulumis", needs: &[PULUMI, YAML], run: checklist::our_history_is_pulumis },
-    Test {
-        name: "tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change",
-        needs: &[PULUMI, YAML],
-        run: checklist::tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change,
-    },
-    Test {
-        name: "a_key_that_pulumi_changes_is_ours_from_then_on",
-        needs: &[PULUMI, YAML],
-        run: checklist::a_key_that_pulumi_changes_is_ours_from_then_on,
-    },
-    Test {
-        name: "both_change_by_hand_what_the_other_recorded",
-        needs: &[PULUMI, YAML],
-        run: checklist::both_change_by_hand_what_the_other_recorded,
-    },
-    Test {
-        name: "what_pulumi_refuses_to_read_we_refuse",
-        needs: &[PULUMI, YAML],
-        run: checklist::what_pulumi_refuses_to_read_we_refuse,
-    },
-    Test {
-        name: "what_pulumi_has_only_begun_is_ours_to_go_on_with",
-        needs: &[PULUMI, YAML],
-        run: checklist::what_pulumi_has_only_begun_is_ours_to_go_on_with,
-    },
-    Test {
-        name: "compressed_stores_of_either_are_read_by_the_other",
-        needs: &[PULUMI, YAML],
-        run: checklist::compressed_stores_of_either_are_read_by_the_other,
-    },
-    Test {
-        name: "an_export_in_clear_is_taken_by_either",
-        needs: &[PULUMI, YAML],
-        run: checklist::an_export_in_clear_is_taken_by_either,
-    },
-    Test {
-        name: "our_lock_keeps_pulumi_out_until_it_is_cancelled",
-        needs: &[PULUMI, YAML],
-        run: checklist::our_lock_keeps_pulumi_out_until_it_is_cancelled,
-    },
-    Test {
-        name: "pulumis_lock_keeps_us_out_until_it_is_cancelled",
-        needs: &[PULUMI, YAML],
-        run: checklist::pulumis_lock_keeps_us_out_until_it_is_cancelled,
-    },
-    Test {
-        name: "of_many_that_start_at_once_never_two_win",
-        needs: &[PULUMI, YAML],
-        run: checklist::of_many_that_start_at_once_never_two_win,
-    },
-    Test {
-        name: "a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it",
-        needs: &[PULUMI, YAML],
-        run: checklist::a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it,
-    },
-    Test {
-        name: "random_lives_are_the_same_in_all_hands",
-        needs: &[PULUMI, YAML],
-        run: twins::random_lives_are_the_same_in_all_hands,
-    },
-    Test { name: "random_is_a_plugin_of_ours", needs: &[RANDOM], run: plugins::random_is_a_plugin_of_ours },
-    Test { name: "command_is_a_plugin_of_ours", needs: &[COMMAND], run: plugins::command_is_a_plugin_of_ours },
-    Test {
-        name: "pulumi_goes_on_with_our_random_and_command",
-        needs: &[PULUMI, YAML, RANDOM, COMMAND],
-        run: plugins::pulumi_goes_on_with_our_random_and_command,
-    },
-    Test {
-        name: "we_go_on_with_pulumis_random_and_command",
-        needs: &[PULUMI, YAML, RANDOM, COMMAND],
-        run: plugins::we_go_on_with_pulumis_random_and_command,
-    },
+macro_rules! test {
+    ($needs:expr, $module:ident::$name:ident) => {
+        Test { name: stringify!($name), needs: $needs, run: $module::$name }
+    };
+}
+
+const TESTS: &[Test] = &[
+    test!(&[PULUMI], states::our_stack_is_listed),
+    test!(&[PULUMI], states::our_state_is_exported),
+    test!(&[PULUMI], states::a_secret_of_ours_is_decrypted),
+    test!(&[PULUMI, YAML], states::our_state_is_refreshed),
+    test!(&[PULUMI, YAML], states::our_stack_is_destroyed),
+    test!(&[PULUMI, YAML], states::the_same_program_has_nothing_to_change_in_our_state),
+    test!(&[PULUMI, YAML], states::we_go_on_with_a_state_of_pulumis),
+    test!(&[PULUMI, YAML], states::we_refresh_and_destroy_a_stack_of_pulumis),
+    test!(&[PULUMI, YAML], twins::a_life_of_ordinary_changes_is_the_same_in_all_hands),
+    test!(&[PULUMI, YAML], twins::options_failures_and_drift_are_the_same_in_all_hands),
+    test!(&[PULUMI, YAML], checklist::what_pulumi_destroys_and_removes_leaves_only_backups),
+    test!(&[PULUMI, YAML], checklist::our_history_is_pulumis),
+    test!(&[PULUMI, YAML], checklist::tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change),
+    test!(&[PULUMI, YAML], checklist::a_key_that_pulumi_changes_is_ours_from_then_on),
+    test!(&[PULUMI, YAML], checklist::both_change_by_hand_what_the_other_recorded),
+    test!(&[PULUMI, YAML], checklist::what_pulumi_refuses_to_read_we_refuse),
+    test!(&[PULUMI, YAML], checklist::what_pulumi_has_only_begun_is_ours_to_go_on_with),
+    test!(&[PULUMI, YAML], checklist::compressed_stores_of_either_are_read_by_the_other),
+    test!(&[PULUMI, YAML], checklist::an_export_in_clear_is_taken_by_either),
+    test!(&[PULUMI, YAML], checklist::our_lock_keeps_pulumi_out_until_it_is_cancelled),
+    test!(&[PULUMI, YAML], checklist::pulumis_lock_keeps_us_out_until_it_is_cancelled),
+    test!(&[PULUMI, YAML], checklist::of_many_that_start_at_once_never_two_win),
+    test!(&[PULUMI, YAML], checklist::a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it),
+    test!(&[PULUMI, YAML], twins::random_lives_are_the_same_in_all_hands),
+    test!(&[RANDOM], plugins::random_is_a_plugin_of_ours),
+    test!(&[COMMAND], plugins::command_is_a_plugin_of_ours),
+    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::pulumi_goes_on_with_our_random_and_command),
+    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::stacks_with_published_providers_end_in_equal_states),
+    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::we_go_on_with_pulumis_random_and_command),
 ];
 
 fn main() -> ExitCode {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tests::things::{Repository, plain};
 
 use crate::pulumi::Pulumi;
+use crate::twins::recorded;
 use crate::{COMMAND, RANDOM};
 
 /// Plugins that are on PATH, as `plugins` of server.yaml.
@@ -69,7 +70,7 @@ fn write_both(pulumi: &Pulumi<'_>, repository: &Repository) {
         "password--main": {
             "type": "random:index/randomPassword:RandomPassword",
             "properties": {"length": 24, "special": false},
-            "options": with("random"),
+            "options": {"provider": "${random}", "additionalSecretOutputs": ["result"]},
         },
         "touch--main": {
             "type": "command:local:Command",
@@ -144,6 +145,37 @@ pub(crate) fn pulumi_goes_on_with_our_random_and_command() {
     pulumi.changes("destroy");
     assert!(!target(&repository).exists());
     assert_eq!(repository.entries("pet"), [Value::Null; 0]);
+}
+
+pub(crate) fn stacks_with_published_providers_end_in_equal_states() {
+    let (ours, theirs) = (Repository::new(&[]), Repository::new(&[]));
+    describe_both(&ours);
+    ours.provision();
+    let pulumi = Pulumi::new(&theirs);
+    // The paths in it are those of the other.
+    write_both(&pulumi, &ours);
+    pulumi.succeeds(&["stack", "init"]);
+    pulumi.changes("up");
+    let [ours, theirs] = [ours, theirs].map(|repository| {
+        let mut state = recorded(&repository);
+        for resource in state["resources"].as_array_mut().unwrap() {
+            // What was thrown, and the seconds that it took.
+            for chosen in ["id", "result", "bcryptHash", "separator"] {
+                if resource[chosen].is_string() {
+                    resource[chosen] = json!("chosen");
+                }
+                if !resource["outputs"][chosen].is_null() {
+                    let secret = resource["outputs"][chosen].is_object();
+                    resource["outputs"][chosen] = json!({"chosen": true, "secret": secret});
+                }
+            }
+            if !resource["outputs"]["pet"].is_null() {
+                resource["outputs"]["pet"] = json!("chosen");
+            }
+        }
+        state
+    });
+    assert!(ours == theirs, "{ours:#}\n{theirs:#}");
 }
 
 pub(crate) fn we_go_on_with_pulumis_random_and_command() {
