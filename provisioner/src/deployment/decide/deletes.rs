@@ -152,14 +152,15 @@ pub(in crate::deployment) fn copies_first(
     order
 }
 
-/// To depend on a component means to depend on what is in it.
-fn descendants<'a>(urn: &Urn, children: &HashMap<&'a Urn, Vec<&'a Urn>>) -> Vec<&'a Urn> {
-    let mut found = Vec::new();
-    let mut open = vec![urn];
+/// To depend on a component means to depend on what is in it. Each once: a copy may be within what is now within its
+/// successor.
+fn descendants<'a>(urn: &Urn, children: &HashMap<&'a Urn, Vec<&'a Urn>>) -> HashSet<&'a Urn> {
+    let mut found = HashSet::new();
+    let of = |urn: &Urn| children.get(urn).into_iter().flatten().copied();
+    let mut open: Vec<&Urn> = of(urn).collect();
     while let Some(urn) = open.pop() {
-        for child in children.get(urn).into_iter().flatten() {
-            found.push(*child);
-            open.push(child);
+        if found.insert(urn) {
+            open.extend(of(urn));
         }
     }
     found

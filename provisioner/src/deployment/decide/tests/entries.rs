@@ -143,6 +143,14 @@ fn row_12_dependents_go_first_and_what_is_independent_at_once() {
     assert_eq!(deleted(fork), [vec!["b", "c"], vec!["a"]]);
 }
 
+#[test]
+fn row_12_a_copy_may_be_within_what_is_now_within_its_successor() {
+    let component = entry("a", |a| a.custom = false);
+    let inside = entry("b", |b| b.parent = Some(entry("a", |_| {}).urn));
+    let copy = entry("a", |a| (a.custom, a.delete, a.parent) = (false, true, Some(entry("b", |_| {}).urn)));
+    assert_eq!(deleted([component, inside, copy, entry("c", |c| after(c, "a"))]), [["c"], ["a"], ["b"], ["a"]]);
+}
+
 fn reply(id: &str, outputs: Option<PropertyMap>, inputs: Option<PropertyMap>) -> ReadReply {
     ReadReply { id: id.to_owned(), outputs, inputs, refresh_before_update: false }
 }
