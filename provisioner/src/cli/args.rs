@@ -87,7 +87,7 @@ pub(crate) struct RunArgs {
     /// Work on at most this many resources at once
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
-    /// Go on with what does not depend on a resource that failed; nothing is deleted then
+    /// Go on with what does not depend on a resource that failed, deletes included
     #[arg(long)]
     pub(crate) continue_on_error: bool,
     #[command(flatten)]

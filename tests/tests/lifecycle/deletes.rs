@@ -301,3 +301,16 @@ async fn a_copy_that_gets_the_name_of_its_successor_leaves_no_references_behind(
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["create c", "delete a-1"]);
 }
+
+#[tokio::test]
+async fn what_did_not_come_back_keeps_what_it_needed_though_something_out_of_scope_names_it() {
+    let (world, state) = standing(&[thing("b"), thing("c").with("d", "1").after("b"), thing("f").of("v", "c")]).await;
+    world.when("create c", Goes::Wrong);
+    let program = [thing("c").with("d", "2"), thing("f")];
+    let ended = world.up(&state, &program).exclude("f").going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["b-1", "c-1 (owed)", "f-1"]);
+    world.mend();
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes().len(), ended.entries().len()), (3, 2));
+    assert_eq!(ended.changes()[2], "delete b-1");
+}
