@@ -141,7 +141,8 @@ impl Engine {
         if dependents.is_empty() {
             return Ok(());
         }
-        let state = new();
+        // What was carried over may have got a new name since the program was told of it.
+        let state = self.tables().as_named_now(&Arc::new(new()));
         let Some(urn) = state.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
         let (name, other) = (state.urn.name(), urn.name());
         let text = format!("{name} depends on {other}, which is out of scope and still depends on {name}");

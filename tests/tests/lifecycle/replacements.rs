@@ -245,3 +245,22 @@ async fn what_went_down_does_not_come_back_in_a_circle_with_what_is_out_of_scope
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["a-2", "c-1", "b-2"]);
 }
+
+#[tokio::test]
+async fn a_circle_is_refused_whatever_what_is_out_of_scope_is_called_by_now() {
+    let (world, state) = standing(&[
+        thing("c").with("v", "1"),
+        thing("b").within("c").with("k", "1"),
+        group("a").within("b").deleted_with("c"),
+    ])
+    .await;
+    let was = |name: &str| entry(&state, name).urn.clone();
+    // It is told of by its old name, and gets another one as its parent does.
+    let program = [
+        group("a").was_urn(was("a")),
+        thing("b").was_urn(was("b")).with("k", "2"),
+        thing("c").with("v", "2").after("a").after("b"),
+    ];
+    let ended = world.up(&state, &program).exclude("a").go().await.expect(Outcome::Failed);
+    assert!(ended.errors[0].contains("depends on a, which is out of scope and still depends on"), "{:?}", ended.errors);
+}
