@@ -122,9 +122,9 @@ impl Engine {
         // A view goes with what it is a view of.
         let entries = || loaded.values().flatten().filter(|(_, state)| state.view_of.is_none());
         for (id, state) in entries() {
-            // What went down and did not come back was only confirmed for the sake of others.
-            let now = tables.ledger.get(*id);
-            let untouched = now.is_some_and(|now| now.pending_replacement || !tables.ledger.is_finished(*id));
+            // What failed may have been confirmed for the sake of others.
+            let failed = tables.failed.contains(tables.aliased.get(&state.urn).unwrap_or(&state.urn));
+            let untouched = tables.ledger.get(*id).is_some() && (failed || !tables.ledger.is_finished(*id));
             if untouched && !doomed.contains_key(id) {
                 tables.spare_dependencies((*id, state), loaded, &mut spared);
             }
