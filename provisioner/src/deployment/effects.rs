@@ -164,7 +164,7 @@ impl Tables {
     /// What came to a name with its parent goes back to its own where another resource takes that name.
     fn give_way(&self, urn: &Urn) -> Vec<Effect> {
         let there = self.ledger.named(urn).find(|(_, state)| !state.delete);
-        let Some((id, _)) = there.filter(|_| !self.olds.contains_key(urn)) else { return Vec::new() };
+        let Some((id, _)) = there.filter(|(id, _)| self.olds.get(urn) != Some(id)) else { return Vec::new() };
         let Some((_, loaded)) = self.base.iter().find(|(other, _)| *other == id) else { return Vec::new() };
         let mut effects = self.rewrite(id, |state| state.urn = loaded.urn.clone());
         effects.extend(self.mended(&effects, urn, &loaded.urn));

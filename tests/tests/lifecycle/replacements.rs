@@ -264,3 +264,21 @@ async fn a_circle_is_refused_whatever_what_is_out_of_scope_is_called_by_now() {
     let ended = world.up(&state, &program).exclude("a").go().await.expect(Outcome::Failed);
     assert!(ended.errors[0].contains("depends on a, which is out of scope and still depends on"), "{:?}", ended.errors);
 }
+
+#[tokio::test]
+async fn what_got_the_name_of_another_one_that_was_recorded_gives_it_back() {
+    let (world, state) = standing(&[group("g"), thing("a"), thing("c").within("a"), thing("h").within("g")]).await;
+    let with_both = [group("g"), thing("a"), thing("h").within("g"), thing("c").within("h")];
+    world.when("delete c-1", Goes::Wrong);
+    let state = world.up(&state, &with_both).go().await.expect(Outcome::Failed).state;
+    world.mend();
+    let was = |name: &str| entry(&state, name).urn.clone();
+    let program = [
+        group("g2").of_type("OtherThing"),
+        thing("a").within("g2").was_urn(was("a")),
+        thing("h").was_urn(was("h")).after("a"),
+        thing("c").within("h"),
+    ];
+    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.entries(), ["g2", "a-1", "h-1", "c-1"]);
+}
