@@ -64,6 +64,12 @@ pub(crate) fn disorder(base: &Snapshot, calls: &[Call], heads: &BTreeSet<String>
     faults
 }
 
+/// Ids of what was made without a Check: with the inputs that were recorded.
+pub(crate) fn unasked(calls: &[Call]) -> impl Iterator<Item = &String> {
+    let asked: BTreeSet<&str> = calls.iter().filter(|call| call.verb == "check").map(|call| &*call.name).collect();
+    calls.iter().filter(move |call| call.verb == "create" && !asked.contains(&*call.name)).map(|call| &call.id)
+}
+
 /// Things that were made or changed although what they need failed.
 pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec<String> {
     let went = |name: &str, result| answers.get(name) == Some(&Ok(result));
@@ -82,8 +88,14 @@ pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec
 /// that reads under a new name what it has dropped under the old one. What a run updated only in part is recorded with the
 /// inputs that it had before, so that the next run tries again, and with the references that it was to have. And so is what
 /// went down with something replaced and came back though nobody named it: Pulumi's engine has it with the inputs that were
-/// recorded, and with the references of the program, which may know nothing of such an input.
-pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads: &BTreeSet<String>) -> Vec<String> {
+/// recorded, and with the references of the program, which may know nothing of such an input: its id is among `unasked`.
+pub(crate) fn dangling(
+    base: &Snapshot,
+    state: &Snapshot,
+    calls: &[Call],
+    heads: &BTreeSet<String>,
+    unasked: &BTreeSet<String>,
+) -> Vec<String> {
     let superseded = base.resources.iter().filter(|state| state.delete);
     let read = state.resources.iter().filter(|state| state.external);
     let exempt: BTreeSet<&str> = superseded.chain(read).map(|state| state.id.as_str()).collect();
@@ -96,9 +108,8 @@ pub(crate) fn dangling(base: &Snapshot, state: &Snapshot, calls: &[Call], heads:
     let updated = calls.iter().filter(|call| call.verb == "update").map(|call| &*call.id);
     let updated: BTreeSet<&str> = updated.chain(before).collect();
     let came_up_in_part = |state: &Arc<ResourceState>| in_part(&state) && updated.contains(&*state.id);
-    live.filter(|state| state.ignore_changes.is_empty() && !came_up_in_part(state))
+    live.filter(|state| state.ignore_changes.is_empty() && !came_up_in_part(state) && !unasked.contains(&state.id))
         .flat_map(|state| state.inputs.iter().map(move |(key, value)| (state, key, value)))
-        .filter(|(state, key, _)| state.property_dependencies.contains_key(*key))
         .filter(|(_, _, value)| matches!(value, PropertyValue::String(id) if deleted.contains(&**id)))
         .map(|(state, key, value)| format!("{} of {} is {value:?}, which was deleted", key, state.id))
         .collect()

@@ -225,6 +225,7 @@ impl Run {
         ended.calls = self.world.calls().split_off(before);
         ended.counts = end.summary.changes;
         (ended.prefixes, ended.moments) = tape.prefixes();
+        self.world.note_unasked(promises::unasked(&ended.calls));
 
         let mut faults = [self.world.faults(), tape.faults()].concat();
         let aborted = self.signals.abort.is_cancelled();
@@ -252,7 +253,8 @@ impl Run {
             faults.extend(promises::disorder(&self.base, &ended.calls, &events.heads()));
             faults.extend(promises::hasty(&self.things, &ended.answers));
             if everything {
-                faults.extend(promises::dangling(&self.base, &end.snapshot, &ended.calls, &events.heads()));
+                let unasked = self.world.unasked();
+                faults.extend(promises::dangling(&self.base, &end.snapshot, &ended.calls, &events.heads(), &unasked));
             }
             ended.state = end.snapshot;
         }

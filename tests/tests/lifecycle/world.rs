@@ -101,6 +101,8 @@ struct Inner {
     vanished: BTreeSet<String>,
     /// Ids of what there is and no state has to know of: never taken over, let go by the program, lost with a run.
     at_large: BTreeSet<String>,
+    /// Ids of what was made with inputs that were recorded, for nobody named it.
+    unasked: BTreeSet<String>,
     /// What Read finds changed, by id.
     drift: BTreeMap<String, PropertyMap>,
     faults: Vec<String>,
@@ -267,8 +269,8 @@ impl World {
     pub(crate) fn fork(&self, moment: &Moment) -> Self {
         let inner = self.inner();
         let Moment { existing, vanished, at_large } = moment.clone();
-        let made = inner.made.clone();
-        let fork = Inner { existing, vanished, at_large, made, restless: inner.restless, ..Inner::default() };
+        let (made, unasked) = (inner.made.clone(), inner.unasked.clone());
+        let fork = Inner { existing, vanished, at_large, made, unasked, restless: inner.restless, ..Inner::default() };
         Self(Arc::new(Mutex::new(fork)))
     }
 
@@ -287,6 +289,16 @@ impl World {
                 _ => {}
             }
         }
+    }
+
+    /// Remembers what was made with inputs that were recorded.
+    pub(crate) fn note_unasked<'c>(&self, ids: impl Iterator<Item = &'c String>) {
+        self.inner().unasked.extend(ids.cloned());
+    }
+
+    /// Ids of what was made with inputs that were recorded.
+    pub(crate) fn unasked(&self) -> BTreeSet<String> {
+        self.inner().unasked.clone()
     }
 
     /// Ids of what went without a Delete that was answered.
