@@ -40,6 +40,7 @@ struct Found {
 
 /// What is read.
 struct Reading<'a> {
+    id: EntryId,
     old: &'a Arc<ResourceState>,
     /// Under which name the provider is asked.
     urn: &'a Urn,
@@ -106,14 +107,14 @@ impl Engine {
         if entries.is_empty() {
             return false;
         }
-        let reading = entries.iter().map(|(_, old)| async move {
+        let reading = entries.iter().map(|&(id, ref old)| async move {
             let _slot = self.slots.acquire().await.ok();
             if self.signals.stop.is_cancelled() {
                 return None;
             }
             let internal = old.is_default_provider();
             let counts = self.options.operation == Operation::Refresh && !internal;
-            let reading = Reading { old, urn: &old.urn, instance: None, source: None, internal, counts };
+            let reading = Reading { id, old, urn: &old.urn, instance: None, source: None, internal, counts };
             Some(self.refresh(reading).await)
         });
         let found = join_all(reading).await;
@@ -155,6 +156,7 @@ impl Engine {
         }
         let custom = registration.kind == Kind::Custom;
         let reading = Reading {
+            id,
             old: &old,
             urn: &registration.urn,
             instance: registration.instance.as_ref(),
@@ -251,7 +253,7 @@ impl Engine {
             internal: reading.internal,
         };
         self.emit(Event::StepStarted(Arc::new(info.clone())));
-        let views = ViewLog::of_refresh(self, reading.urn, reading.old);
+        let views = ViewLog::of_refresh(self, reading.urn, (reading.id, Arc::clone(reading.old)));
         let looked = self.look(&reading, &views).await;
         let found = match looked {
             Ok(found) => {

@@ -28,7 +28,7 @@ pub(super) struct ViewLog {
     /// The resource, by the name that its provider is told.
     owner: Urn,
     /// The entry whose views are recorded: a new resource has none yet.
-    recorded: Option<Arc<ResourceState>>,
+    recorded: Option<Entry>,
     /// They are only looked at: what is not recorded is not added.
     refresh: bool,
     book: Mutex<Book>,
@@ -69,16 +69,16 @@ impl ViewLog {
     pub(super) fn of_step(engine: &Arc<Engine>, step: &Step) -> Arc<Self> {
         let succeeds =
             matches!(step.op, StepOp::Same | StepOp::Update | StepOp::Read | StepOp::Delete | StepOp::DeleteReplaced);
-        let recorded = step.old.as_ref().filter(|_| succeeds).map(|(_, state)| Arc::clone(state));
+        let recorded = step.old.clone().filter(|_| succeeds);
         Arc::new(Self::new(engine, &step.urn, recorded, false))
     }
 
     /// The log of a reading that changes nothing but what is known.
-    pub(super) fn of_refresh(engine: &Arc<Engine>, urn: &Urn, recorded: &Arc<ResourceState>) -> Arc<Self> {
-        Arc::new(Self::new(engine, urn, Some(Arc::clone(recorded)), true))
+    pub(super) fn of_refresh(engine: &Arc<Engine>, urn: &Urn, recorded: Entry) -> Arc<Self> {
+        Arc::new(Self::new(engine, urn, Some(recorded), true))
     }
 
-    fn new(engine: &Arc<Engine>, owner: &Urn, recorded: Option<Arc<ResourceState>>, refresh: bool) -> Self {
+    fn new(engine: &Arc<Engine>, owner: &Urn, recorded: Option<Entry>, refresh: bool) -> Self {
         let (engine, owner) = (Arc::clone(engine), owner.clone());
         Self { engine, owner, recorded, refresh, book: Mutex::default() }
     }
@@ -107,8 +107,13 @@ impl ViewLog {
     }
 
     fn recorded_views(&self) -> Vec<Entry> {
-        let Some(recorded) = &self.recorded else { return Vec::new() };
-        self.engine.tables().views_of(recorded)
+        self.views_in(&self.engine.tables())
+    }
+
+    /// The recorded views, under the name that their resource has by now.
+    fn views_in(&self, tables: &Tables) -> Vec<Entry> {
+        let Some((id, recorded)) = &self.recorded else { return Vec::new() };
+        tables.views_of(tables.ledger.get(*id).unwrap_or(recorded))
     }
 
     /// What becomes of the recorded views, and, where the resource itself is recorded by the same record (`so_far`), what is
@@ -119,7 +124,7 @@ impl ViewLog {
         if book.steps.is_empty() {
             return Vec::new();
         }
-        let recorded: Vec<Entry> = self.recorded.iter().flat_map(|state| tables.views_of(state)).collect();
+        let recorded = self.views_in(tables);
         let by_name: HashMap<_, _> = recorded.iter().map(|entry| (name_of(&entry.1.urn), entry)).collect();
         let mut effects = Vec::new();
         let mut gone: HashSet<&Urn> = HashSet::new();

@@ -183,7 +183,12 @@ impl Repository {
         while let Some(folder) = open.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
-                if path.is_dir() { open.push(path) } else { files.push((path.clone(), fs::read(&path).unwrap())) }
+                match fs::read(&path) {
+                    Ok(content) => files.push((path, content)),
+                    Err(_) if path.is_dir() => open.push(path),
+                    // Who works on it may have taken it away meanwhile.
+                    Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{}", path.display()),
+                }
             }
         }
         files.sort();

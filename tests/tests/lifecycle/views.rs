@@ -12,7 +12,7 @@ use pulumi_proto::urn::Urn;
 use crate::program::{PROJECT, STACK, Thing, thing};
 use crate::run::entry;
 use crate::standing;
-use crate::world::{Goes, PARTS, RENEWAL, World, map};
+use crate::world::{Goes, PARTS, RENEWAL, World, calm, map};
 
 /// A state that another provider's views are in: a world with `a` and `b` that hangs on it; `a` has a view, which has one within it.
 async fn viewed() -> (World, Snapshot) {
@@ -321,4 +321,19 @@ async fn what_is_not_recorded_does_not_count() {
     world.when("create a", Goes::Wrong);
     let ended = world.up(&Snapshot::default(), &with_parts("1", "x")).go().await.expect(Outcome::Failed);
     assert_eq!((ended.counts.get(&StepOp::Create), views(&ended.state).len()), (Some(&1), 0), "the stack alone");
+}
+
+#[tokio::test]
+async fn a_view_that_gets_a_new_name_while_its_resource_is_read_is_there_once() {
+    let (world, state) = standing(&[thing("c"), thing("d").within("c").with(PARTS, "x")]).await;
+    let was = entry(&state, "d").urn.clone();
+    let parent = thing("c").of_type("OtherThing").was_all("c", "Thing", None);
+    let program = [parent, thing("d").was_urn(was).with(PARTS, "x")];
+    let held = world.hold("read d-1");
+    let run = tokio::spawn(world.refresh_with(&state, &program).with_program().go());
+    held.reached().await;
+    calm().await;
+    held.release();
+    let ended = run.await.expect("it does not panic").expect(Outcome::Succeeded);
+    assert_eq!(views(&ended.state), ["x"]);
 }
