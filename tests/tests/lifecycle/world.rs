@@ -326,15 +326,13 @@ impl World {
             let creating = |pending: &PendingOperation| {
                 pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
             };
-            if after.pending_operations.iter().any(creating) {
-                continue;
+            match before.resources.iter().find(|state| state.id == *id) {
+                Some(entry) if entry.external || entry.retain_on_delete || entry.deleted_with.is_some() => {
+                    let_go.push(id.clone());
+                }
+                None if after.pending_operations.iter().any(creating) => {}
+                Some(_) | None => lost.push(id.clone()),
             }
-            let entry = before.resources.iter().find(|state| state.id == *id);
-            if !entry.is_some_and(|entry| entry.external || entry.retain_on_delete || entry.deleted_with.is_some()) {
-                lost.push(id.clone());
-                continue;
-            }
-            let_go.push(id.clone());
         }
         at_large.extend(let_go);
         lost
