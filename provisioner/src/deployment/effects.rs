@@ -156,8 +156,7 @@ impl Tables {
             return Arc::clone(new);
         }
         let gone = new.references().filter(|urn| self.ledger.named(urn).next().is_none());
-        let renamed: HashMap<Urn, Urn> =
-            gone.filter_map(|urn| Some((urn.clone(), self.old(urn)?.1.urn.clone()))).collect();
+        let renamed: HashMap<Urn, Urn> = gone.map(|urn| (urn.clone(), self.name_now(urn))).collect();
         if renamed.is_empty() { Arc::clone(new) } else { Arc::new(with_references(new, &renamed)) }
     }
 

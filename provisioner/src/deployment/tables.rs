@@ -148,9 +148,10 @@ impl Tables {
         Some((id, Arc::clone(self.ledger.get(id)?)))
     }
 
-    /// What the live entry that was loaded for a URN is called now: its parent may have given it another name.
+    /// What is called now what this run registered under a URN, or else loaded: its parent may have given it another name.
     pub(super) fn name_now(&self, urn: &Urn) -> Urn {
-        self.old(urn).map_or_else(|| urn.clone(), |(_, state)| state.urn.clone())
+        let registered = self.news.get(urn).and_then(|(id, _)| self.ledger.get(*id)).map(|state| state.urn.clone());
+        registered.or_else(|| Some(self.old(urn)?.1.urn.clone())).unwrap_or_else(|| urn.clone())
     }
 
     /// The live entry that was loaded for a URN, or that has come to it with its parent in this run.

@@ -286,6 +286,26 @@ async fn what_refers_to_something_out_of_scope_follows_it_to_the_name_that_its_p
 }
 
 #[tokio::test]
+async fn what_refers_to_a_child_that_was_registered_follows_it_to_the_name_that_its_parent_gives_it() {
+    let before = [group("a"), thing("b").within("a"), thing("c").within("b"), thing("d").of("v", "c")];
+    let (world, state) = standing(&before).await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| entry(&state, name).urn.clone());
+    // The program hears of `c` before what it is within, out of scope, gets another name with its parent.
+    let held = world.hold("create late");
+    let program = [
+        thing("b").was_urn(b),
+        thing("c").within("b").was_urn(c).with("v", "1"),
+        thing("late"),
+        group("a").of_type("Other").was_urn(a).after("late"),
+        thing("d").of("v", "c").after("a"),
+    ];
+    let ended = world.up(&state, &program).exclude("b").held_up_at(held).await;
+    let ended = ended.expect(Outcome::Succeeded);
+    assert!(entry(&ended.state, "d").dependencies.contains(&entry(&ended.state, "c").urn));
+    assert_ne!(entry(&ended.state, "c").urn, entry(&state, "c").urn);
+}
+
+#[tokio::test]
 async fn a_copy_that_gets_the_name_of_its_successor_leaves_no_references_behind() {
     let (world, state) = standing(&[thing("a").with("k", "1"), thing("b").after("a")]).await;
     world.when("create c", Goes::Wrong);
