@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use bridge::host::HostError;
 use bridge::provider::{
-    CheckConfigRequest, CheckReply, CheckRequest, DiffChanges, DiffConfigRequest, DiffReply, DiffRequest, Provider,
-    ProviderError,
+    CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, DiffChanges, DiffConfigRequest, DiffReply, DiffRequest,
+    Provider, ProviderError,
 };
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use crate::events::{Event, Message, Severity, SourceRef};
 
-use super::decide::{Kind, Question, inputs};
+use super::decide::{Checked, Kind, Question, inputs};
 use super::engine::Engine;
 use super::providers::{INTERNAL_KEY, Instance, VERSION_KEY, visible};
 use super::register::Registration;
@@ -58,7 +58,17 @@ impl Engine {
         question: Question,
     ) -> Result<(), Refused> {
         match question {
-            Question::CheckFresh | Question::CheckCarried { .. } => self.check(registration, question).await,
+            Question::CheckFresh => {
+                let news = Arc::clone(&registration.goal.inputs);
+                registration.answers.fresh = Some(self.check(registration, Arc::default(), news).await?);
+                Ok(())
+            }
+            Question::CheckCarried { news } => {
+                let olds = registration.old.as_ref().map(|(_, old)| Arc::clone(&old.inputs)).unwrap_or_default();
+                self.tell_unignored(registration);
+                registration.answers.carried = Some(self.check(registration, olds, news).await?);
+                Ok(())
+            }
             Question::DiffProvider => {
                 let reply = self.diff_provider(registration).await;
                 registration.answers.provider_diff = Some(self.or_break(registration, reply)?);
@@ -81,19 +91,12 @@ impl Engine {
         })
     }
 
-    pub(super) async fn check(
+    async fn check(
         self: &Arc<Self>,
         registration: &mut Registration,
-        question: Question,
-    ) -> Result<(), Refused> {
-        let (fresh, olds, news) = match question {
-            Question::CheckCarried { news } => {
-                let olds = registration.old.as_ref().map(|(_, old)| Arc::clone(&old.inputs)).unwrap_or_default();
-                self.tell_unignored(registration);
-                (false, olds, news)
-            }
-            _ => (true, Arc::default(), Arc::clone(&registration.goal.inputs)),
-        };
+        olds: Arc<PropertyMap>,
+        news: Arc<PropertyMap>,
+    ) -> Result<Checked, Refused> {
         let reply = match registration.kind {
             Kind::Provider => self.check_config(registration, olds, news).await?,
             Kind::Component | Kind::Custom => {
@@ -101,24 +104,19 @@ impl Engine {
                 self.or_break(registration, reply)?
             }
         };
-        if !reply.failures.is_empty() {
-            for failure in &reply.failures {
-                let message = report::refused_input(&registration.urn, failure);
-                self.complain(&registration.urn, registration.goal.source, message);
-            }
-            self.note_break();
-            if let Some(parked) = registration.parked.take() {
-                self.close_later(parked);
-            }
-            return Err(Refused);
+        Ok(if reply.failures.is_empty() { Ok(Arc::new(reply.inputs)) } else { Err(reply.failures) })
+    }
+
+    /// Tells what is wrong with the inputs, and ends the run.
+    pub(super) fn refuse_inputs(self: &Arc<Self>, registration: &mut Registration, failures: &[CheckFailure]) {
+        for failure in failures {
+            let message = report::refused_input(&registration.urn, failure);
+            self.complain(&registration.urn, registration.goal.source, message);
         }
-        let inputs = Some(Arc::new(reply.inputs));
-        if fresh {
-            registration.answers.fresh = inputs;
-        } else {
-            registration.answers.carried = inputs;
+        self.note_break();
+        if let Some(parked) = registration.parked.take() {
+            self.close_later(parked);
         }
-        Ok(())
     }
 
     /// Tells which paths of `ignoreChanges` could not be set back.

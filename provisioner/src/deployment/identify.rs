@@ -92,14 +92,15 @@ impl Engine {
         if let Some(text) = clash {
             self.complain(&registration.urn, registration.goal.source, Message::new(Severity::Error, text));
             // What is wrong is told at once, and the run ends once the provider has checked the inputs.
-            if registration.kind == Kind::Custom && registration.old.is_some() {
-                let old = registration.old.clone();
-                let news = old.map(|(_, old)| inputs::ignoring_changes(&registration.goal, &old).0);
-                if let Some(news) = news {
-                    self.check(&mut registration, Question::CheckCarried { news }).await.map_err(Err)?;
+            if registration.kind == Kind::Custom {
+                let old = registration.old.as_ref();
+                let news = old.map(|(_, old)| inputs::ignoring_changes(&registration.goal, old).0);
+                let question = news.map_or(Question::CheckFresh, |news| Question::CheckCarried { news });
+                self.ask(&mut registration, question).await.map_err(Err)?;
+                let Answers { fresh, carried, .. } = std::mem::take(&mut registration.answers);
+                if let Some(Err(failures)) = fresh.or(carried) {
+                    self.refuse_inputs(&mut registration, &failures);
                 }
-            } else if registration.kind == Kind::Custom {
-                self.check(&mut registration, Question::CheckFresh).await.map_err(Err)?;
             }
             self.note_break();
             return Err(Err(Refused));

@@ -150,6 +150,10 @@ impl Engine {
             match self.decision(registration) {
                 Decision::Ask(question) => self.ask(registration, question).await?,
                 Decision::Settle(settlement) => return Ok(settlement),
+                Decision::RefuseInputs(failures) => {
+                    self.refuse_inputs(registration, &failures);
+                    return Err(Refused);
+                }
                 Decision::Refuse(refusal) => {
                     let message = report::refusal(&registration.urn, refusal);
                     self.break_off(&registration.urn, registration.goal.source, message);

@@ -4,9 +4,10 @@ use bridge::provider::{CheckFailure, ProviderError};
 use pulumi_proto::urn::Urn;
 
 use crate::events::{Message, Severity, StepOp};
-use crate::state::{OperationKind, StateError};
+use crate::state::{OperationKind, ResourceState, StateError};
 
 use super::decide::Refusal;
+use super::decide::existing::NotTaken;
 use super::step::{Step, StepError};
 
 /// What to do about a creation of which nobody knows what came.
@@ -113,6 +114,16 @@ pub(super) fn protected_from_deletion(urn: &Urn) -> String {
 /// Why a read or an import found nothing.
 pub(super) fn does_not_exist(urn: &Urn, id: &str) -> String {
     format!("{} {id:?} does not exist", urn.type_token())
+}
+
+/// Why what is to be imported was not taken over.
+pub(super) fn not_taken(wanted: &ResourceState, why: NotTaken) -> String {
+    match why {
+        NotTaken::Missing => does_not_exist(&wanted.urn, &wanted.id),
+        NotTaken::WithoutInputs => {
+            format!("the provider cannot import resources of type {}: it read no inputs", wanted.type_token)
+        }
+    }
 }
 
 /// Why what exists already cannot be imported.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bridge::provider::{Provider, ProviderError, ReadReply, ViewOp};
+use bridge::provider::{Provider, ProviderError, ViewOp};
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyValue;
-use pulumi_proto::property::wire::copy_secretness;
 use pulumi_proto::urn::ProviderReference;
 
 use crate::events::{Event, StepFailure, StepOp};
@@ -15,6 +14,7 @@ use crate::state::{Effect, OperationKind, ResourceState};
 use super::calls::{Reading, delete, read};
 use super::decide::condemn::Entry;
 use super::decide::deletes::{Deletion, deletion};
+use super::decide::existing::as_found;
 use super::engine::Engine;
 use super::providers::Instance;
 use super::report;
@@ -362,7 +362,7 @@ impl Engine {
         if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
             return Err(StepError::Refused(report::is_recorded(&old.urn, &old.id)));
         }
-        let mut new = (**wanted).clone();
+        let new = (**wanted).clone();
         let operation = self.begin(OperationKind::Importing, wanted).await?;
         let reading = match &step.actor {
             Actor::Instance(instance) => {
@@ -372,37 +372,22 @@ impl Engine {
             Actor::Missing(error) => return Err(StepError::Host(error.clone())),
             Actor::Nobody | Actor::Parked(_) => Ok(None),
         };
-        let refusal = match reading {
-            Ok(Some(Reading {
-                reply: ReadReply { outputs: Some(outputs), inputs: Some(inputs), id, .. },
-                failure,
-            })) => {
-                if !id.is_empty() {
-                    new.id = id;
-                }
-                let mut inputs = inputs;
-                copy_secretness(&step.known_inputs, &mut inputs);
-                new.outputs = Arc::new(outputs);
-                new.inputs = Arc::new(inputs);
-                if let Some((_, failure)) = failure {
-                    new.init_errors = failure.reasons;
-                }
-                None
+        let found = match reading {
+            Ok(Some(Reading { reply, failure })) => {
+                let reasons = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
+                as_found(&new, reply, &step.known_inputs, reasons)
+                    .map_err(|why| StepError::Refused(report::not_taken(&new, why)))
             }
-            Ok(Some(Reading { reply: ReadReply { outputs: None, .. }, .. })) => {
-                Some(StepError::Refused(report::does_not_exist(&new.urn, &new.id)))
-            }
-            Ok(Some(_)) => Some(StepError::Refused(format!(
-                "the provider cannot import resources of type {}: it read no inputs",
-                new.type_token
-            ))),
-            Ok(None) => None,
-            Err(error) => Some(error.into()),
+            Ok(None) => Ok(new),
+            Err(error) => Err(error.into()),
         };
-        if let Some(error) = refusal {
-            self.end_without_effect(Some(operation)).await?;
-            return Err(error);
-        }
+        let mut new = match found {
+            Ok(new) => new,
+            Err(error) => {
+                self.end_without_effect(Some(operation)).await?;
+                return Err(error);
+            }
+        };
         new.created = Some(self.now());
         new.modified = new.created;
         mark_secrets(&mut new);

@@ -1,5 +1,11 @@
 //! What becomes of what exists already: imports and reads (engine semantics, sections 2.5, 2.14 and 5.6).
 
+use std::sync::Arc;
+
+use bridge::provider::ReadReply;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::wire::copy_secretness;
+
 use crate::events::{Operation, StepOp};
 use crate::state::ResourceState;
 
@@ -30,4 +36,33 @@ pub(in crate::deployment) fn read_op(old: Option<&ResourceState>, id: Option<&st
         Some(old) if !old.external && Some(old.id.as_str()) != id => StepOp::ReadReplacement,
         Some(_) | None => StepOp::Read,
     }
+}
+
+/// Why what is to be taken over cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::deployment) enum NotTaken {
+    /// There is no such thing.
+    Missing,
+    /// Its provider read no inputs of it: it cannot import the type.
+    WithoutInputs,
+}
+
+/// The entry for what is taken over, as it was read. `known`: the inputs of the program, which say what is secret. `reasons`:
+/// why it does not work.
+pub(in crate::deployment) fn as_found(
+    wanted: &ResourceState,
+    reply: ReadReply,
+    known: &PropertyMap,
+    reasons: Vec<String>,
+) -> Result<ResourceState, NotTaken> {
+    let outputs = reply.outputs.ok_or(NotTaken::Missing)?;
+    let mut inputs = reply.inputs.ok_or(NotTaken::WithoutInputs)?;
+    copy_secretness(known, &mut inputs);
+    let mut new = wanted.clone();
+    if !reply.id.is_empty() {
+        new.id = reply.id;
+    }
+    (new.inputs, new.outputs) = (Arc::new(inputs), Arc::new(outputs));
+    new.init_errors = reasons;
+    Ok(new)
 }

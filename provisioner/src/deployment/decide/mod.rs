@@ -23,7 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use bridge::provider::DiffReply;
+use bridge::provider::{CheckFailure, DiffReply};
 use hashbrown::HashSet;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -126,11 +126,14 @@ pub(super) enum Question {
     Diff { news: Arc<PropertyMap> },
 }
 
+/// What a Check made of the inputs, or what it found wrong with them.
+pub(super) type Checked = Result<Arc<PropertyMap>, Vec<CheckFailure>>;
+
 /// What providers have said so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
-    pub(super) fresh: Option<Arc<PropertyMap>>,
-    pub(super) carried: Option<Arc<PropertyMap>>,
+    pub(super) fresh: Option<Checked>,
+    pub(super) carried: Option<Checked>,
     pub(super) provider_diff: Option<DiffReply>,
     pub(super) diff: Option<DiffReply>,
 }
@@ -141,6 +144,8 @@ pub(super) enum Decision {
     Ask(Question),
     Settle(Settlement),
     Refuse(Refusal),
+    /// The inputs are wrong, in the provider's words: the run ends, even a preview.
+    RefuseInputs(Vec<CheckFailure>),
 }
 
 /// What a registration comes to.
@@ -264,7 +269,7 @@ fn check_fresh(situation: &Situation<'_>, answers: &Answers) -> Result<Arc<Prope
     if situation.kind == Kind::Component {
         return Ok(Arc::clone(&situation.goal.inputs));
     }
-    answers.fresh.clone().ok_or(Decision::Ask(Question::CheckFresh))
+    accepted(answers.fresh.clone(), || Question::CheckFresh)
 }
 
 fn check_carried(
@@ -276,7 +281,11 @@ fn check_carried(
     if situation.kind == Kind::Component {
         return Ok(news());
     }
-    answers.carried.clone().ok_or_else(|| Decision::Ask(Question::CheckCarried { news: news() }))
+    accepted(answers.carried.clone(), || Question::CheckCarried { news: news() })
+}
+
+fn accepted(answer: Option<Checked>, question: impl FnOnce() -> Question) -> Result<Arc<PropertyMap>, Decision> {
+    answer.ok_or_else(|| Decision::Ask(question()))?.map_err(Decision::RefuseInputs)
 }
 
 /// The ladder of section 2.9: the first rung that says something decides, only the last one asks the resource's Diff.

@@ -8,7 +8,7 @@ use crate::state::EntryId;
 use super::change::Change;
 use super::condemn::{Entry, Probe, Walk};
 use super::deletes::{Deletion, copies_first, deletion, departure, waves};
-use super::existing::{known_id, must_import, read_op};
+use super::existing::{NotTaken, as_found, known_id, must_import, read_op};
 use super::refresh::{as_read, is_read_first, shown_as};
 use super::scope::{Scope, UrnPattern};
 use super::*;
@@ -215,6 +215,23 @@ fn row_20_what_is_not_recorded_is_taken_over_and_only_once() {
         !must_import(Operation::Update, Kind::Custom, "x", Some(&imported)),
         "though the provider calls it otherwise"
     );
+}
+
+#[test]
+fn row_22_only_what_is_there_and_has_inputs_is_taken_over() {
+    let wanted = entry("a", |a| a.id = "x".into());
+    let read = |id: &str, inputs, outputs| {
+        let reply = ReadReply { id: id.into(), inputs, outputs, refresh_before_update: false };
+        as_found(&wanted, reply, &PropertyMap::from([("v".into(), PropertyValue::secret(1.0.into()))]), Vec::new())
+    };
+    let some = || Some(props(&[("v", 2.0)]));
+    assert_eq!(read("x", None, None), Err(NotTaken::Missing));
+    assert_eq!(read("", some(), None), Err(NotTaken::Missing));
+    assert_eq!(read("x", None, some()), Err(NotTaken::WithoutInputs));
+    let found = read("x-in-full", some(), some()).expect("it is there");
+    assert_eq!((&*found.id, &*found.outputs), ("x-in-full", &props(&[("v", 2.0)])));
+    assert_eq!(found.inputs["v"], PropertyValue::secret(2.0.into()), "the program calls it secret");
+    assert_eq!(read("", some(), some()).map(|found| found.id.to_string()), Ok("x".into()), "as it was asked for");
 }
 
 #[test]

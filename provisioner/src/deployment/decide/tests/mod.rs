@@ -61,15 +61,24 @@ impl Case {
     }
 
     fn checked(mut self) -> Self {
-        let inputs = Some(Arc::clone(&self.goal.inputs));
+        let inputs = Some(Ok(Arc::clone(&self.goal.inputs)));
         self.answers.carried.clone_from(&inputs);
         self.answers.fresh = inputs;
         self
     }
 
+    /// Check refuses the inputs, against what is recorded or as they are.
+    fn refused(mut self) -> Self {
+        let failure = CheckFailure { property: "v".into(), reason: "too small".into() };
+        let failures = Some(Err(vec![failure]));
+        self.answers.carried.clone_from(&failures);
+        self.answers.fresh = failures;
+        self
+    }
+
     /// Only the first Check, against what is recorded, has been answered.
     fn checked_once(mut self) -> Self {
-        self.answers.carried = Some(Arc::clone(&self.goal.inputs));
+        self.answers.carried = Some(Ok(Arc::clone(&self.goal.inputs)));
         self
     }
 
@@ -114,6 +123,7 @@ impl Case {
             Decision::Ask(Question::CheckCarried { .. }) => "Check",
             Decision::Ask(Question::DiffProvider) => "DiffConfig",
             Decision::Ask(Question::Diff { .. }) => "Diff",
+            Decision::RefuseInputs(_) => "refused: inputs",
             Decision::Refuse(Refusal::Protected) => "refused: protected",
             Decision::Refuse(Refusal::ImportMismatch) => "refused: import",
             Decision::Refuse(Refusal::UnknownTrigger) => "refused: trigger",

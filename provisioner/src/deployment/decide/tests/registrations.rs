@@ -72,6 +72,13 @@ table! {
     row_27_and_so_it_is_where_something_did:
         Case::recorded(&[("v", 2.0)]).old(|old| old.init_errors = vec!["cold".into()]).checked().diff(SOME, &[])
         => "update";
+    row_28_inputs_that_are_refused_end_it: Case::new().refused() => "refused: inputs";
+    row_28_in_a_preview_too: Case::new().given(|situation| situation.preview = true).refused() => "refused: inputs";
+    row_28_whatever_is_recorded: Case::recorded(&[]).refused() => "refused: inputs";
+    row_28_also_of_what_is_to_come_in_its_place:
+        Case::recorded(&[]).refused().goal(|goal| goal.replacement_trigger = 1.0.into())
+            .old(|old| old.replacement_trigger = 2.0.into())
+        => "refused: inputs";
     row_29_a_provider_resource_is_checked: Case::recorded(&[("v", 2.0)]).given(provider) => "Check";
     row_29_compared: Case::recorded(&[("v", 2.0)]).given(provider).checked() => "Diff";
     row_29_and_updated: Case::recorded(&[("v", 2.0)]).given(provider).checked().diff(SOME, &[]) => "update";
