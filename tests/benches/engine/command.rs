@@ -51,19 +51,33 @@ impl Bench<'_> {
         let mut command = Command::new(&self.sc);
         command.args(arguments).args(["--parallel", &PARALLEL.to_string()]);
         command.current_dir(self.folder).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
-        let said = self.folder.join("said");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&said)?);
-        let started = Instant::now();
-        let mut child = command.spawn()?;
-        let (done, until) = channel();
-        let watch = watch(&child, until);
-        let status = child.wait()?;
-        let time = seconds(started.elapsed());
-        drop(done);
-        ensure!(status.success(), "sc {}: {status}\n{}", arguments.join(" "), fs::read_to_string(said)?);
-        self.memory = self.memory.max(watch.join().unwrap_or_default());
+        let Spent { time, memory } = run(command, &self.folder.join("said"))?;
+        self.memory = self.memory.max(memory);
         Ok(time)
     }
+}
+
+/// What a command took.
+pub(crate) struct Spent {
+    /// From its start to its exit, in seconds.
+    pub(crate) time: f64,
+    /// Most memory that was resident at once, in bytes.
+    pub(crate) memory: u64,
+}
+
+/// Runs a command, which must succeed; what it says goes to a file.
+pub(crate) fn run(mut command: Command, said: &Path) -> anyhow::Result<Spent> {
+    let output = fs::File::create(said)?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    let started = Instant::now();
+    let mut child = command.spawn()?;
+    let (done, until) = channel();
+    let watch = watch(&child, until);
+    let status = child.wait()?;
+    let time = seconds(started.elapsed());
+    drop(done);
+    ensure!(status.success(), "{command:?}: {status}\n{}", fs::read_to_string(said)?);
+    Ok(Spent { time, memory: watch.join().unwrap_or_default() })
 }
 
 /// Follows the memory of a process for as long as nobody says that it is done.

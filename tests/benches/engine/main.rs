@@ -11,6 +11,7 @@ mod bare;
 mod command;
 mod figures;
 mod ours;
+mod pulumi;
 mod report;
 mod slow;
 mod workload;
@@ -22,6 +23,7 @@ use anyhow::Context as _;
 use tokio::runtime::Builder;
 
 use figures::Figures;
+use pulumi::Checkpoints;
 use report::{Report, Round};
 use workload::{Shape, Workload};
 
@@ -36,8 +38,19 @@ const MEASURE: &str = "--measure";
 struct Plan {
     workload: Workload,
     rounds: usize,
-    /// Whether the program is run, too, from its start to its exit.
+    /// Whether the program is run, too, from its start to its exit; and Pulumi's, where it is there.
     with_command: bool,
+}
+
+impl Plan {
+    /// In how many rounds Pulumi takes part: for many resources it takes minutes.
+    fn pulumis_rounds(&self) -> usize {
+        match (self.with_command && pulumi::is_there(), self.workload.resources) {
+            (false, _) => 0,
+            (true, ..=100) => 3,
+            (true, _) => 1,
+        }
+    }
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -76,10 +89,12 @@ fn plans(quick: bool) -> Vec<Plan> {
 fn compare(plans: &[Plan]) -> anyhow::Result<()> {
     let mut report = Report::default();
     for plan in plans {
-        for _ in 0..plan.rounds {
+        for round in 0..plan.rounds {
             let [ours, bare, single] = ["ours", "bare", "single"].map(|who| in_process(who, plan.workload));
             let command = plan.with_command.then(|| in_process("command", plan.workload)).transpose()?;
-            report.add(plan.workload, Round { ours: ours?, bare: bare?, single: single?, command });
+            let pulumis = |who| (round < plan.pulumis_rounds()).then(|| in_process(who, plan.workload)).transpose();
+            let (pulumi, hasty) = (pulumis("pulumi")?, pulumis("hasty")?);
+            report.add(plan.workload, Round { ours: ours?, bare: bare?, single: single?, command, pulumi, hasty });
         }
     }
     print!("{report}");
@@ -102,6 +117,8 @@ fn measure(who: &str, workload: &Workload) -> anyhow::Result<()> {
             .build()?
             .block_on(ours::measure(*workload, Path::new(SCRATCH)))?,
         "command" => command::measure(*workload, Path::new(SCRATCH))?,
+        "pulumi" => pulumi::measure(*workload, Checkpoints::Each, Path::new(SCRATCH))?,
+        "hasty" => pulumi::measure(*workload, Checkpoints::Last, Path::new(SCRATCH))?,
         // As `#[tokio::main]` has it.
         "bare" => Builder::new_multi_thread().enable_all().build()?.block_on(bare::measure(*workload))?,
         // The fastest that one thread can be.

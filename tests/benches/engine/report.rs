@@ -17,6 +17,10 @@ const BYTES_LIMIT: f64 = 1.05;
 
 /// The time of one operation.
 type Time = fn(&Figures) -> f64;
+/// What is measured of a program.
+type CommandFigure = fn(&Figures, &CommandFigures) -> f64;
+/// How a figure is printed.
+type Shown = fn(f64) -> String;
 
 /// All that was measured.
 #[derive(Default)]
@@ -39,6 +43,10 @@ pub(crate) struct Round {
     pub(crate) single: Figures,
     /// The program, where that is measured.
     pub(crate) command: Option<Figures>,
+    /// Pulumi's, where it is there.
+    pub(crate) pulumi: Option<Figures>,
+    /// Pulumi's without its checkpoints.
+    pub(crate) hasty: Option<Figures>,
 }
 
 impl Report {
@@ -82,6 +90,46 @@ impl Report {
                 ("memory", megabytes(case.command(|_, command| command.peak_memory as f64))),
             ] {
                 writeln!(f, "{:<36}{figure:>12}", format!("{what} {}", case.name()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program against Pulumi's, from start to exit.
+    fn pulumi(f: &mut fmt::Formatter<'_>, cases: &[Case]) -> fmt::Result {
+        let measured = |case: &&Case| case.rounds.iter().any(|round| round.pulumi.is_some());
+        if !cases.iter().any(|case| measured(&case)) {
+            return writeln!(f, "\npulumi and pulumi-language-yaml are not both on PATH: not compared with them");
+        }
+        let what = "against pulumi";
+        writeln!(f, "\n{what:<36}{:>12}{:>12}{:>8}{:>16}{:>8}", "sc", "pulumi", "times", "no checkpoints", "times")?;
+        for case in cases.iter().filter(measured) {
+            let rows: [(&str, CommandFigure, Shown); 7] = [
+                ("create", |run, _| run.create, milliseconds),
+                ("no-op", |run, _| run.no_op, milliseconds),
+                ("preview", |_, command| command.preview, milliseconds),
+                ("refresh", |_, command| command.refresh, milliseconds),
+                ("refresh, preview, no-op", |_, command| command.everything, milliseconds),
+                ("destroy", |run, _| run.destroy, milliseconds),
+                ("memory", |_, command| command.peak_memory as f64, megabytes),
+            ];
+            for (what, figure, shown) in rows {
+                let sc = case.command(figure);
+                let theirs = |round: fn(&Round) -> Option<&Figures>| {
+                    let runs = case.rounds.iter().filter_map(round);
+                    median(runs.filter_map(|run| Some(figure(run, run.command.as_ref()?))))
+                };
+                let (pulumi, hasty) = (theirs(|round| round.pulumi.as_ref()), theirs(|round| round.hasty.as_ref()));
+                writeln!(
+                    f,
+                    "{:<36}{:>12}{:>12}{:>8.1}{:>16}{:>8.1}",
+                    format!("{what} {}", case.name()),
+                    shown(sc),
+                    shown(pulumi),
+                    pulumi / sc,
+                    shown(hasty),
+                    hasty / sc
+                )?;
             }
         }
         Ok(())
@@ -138,6 +186,7 @@ impl fmt::Display for Report {
             times.iter().try_for_each(|(what, time)| Self::single_row(f, case, what, *time))?;
         }
         Self::commands(f, &self.cases)?;
+        Self::pulumi(f, &self.cases)?;
         let (name, small) = (first.name(), first);
         let larger: Vec<_> = self.cases[1..].iter().filter(|case| case.workload.shape == Shape::Independent).collect();
 

@@ -1,0 +1,99 @@
+//! Pulumi's command line with its file backend, where it is on PATH: the same resources, as a program of its YAML host.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bridge::process::HostEnvironment;
+use serde_json::{Value, json};
+use tests::peers::first_on_path;
+
+use crate::command::{Spent, run};
+use crate::figures::{CommandFigures, Figures};
+use crate::workload::{PARALLEL, PROJECT, STACK, TYPE, Thing, Workload};
+
+/// When Pulumi writes its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checkpoints {
+    /// With every step, as it does unless told otherwise.
+    Each,
+    /// At the end of a run: what a run that dies has made is not known then.
+    Last,
+}
+
+/// Whether what it takes is on PATH.
+pub(crate) fn is_there() -> bool {
+    let environment = HostEnvironment::new(std::env::vars_os());
+    ["pulumi", "pulumi-language-yaml"].iter().all(|program| environment.find_program(program).is_some())
+}
+
+/// Measures each command on a stack of its own in a new folder.
+pub(crate) fn measure(workload: Workload, checkpoints: Checkpoints, scratch: &Path) -> anyhow::Result<Figures> {
+    let folder = tempfile::tempdir_in(scratch)?;
+    for part in ["home", "state"] {
+        fs::create_dir_all(folder.path().join(part))?;
+    }
+    fs::write(folder.path().join("Pulumi.yaml"), described(workload).to_string())?;
+    let providers = Path::new(crate::PROVIDER).parent().map(Path::to_owned).unwrap_or_default();
+    let mut bench =
+        Bench { folder: folder.path().to_owned(), path: first_on_path(&providers)?, checkpoints, memory: 0 };
+
+    bench.run(&["stack", "init", STACK])?;
+    bench.memory = 0;
+    let parallel = format!("--parallel={PARALLEL}");
+    let at_once = ["--yes", "--skip-preview", &parallel];
+    let create = bench.run(&[&["up"], &at_once[..]].concat())?;
+    let no_op = bench.run(&[&["up", "--expect-no-changes"], &at_once[..]].concat())?;
+    let preview = bench.run(&["preview", "--expect-no-changes", &parallel])?;
+    let refresh = bench.run(&[&["refresh"], &at_once[..]].concat())?;
+    let everything = bench.run(&["up", "--yes", "--refresh", "--expect-no-changes", &parallel])?;
+    let destroy = bench.run(&[&["destroy"], &at_once[..]].concat())?;
+    let command = Some(CommandFigures { preview, refresh, everything, peak_memory: bench.memory });
+    Ok(Figures { create, no_op, destroy, engine: None, command })
+}
+
+struct Bench {
+    folder: PathBuf,
+    path: OsString,
+    checkpoints: Checkpoints,
+    memory: u64,
+}
+
+impl Bench {
+    /// Runs a command, which must succeed. How long that took, in seconds.
+    fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
+        let mut command = Command::new("pulumi");
+        command.args(arguments).arg("--non-interactive").current_dir(&self.folder).env_clear();
+        command.env("PATH", &self.path).env("HOME", self.folder.join("home"));
+        command.env("PULUMI_BACKEND_URL", format!("file://{}", self.folder.join("state").display()));
+        command.env("PULUMI_CONFIG_PASSPHRASE", "low tide").env("PULUMI_SKIP_UPDATE_CHECK", "true");
+        command.env("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true");
+        if self.checkpoints == Checkpoints::Last {
+            command.env("PULUMI_EXPERIMENTAL", "true").env("PULUMI_SKIP_CHECKPOINTS", "true");
+        }
+        let Spent { time, memory } = run(command, &self.folder.join("said"))?;
+        self.memory = self.memory.max(memory);
+        Ok(time)
+    }
+}
+
+/// The program of a workload.
+fn described(workload: Workload) -> Value {
+    let resource = |Thing { name, needs, .. }: Thing| {
+        let links: Vec<String> = needs.iter().map(|index| format!("${{thing-{index:06}.v}}")).collect();
+        let properties = json!({
+            "v": format!("contents of {name}"),
+            "size": 8,
+            "public": false,
+            "labels": {
+                "app": format!("app of {name}"), "owner": format!("owner of {name}"), "tier": format!("tier of {name}"),
+            },
+            "zones": ["eu-west-1a", "eu-west-1b", "eu-west-1c"],
+            "links": links,
+        });
+        (name, json!({"type": TYPE, "properties": properties}))
+    };
+    let resources: serde_json::Map<String, Value> = workload.things().into_iter().map(resource).collect();
+    json!({"name": PROJECT, "runtime": "yaml", "resources": resources})
+}
