@@ -162,11 +162,7 @@ impl PluginHost {
             let request = BootRequest { package, name: plugin.name().to_owned(), ..BootRequest::default() };
             let provider = self.boot(&request).await?;
             let schema = provider.schema(SchemaRequest::default()).await;
-            let failed = |error: ProviderError| HostError {
-                message: format!("plugin {} does not say its schema: {error}", plugin.name()),
-                hint: String::new(),
-            };
-            Ok((request.package, schema.map_err(failed)?))
+            Ok((request.package, schema.map_err(|error| plugin.without_schema(&error))?))
         };
         Ok(try_join_all(first.into_iter().map(ask)).await?.into_iter().collect())
     }
@@ -301,11 +297,12 @@ impl ProviderHost for PluginHost {
         })
     }
 
-    async fn type_facts(&self, package: &str) -> PackageTypes {
-        let serves = |plugin: &&Plugin| plugin.declared.config.package.as_str() == package;
-        let Some(plugin) = self.plugins.iter().find(serves) else { return PackageTypes::new() };
-        let (folder, digest) = (self.settings.type_facts.as_deref(), plugin.package.digest());
-        let memory = folder.zip(digest).map(|(folder, digest)| Memory::new(folder, digest));
+    async fn type_facts(&self, plugin: &str) -> Result<PackageTypes, HostError> {
+        let Some(plugin) = self.plugins.iter().find(|known| known.name() == plugin) else {
+            return Ok(PackageTypes::new());
+        };
+        let folder = self.settings.type_facts.as_deref();
+        let memory = folder.and_then(|folder| Memory::new(folder, plugin.name(), &plugin.package));
         let ask = async || {
             if let Some(memory) = memory.clone()
                 && let Some(types) = memory.recall().await
@@ -318,25 +315,16 @@ impl ProviderHost for PluginHost {
                 Some(provider) => provider,
                 None => self.start(plugin).await?,
             };
-            let schema = match provider.schema(SchemaRequest::default()).await {
-                Ok(schema) => schema,
-                Err(error) => {
-                    self.warn(
-                        plugin,
-                        format!(
-                            "does not say its schema, so nothing is known of components and secret outputs: {error}"
-                        ),
-                    );
-                    return Ok(PackageTypes::new());
-                }
-            };
-            let types = schema.map(|text| type_facts::read(package, &text)).unwrap_or_default();
+            let schema = provider.schema(SchemaRequest::default()).await;
+            let schema = schema.map_err(|error| plugin.without_schema(&error))?.unwrap_or_else(|| "{}".to_owned());
+            let package = plugin.declared.config.package.as_str();
+            let types = type_facts::read(package, &schema).map_err(|error| plugin.without_schema(&error))?;
             if let Some(memory) = memory.clone() {
                 memory.remember(types.clone()).await;
             }
-            Ok::<_, HostError>(types)
+            Ok(types)
         };
-        plugin.type_facts.get_or_try_init(ask).await.cloned().unwrap_or_default()
+        plugin.type_facts.get_or_try_init(ask).await.cloned()
     }
 }
 
@@ -348,6 +336,13 @@ impl fmt::Debug for PluginHost {
 }
 
 impl Plugin {
+    fn without_schema(&self, error: &dyn fmt::Display) -> HostError {
+        HostError {
+            message: format!("plugin {} does not say its schema: {error}", self.name()),
+            hint: "without it nobody knows what of the plugin's types is secret; its author can mend that".to_owned(),
+        }
+    }
+
     fn name(&self) -> &str {
         self.declared.config.name.as_str()
     }

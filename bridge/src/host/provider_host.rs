@@ -18,10 +18,14 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
     /// [`HostError`] if the package is not to be had or its plugin does not start.
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError>;
 
-    /// What the schema of a package says of its types. Nothing where the plugin has no schema, as with hosts that know of
-    /// no schemas.
-    async fn type_facts(&self, _package: &str) -> PackageTypes {
-        PackageTypes::new()
+    /// What the schema of a declared plugin, by its name, says of the types of its package. Nothing where the plugin has no
+    /// schema, as with hosts that know of no schemas.
+    ///
+    /// # Errors
+    /// [`HostError`] if the plugin does not start, does not answer, or answers with what is no schema. Nothing is known of
+    /// what is secret then, or made with Construct.
+    async fn type_facts(&self, _plugin: &str) -> Result<PackageTypes, HostError> {
+        Ok(PackageTypes::new())
     }
 }
 

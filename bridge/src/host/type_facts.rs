@@ -4,13 +4,17 @@
 //! A schema may have tens of megabytes, so what one says is remembered for the digest that pins its package.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use crate::fs::{Access, create_folders, read_if_there, write_atomically};
+use crate::install::VerifiedPackage;
 use crate::plugin::Sha256Digest;
 
 /// Types by their tokens; `pulumi:providers:PACKAGE` is the provider itself. Of a type that is not named here there is
@@ -38,9 +42,9 @@ pub struct TypeFacts {
 /// The part of a package schema that says so. What is not named here is skipped unread.
 #[derive(Deserialize)]
 struct Package<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_none")]
     resources: BTreeMap<Cow<'a, str>, Resource<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_none")]
     provider: Resource<'a>,
     #[serde(borrow, default)]
     types: Option<&'a RawValue>,
@@ -49,33 +53,49 @@ struct Package<'a> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Resource<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_none")]
     is_component: bool,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_none")]
     input_properties: Properties<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_none")]
     properties: Properties<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required: Vec<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
     aliases: Vec<FormerType<'a>>,
 }
 
 type Properties<'a> = BTreeMap<Cow<'a, str>, Property<'a>>;
 
+/// A type, or an object that may name one.
 #[derive(Deserialize)]
-struct FormerType<'a> {
-    #[serde(borrow, rename = "type", default)]
-    token: Option<Cow<'a, str>>,
+#[serde(untagged)]
+enum FormerType<'a> {
+    Token(#[serde(borrow)] Cow<'a, str>),
+    Alias {
+        #[serde(borrow, rename = "type", default)]
+        token: Option<Cow<'a, str>>,
+    },
+}
+
+impl FormerType<'_> {
+    fn into_token(self) -> Option<String> {
+        match self {
+            Self::Token(token) | Self::Alias { token: Some(token) } => Some(token.into_owned()),
+            Self::Alias { token: None } => None,
+        }
+    }
 }
 
 /// A property, or what a list or a map is of.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Property<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_none")]
     secret: bool,
     #[serde(rename = "const", default)]
     constant: Option<serde_json::Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_none")]
     replace_on_changes: bool,
     #[serde(borrow, rename = "type", default)]
     kind: Option<Cow<'a, str>>,
@@ -89,21 +109,32 @@ struct Property<'a> {
 
 #[derive(Deserialize)]
 struct Object<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_none")]
     properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required: Vec<Cow<'a, str>>,
 }
 
-/// The facts in the text of a package's schema. Of a text that is no schema there are none: a plugin need not have one.
-pub(super) fn read(package: &str, schema: &str) -> PackageTypes {
-    let Ok(read) = serde_json::from_str::<Package<'_>>(schema) else { return PackageTypes::new() };
+/// What is `null` is as if it were not there.
+fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// The facts in the text of a package's schema.
+///
+/// # Errors
+/// A text that is no schema, with the place where it is not.
+pub(super) fn read(package: &str, schema: &str) -> Result<PackageTypes, serde_json::Error> {
+    let read: Package<'_> = serde_json::from_str(schema)?;
     // The objects within are many; they matter to very few schemas.
-    let deep = schema.contains("\"replaceOnChanges\"");
-    let objects = read.types.filter(|_| deep).and_then(|types| serde_json::from_str(types.get()).ok());
-    let objects: BTreeMap<Cow<'_, str>, Object<'_>> = objects.unwrap_or_default();
+    let objects = read.types.filter(|_| schema.contains("\"replaceOnChanges\""));
+    let objects = objects.map(|types| serde_json::from_str::<BTreeMap<Cow<'_, str>, Object<'_>>>(types.get()));
+    let mut objects = objects.transpose()?.unwrap_or_default();
+    keep_replacing(&mut objects);
     let provider = [(Cow::from(format!("pulumi:providers:{package}")), read.provider)];
     let types = read.resources.into_iter().chain(provider);
     let facts = types.map(|(token, resource)| (token.into_owned(), facts(resource, &objects)));
-    facts.filter(|(_, facts)| *facts != TypeFacts::default()).collect()
+    Ok(facts.filter(|(_, facts)| *facts != TypeFacts::default()).collect())
 }
 
 fn facts(resource: Resource<'_>, objects: &BTreeMap<Cow<'_, str>, Object<'_>>) -> TypeFacts {
@@ -114,8 +145,8 @@ fn facts(resource: Resource<'_>, objects: &BTreeMap<Cow<'_, str>, Object<'_>>) -
         is_component: resource.is_component,
         secret_inputs: secrets(&resource.input_properties),
         secret_outputs: secrets(&resource.properties),
-        replace_on_changes: replacing(&resource.properties, objects, &mut Vec::new()),
-        former_types: resource.aliases.into_iter().filter_map(|alias| Some(alias.token?.into_owned())).collect(),
+        replace_on_changes: replacing(&resource.properties, &resource.required, objects, &mut Vec::new()),
+        former_types: resource.aliases.into_iter().filter_map(FormerType::into_token).collect(),
         constants: resource
             .properties
             .into_iter()
@@ -124,12 +155,36 @@ fn facts(resource: Resource<'_>, objects: &BTreeMap<Cow<'_, str>, Object<'_>>) -
     }
 }
 
-/// The paths of properties marked with `replaceOnChanges`; `within` are the objects that they are in, for an object may
-/// hold its like.
+/// Leaves those objects from which a property that is marked with `replaceOnChanges` can be reached. Objects that hold each
+/// other make for very many paths, and next to none of them leads anywhere.
+fn keep_replacing(objects: &mut BTreeMap<Cow<'_, str>, Object<'_>>) {
+    let mut holders: HashMap<String, Vec<&str>> = HashMap::new();
+    let mut open: Vec<&str> = Vec::new();
+    for (token, object) in &*objects {
+        for property in object.properties.values() {
+            if property.replace_on_changes {
+                open.push(token);
+            } else if let Some(held) = property.token() {
+                holders.entry(held).or_default().push(token);
+            }
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(token) = open.pop() {
+        if found.insert(token.to_owned()) {
+            open.extend(holders.get(token).into_iter().flatten());
+        }
+    }
+    objects.retain(|token, _| found.contains(&**token));
+}
+
+/// The paths of properties marked with `replaceOnChanges`; `within` are the types that they are in, for an object may hold
+/// its like. As Pulumi's tools have it, one that may be missing is another type than one that is required.
 fn replacing<'a>(
     properties: &'a Properties<'a>,
+    required: &[Cow<'a, str>],
     objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>,
-    within: &mut Vec<&'a str>,
+    within: &mut Vec<String>,
 ) -> Vec<String> {
     let mut paths = Vec::new();
     for (name, property) in properties {
@@ -140,26 +195,56 @@ fn replacing<'a>(
         };
         if property.replace_on_changes {
             paths.push(place);
-        } else if let Some((token, object)) = property.object(objects)
-            && !within.contains(&token)
-        {
-            within.push(token);
-            paths.extend(replacing(&object.properties, objects, within).iter().map(|path| format!("{place}.{path}")));
-            within.pop();
+        } else if let Some((kind, object)) = property.object(objects) {
+            let kind = if required.contains(name) { kind } else { format!("{kind}?") };
+            if !within.contains(&kind) {
+                within.push(kind);
+                let inner = replacing(&object.properties, &object.required, objects, within);
+                paths.extend(inner.iter().map(|path| format!("{place}.{path}")));
+                within.pop();
+            }
         }
     }
     paths
 }
 
 impl<'a> Property<'a> {
-    /// The object that it is, or is a list or a map of.
-    fn object(&'a self, objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>) -> Option<(&'a str, &'a Object<'a>)> {
-        if let Some(reference) = &self.reference {
-            let token = reference.strip_prefix("#/types/")?.replace("%2F", "/");
-            return objects.get_key_value(token.as_str()).map(|(token, object)| (&**token, object));
-        }
-        self.items.as_ref().or(self.additional_properties.as_ref())?.object(objects)
+    /// What a list or a map is of.
+    fn element(&self) -> Option<&Self> {
+        self.items.as_deref().or(self.additional_properties.as_deref())
     }
+
+    /// The name of the object that it is, or is a list or a map of.
+    fn token(&self) -> Option<String> {
+        match &self.reference {
+            Some(reference) => Some(reference.strip_prefix("#/types/")?.replace("%2F", "/")),
+            None => self.element()?.token(),
+        }
+    }
+
+    /// That object, and the type of the property.
+    fn object(&'a self, objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>) -> Option<(String, &'a Object<'a>)> {
+        if self.reference.is_some() {
+            let token = self.token()?;
+            return objects.get(token.as_str()).map(|object| (token, object));
+        }
+        let (kind, object) = self.element()?.object(objects)?;
+        Some((format!("{}<{kind}>", if self.items.is_some() { "list" } else { "map" }), object))
+    }
+}
+
+/// Which facts are remembered: another one where others are read, or read otherwise.
+const FORMAT: &[u8] = b"2";
+
+fn bytes(text: &OsStr) -> &[u8] {
+    text.as_encoded_bytes()
+}
+
+/// Whether another program runs it. What cannot be read may be one.
+fn is_script(program: &Path) -> bool {
+    let mut start = [0; 2];
+    let read = std::fs::File::open(program).and_then(|mut file| file.read_exact(&mut start));
+    read.is_err() || start == *b"#!"
 }
 
 /// Where what is known of one package is remembered: [`PackageTypes`] as JSON.
@@ -167,8 +252,24 @@ impl<'a> Property<'a> {
 pub(super) struct Memory(PathBuf);
 
 impl Memory {
-    pub(super) fn new(folder: &Path, package: Sha256Digest) -> Self {
-        Self(folder.join(format!("{}.json", package.to_hex())))
+    /// `None` where nothing pins all that makes up the plugin. A package may hold several, so what pins it is not enough to
+    /// tell them apart.
+    pub(super) fn new(folder: &Path, name: &str, package: &VerifiedPackage) -> Option<Self> {
+        let digest = package.digest()?;
+        // What a script of the user's says hangs on files beside it, which its digest does not cover.
+        if package.revision().is_none() && is_script(package.program()) {
+            return None;
+        }
+        let program = package.program().file_name().unwrap_or_default();
+        let mut key = Sha256::new();
+        for part in
+            [FORMAT, name.as_bytes(), digest.to_hex().as_bytes(), bytes(package.origin().as_os_str()), bytes(program)]
+        {
+            key.update(part);
+            key.update([0]);
+        }
+        let key = Sha256Digest::from_bytes(key.finalize().into());
+        Some(Self(folder.join(format!("{}.json", key.to_hex()))))
     }
 
     /// What is remembered. What cannot be read is not.
@@ -197,7 +298,7 @@ mod tests {
     /// What is read of a schema with this type alone, and these objects.
     fn of_type(resource: serde_json::Value, objects: serde_json::Value) -> TypeFacts {
         let schema = json!({"name": "p", "resources": {"p:index:A": resource}, "types": objects});
-        read("p", &schema.to_string()).remove("p:index:A").unwrap_or_default()
+        read("p", &schema.to_string()).unwrap().remove("p:index:A").unwrap_or_default()
     }
 
     #[test]
@@ -206,9 +307,12 @@ mod tests {
             "p:index:A": {"isComponent": true, "inputProperties": {"x": {"type": "string"}}},
             "p:index:B": {"isComponent": false}, "p:index:C": {}}}"#;
         let component = TypeFacts { is_component: true, ..TypeFacts::default() };
-        assert_eq!(read("p", schema), PackageTypes::from([("p:index:A".to_owned(), component)]));
-        for other in ["", "{}", "[]", r#"{"resources": null}"#] {
-            assert!(read("p", other).is_empty(), "{other}");
+        assert_eq!(read("p", schema).unwrap(), PackageTypes::from([("p:index:A".to_owned(), component)]));
+        for none in ["{}", r#"{"resources": null, "provider": null, "types": null}"#] {
+            assert!(read("p", none).unwrap().is_empty(), "{none}");
+        }
+        for other in ["", "1", r#"{"resources": 1}"#] {
+            assert!(read("p", other).is_err(), "{other}");
         }
     }
 
@@ -218,7 +322,7 @@ mod tests {
             json!({
                 "inputProperties": {"a": {"type": "string", "secret": true}, "b": {"type": "string"}},
                 "properties": {"kind": {"type": "string", "const": "Pod"}, "z": {"secret": true}, "a": {"secret": true}},
-                "aliases": [{"type": "p:index:Old"}, {"name": "other"}],
+                "aliases": [{"type": "p:index:Old"}, {"name": "other"}, "p:index:Older", {"type": null}],
             }),
             json!({}),
         );
@@ -226,7 +330,7 @@ mod tests {
             secret_inputs: vec!["a".to_owned()],
             secret_outputs: vec!["a".to_owned(), "z".to_owned()],
             constants: [("kind".to_owned(), json!("Pod"))].into(),
-            former_types: vec!["p:index:Old".to_owned()],
+            former_types: vec!["p:index:Old".to_owned(), "p:index:Older".to_owned()],
             ..TypeFacts::default()
         };
         assert_eq!(facts, expected);
@@ -235,8 +339,24 @@ mod tests {
     #[test]
     fn the_provider_is_a_type_like_others() {
         let schema = json!({"name": "p", "provider": {"inputProperties": {"token": {"secret": true}}}});
-        let facts = read("p", &schema.to_string());
+        let facts = read("p", &schema.to_string()).unwrap();
         assert_eq!(facts["pulumi:providers:p"].secret_inputs, ["token"]);
+    }
+
+    #[test]
+    fn objects_that_hold_each_other_are_looked_into_only_where_something_replaces() {
+        let held = |number: u32| json!({"$ref": format!("#/types/p:index:T{number}")});
+        let all: serde_json::Map<_, _> = (0..40).map(|number| (format!("t{number}"), held(number))).collect();
+        let object = json!({ "properties": all });
+        let mut objects: serde_json::Map<_, _> =
+            (0..40).map(|number| (format!("p:index:T{number}"), object.clone())).collect();
+        let marked = json!({"properties": {"x": {"type": "string", "replaceOnChanges": true}}});
+        objects.insert("p:index:Marked".to_owned(), marked);
+        let facts = of_type(
+            json!({"properties": {"deep": held(0), "one": {"$ref": "#/types/p:index:Marked"}}}),
+            objects.into(),
+        );
+        assert_eq!(facts.replace_on_changes, ["one.x"]);
     }
 
     #[test]
@@ -257,6 +377,9 @@ mod tests {
             }}),
             objects,
         );
-        assert_eq!(facts.replace_on_changes, ["many[*].size", "name", "named.*.size", "one.size", "tags.*"]);
+        // A list of nodes is another type than a node: one more is looked into.
+        let expected =
+            ["many[*].next.size", "many[*].size", "name", "named.*.next.size", "named.*.size", "one.size", "tags.*"];
+        assert_eq!(facts.replace_on_changes, expected);
     }
 }

@@ -185,10 +185,16 @@ async fn two_plugins_of_one_package_are_told_apart_by_name() {
     host.close().await;
 }
 
-/// How often the schema of a plugin is asked for by three hosts, two of which ask what it says of types.
+/// How often the schema of a plugin is asked for by three hosts, two of which ask what it says of types. Without sins it is
+/// a program of its own, else run by a script.
 async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
     let mut bench = Bench::new();
-    let config = bench.plugin("x", "", sins);
+    let config = if sins.is_empty() {
+        let program = std::fs::read(env!("CARGO_BIN_EXE_bridge-plugin")).unwrap();
+        bench.file("x", &program, 0o755)
+    } else {
+        bench.plugin("x", "", sins)
+    };
     let PluginSource::Local(source) = &mut config.source else { unreachable!() };
     if pinned {
         let digest = Sha256Digest::from_bytes(Sha256::digest(std::fs::read(&source.path).unwrap()).into());
@@ -197,11 +203,18 @@ async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
     for asks in [true, true, false] {
         let host = bench.load().await.unwrap();
         if asks {
-            let types = host.type_facts("x").await;
-            let components = types.iter().filter(|(_, facts)| facts.is_component);
-            let known: Vec<&str> = components.map(|(token, _)| token.as_str()).collect();
-            assert_eq!(known, if sins.is_empty() { vec!["x:index:Pair"] } else { vec![] });
-            assert_eq!(host.type_facts("x").await, types);
+            match host.type_facts("x").await {
+                Ok(types) => {
+                    let components = types.iter().filter(|(_, facts)| facts.is_component);
+                    let known: Vec<&str> = components.map(|(token, _)| token.as_str()).collect();
+                    assert_eq!(known, ["x:index:Pair"]);
+                    assert_eq!(host.type_facts("x").await.unwrap(), types);
+                }
+                Err(error) => {
+                    assert_eq!(sins, ["keep the schema"]);
+                    assert!(error.message.starts_with("plugin x does not say its schema: "), "{}", error.message);
+                }
+            }
         }
         host.close().await;
     }
@@ -219,6 +232,11 @@ async fn those_of_a_package_that_nothing_pins_are_asked_for_by_every_host() {
 }
 
 #[tokio::test]
-async fn a_failure_to_say_the_schema_is_not_remembered() {
+async fn so_are_those_of_a_script_for_what_it_runs_is_not_pinned() {
+    assert_eq!(schemas_asked(true, &["none"]).await, 2);
+}
+
+#[tokio::test]
+async fn a_failure_to_say_the_schema_is_told_and_not_remembered() {
     assert_eq!(schemas_asked(true, &["keep the schema"]).await, 2);
 }

@@ -1,6 +1,6 @@
 //! A plugin for tests of the host: writes down each call in a file, and has a sin where it is asked for one.
 //!
-//! `plugin [--sin SIN]... RECORD ENGINE_ADDRESS`
+//! `plugin [[--sin SIN]... RECORD] ENGINE_ADDRESS`; without a name, the file is `x.calls` in the folder it is started in.
 
 #![allow(clippy::disallowed_methods, reason = "a program for tests")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a program for tests")]
@@ -126,7 +126,7 @@ impl Plugin for Provider {
 async fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let engine = arguments.pop().unwrap();
-    let record = arguments.pop().unwrap();
+    let record = arguments.pop().unwrap_or_else(|| "x.calls".to_owned());
     let sins = arguments.into_iter().filter(|argument| argument != "--sin").collect();
     let provider = Provider { sins, record, engine, cancelled: Arc::new(Notify::new()) };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

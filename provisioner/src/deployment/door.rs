@@ -33,16 +33,23 @@ impl Registrar for Deployment {
         self.engine.preview()
     }
 
-    async fn type_facts(&self, packages: BTreeSet<String>) -> PackageTypes {
+    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Refused> {
         let host = self.engine.providers.host();
-        let asked = packages.iter().map(|package| host.type_facts(package));
+        let ask = async |plugin: String| host.type_facts(&plugin).await.map(|types| (plugin, types));
         let signals = &self.engine.signals;
-        tokio::select! {
-            types = futures_util::future::join_all(asked) => types.into_iter().flatten().collect(),
+        let types = tokio::select! {
+            types = futures_util::future::try_join_all(plugins.into_iter().map(ask)) => types,
             // Nothing new is registered then, whatever it is.
-            () = signals.stop.cancelled() => PackageTypes::new(),
-            () = signals.abort.cancelled() => PackageTypes::new(),
-        }
+            () = signals.stop.cancelled() => return Err(Refused),
+            () = signals.abort.cancelled() => return Err(Refused),
+        };
+        types.map(|types| types.into_iter().collect()).map_err(|error| {
+            let mut message = Message::new(Severity::Error, error.message);
+            message.hint = error.hint;
+            self.engine.emit(Event::Message(message));
+            self.engine.note_break();
+            Refused
+        })
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {

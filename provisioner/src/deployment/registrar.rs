@@ -22,8 +22,9 @@ pub trait Registrar: Send + Sync {
     /// Whether this is a preview: unknown inputs are allowed, and outputs may be unknown.
     fn is_preview(&self) -> bool;
 
-    /// What the schemas of these packages say of their types; components are to be registered as [`Goal::remote`].
-    async fn type_facts(&self, packages: BTreeSet<String>) -> PackageTypes;
+    /// What the schemas of these plugins say of the types of their packages, by plugin; components are to be registered as
+    /// [`Goal::remote`]. An error ends the program, as with [`Registrar::register`].
+    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Refused>;
 
     /// Registers a resource. An error ends the program: register nothing more that is not under way.
     async fn register(&self, goal: Goal) -> Result<Registered, Refused>;

@@ -19,6 +19,22 @@ fn core_resources<'s>(
     })
 }
 
+/// The plugins of whose types something is to be known: of those that resources have, and of providers that are given a
+/// configuration.
+pub(super) fn with_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
+    let resources = stack.resources().filter_map(|(_, resource)| match resource.target {
+        Target::Plugin { plugin, .. } => stack.plugins.get(plugin),
+        Target::Core { .. } => None,
+    });
+    let sources = of_core_types(stack, core);
+    let is_configured = |declaration: &&PluginDeclaration| {
+        let plugin = &declaration.plugin;
+        plugin.enabled && !plugin.config.is_empty() && !sources.contains(declaration.package())
+    };
+    let plugins = resources.chain(stack.plugins.iter().filter(is_configured));
+    plugins.map(|plugin| plugin.name().to_owned()).collect()
+}
+
 /// The packages of the stack's plugin resources.
 pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
     let plugins = stack.resources().filter_map(|(_, resource)| match resource.target {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bridge::host::PackageTypes;
+use bridge::host::{PackageTypes, TypeFacts};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -23,11 +23,10 @@ use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, w
 
 /// Registers everything.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
-    let types = registrar.type_facts(packages::of_plugin_types(stack));
-    let (root, types) = tokio::join!(registrar.register(goals::root(stack)), types);
-    let root = match root {
-        Ok(root) if root.result != RegistrationResult::Failed => root.urn,
-        Ok(_) | Err(Refused) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
+    let types = registrar.type_facts(packages::with_types(stack, core));
+    let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
+        (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
+        (Ok(_) | Err(Refused), _) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
     run.drive().await;
@@ -61,8 +60,8 @@ struct Run<'r> {
     core: &'r ProvisionTable,
     registrar: &'r dyn Registrar,
     root: &'r Urn,
-    /// What is known of the types of plugins.
-    types: PackageTypes,
+    /// What is known of the types of plugins, by plugin.
+    types: BTreeMap<String, PackageTypes>,
     /// The plugins that their children use; none without components.
     of_children: Vec<usize>,
     mode: Mode,
@@ -85,11 +84,12 @@ impl<'r> Run<'r> {
         core: &'r ProvisionTable,
         registrar: &'r dyn Registrar,
         root: &'r Urn,
-        types: PackageTypes,
+        types: BTreeMap<String, PackageTypes>,
     ) -> Self {
         let plugins = stack.plugins.len();
-        let is_component = |token: &str| types.get(token).is_some_and(|facts| facts.is_component);
-        let has_components = types.values().any(|facts| facts.is_component);
+        let facts = |plugin: usize, token: &str| types.get(stack.plugins.get(plugin)?.name())?.get(token);
+        let is_component = |plugin, token| facts(plugin, token).is_some_and(|facts| facts.is_component);
+        let has_components = types.values().flat_map(PackageTypes::values).any(|facts| facts.is_component);
         let of_children = if has_components { packages::of_children(stack, core) } else { Vec::new() };
         let slots = stack.resources().map(|(environment, resource)| Slot { environment: &environment.name, resource });
         let slots: Vec<Slot<'r>> = slots.collect();
@@ -103,7 +103,7 @@ impl<'r> Run<'r> {
         for (index, slot) in slots.iter().enumerate() {
             // The children of a component use the plugins of their packages.
             let providers = match &slot.resource.target {
-                Target::Plugin { token, plugin } if is_component(token) => {
+                Target::Plugin { token, plugin } if is_component(*plugin, token) => {
                     of_children.iter().copied().chain([*plugin]).collect()
                 }
                 Target::Plugin { plugin, .. } => vec![*plugin],
@@ -214,7 +214,7 @@ impl<'r> Run<'r> {
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, Outcome> {
         let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
-        if let Some(facts) = self.types.get(goal.type_token.as_str()) {
+        if let Some(facts) = self.facts(index, goal.type_token.as_str()) {
             goals::fill_in(&mut goal, facts);
         }
         let registrar = self.registrar;
@@ -225,6 +225,11 @@ impl<'r> Run<'r> {
                 Err(Refused) => Outcome::Refused,
             }
         })
+    }
+
+    /// What is known of a type of a plugin.
+    fn facts(&self, plugin: usize, token: &str) -> Option<&TypeFacts> {
+        self.types.get(self.stack.plugins.get(plugin)?.name())?.get(token)
     }
 
     fn start_plugin_resource(
@@ -240,7 +245,7 @@ impl<'r> Run<'r> {
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
         let source = positions::of_resource(self.stack.plugins.len(), slot);
-        let facts = self.types.get(token);
+        let facts = self.facts(plugin, token);
         let remote = facts.is_some_and(|facts| facts.is_component);
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
         let goal = plugin_resource.goal(&known).map(|mut goal| {

@@ -33,7 +33,7 @@ pub(crate) struct FakeDeployment {
     /// Outputs by resource name, beside the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
     /// What the schemas of its plugins say.
-    pub(crate) types: PackageTypes,
+    pub(crate) types: BTreeMap<String, PackageTypes>,
     /// How registrations of a name end.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
     /// Names at which the deployment stops.
@@ -77,8 +77,8 @@ impl Registrar for FakeDeployment {
         self.run == Run::Preview
     }
 
-    async fn type_facts(&self, _: BTreeSet<String>) -> PackageTypes {
-        self.types.clone()
+    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Refused> {
+        Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {

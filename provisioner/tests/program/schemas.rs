@@ -1,5 +1,7 @@
 //! What the schema of a plugin adds to the goals of its resources.
 
+use std::collections::BTreeMap;
+
 use bridge::host::{PackageTypes, TypeFacts};
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::PropertyValue;
@@ -7,7 +9,7 @@ use serde_json::json;
 
 use crate::fake::{FakeDeployment, Run, Subject};
 
-fn types() -> PackageTypes {
+fn types() -> BTreeMap<String, PackageTypes> {
     let facts = TypeFacts {
         secret_inputs: vec!["password".to_owned(), "pin".to_owned(), "absent".to_owned()],
         secret_outputs: vec!["password".to_owned(), "token".to_owned()],
@@ -17,7 +19,8 @@ fn types() -> PackageTypes {
         ..TypeFacts::default()
     };
     let provider = TypeFacts { secret_inputs: vec!["key".to_owned()], ..TypeFacts::default() };
-    [("p:m:A".to_owned(), facts), ("pulumi:providers:p".to_owned(), provider)].into()
+    let types = [("p:m:A".to_owned(), facts), ("pulumi:providers:p".to_owned(), provider)].into();
+    [("p".to_owned(), types)].into()
 }
 
 #[tokio::test]
@@ -69,11 +72,30 @@ b: { type: 'p:m:B' }
 #[tokio::test]
 async fn so_does_a_provider() {
     let plugins = "plugins: [{ name: p, source: { type: local, path: p }, config: { key: open, other: open } }]";
-    let resources = "resources: { resources: { e: { resources: { a: { type: 'p:m:A' } } } } }";
+    // One that serves nothing yet, or no longer, is a resource, too.
+    for served in ["a: { type: 'p:m:A' }", ""] {
+        let resources = format!("resources: {{ resources: {{ e: {{ resources: {{ {served} }} }} }} }}");
+        let subject = Subject::server(&format!("{plugins}\n{resources}"));
+        let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
+        subject.run(&deployment).await;
+        let provider = deployment.goal("p");
+        assert_eq!(provider.inputs["key"], PropertyValue::secret("open".into()), "{served}");
+        assert_eq!(provider.inputs["other"], "open".into());
+    }
+}
+
+#[tokio::test]
+async fn of_two_plugins_of_a_package_each_has_its_own_schema() {
+    let plugins = "plugins:
+  - { name: p, source: { type: local, path: p } }
+  - { name: q, package: p, source: { type: local, path: q } }";
+    let resource =
+        |name, plugin| format!("{name}: {{ type: 'p:m:A', provider: {plugin}, config: {{ password: open }} }}");
+    let resources = [resource("a", "p"), resource("b", "q")].join(", ");
+    let resources = format!("resources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}");
     let subject = Subject::server(&format!("{plugins}\n{resources}"));
     let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
     subject.run(&deployment).await;
-    let provider = deployment.goal("p");
-    assert_eq!(provider.inputs["key"], PropertyValue::secret("open".into()));
-    assert_eq!(provider.inputs["other"], "open".into());
+    let is_secret = |name| deployment.goal(name).inputs["password"].is_secret();
+    assert_eq!((is_secret("a--e"), is_secret("b--e")), (true, false));
 }

@@ -125,7 +125,8 @@ impl ResourceProvider for Recorder {
     }
 
     async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Answer<rpc::GetSchemaResponse> {
-        Ok(Response::new(rpc::GetSchemaResponse { schema: super::SCHEMA.to_owned() }))
+        let schema = self.script()?.provider.schema.unwrap_or_else(|| super::SCHEMA.to_owned());
+        Ok(Response::new(rpc::GetSchemaResponse { schema }))
     }
 
     async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {

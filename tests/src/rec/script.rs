@@ -27,6 +27,8 @@ pub struct ProviderScript {
     pub configure: Option<Failing>,
     /// Configure is answered only after Cancel.
     pub hang: bool,
+    /// What GetSchema says instead of the schema.
+    pub schema: Option<String>,
     /// Configure says that autonaming options are taken.
     pub autonaming: bool,
     /// Properties that CheckConfig refuses.

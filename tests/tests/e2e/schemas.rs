@@ -1,8 +1,9 @@
-//! `sc schema-gen`: what is committed is what it writes.
+//! `sc schema-gen`: what is committed is what it writes. And what becomes of a plugin that has no schema to show.
 
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
 use tests::program;
 
 use crate::repository::{Repository, Sections};
@@ -39,4 +40,19 @@ fn schemas_are_written_once_and_only_again_where_they_change() {
     fs::write(repository.path("out/index.json"), "").unwrap();
     assert!(repository.ends(0, "schema-gen out --core --json").contains(r#""changed":1"#));
     assert!(repository.processes().is_empty());
+}
+
+/// Without its schema nobody would know what of a plugin's properties is secret.
+#[test]
+fn a_plugin_whose_schema_cannot_be_read_is_not_worked_with() {
+    let plugins = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
+    let resources = "a: { type: rec:index:Thing, config: { v: 1 } }";
+    let repository = Repository::new(Sections { plugins, resources, outputs: "" });
+    repository.script(json!({"provider": {"schema": "no schema"}}));
+    let told = repository.ends(1, "provision -S");
+    let word = "error: plugin rec does not say its schema: expected ident at line 1 column";
+    assert!(told.contains(word), "{told}");
+    assert_eq!((repository.deeds(&mut 0).len(), repository.resources().len()), (0, 1));
+    repository.script(json!({"provider": {"schema": "{}"}}));
+    repository.ends(0, "provision -S");
 }

@@ -1,6 +1,6 @@
 //! What the player registers is what Pulumi's YAML host registered: told by the calls and the state that came of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -106,8 +106,8 @@ impl Registrar for Replay<'_> {
         false
     }
 
-    async fn type_facts(&self, _: BTreeSet<String>) -> PackageTypes {
-        PackageTypes::new()
+    async fn type_facts(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Refused> {
+        Ok(BTreeMap::new())
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
