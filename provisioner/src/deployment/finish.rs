@@ -201,7 +201,10 @@ impl Engine {
                 kept.extend(state.provider.iter().map(|provider| provider.urn.clone()));
             }
         }
-        let allowed = candidates.iter().filter(|((_, state), _)| !kept.contains(&state.urn) || state.delete);
+        // So does a copy that was superseded just now; one that an earlier run left goes whoever still names it.
+        let tables = self.tables();
+        let is_leftover = |entry| tables.ledger.loaded(entry).is_some_and(|loaded| loaded.delete);
+        let allowed = candidates.iter().filter(|((id, state), _)| !kept.contains(&state.urn) || is_leftover(*id));
         Some(Deletable { allowed: allowed.map(|((id, _), _)| *id).collect(), forbidden: false })
     }
 

@@ -282,3 +282,14 @@ async fn a_destroy_does_not_wait_for_what_got_another_name_with_its_parent() {
     let ended = world.destroy_with(&state, &program).exclude("f").go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_destroy_keeps_what_a_protected_resource_needs_though_the_program_only_reads_that_now() {
+    let protected = thing("b").of("v", "a").but_marked("protected", |goal| goal.protect = Some(true));
+    let (world, state) = standing(&[thing("a"), protected]).await;
+    world.add("there-a");
+    let run = world.destroy_with(&state, &[get("a", "there-a")]).keeping_protected();
+    let ended = run.go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert!(ended.entries().contains(&"a-1 (delete)".to_owned()), "{:?}", ended.entries());
+}
