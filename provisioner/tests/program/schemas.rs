@@ -89,8 +89,9 @@ async fn of_two_plugins_of_a_package_each_has_its_own_schema() {
     let plugins = "plugins:
   - { name: p, source: { type: local, path: p } }
   - { name: q, package: p, source: { type: local, path: q } }";
-    let resource =
-        |name, plugin| format!("{name}: {{ type: 'p:m:A', provider: {plugin}, config: {{ password: open }} }}");
+    let resource = |name, plugin| {
+        format!("{name}: {{ type: 'p:m:A', config: {{ password: open }}, options: {{ provider: {plugin} }} }}")
+    };
     let resources = [resource("a", "p"), resource("b", "q")].join(", ");
     let resources = format!("resources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}");
     let subject = Subject::server(&format!("{plugins}\n{resources}"));
