@@ -240,3 +240,12 @@ async fn so_are_those_of_a_script_for_what_it_runs_is_not_pinned() {
 async fn a_failure_to_say_the_schema_is_told_and_not_remembered() {
     assert_eq!(schemas_asked(true, &["keep the schema"]).await, 2);
 }
+
+#[tokio::test]
+async fn a_plugin_that_leaves_out_its_schema_has_none() {
+    let mut bench = Bench::new();
+    bench.plugin("x", "", &["leave out the schema"]);
+    let host = bench.load().await.unwrap();
+    assert!(host.type_facts("x").await.unwrap().is_empty());
+    host.close().await;
+}

@@ -64,6 +64,11 @@ impl ResourceProvider for Provider {
         if self.has("keep the schema") {
             return Err(Status::internal("not now"));
         }
+        if self.has("leave out the schema") {
+            // As Python's server has it.
+            let words = "Unexpected <class 'NotImplementedError'>: The method 'get_schema' is not implemented";
+            return Err(Status::unknown(words));
+        }
         let schema = r#"{"resources": {"x:index:Pair": {"isComponent": true}, "x:index:Thing": {}}}"#.to_owned();
         Ok(Response::new(rpc::GetSchemaResponse { schema }))
     }

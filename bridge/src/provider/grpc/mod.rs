@@ -260,8 +260,10 @@ impl Provider for GrpcProvider {
             subpackage_name: request.subpackage_name,
             subpackage_version: request.subpackage_version,
         };
-        let reply = self.call::<GetSchema>(&request).await;
-        let schema = unless_unimplemented(reply)?.map(|reply| reply.schema);
+        let schema = match self.call::<GetSchema>(&request).await {
+            Err(ProviderError::Failed { message, .. }) if says_unimplemented(&message) => None,
+            reply => unless_unimplemented(reply)?.map(|reply| reply.schema),
+        };
         // `{}` is how some providers say that they have none.
         Ok(schema.filter(|schema| !schema.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
     }
@@ -604,6 +606,12 @@ impl fmt::Debug for GrpcProvider {
 fn too_slow(method: &'static str, limit: Duration) -> ProviderError {
     let message = format!("the plugin has not answered {method} within {} s", limit.as_secs_f32());
     ProviderError::Failed { method, message, indeterminate: true }
+}
+
+/// Python's server, for one, has a code of its own for what a provider leaves out: only its words say so.
+fn says_unimplemented(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["not implemented", "notimplemented", "unimplemented"].iter().any(|words| message.contains(words))
 }
 
 fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
