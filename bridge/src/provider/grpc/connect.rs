@@ -9,7 +9,7 @@ use pulumi_proto::rpc;
 use tonic::{Code, Status};
 
 use super::procedures::{GetPluginInfo, Handshake};
-use super::{GrpcProvider, Limits, ViewDesk, errors, too_slow};
+use super::{GrpcProvider, Limits, ViewDesk, errors};
 use crate::launch::Connection;
 use crate::plugin::PluginVersion;
 use crate::process::Process;
@@ -96,7 +96,7 @@ impl GrpcProvider {
 }
 
 fn not_in_time(limit: Duration, last_attempt: Option<Status>) -> ProviderError {
-    match (too_slow("Handshake", limit), last_attempt) {
+    match (errors::too_slow("Handshake", limit), last_attempt) {
         (ProviderError::Failed { method, message, .. }, Some(status)) => {
             let message = format!("{message}: {}", errors::in_words(&status));
             ProviderError::Failed { method, message, indeterminate: false }

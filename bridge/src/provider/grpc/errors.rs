@@ -1,5 +1,7 @@
 //! What a gRPC status means (provider protocol, section 6): the details first, then the code.
 
+use std::time::Duration;
+
 use prost::Message as _;
 use prost_types::Any;
 use pulumi_proto::property::wire::Bag;
@@ -122,5 +124,20 @@ fn detail(any: &Any) -> Option<Detail> {
         "pulumirpc.InputPropertiesError" => rpc::InputPropertiesError::decode(bytes).ok().map(Detail::RefusedInputs),
         "pulumirpc.ErrorCause" => rpc::ErrorCause::decode(bytes).ok().map(Detail::Cause),
         _ => None,
+    }
+}
+
+/// The error of a call that was not answered in time.
+pub(super) fn too_slow(method: &'static str, limit: Duration) -> ProviderError {
+    let message = format!("the plugin has not answered {method} within {} s", limit.as_secs_f32());
+    ProviderError::Failed { method, message, indeterminate: true }
+}
+
+/// `None` for a method that the plugin does not have.
+pub(super) fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(ProviderError::Unimplemented { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }

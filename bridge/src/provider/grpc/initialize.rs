@@ -9,8 +9,9 @@ use pulumi_proto::plugin_v1::{AuthConfig, CleanupRequest, HealthCheckRequest, In
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::{Bag, EncodeOptions, Unknowns, encode};
 
+use super::GrpcProvider;
+use super::errors::unless_unimplemented;
 use super::procedures::{Cleanup, HealthCheck, Initialize};
-use super::{GrpcProvider, unless_unimplemented};
 use crate::provider::ProviderError;
 
 /// What a plugin is told once, right after Configure (Simple Container, section 10.2). Holds credentials.

@@ -28,11 +28,12 @@ use pulumi_proto::urn::TypeToken;
 use tonic::Status;
 
 use self::bags::{Decoder, Encoder, restore_contents, restore_secrets};
+use self::errors::{too_slow, unless_unimplemented};
 use self::procedures::{
     Call, Cancel, Check, CheckConfig, Configure, Construct, Create, Delete, Diff, DiffConfig, GetMapping, GetMappings,
     GetSchema, Invoke, List, Parameterize, Read, Update,
 };
-use self::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored};
+use self::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored, schema_text};
 use self::views::{Caller, Ticket};
 use super::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
@@ -260,12 +261,7 @@ impl Provider for GrpcProvider {
             subpackage_name: request.subpackage_name,
             subpackage_version: request.subpackage_version,
         };
-        let schema = match self.call::<GetSchema>(&request).await {
-            Err(ProviderError::Failed { message, .. }) if says_unimplemented(&message) => None,
-            reply => unless_unimplemented(reply)?.map(|reply| reply.schema),
-        };
-        // `{}` is how some providers say that they have none.
-        Ok(schema.filter(|schema| !schema.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
+        schema_text(self.call::<GetSchema>(&request).await)
     }
 
     async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
@@ -600,24 +596,5 @@ impl fmt::Debug for GrpcProvider {
             .field("version", &self.version)
             .field("process", &self.process.as_ref().map(|process| process.id()))
             .finish_non_exhaustive()
-    }
-}
-
-fn too_slow(method: &'static str, limit: Duration) -> ProviderError {
-    let message = format!("the plugin has not answered {method} within {} s", limit.as_secs_f32());
-    ProviderError::Failed { method, message, indeterminate: true }
-}
-
-/// Python's server, for one, has a code of its own for what a provider leaves out: only its words say so.
-fn says_unimplemented(message: &str) -> bool {
-    let message = message.to_lowercase();
-    ["not implemented", "notimplemented", "unimplemented"].iter().any(|words| message.contains(words))
-}
-
-fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
-    match reply {
-        Ok(reply) => Ok(Some(reply)),
-        Err(ProviderError::Unimplemented { .. }) => Ok(None),
-        Err(error) => Err(error),
     }
 }

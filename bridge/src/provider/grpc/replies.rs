@@ -5,6 +5,7 @@ use pulumi_proto::rpc;
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::bags::restore_secrets;
+use super::errors::unless_unimplemented;
 use crate::provider::{
     Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, PropertyDiff, ProviderError,
 };
@@ -26,6 +27,23 @@ pub(super) fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool 
         }
         _ => false,
     }
+}
+
+/// The schema that a plugin says it has. Python's server has a code of its own for a method that a provider leaves out, so
+/// that only its words say so; others have no more than `{}` to say.
+pub(super) fn schema_text(
+    reply: Result<rpc::GetSchemaResponse, ProviderError>,
+) -> Result<Option<String>, ProviderError> {
+    let text = match reply {
+        Err(ProviderError::Failed { message, .. }) if says_unimplemented(&message) => return Ok(None),
+        reply => unless_unimplemented(reply)?.map(|reply| reply.schema),
+    };
+    Ok(text.filter(|text| !text.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
+}
+
+fn says_unimplemented(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["not implemented", "notimplemented", "unimplemented"].iter().any(|words| message.contains(words))
 }
 
 /// The error of a call on a resource, with the secrets of what it says of that resource marked again.
