@@ -12,7 +12,7 @@ use anyhow::ensure;
 use tests::program;
 
 use crate::figures::{CommandFigures, Figures, memory_of, seconds};
-use crate::workload::{PARALLEL, Thing, Workload};
+use crate::workload::{PARALLEL, TYPE, Workload};
 
 /// How often the memory of a run is looked at: what the system keeps is the most that it was until then.
 const LOOK: Duration = Duration::from_millis(2);
@@ -110,16 +110,9 @@ resources:
 ",
         crate::PROVIDER
     );
-    for Thing { name, needs, .. } in workload.things() {
-        let links: Vec<_> = needs.iter().map(|index| format!("\"${{resource:thing-{index:06}.v}}\"")).collect();
-        writeln!(
-            text,
-            "        {name}: {{ type: 'rec:index:Thing', config: {{ v: contents of {name}, size: 8, public: false, \
-             labels: {{ app: app of {name}, owner: owner of {name}, tier: tier of {name} }}, \
-             zones: [eu-west-1a, eu-west-1b, eu-west-1c], links: [{}] }} }}",
-            links.join(", ")
-        )
-        .unwrap_or_default();
+    for thing in workload.things() {
+        let inputs = thing.described(|index| format!("${{resource:thing-{index:06}.v}}"));
+        writeln!(text, "        {}: {{ type: '{TYPE}', config: {inputs} }}", thing.name).unwrap_or_default();
     }
     text
 }

@@ -1,5 +1,5 @@
-//! What the engine costs, and the program around it, held against a bare loop that makes the same calls
-//! (`docs/performance.md`).
+//! What the engine costs, and the program around it, held against a bare loop that makes the same calls, and against
+//! Pulumi where that is on PATH (`docs/performance.md`).
 //!
 //! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. Each measurement is a
 //! process of its own, so that its memory is its own; engine and loop take turns, and medians are compared. Says what it

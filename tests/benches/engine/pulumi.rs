@@ -80,19 +80,9 @@ impl Bench {
 
 /// The program of a workload.
 fn described(workload: Workload) -> Value {
-    let resource = |Thing { name, needs, .. }: Thing| {
-        let links: Vec<String> = needs.iter().map(|index| format!("${{thing-{index:06}.v}}")).collect();
-        let properties = json!({
-            "v": format!("contents of {name}"),
-            "size": 8,
-            "public": false,
-            "labels": {
-                "app": format!("app of {name}"), "owner": format!("owner of {name}"), "tier": format!("tier of {name}"),
-            },
-            "zones": ["eu-west-1a", "eu-west-1b", "eu-west-1c"],
-            "links": links,
-        });
-        (name, json!({"type": TYPE, "properties": properties}))
+    let resource = |thing: Thing| {
+        let properties = thing.described(|index| format!("${{thing-{index:06}.v}}"));
+        (thing.name, json!({"type": TYPE, "properties": properties}))
     };
     let resources: serde_json::Map<String, Value> = workload.things().into_iter().map(resource).collect();
     json!({"name": PROJECT, "runtime": "yaml", "resources": resources})

@@ -93,6 +93,21 @@ impl Thing {
         .collect()
     }
 
+    /// The same inputs as a file has them; `link` says how an output of another one is referred to.
+    pub(crate) fn described(&self, link: impl Fn(usize) -> String) -> serde_json::Value {
+        let name = &self.name;
+        serde_json::json!({
+            "v": format!("contents of {name}"),
+            "size": 8,
+            "public": false,
+            "labels": {
+                "app": format!("app of {name}"), "owner": format!("owner of {name}"), "tier": format!("tier of {name}"),
+            },
+            "zones": ["eu-west-1a", "eu-west-1b", "eu-west-1c"],
+            "links": self.needs.iter().map(|index| link(*index)).collect::<Vec<_>>(),
+        })
+    }
+
     /// The same inputs as they travel.
     pub(crate) fn message(&self, links: Vec<String>) -> Struct {
         let kind = |kind| Value { kind: Some(kind) };
