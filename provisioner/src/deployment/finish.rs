@@ -201,7 +201,7 @@ impl Engine {
                 kept.extend(state.provider.iter().map(|provider| provider.urn.clone()));
             }
         }
-        // So does a copy that was superseded just now; one that an earlier run left goes whoever still names it.
+        // A copy that was superseded just now stays, too; one that an earlier run left goes, whoever still names it.
         let tables = self.tables();
         let is_leftover = |entry| tables.ledger.loaded(entry).is_some_and(|loaded| loaded.delete);
         let allowed = candidates.iter().filter(|((id, state), _)| !kept.contains(&state.urn) || is_leftover(*id));

@@ -362,25 +362,22 @@ impl Engine {
         if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
             return Err(StepError::Refused(report::is_recorded(&old.urn, &old.id)));
         }
-        let new = (**wanted).clone();
         let operation = self.begin(OperationKind::Importing, wanted).await?;
         let reading = match &step.actor {
             Actor::Instance(instance) => {
-                let timeout = new.custom_timeouts.read;
-                read(instance, &new.urn, &new.id, None, None, timeout, views.views()).await
+                let timeout = wanted.custom_timeouts.read;
+                let reading = read(instance, &wanted.urn, &wanted.id, None, None, timeout, views.views()).await;
+                reading.map_err(StepError::from)
             }
-            Actor::Missing(error) => return Err(StepError::Host(error.clone())),
+            Actor::Missing(error) => Err(StepError::Host(error.clone())),
             Actor::Nobody | Actor::Parked(_) => Ok(None),
         };
-        let found = match reading {
-            Ok(Some(Reading { reply, failure })) => {
-                let reasons = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
-                as_found(&new, reply, &step.known_inputs, reasons)
-                    .map_err(|why| StepError::Refused(report::not_taken(&new, why)))
-            }
-            Ok(None) => Ok(new),
-            Err(error) => Err(error.into()),
-        };
+        let found = reading.and_then(|reading| {
+            let Some(Reading { reply, failure }) = reading else { return Ok((**wanted).clone()) };
+            let reasons = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
+            as_found(wanted, reply, &step.known_inputs, reasons)
+                .map_err(|why| StepError::Refused(report::not_taken(wanted, why)))
+        });
         let mut new = match found {
             Ok(new) => new,
             Err(error) => {
