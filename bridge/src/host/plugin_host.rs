@@ -301,8 +301,9 @@ impl ProviderHost for PluginHost {
         let Some(plugin) = self.plugins.iter().find(|known| known.name() == plugin) else {
             return Ok(PackageTypes::new());
         };
+        let package = plugin.declared.config.package.as_str();
         let folder = self.settings.type_facts.as_deref();
-        let memory = folder.and_then(|folder| Memory::new(folder, plugin.name(), &plugin.package));
+        let memory = folder.and_then(|folder| Memory::new(folder, package, &plugin.package));
         let ask = async || {
             if let Some(memory) = memory.clone()
                 && let Some(types) = memory.recall().await
@@ -317,7 +318,6 @@ impl ProviderHost for PluginHost {
             };
             let schema = provider.schema(SchemaRequest::default()).await;
             let schema = schema.map_err(|error| plugin.without_schema(&error))?.unwrap_or_else(|| "{}".to_owned());
-            let package = plugin.declared.config.package.as_str();
             let types = type_facts::read(package, &schema).map_err(|error| plugin.without_schema(&error))?;
             if let Some(memory) = memory.clone() {
                 memory.remember(types.clone()).await;
@@ -339,7 +339,9 @@ impl Plugin {
     fn without_schema(&self, error: &dyn fmt::Display) -> HostError {
         HostError {
             message: format!("plugin {} does not say its schema: {error}", self.name()),
-            hint: "without it nobody knows what of the plugin's types is secret; its author can mend that".to_owned(),
+            hint:
+                "nothing is known of the plugin's types without it, not what is secret either; its author can mend that"
+                    .to_owned(),
         }
     }
 

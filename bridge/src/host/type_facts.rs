@@ -1,11 +1,10 @@
 //! What the schema of a package (GetSchema) says of its types that whoever registers them has to know. Programs have it
 //! from generated SDKs, or from the host of their language.
 //!
-//! A schema may have tens of megabytes, so what one says is remembered for the digest that pins its package.
+//! A schema may have tens of megabytes, so what one says is remembered as long as the same thing pins its plugin.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -236,10 +235,6 @@ impl<'a> Property<'a> {
 /// Which facts are remembered: another one where others are read, or read otherwise.
 const FORMAT: &[u8] = b"2";
 
-fn bytes(text: &OsStr) -> &[u8] {
-    text.as_encoded_bytes()
-}
-
 /// Whether another program runs it. What cannot be read may be one.
 fn is_script(program: &Path) -> bool {
     let mut start = [0; 2];
@@ -252,8 +247,8 @@ fn is_script(program: &Path) -> bool {
 pub(super) struct Memory(PathBuf);
 
 impl Memory {
-    /// `None` where nothing pins all that makes up the plugin. A package may hold several, so what pins it is not enough to
-    /// tell them apart.
+    /// `name` is that of the package, by which the types are called. `None` where nothing pins all that makes up the plugin.
+    /// What was downloaded may hold several, so what pins it is not enough to tell them apart.
     pub(super) fn new(folder: &Path, name: &str, package: &VerifiedPackage) -> Option<Self> {
         let digest = package.digest()?;
         // What a script of the user's says hangs on files beside it, which its digest does not cover.
@@ -261,14 +256,10 @@ impl Memory {
             return None;
         }
         let program = package.program().file_name().unwrap_or_default();
-        let mut key = Sha256::new();
-        for part in
-            [FORMAT, name.as_bytes(), digest.to_hex().as_bytes(), bytes(package.origin().as_os_str()), bytes(program)]
-        {
-            key.update(part);
-            key.update([0]);
-        }
-        let key = Sha256Digest::from_bytes(key.finalize().into());
+        let digest = digest.to_hex();
+        let origin = package.origin().as_os_str();
+        let key = [FORMAT, name.as_bytes(), digest.as_bytes(), origin.as_encoded_bytes(), program.as_encoded_bytes()];
+        let key = Sha256Digest::from_bytes(Sha256::digest(key.join(&0)).into());
         Some(Self(folder.join(format!("{}.json", key.to_hex()))))
     }
 

@@ -249,3 +249,23 @@ async fn a_plugin_that_leaves_out_its_schema_has_none() {
     assert!(host.type_facts("x").await.unwrap().is_empty());
     host.close().await;
 }
+
+#[tokio::test]
+async fn what_several_plugins_of_one_download_say_is_remembered_apart() {
+    let mut bench = Bench::new();
+    let program = std::fs::read(env!("CARGO_BIN_EXE_bridge-plugin")).unwrap();
+    let digest = Sha256Digest::from_bytes(Sha256::digest(&program).into());
+    for name in ["x", "y"] {
+        let PluginSource::Local(source) = &mut bench.file(name, &program, 0o755).source else { unreachable!() };
+        source.checksum = Some(Checksum::One(digest));
+    }
+    for _ in 0..2 {
+        let host = bench.load().await.unwrap();
+        for name in ["x", "y"] {
+            host.type_facts(name).await.unwrap();
+        }
+        host.close().await;
+    }
+    // Both write down their calls in the same place.
+    assert_eq!(bench.calls("x").iter().filter(|call| *call == "GetSchema").count(), 2);
+}

@@ -22,26 +22,25 @@ fn core_resources<'s>(
 /// The plugins of whose types something is to be known: of those that resources have, and of providers that are given a
 /// configuration.
 pub(super) fn with_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
-    let resources = stack.resources().filter_map(|(_, resource)| match resource.target {
-        Target::Plugin { plugin, .. } => stack.plugins.get(plugin),
-        Target::Core { .. } => None,
-    });
     let sources = of_core_types(stack, core);
     let is_configured = |declaration: &&PluginDeclaration| {
         let plugin = &declaration.plugin;
         plugin.enabled && !plugin.config.is_empty() && !sources.contains(declaration.package())
     };
-    let plugins = resources.chain(stack.plugins.iter().filter(is_configured));
+    let plugins = plugins_of_resources(stack).chain(stack.plugins.iter().filter(is_configured));
     plugins.map(|plugin| plugin.name().to_owned()).collect()
 }
 
 /// The packages of the stack's plugin resources.
 pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
-    let plugins = stack.resources().filter_map(|(_, resource)| match resource.target {
+    plugins_of_resources(stack).map(|plugin| plugin.package().to_owned()).collect()
+}
+
+fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaration> {
+    stack.resources().filter_map(|(_, resource)| match resource.target {
         Target::Plugin { plugin, .. } => stack.plugins.get(plugin),
         Target::Core { .. } => None,
-    });
-    plugins.map(|plugin| plugin.package().to_owned()).collect()
+    })
 }
 
 /// The enabled plugins that serve a package alone: what a component makes of the package is made with that one. One that

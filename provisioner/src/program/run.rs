@@ -34,6 +34,16 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     Ended { end: run.end, diagnostics: run.diagnostics }
 }
 
+/// What is known of a type of a plugin, which is given by its place in the file.
+fn facts_of<'t>(
+    stack: &Stack,
+    types: &'t BTreeMap<String, PackageTypes>,
+    plugin: usize,
+    token: &str,
+) -> Option<&'t TypeFacts> {
+    types.get(stack.plugins.get(plugin)?.name())?.get(token)
+}
+
 /// What one registration has become.
 enum Outcome {
     /// A provider is there.
@@ -87,8 +97,8 @@ impl<'r> Run<'r> {
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
         let plugins = stack.plugins.len();
-        let facts = |plugin: usize, token: &str| types.get(stack.plugins.get(plugin)?.name())?.get(token);
-        let is_component = |plugin, token| facts(plugin, token).is_some_and(|facts| facts.is_component);
+        let is_component =
+            |plugin, token| facts_of(stack, &types, plugin, token).is_some_and(|facts| facts.is_component);
         let has_components = types.values().flat_map(PackageTypes::values).any(|facts| facts.is_component);
         let of_children = if has_components { packages::of_children(stack, core) } else { Vec::new() };
         let slots = stack.resources().map(|(environment, resource)| Slot { environment: &environment.name, resource });
@@ -214,7 +224,7 @@ impl<'r> Run<'r> {
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, Outcome> {
         let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
-        if let Some(facts) = self.facts(index, goal.type_token.as_str()) {
+        if let Some(facts) = facts_of(self.stack, &self.types, index, goal.type_token.as_str()) {
             goals::fill_in(&mut goal, facts);
         }
         let registrar = self.registrar;
@@ -225,11 +235,6 @@ impl<'r> Run<'r> {
                 Err(Refused) => Outcome::Refused,
             }
         })
-    }
-
-    /// What is known of a type of a plugin.
-    fn facts(&self, plugin: usize, token: &str) -> Option<&TypeFacts> {
-        self.types.get(self.stack.plugins.get(plugin)?.name())?.get(token)
     }
 
     fn start_plugin_resource(
@@ -245,7 +250,7 @@ impl<'r> Run<'r> {
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
         let source = positions::of_resource(self.stack.plugins.len(), slot);
-        let facts = self.facts(plugin, token);
+        let facts = facts_of(self.stack, &self.types, plugin, token);
         let remote = facts.is_some_and(|facts| facts.is_component);
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
         let goal = plugin_resource.goal(&known).map(|mut goal| {
