@@ -162,7 +162,7 @@ impl PluginHost {
             let request = BootRequest { package, name: plugin.name().to_owned(), ..BootRequest::default() };
             let provider = self.boot(&request).await?;
             let schema = provider.schema(SchemaRequest::default()).await;
-            Ok((request.package, schema.map_err(|error| plugin.without_schema(&error))?))
+            Ok((request.package, schema.map_err(|error| plugin.does_not_say_its_schema(&error))?))
         };
         Ok(try_join_all(first.into_iter().map(ask)).await?.into_iter().collect())
     }
@@ -317,8 +317,9 @@ impl ProviderHost for PluginHost {
                 None => self.start(plugin).await?,
             };
             let schema = provider.schema(SchemaRequest::default()).await;
-            let schema = schema.map_err(|error| plugin.without_schema(&error))?.unwrap_or_else(|| "{}".to_owned());
-            let types = type_facts::read(package, &schema).map_err(|error| plugin.without_schema(&error))?;
+            let schema = schema.map_err(|error| plugin.does_not_say_its_schema(&error))?;
+            let schema = schema.unwrap_or_else(|| "{}".to_owned());
+            let types = type_facts::read(package, &schema).map_err(|error| plugin.unreadable_schema(&error))?;
             if let Some(memory) = memory.clone() {
                 memory.remember(types.clone()).await;
             }
@@ -336,13 +337,12 @@ impl fmt::Debug for PluginHost {
 }
 
 impl Plugin {
-    fn without_schema(&self, error: &dyn fmt::Display) -> HostError {
-        HostError {
-            message: format!("plugin {} does not say its schema: {error}", self.name()),
-            hint:
-                "nothing is known of the plugin's types without it, not what is secret either; its author can mend that"
-                    .to_owned(),
-        }
+    fn does_not_say_its_schema(&self, error: &ProviderError) -> HostError {
+        without_schema(format!("plugin {} does not say its schema: {error}", self.name()))
+    }
+
+    fn unreadable_schema(&self, error: &serde_json::Error) -> HostError {
+        without_schema(format!("the schema of plugin {} cannot be read: {error}", self.name()))
     }
 
     fn name(&self) -> &str {
@@ -417,6 +417,11 @@ fn hint(error: &LoadError) -> String {
         }
         _ => String::new(),
     }
+}
+
+fn without_schema(message: String) -> HostError {
+    let hint = "nothing is known of the plugin's types without it, not what is secret either; its author can mend that";
+    HostError { message, hint: hint.to_owned() }
 }
 
 fn ending(plugin: &Plugin) -> HostError {

@@ -50,7 +50,7 @@ fn a_plugin_whose_schema_cannot_be_read_is_not_worked_with() {
     let repository = Repository::new(Sections { plugins, resources, outputs: "" });
     repository.script(json!({"provider": {"schema": "no schema"}}));
     let told = repository.ends(1, "provision -S");
-    let word = "error: plugin rec does not say its schema: expected ident at line 1 column";
+    let word = "error: the schema of plugin rec cannot be read: expected ident at line 1 column";
     assert!(told.contains(word), "{told}");
     assert_eq!((repository.deeds(&mut 0).len(), repository.resources().len()), (0, 1));
     repository.script(json!({"provider": {"schema": "{}"}}));
