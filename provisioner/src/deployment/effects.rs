@@ -127,6 +127,31 @@ impl Tables {
         kept.into_iter().map(Effect::Keep).collect()
     }
 
+    /// An entry that is about to be deleted: whether, how and by whom is as asked for, all else as it is recorded.
+    pub(super) fn doom(&self, entry: EntryId, asked: &ResourceState) -> Vec<Effect> {
+        let Some(now) = self.ledger.get(entry) else { return Vec::new() };
+        let newly_tied = || asked.deleted_with.clone().filter(|with| self.can_hang_on(entry, with));
+        let doomed = ResourceState {
+            provider: asked.provider.clone(),
+            protect: asked.protect,
+            retain_on_delete: asked.retain_on_delete,
+            custom_timeouts: asked.custom_timeouts,
+            deleted_with: now.deleted_with.clone().or_else(newly_tied),
+            ..(**now).clone()
+        };
+        if doomed == **now {
+            return Vec::new();
+        }
+        let moves = doomed.provider != now.provider || doomed.deleted_with != now.deleted_with;
+        let mut effects = vec![Effect::Rewrite(entry, Arc::new(doomed))];
+        if moves {
+            // Something that hangs on it may have brought it here before what it refers to now.
+            effects.push(Effect::Keep(entry));
+            effects.extend(self.carried_dependents(entry).into_iter().map(Effect::Keep));
+        }
+        effects
+    }
+
     /// An entry changed where it stands.
     pub(super) fn rewrite(&self, entry: EntryId, change: impl FnOnce(&mut ResourceState)) -> Vec<Effect> {
         let Some(state) = self.ledger.get(entry) else { return Vec::new() };

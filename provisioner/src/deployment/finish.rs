@@ -182,30 +182,30 @@ impl Engine {
             return Some(Deletable { allowed: everything(), forbidden: false });
         }
         let keep_protected = self.options.exclude_protected && self.options.operation == Operation::Destroy;
-        let mut kept: HashSet<Urn> = HashSet::new();
-        let mut excluded: HashSet<Urn> = HashSet::new();
-        for ((_, state), _) in candidates {
+        let tables = self.tables();
+        let mut kept: HashSet<&Urn> = HashSet::new();
+        let mut excluded: HashSet<&Urn> = HashSet::new();
+        for (_, state) in &tables.base {
             let hangs = state.references().any(|urn| excluded.contains(urn));
             let named = scope.excludes(&state.urn) || (scope.exclude_dependents && hangs);
             if named {
-                excluded.insert(state.urn.clone());
+                excluded.insert(&state.urn);
             }
             if named || (keep_protected && state.protect) {
-                kept.insert(state.urn.clone());
+                kept.insert(&state.urn);
             }
         }
         // What is kept needs what it refers to: dependencies come earlier in the list.
-        for ((_, state), _) in candidates.iter().rev() {
+        for (_, state) in tables.base.iter().rev() {
             if kept.contains(&state.urn) {
-                kept.extend(state.references().cloned());
-                kept.extend(state.provider.iter().map(|provider| provider.urn.clone()));
+                kept.extend(state.references());
+                kept.extend(state.provider.iter().map(|provider| &provider.urn));
             }
         }
-        // A copy that was superseded just now stays, too; one that an earlier run left goes, whoever still names it.
-        let tables = self.tables();
-        let is_leftover = |entry| tables.ledger.loaded(entry).is_some_and(|loaded| loaded.delete);
-        let allowed = candidates.iter().filter(|((id, state), _)| !kept.contains(&state.urn) || is_leftover(*id));
-        Some(Deletable { allowed: allowed.map(|((id, _), _)| *id).collect(), forbidden: false })
+        // So does a copy of what has its place. One without goes, whoever still names it.
+        let stays = |urn: &Urn| kept.contains(urn) && tables.olds.contains_key(urn);
+        let allowed = candidates.iter().filter(|((_, state), _)| !stays(&state.urn)).map(|((id, _), _)| *id);
+        Some(Deletable { allowed: allowed.collect(), forbidden: false })
     }
 
     /// With targets: what was named, what hangs on it, and what a replacement of it would take along. The peer asks the
@@ -342,9 +342,26 @@ impl Tables {
                     };
                     let needs = state.delete || !other.delete || serves || was_live();
                     if needs && spared.insert(*needed) {
-                        open.push((*needed, other));
+                        open.extend(self.as_it_needs_now(*needed, other));
                     }
                 }
+            }
+        }
+    }
+}
+
+impl Tables {
+    /// What says what an entry needs that was loaded: what this run has made of it, or else what was recorded.
+    fn as_it_needs_now<'t>(
+        &'t self,
+        loaded: EntryId,
+        recorded: &'t Arc<ResourceState>,
+    ) -> Option<(EntryId, &'t Arc<ResourceState>)> {
+        match self.ledger.get(loaded) {
+            Some(now) if self.ledger.is_finished(loaded) && !now.delete => Some((loaded, now)),
+            Some(_) => Some((loaded, recorded)),
+            None => {
+                self.ledger.named(self.aliased.get(&recorded.urn).unwrap_or(&recorded.urn)).find(|(_, new)| !new.delete)
             }
         }
     }

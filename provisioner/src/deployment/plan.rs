@@ -152,15 +152,19 @@ impl Engine {
         Err(Refused)
     }
 
-    /// An entry that a destroy is about to delete stays what it is: its references say in which order that must go. Only who
-    /// deletes it is as the program has it.
+    /// An entry that a destroy is about to delete keeps its name and its references, which say in which order that must go.
+    /// Whether, how and by whom it is deleted is as the program has it.
     fn plan_doomed(&self, registration: &Registration) -> Vec<Step> {
-        let carried = registration.old.iter().map(|old| Step {
-            heir: registration.goal.provider.clone(),
+        let Some(old) = &registration.old else { return Vec::new() };
+        let asked = self.new_state(registration, Arc::default());
+        if old.1.deleted_with.is_some() && old.1.deleted_with != asked.deleted_with {
+            self.tables().untied.insert(old.0);
+        }
+        vec![Step {
+            doomed_as: Some(Arc::new(asked)),
             source: registration.goal.source,
             ..Step::carry(old.clone(), old.1.urn.clone())
-        });
-        carried.collect()
+        }]
     }
 
     /// An entry out of scope is carried over as it is, and before it whatever it refers to that nobody else carries.

@@ -69,7 +69,13 @@ impl Engine {
             return false;
         }
         let everything = self.reads_everything();
-        self.refresh_recorded(EmptyKeys::Dropped, |_, state, in_scope| is_read_first(state, everything, in_scope)).await
+        let chosen = |_: &Tables, state: &ResourceState, in_scope| is_read_first(state, everything, in_scope);
+        let (stopped, failed) = self.refresh_recorded(EmptyKeys::Dropped, chosen).await;
+        if failed {
+            // Nobody works on by what is known of what could not be read.
+            self.note_break();
+        }
+        stopped
     }
 
     /// Reads what the program did not register. Says whether the user stopped it with something unread.
@@ -77,35 +83,34 @@ impl Engine {
         if self.options.operation != Operation::Refresh || !self.has_program() {
             return false;
         }
-        self.refresh_recorded(EmptyKeys::Kept, |tables, state, in_scope| {
+        let chosen = |tables: &Tables, state: &ResourceState, in_scope| {
             in_scope && (state.delete || !tables.is_registered(&state.urn))
-        })
-        .await
+        };
+        self.refresh_recorded(EmptyKeys::Kept, chosen).await.0
     }
 
     /// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded. Of the others
-    /// `empty_keys` are those of references to what is gone. Says whether the user stopped it with something unread.
+    /// `empty_keys` are those of references to what is gone. Says whether the user stopped it with something unread, and whether
+    /// something could not be read.
     async fn refresh_recorded(
         self: &Arc<Self>,
         empty_keys: EmptyKeys,
         chosen: impl Fn(&Tables, &ResourceState, bool) -> bool,
-    ) -> bool {
+    ) -> (bool, bool) {
         let entries: Vec<Entry> = {
-            let mut tables = self.tables();
-            let mut scoped = std::mem::take(&mut tables.scoped);
+            let tables = self.tables();
+            let mut marked = HashSet::new();
             let mut entries = Vec::new();
             for (id, state) in tables.base.iter().filter(|(_, state)| state.view_of.is_none()) {
-                let admitted = self.options.scope.admits(state, &mut scoped);
-                let in_scope = admitted && (!self.options.scope.has_targets() || scoped.contains(&state.urn));
+                let in_scope = self.options.scope.admits_reading(state, &mut marked);
                 if chosen(&tables, state, in_scope) {
                     entries.extend(tables.ledger.get(*id).map(|state| (*id, Arc::clone(state))));
                 }
             }
-            tables.scoped = scoped;
             entries
         };
         if entries.is_empty() {
-            return false;
+            return (false, false);
         }
         let reading = entries.iter().map(|&(id, ref old)| async move {
             let _slot = self.slots.acquire().await.ok();
@@ -119,6 +124,7 @@ impl Engine {
         });
         let found = join_all(reading).await;
         let stopped = found.iter().any(Option::is_none);
+        let failed = found.iter().flatten().any(Option::is_none);
         let read: HashSet<EntryId> = entries.iter().map(|(id, _)| *id).collect();
         // All at once: a list without what is gone and with references to it is no state.
         self.defer(|tables| {
@@ -140,7 +146,7 @@ impl Engine {
         })
         .await;
         self.tables().rebase();
-        stopped
+        (stopped, failed)
     }
 
     /// Reads what a registration was before, by the provider that it has now, and records what is found at once; the
@@ -197,20 +203,16 @@ impl Engine {
         new: &Arc<ResourceState>,
         views: &ViewLog,
     ) -> Result<(), StateError> {
-        let (urn, parent) = (&registration.urn, &registration.goal.parent);
-        // Nothing else will confirm it, nor give it the name that it has now. Within what is not there it cannot have that,
-        // nor within what still hangs on it as it is recorded.
+        // Nothing else will confirm it, nor record what the program says of it now.
         let refreshes = self.options.operation == Operation::Refresh;
-        let ends_here = refreshes && registration.kind == Kind::Custom;
-        let (renamed, entry) = {
+        let ends_here = refreshes && registration.kind == Kind::Custom && !old.pending_replacement;
+        let asked = ends_here.then(|| self.new_state(registration, Arc::default()));
+        let (taken, renamed, entry) = {
             let mut tables = self.tables();
-            let can_hold = |parent: &Urn| {
-                let hang = tables.carried_dependents(id);
-                let mut named = tables.ledger.named(parent).peekable();
-                named.peek().is_some() && !named.any(|(parent, _)| hang.contains(&parent))
-            };
-            let renamed = ends_here && *urn != old.urn && parent.as_ref().is_none_or(can_hold);
-            (renamed, if renamed { tables.ledger.new_entry() } else { id })
+            let taken =
+                asked.map(|asked| tables.as_named_now(&Arc::new(asked))).filter(|asked| tables.can_be(id, asked));
+            let renamed = taken.as_ref().is_some_and(|asked| asked.urn != old.urn);
+            (taken, renamed, if renamed { tables.ledger.new_entry() } else { id })
         };
         let mut known = Arc::clone(&old);
         let recorded = self
@@ -219,15 +221,18 @@ impl Engine {
                 let now = tables.ledger.get(id).unwrap_or(&old);
                 let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };
                 let mut effects = if refreshes { tables.keep(id) } else { Vec::new() };
-                if renamed {
-                    read.urn.clone_from(urn);
-                    read.parent.clone_from(parent);
+                if let Some(asked) = &taken {
+                    read = as_asked(asked, read);
+                    mark_secrets(&mut read);
                 }
                 known = if read == **now { Arc::clone(now) } else { Arc::new(read) };
                 if renamed {
                     effects.extend(tables.succession(id, &(entry, Arc::clone(&known))));
                 } else if known != *now {
                     effects.push(Effect::Rewrite(id, Arc::clone(&known)));
+                    // What it refers to now may have come behind it.
+                    let moved = taken.iter().flat_map(|_| [id].into_iter().chain(tables.carried_dependents(id)));
+                    effects.extend(moved.map(Effect::Keep));
                 }
                 let of_views = views.effects(tables, &effects, renamed);
                 effects.extend(of_views);
@@ -317,12 +322,13 @@ impl Engine {
             message.source = wanted.source;
             self.emit(Event::Message(message));
         }
+        // Asked before options make anything of it secret.
+        let change = self.drift(&instance, wanted.urn, old, &new).await?;
         mark_secrets(&mut new);
         let same = [share(&mut new.inputs, &old.inputs), share(&mut new.outputs, &old.outputs)];
         if same.contains(&false) {
             new.modified = Some(self.now());
         }
-        let change = self.drift(&instance, wanted.urn, old, &new).await?;
         let new = if new == **old { Arc::clone(old) } else { Arc::new(new) };
         Ok(found(shown_as(&change), Some(new), change))
     }
@@ -376,6 +382,29 @@ fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
         refresh_before_update: read.refresh_before_update,
         modified: read.modified,
         ..now.clone()
+    }
+}
+
+/// What was read of an entry, with all that the program says of it.
+fn as_asked(asked: &ResourceState, read: ResourceState) -> ResourceState {
+    ResourceState {
+        id: read.id,
+        inputs: read.inputs,
+        outputs: read.outputs,
+        init_errors: read.init_errors,
+        refresh_before_update: read.refresh_before_update,
+        created: read.created,
+        modified: read.modified,
+        // The program does not say that.
+        taint: read.taint,
+        external: read.external,
+        pending_replacement: read.pending_replacement,
+        source_position: read.source_position,
+        stack_trace: read.stack_trace,
+        resource_hooks: read.resource_hooks,
+        extension_ref: read.extension_ref,
+        snippet_id: read.snippet_id,
+        ..asked.clone()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bridge::host::HostError;
 use bridge::provider::{Provider, ProviderError};
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::urn::{ProviderReference, Urn};
+use pulumi_proto::urn::Urn;
 use tokio::sync::watch;
 
 use crate::events::{SourceRef, StepInfo, StepOp};
@@ -34,8 +34,8 @@ pub(super) struct Step {
     pub(super) delete_first: bool,
     /// The entry is carried over as it is: what it refers to may be at work in another chain.
     pub(super) carried: bool,
-    /// Of what is carried over: who is to delete it.
-    pub(super) heir: Option<ProviderReference>,
+    /// Of what is carried over: what the program asks of it, where it is about to be deleted.
+    pub(super) doomed_as: Option<Arc<ResourceState>>,
     /// Of an import: inputs of which those that are secret are secret in what is read, too.
     pub(super) known_inputs: Arc<PropertyMap>,
     /// Told once the entry is gone.
@@ -87,7 +87,7 @@ impl Step {
             source: None,
             delete_first: false,
             carried: false,
-            heir: None,
+            doomed_as: None,
             known_inputs: Arc::default(),
             gone: None,
             after: Vec::new(),

@@ -35,7 +35,7 @@ impl Engine {
     /// Does a step, records it and tells of it.
     pub(super) async fn execute(self: &Arc<Self>, mut step: Step) -> Result<Option<Entry>, StepError> {
         // What is to be deleted waits for nobody: nothing is made of it.
-        if let (true, None, Some(state)) = (step.carried, &step.heir, &step.new) {
+        if let (true, None, Some(state)) = (step.carried, &step.doomed_as, &step.new) {
             self.wait_for_references(state).await;
         }
         if let Some(new) = &mut step.new {
@@ -137,12 +137,7 @@ impl Engine {
             // As it is now: what it refers to may have got a new name since the step was planned.
             self.defer(|tables| {
                 let mut effects = tables.keep(*old_id);
-                if let Some(heir) = step.heir.as_ref().filter(|heir| old.provider.as_ref() != Some(heir)) {
-                    effects.extend(tables.rewrite(*old_id, |state| state.provider = Some(heir.clone())));
-                    // Something that hangs on it may have brought it here before its provider was.
-                    effects.push(Effect::Keep(*old_id));
-                    effects.extend(tables.carried_dependents(*old_id).into_iter().map(Effect::Keep));
-                }
+                effects.extend(step.doomed_as.iter().flat_map(|asked| tables.doom(*old_id, asked)));
                 effects
             })
             .await;
@@ -262,7 +257,11 @@ impl Engine {
     async fn perform_delete(self: &Arc<Self>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
         let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
         let replacing = step.op == StepOp::DeleteReplaced;
-        let with_its_owner = old.deleted_with.as_ref().is_some_and(|urn| self.tables().deleted.contains(urn));
+        let with_its_owner = {
+            let tables = self.tables();
+            let tied_to = old.deleted_with.as_ref().filter(|_| !tables.untied.contains(old_id));
+            tied_to.is_some_and(|urn| tables.deleted.contains(urn))
+        };
         let asks = match deletion(old, replacing, with_its_owner, self.preview()) {
             Deletion::Refused => return Err(StepError::Protected(report::protected_from_deletion(&old.urn))),
             Deletion::Forget => false,
@@ -321,7 +320,6 @@ impl Engine {
                         new.id = reply.id;
                     }
                     new.outputs = Arc::new(outputs);
-                    new.refresh_before_update = reply.refresh_before_update;
                     if let Some((error, failure)) = failure {
                         new.init_errors = failure.reasons;
                         partial = Some(error);

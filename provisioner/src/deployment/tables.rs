@@ -45,6 +45,8 @@ pub(super) struct Tables {
     pub(super) replaced: HashSet<Urn>,
     /// URNs that are or were deleted in this run, for those that go with them without a call.
     pub(super) deleted: HashSet<Urn>,
+    /// Entries that are recorded to go with another one, and which the program has tied to none, or to a third, since.
+    pub(super) untied: HashSet<EntryId>,
     /// URNs that went down with a replaced one and wait to be registered again.
     condemned: HashMap<Urn, Condemned>,
     /// Entries that go or went before their replacement; true once they are gone.
@@ -103,6 +105,7 @@ impl Tables {
             settled: HashSet::new(),
             replaced: HashSet::new(),
             deleted: HashSet::new(),
+            untied: HashSet::new(),
             condemned: HashMap::new(),
             going: HashMap::new(),
             deleting: HashMap::new(),
@@ -200,6 +203,21 @@ impl Tables {
             }
         }
         found
+    }
+
+    /// Whether an entry can become what is asked for.
+    pub(super) fn can_be(&self, entry: EntryId, asked: &ResourceState) -> bool {
+        let serves = |provider: &ProviderReference| {
+            self.ledger.named(&provider.urn).any(|(_, state)| state.as_provider_reference().as_ref() == Some(provider))
+        };
+        asked.provider.as_ref().is_none_or(serves) && asked.references().all(|urn| self.can_hang_on(entry, urn))
+    }
+
+    /// Whether an entry can come to refer to a name: not to what is not there, nor to what still hangs on it as it is recorded.
+    pub(super) fn can_hang_on(&self, entry: EntryId, urn: &Urn) -> bool {
+        let mut named = self.ledger.named(urn).peekable();
+        let hang = || self.carried_dependents(entry);
+        named.peek().is_some() && !named.any(|(id, _)| id == entry || hang().contains(&id))
     }
 
     /// Whether a loaded entry's fate is decided, under whatever name.

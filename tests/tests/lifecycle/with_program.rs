@@ -216,10 +216,59 @@ async fn what_a_refresh_reads_does_not_move_into_what_still_hangs_on_it() {
     let (world, state) = standing(&[thing("a"), thing("c").of("v", "a")]).await;
     let was = entry(&state, "a").urn.clone();
     let program = [thing("c").with("v", "1"), thing("a").within("c").was_urn(was.clone())];
-    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    let ended = world.refresh_with(&state, &program).exclude("c").go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "a").urn, was);
-    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "a").parent.as_ref(), Some(&entry(&ended.state, "c").urn));
+}
+
+#[tokio::test]
+async fn a_refresh_records_what_the_program_says_of_what_it_reads() {
+    let before = [thing("b"), thing("a").of("v", "b"), thing("e"), provider("p")];
+    let (world, state) = standing(&before).await;
+    // What it now refers to comes behind it in the list that was loaded.
+    let now = thing("a").of("v", "e").with("w", "1").by("p").protected().but(|goal| {
+        goal.retain_on_delete = Some(true);
+        goal.ignore_changes = vec!["w".to_owned()];
+    });
+    let program = [thing("e"), provider("p"), now, thing("b").of("v", "a")];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    let (a, e, p) = (entry(&ended.state, "a"), entry(&ended.state, "e"), entry(&ended.state, "p"));
+    assert_eq!((&a.dependencies, &a.property_dependencies["v"]), (&vec![e.urn.clone()], &vec![e.urn.clone()]));
+    assert_eq!((a.protect, a.retain_on_delete, &a.ignore_changes), (true, true, &vec!["w".to_owned()]));
+    assert_eq!(a.provider, p.as_provider_reference());
+    assert_eq!(*a.inputs, *entry(&state, "a").inputs, "the inputs are those that are there");
+    assert_eq!(entry(&ended.state, "b").dependencies, [a.urn.clone()]);
+}
+
+#[tokio::test]
+async fn a_refresh_keeps_the_references_of_what_cannot_refer_to_what_the_program_names() {
+    // `n` is not made by a refresh.
+    let (world, state) = standing(&[thing("b"), thing("a").of("v", "b")]).await;
+    let program = [thing("b"), thing("n"), thing("a").of("v", "n").protected()];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.state, state);
+}
+
+#[tokio::test]
+async fn a_destroy_spares_what_the_program_protects_now_and_deletes_what_it_no_longer_does() {
+    let (world, state) = standing(&[thing("a"), thing("b").protected()]).await;
+    let program = [thing("a").protected(), thing("b")];
+    let ended = world.destroy_with(&state, &program).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned()], vec!["a-1".to_owned()]));
+    assert!(entry(&ended.state, "a").protect);
+}
+
+#[tokio::test]
+async fn a_destroy_asks_for_the_deletions_that_the_program_leaves_to_it_now() {
+    let kept = |name| thing(name).but(|goal| goal.retain_on_delete = Some(true));
+    let (world, state) = standing(&[thing("t"), kept("a"), thing("b"), thing("c").deleted_with("t"), thing("d")]).await;
+    let program = [thing("t"), thing("a"), kept("b"), thing("c"), thing("d").deleted_with("t")];
+    let ended = world.destroy_with(&state, &program).parallel(1).go().await.expect(Outcome::Succeeded);
+    let mut changes = ended.changes();
+    changes.sort();
+    assert_eq!(changes, ["delete a-1", "delete c-1", "delete t-1"]);
+    assert_eq!(ended.entries(), [""; 0]);
 }
 
 #[tokio::test]

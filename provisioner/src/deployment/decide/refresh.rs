@@ -10,9 +10,9 @@ use crate::state::ResourceState;
 use super::change::Change;
 
 /// Whether an entry is read before anything else: `everything` in scope where the user asked for it, else what asked for it
-/// itself.
+/// itself, in scope, too.
 pub(in crate::deployment) fn is_read_first(state: &ResourceState, everything: bool, in_scope: bool) -> bool {
-    if everything { in_scope } else { !state.delete && state.refresh_before_update }
+    in_scope && (everything || (!state.delete && state.refresh_before_update))
 }
 
 /// The entry as it was read, whatever a Diff may say of that; `None`: it is gone. `reasons`: why it does not work.

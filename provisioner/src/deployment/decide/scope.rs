@@ -132,24 +132,36 @@ impl Scope {
     /// Whether a resource may be touched. `marked` remembers who was named, or hangs on somebody who was: with targets
     /// those that may be touched, with excludes those that may not. Ask in an order in which dependencies come first.
     pub(in crate::deployment) fn admits(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
+        let provider = state.provider.iter().map(|provider| &provider.urn);
+        let admitted = self.admits_by(state, provider.chain(state.references()), marked);
+        admitted || state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE
+    }
+
+    /// Whether an entry may be read before anything else: nothing is without having been named, and who serves it does not
+    /// matter. `marked` as above.
+    pub(in crate::deployment) fn admits_reading(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
+        self.admits_by(state, state.references(), marked)
+    }
+
+    fn admits_by<'s>(
+        &self,
+        state: &ResourceState,
+        mut hangs_on: impl Iterator<Item = &'s Urn>,
+        marked: &mut HashSet<Urn>,
+    ) -> bool {
         if self.is_everything() {
             return true;
         }
-        let hangs_on_marked = |marked: &HashSet<Urn>| {
-            let provider = state.provider.as_ref().map(|provider| &provider.urn);
-            provider.into_iter().chain(state.references()).any(|urn| marked.contains(urn))
-        };
         let (named, follow) = if self.has_targets() {
             (self.targets(&state.urn), self.target_dependents)
         } else {
             (self.excludes(&state.urn), self.exclude_dependents)
         };
-        let is_marked = named || (follow && hangs_on_marked(marked));
+        let is_marked = named || (follow && hangs_on.any(|urn| marked.contains(urn)));
         if is_marked {
             marked.insert(state.urn.clone());
         }
-        let always = state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE;
-        always || is_marked == self.has_targets()
+        is_marked == self.has_targets()
     }
 }
 

@@ -202,6 +202,10 @@ fn row_17_everything_in_scope_is_read_where_the_user_asks_for_it() {
 fn row_18_else_only_what_asked_for_it() {
     assert!(!is_read_first(&entry("a", |_| {}), false, true));
     assert!(is_read_first(&entry("a", |a| a.refresh_before_update = true), false, true));
+    assert!(
+        !is_read_first(&entry("a", |a| a.refresh_before_update = true), false, false),
+        "out of scope not even that"
+    );
     assert!(!is_read_first(&entry("a", |a| (a.refresh_before_update, a.delete) = (true, true)), false, true));
 }
 
