@@ -69,6 +69,10 @@ impl Engine {
             return false;
         }
         let everything = self.reads_everything();
+        let asks = |(_, state): &Entry| is_read_first(state, false, true);
+        if !everything && !self.tables().base.iter().any(asks) {
+            return false;
+        }
         let chosen = |_: &Tables, state: &ResourceState, in_scope| is_read_first(state, everything, in_scope);
         let (stopped, failed) = self.refresh_recorded(EmptyKeys::Dropped, chosen).await;
         if failed {
@@ -109,9 +113,6 @@ impl Engine {
             }
             entries
         };
-        if entries.is_empty() {
-            return (false, false);
-        }
         let reading = entries.iter().map(|&(id, ref old)| async move {
             let _slot = self.slots.acquire().await.ok();
             if self.signals.stop.is_cancelled() {

@@ -121,7 +121,7 @@ impl Scope {
             if named || provider.chain(state.references()).any(|urn| urns.contains(urn)) {
                 urns.insert(&state.urn);
                 reach.allowed.insert(*id);
-                if (named || self.target_dependents) && !state.delete {
+                if !state.delete {
                     reach.roots.push(entry);
                 }
             }
