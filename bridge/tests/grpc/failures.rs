@@ -176,7 +176,7 @@ fn with_process(probe: &Probe, process: &Arc<Process>) -> GrpcProvider {
 async fn calls_in_flight_die_with_the_process_and_so_does_each_later_one() {
     let probe = Probe::default();
     probe.hangs("Create");
-    let process = process("trap 'echo panic: boom >&2; exit 2' INT; echo up; while :; do sleep 0.01; done");
+    let process = process("trap 'echo panic: boom >&2; exit 2' INT; echo up; sleep 60 & wait");
     process.first_line().await;
     let provider = with_process(&probe, &process);
     let (one, two, ()) = tokio::join!(provider.create(create()), provider.create(create()), async {

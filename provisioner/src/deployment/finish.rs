@@ -215,7 +215,7 @@ impl Engine {
         let base = self.tables().base.clone();
         let Reach { mut allowed, roots } = scope.reach(&base);
         for entry in roots {
-            match self.condemned_with(entry).await {
+            match self.condemned_with(entry, true).await {
                 Ok(condemned) => allowed.extend(condemned.into_iter().map(|condemned| condemned.entry.0)),
                 Err(error) => {
                     self.break_off(&entry.1.urn, None, Message::new(Severity::Error, report::chain(&error)));

@@ -80,6 +80,7 @@ impl Engine {
             internal,
             imported: false,
             in_scope: true,
+            is_read: true,
             seed,
             naming,
             answers: Answers::default(),
@@ -112,7 +113,9 @@ impl Engine {
             return Err(Ok(Registered::without_outputs(registration.urn, RegistrationResult::Skipped)));
         }
         let mut tables = self.tables();
-        registration.in_scope = self.options.scope.admits(&probe, &mut tables.scoped);
+        let scope = &self.options.scope;
+        registration.in_scope = scope.admits(&probe, &mut tables.scoped);
+        registration.is_read = scope.is_everything() || tables.scoped.contains(&probe.urn) == scope.has_targets();
         let doomed = self.options.operation == Operation::Destroy && registration.kind == Kind::Custom;
         if let Some((_, old)) = registration.old.as_ref().filter(|_| doomed || !registration.in_scope) {
             // It stays as it is recorded, under its old name.

@@ -64,7 +64,8 @@ impl Engine {
         registration: &Registration,
         settlement: Settlement,
     ) -> Result<Vec<Step>, Refused> {
-        let may_refuse = self.options.operation == Operation::Update && !matches!(settlement, Settlement::SkipCreate);
+        let is_touched = !matches!(settlement, Settlement::SkipCreate | Settlement::Untouched);
+        let may_refuse = self.options.operation == Operation::Update && is_touched;
         if may_refuse && !self.tables().skipped.is_empty() {
             let state = self.new_state(registration, Arc::default());
             self.refuse_skipped_dependencies(&state, registration.goal.source)?;

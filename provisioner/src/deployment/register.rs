@@ -33,6 +33,8 @@ pub(super) struct Registration {
     pub(super) internal: bool,
     pub(super) imported: bool,
     pub(super) in_scope: bool,
+    /// Whether it is read where a refresh goes by the program: as `in_scope`, but nothing is without being named.
+    pub(super) is_read: bool,
     pub(super) seed: [u8; 32],
     /// The physical name that is proposed to the provider.
     pub(super) naming: Option<Proposal>,
@@ -113,7 +115,7 @@ impl Engine {
         mut registration: Registration,
         deciding: RwLockReadGuard<'_, ()>,
     ) -> Result<Registered, Refused> {
-        if registration.in_scope
+        if registration.is_read
             && self.reads_registrations()
             && let Err(answer) = self.refresh_registered(&mut registration).await
         {

@@ -67,7 +67,7 @@ impl Engine {
     /// The deletes that come before a replacement: what cannot live without the root, in reverse, then the root itself.
     async fn plan_deletes(self: &Arc<Self>, registration: &Registration, root: &Entry) -> Result<Vec<Step>, Refused> {
         let loaded = self.tables().as_loaded(root);
-        let mut condemned = match self.condemned_with(&loaded).await {
+        let mut condemned = match self.condemned_with(&loaded, false).await {
             Ok(condemned) => condemned,
             Err(error) => {
                 let message = Message::new(Severity::Error, report::chain(&error));
@@ -135,14 +135,18 @@ impl Engine {
     }
 
     /// Everything that must go before the root, which is as it was loaded: probes its dependents, in the order of the
-    /// snapshot.
+    /// snapshot. What is decided is not asked, unless it goes by another name now and `renamed_too` says so.
     pub(super) async fn condemned_with(
         self: &Arc<Self>,
         root: &Entry,
+        renamed_too: bool,
     ) -> Result<Vec<condemn::Condemned>, ProviderError> {
         let mut walk = {
             let tables = self.tables();
             Walk::new(root, &tables.base, |(id, state)| {
+                if renamed_too && tables.aliased.contains_key(&state.urn) {
+                    return tables.decided.contains(&state.urn);
+                }
                 tables.is_decided(&state.urn) || tables.ledger.get(*id).is_none()
             })
         };
