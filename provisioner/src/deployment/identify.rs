@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use crate::events::{Message, Operation, Severity, SourceRef};
@@ -115,7 +116,10 @@ impl Engine {
         let mut tables = self.tables();
         let scope = &self.options.scope;
         registration.in_scope = scope.admits(&probe, &mut tables.scoped);
-        registration.is_read = scope.is_everything() || tables.scoped.contains(&probe.urn) == scope.has_targets();
+        // As it is recorded, and in a refresh only what hangs on something named itself.
+        let none = HashSet::new();
+        let marked = if self.options.operation == Operation::Refresh { &none } else { &tables.scoped };
+        registration.is_read = registration.old.as_ref().is_some_and(|(_, old)| scope.admits_rereading(old, marked));
         let doomed = self.options.operation == Operation::Destroy && registration.kind == Kind::Custom;
         if let Some((_, old)) = registration.old.as_ref().filter(|_| doomed || !registration.in_scope) {
             // It stays as it is recorded, under its old name.

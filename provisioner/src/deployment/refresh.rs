@@ -74,7 +74,7 @@ impl Engine {
             return false;
         }
         let chosen = |_: &Tables, state: &ResourceState, in_scope| is_read_first(state, everything, in_scope);
-        let (stopped, failed) = self.refresh_recorded(EmptyKeys::Dropped, chosen).await;
+        let (stopped, failed) = self.refresh_recorded(chosen).await;
         if failed {
             // Nobody works on by what is known of what could not be read.
             self.note_break();
@@ -90,15 +90,13 @@ impl Engine {
         let chosen = |tables: &Tables, state: &ResourceState, in_scope| {
             in_scope && (state.delete || !tables.is_registered(&state.urn))
         };
-        self.refresh_recorded(EmptyKeys::Kept, chosen).await.0
+        self.refresh_recorded(chosen).await.0
     }
 
-    /// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded. Of the others
-    /// `empty_keys` are those of references to what is gone. Says whether the user stopped it with something unread, and whether
-    /// something could not be read.
+    /// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded. Says whether the
+    /// user stopped it with something unread, and whether something could not be read.
     async fn refresh_recorded(
         self: &Arc<Self>,
-        empty_keys: EmptyKeys,
         chosen: impl Fn(&Tables, &ResourceState, bool) -> bool,
     ) -> (bool, bool) {
         let entries: Vec<Entry> = {
@@ -141,8 +139,9 @@ impl Engine {
                 }
                 effects.extend(views.effects(tables, &[], false));
             }
-            let repairs =
-                tables.repairs(&effects, |id| if read.contains(&id) { EmptyKeys::Dropped } else { empty_keys });
+            // What the program has registered meanwhile says which keys it has.
+            let stays = |id| tables.ledger.is_finished(id) && !read.contains(&id);
+            let repairs = tables.repairs(&effects, |id| if stays(id) { EmptyKeys::Kept } else { EmptyKeys::Dropped });
             effects.into_iter().chain(repairs).collect()
         })
         .await;

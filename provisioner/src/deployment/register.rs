@@ -33,7 +33,7 @@ pub(super) struct Registration {
     pub(super) internal: bool,
     pub(super) imported: bool,
     pub(super) in_scope: bool,
-    /// Whether it is read where a refresh goes by the program: as `in_scope`, but nothing is without being named.
+    /// Whether it is read where a refresh goes by the program.
     pub(super) is_read: bool,
     pub(super) seed: [u8; 32],
     /// The physical name that is proposed to the provider.

@@ -238,7 +238,7 @@ async fn a_refresh_records_what_the_program_says_of_what_it_reads() {
     assert_eq!((a.protect, a.retain_on_delete, &a.ignore_changes), (true, true, &vec!["w".to_owned()]));
     assert_eq!(a.provider, p.as_provider_reference());
     assert_eq!(*a.inputs, *entry(&state, "a").inputs, "the inputs are those that are there");
-    assert_eq!(entry(&ended.state, "b").dependencies, [a.urn.clone()]);
+    assert_eq!(entry(&ended.state, "b").dependencies, std::slice::from_ref(&a.urn));
 }
 
 #[tokio::test]

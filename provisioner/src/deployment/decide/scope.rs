@@ -132,37 +132,43 @@ impl Scope {
     /// Whether a resource may be touched. `marked` remembers who was named, or hangs on somebody who was: with targets
     /// those that may be touched, with excludes those that may not. Ask in an order in which dependencies come first.
     pub(in crate::deployment) fn admits(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
-        let provider = state.provider.iter().map(|provider| &provider.urn);
-        let admitted = self.admits_by(state, provider.chain(state.references()), marked);
-        admitted || state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE
+        let is_marked = self.marks(state, served_and_referred(state), marked);
+        if is_marked {
+            marked.insert(state.urn.clone());
+        }
+        let always = state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE;
+        always || self.is_everything() || is_marked == self.has_targets()
     }
 
     /// Whether an entry may be read before anything else: nothing is without having been named, and who serves it does not
     /// matter. `marked` as above.
     pub(in crate::deployment) fn admits_reading(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
-        self.admits_by(state, state.references(), marked)
-    }
-
-    fn admits_by<'s>(
-        &self,
-        state: &ResourceState,
-        mut hangs_on: impl Iterator<Item = &'s Urn>,
-        marked: &mut HashSet<Urn>,
-    ) -> bool {
-        if self.is_everything() {
-            return true;
-        }
-        let (named, follow) = if self.has_targets() {
-            (self.targets(&state.urn), self.target_dependents)
-        } else {
-            (self.excludes(&state.urn), self.exclude_dependents)
-        };
-        let is_marked = named || (follow && hangs_on.any(|urn| marked.contains(urn)));
+        let is_marked = self.marks(state, state.references(), marked);
         if is_marked {
             marked.insert(state.urn.clone());
         }
-        is_marked == self.has_targets()
+        self.is_everything() || is_marked == self.has_targets()
     }
+
+    /// Whether the entry of a registration may be read: nothing is without having been named, either. `marked` as above.
+    pub(in crate::deployment) fn admits_rereading(&self, state: &ResourceState, marked: &HashSet<Urn>) -> bool {
+        self.is_everything() || self.marks(state, served_and_referred(state), marked) == self.has_targets()
+    }
+
+    fn marks<'s>(
+        &self,
+        state: &ResourceState,
+        mut hangs_on: impl Iterator<Item = &'s Urn>,
+        marked: &HashSet<Urn>,
+    ) -> bool {
+        let names = |urn: &Urn| if self.has_targets() { self.targets(urn) } else { self.excludes(urn) };
+        let follow = if self.has_targets() { self.target_dependents } else { self.exclude_dependents };
+        names(&state.urn) || (follow && hangs_on.any(|urn| marked.contains(urn) || names(urn)))
+    }
+}
+
+fn served_and_referred(state: &ResourceState) -> impl Iterator<Item = &Urn> {
+    state.provider.iter().map(|provider| &provider.urn).chain(state.references())
 }
 
 /// What deleting targets comes to.
