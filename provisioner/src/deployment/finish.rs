@@ -202,10 +202,12 @@ impl Engine {
                 kept.extend(state.provider.iter().map(|provider| &provider.urn));
             }
         }
-        // So does a copy of what has its place. One without goes, whoever still names it.
-        let stays = |urn: &Urn| kept.contains(urn) && tables.olds.contains_key(urn);
-        let allowed = candidates.iter().filter(|((_, state), _)| !stays(&state.urn)).map(|((id, _), _)| *id);
-        Some(Deletable { allowed: allowed.collect(), forbidden: false })
+        // So does a copy of what has its place. One without goes, whoever still names it. All under the names that were loaded:
+        // a parent may have given a new one meanwhile.
+        let stays = |state: &ResourceState| kept.contains(&state.urn) && tables.olds.contains_key(&state.urn);
+        let staying: HashSet<EntryId> =
+            tables.base.iter().filter(|(_, state)| stays(state)).map(|(id, _)| *id).collect();
+        Some(Deletable { allowed: everything().difference(&staying).copied().collect(), forbidden: false })
     }
 
     /// With targets: what was named, what hangs on it, and what a replacement of it would take along. The peer asks the

@@ -97,7 +97,13 @@ impl Engine {
                 self.tables().skipped.insert(registration.urn.clone());
                 vec![self.step(registration, StepOp::Same)]
             }
-            Settlement::AsRecorded => Vec::new(),
+            Settlement::AsRecorded => {
+                // What was not even read is confirmed by nobody else.
+                if let Some((entry, _)) = &registration.old {
+                    self.defer(|tables| tables.keep(*entry)).await;
+                }
+                Vec::new()
+            }
         };
         self.tables().decided.insert(registration.urn.clone());
         Ok(chain)

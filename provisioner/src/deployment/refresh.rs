@@ -47,6 +47,8 @@ struct Reading<'a> {
     /// Who reads it; `None`: the provider that is recorded.
     instance: Option<&'a Arc<Instance>>,
     source: Option<SourceRef>,
+    /// What the program wants to be secret, beside what is recorded to be.
+    secret_outputs: &'a [String],
     internal: bool,
     /// Whether what is found counts as what the run did.
     counts: bool,
@@ -118,7 +120,8 @@ impl Engine {
             }
             let internal = old.is_default_provider();
             let counts = self.options.operation == Operation::Refresh && !internal;
-            let reading = Reading { id, old, urn: &old.urn, instance: None, source: None, internal, counts };
+            let (instance, source, secret_outputs) = (None, None, [].as_slice());
+            let reading = Reading { id, old, urn: &old.urn, instance, source, secret_outputs, internal, counts };
             Some(self.refresh(reading).await)
         });
         let found = join_all(reading).await;
@@ -167,6 +170,7 @@ impl Engine {
             urn: &registration.urn,
             instance: registration.instance.as_ref(),
             source: registration.goal.source,
+            secret_outputs: &registration.goal.additional_secret_outputs,
             internal: registration.internal,
             // What becomes of the others is told by what follows.
             counts: self.options.operation == Operation::Refresh && custom,
@@ -205,33 +209,30 @@ impl Engine {
     ) -> Result<(), StateError> {
         // Nothing else will confirm it, nor record what the program says of it now.
         let refreshes = self.options.operation == Operation::Refresh;
-        let ends_here = refreshes && registration.kind == Kind::Custom && !old.pending_replacement;
-        let asked = ends_here.then(|| self.new_state(registration, Arc::default()));
-        let (taken, renamed, entry) = {
-            let mut tables = self.tables();
-            let taken =
-                asked.map(|asked| tables.as_named_now(&Arc::new(asked))).filter(|asked| tables.can_be(id, asked));
-            let renamed = taken.as_ref().is_some_and(|asked| asked.urn != old.urn);
-            (taken, renamed, if renamed { tables.ledger.new_entry() } else { id })
-        };
-        let mut known = Arc::clone(&old);
+        let was_read = old.custom && !old.is_provider() && !old.pending_replacement;
+        let ends_here = refreshes && registration.kind == Kind::Custom && was_read;
+        let asked = ends_here.then(|| Arc::new(self.new_state(registration, Arc::default())));
+        let successor = self.tables().ledger.new_entry();
+        let mut known = (id, Arc::clone(&old));
         let recorded = self
             .end(None, |tables| {
                 // What it refers to may have gone, or got a new name, since the reading began.
                 let now = tables.ledger.get(id).unwrap_or(&old);
                 let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };
+                let asked = asked.map(|asked| tables.as_named_now(&asked)).filter(|asked| tables.can_be(id, asked));
+                let renamed = asked.as_ref().is_some_and(|asked| asked.urn != now.urn);
                 let mut effects = if refreshes { tables.keep(id) } else { Vec::new() };
-                if let Some(asked) = &taken {
+                if let Some(asked) = &asked {
                     read = as_asked(asked, read);
-                    mark_secrets(&mut read);
                 }
-                known = if read == **now { Arc::clone(now) } else { Arc::new(read) };
+                known.1 = if read == **now { Arc::clone(now) } else { Arc::new(read) };
                 if renamed {
-                    effects.extend(tables.succession(id, &(entry, Arc::clone(&known))));
-                } else if known != *now {
-                    effects.push(Effect::Rewrite(id, Arc::clone(&known)));
+                    known.0 = successor;
+                    effects.extend(tables.succession(id, &known));
+                } else if known.1 != *now {
+                    effects.push(Effect::Rewrite(id, Arc::clone(&known.1)));
                     // What it refers to now may have come behind it.
-                    let moved = taken.iter().flat_map(|_| [id].into_iter().chain(tables.carried_dependents(id)));
+                    let moved = asked.iter().flat_map(|_| [id].into_iter().chain(tables.carried_dependents(id)));
                     effects.extend(moved.map(Effect::Keep));
                 }
                 let of_views = views.effects(tables, &effects, renamed);
@@ -239,7 +240,7 @@ impl Engine {
                 effects
             })
             .await;
-        registration.old = Some((entry, known));
+        registration.old = Some(known);
         recorded
     }
 
@@ -322,9 +323,12 @@ impl Engine {
             message.source = wanted.source;
             self.emit(Event::Message(message));
         }
-        // Asked before options make anything of it secret.
-        let change = self.drift(&instance, wanted.urn, old, &new).await?;
+        let unmarked = new.clone();
+        new.additional_secret_outputs.extend_from_slice(wanted.secret_outputs);
         mark_secrets(&mut new);
+        new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
+        // A provider is asked before options make anything of it secret.
+        let change = self.drift(&instance, wanted.urn, old, if old.external { &new } else { &unmarked }).await?;
         let same = [share(&mut new.inputs, &old.inputs), share(&mut new.outputs, &old.outputs)];
         if same.contains(&false) {
             new.modified = Some(self.now());
@@ -395,7 +399,9 @@ fn as_asked(asked: &ResourceState, read: ResourceState) -> ResourceState {
         refresh_before_update: read.refresh_before_update,
         created: read.created,
         modified: read.modified,
-        // The program does not say that.
+        // Nothing was replaced nor imported.
+        replacement_trigger: read.replacement_trigger,
+        import_id: read.import_id,
         taint: read.taint,
         external: read.external,
         pending_replacement: read.pending_replacement,

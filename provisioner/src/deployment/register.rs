@@ -274,9 +274,16 @@ impl Engine {
         };
         self.settle(&urn);
         let state = Arc::clone(&entry.1);
-        // Out of scope it stays under its old name.
+        let mut tables = self.tables();
+        if state.urn != urn
+            && let Some(inheritance) = tables.goals.get(&urn).cloned()
+        {
+            // It stays under its old name, which is the parent of what comes within it.
+            tables.goals.entry(state.urn.clone()).or_insert(inheritance);
+        }
         let urn = state.urn.clone();
-        self.tables().news.insert(urn.clone(), entry);
+        tables.news.insert(urn.clone(), entry);
+        drop(tables);
         Ok(Registered::as_recorded(urn, &state))
     }
 

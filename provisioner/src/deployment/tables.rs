@@ -208,16 +208,29 @@ impl Tables {
     /// Whether an entry can become what is asked for.
     pub(super) fn can_be(&self, entry: EntryId, asked: &ResourceState) -> bool {
         let serves = |provider: &ProviderReference| {
-            self.ledger.named(&provider.urn).any(|(_, state)| state.as_provider_reference().as_ref() == Some(provider))
+            let mut named = self.ledger.named(&provider.urn).filter(|(id, _)| self.ledger.is_finished(*id));
+            named.any(|(_, state)| state.as_provider_reference().as_ref() == Some(provider))
         };
-        asked.provider.as_ref().is_none_or(serves) && asked.references().all(|urn| self.can_hang_on(entry, urn))
+        let hang = self.carried_dependents(entry);
+        asked.provider.as_ref().is_none_or(serves)
+            && asked.references().all(|urn| self.stands_before(urn, entry, &hang))
     }
 
-    /// Whether an entry can come to refer to a name: not to what is not there, nor to what still hangs on it as it is recorded.
+    /// Whether an entry can come to refer to a name.
     pub(super) fn can_hang_on(&self, entry: EntryId, urn: &Urn) -> bool {
-        let mut named = self.ledger.named(urn).peekable();
-        let hang = || self.carried_dependents(entry);
-        named.peek().is_some() && !named.any(|(id, _)| id == entry || hang().contains(&id))
+        self.stands_before(urn, entry, &self.carried_dependents(entry))
+    }
+
+    /// Whether what is called so is there, confirmed by this run, and does not hang on an entry itself, as these do.
+    fn stands_before(&self, urn: &Urn, entry: EntryId, hang: &[EntryId]) -> bool {
+        let mut stands = false;
+        for (id, _) in self.ledger.named(urn) {
+            if id == entry || hang.contains(&id) {
+                return false;
+            }
+            stands |= self.ledger.is_finished(id);
+        }
+        stands
     }
 
     /// Whether a loaded entry's fate is decided, under whatever name.

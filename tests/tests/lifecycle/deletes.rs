@@ -252,6 +252,14 @@ async fn what_is_out_of_scope_keeps_its_parent_under_the_name_that_it_got_in_thi
 }
 
 #[tokio::test]
+async fn what_is_excluded_stays_though_its_parent_gives_it_another_name() {
+    let (world, state) = standing(&[thing("a").of_type("Other"), thing("c").within("a")]).await;
+    let program = [thing("a").was_urn(entry(&state, "a").urn.clone())];
+    let ended = world.up(&state, &program).exclude("c").go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("delete c-1"), ended.entries()), (0, vec!["a-1".to_owned(), "c-1".to_owned()]));
+}
+
+#[tokio::test]
 async fn a_name_that_a_child_would_get_with_its_parent_belongs_to_who_is_registered_under_it() {
     for parent_first in [true, false] {
         let before = [thing("a").of_type("Other"), thing("o").within("a")];

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use provisioner::deployment::RegistrationResult;
 use provisioner::events::{Outcome, StepOp};
+use pulumi_proto::property::PropertyValue;
 
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
@@ -248,6 +249,59 @@ async fn a_refresh_keeps_the_references_of_what_cannot_refer_to_what_the_program
     let program = [thing("b"), thing("n"), thing("a").of("v", "n").protected()];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.state, state);
+}
+
+#[tokio::test]
+async fn what_a_refresh_reads_comes_after_what_it_was_not_to_read() {
+    let before = [thing("t"), thing("b").of("v", "t"), thing("c").of("v", "b"), thing("d").of("v", "t")];
+    let (world, state) = standing(&before).await;
+    let [t, b, c, d] = before;
+    // `c` does not hang on the target itself: it is not read.
+    let program = [t, b, c, d.after("c")];
+    let ended = world.refresh_with(&state, &program).target("t").with_dependents().go().await;
+    let ended = ended.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("read c-1"), ended.called("read d-1")), (0, 1));
+    assert!(entry(&ended.state, "d").dependencies.contains(&entry(&ended.state, "c").urn));
+}
+
+#[tokio::test]
+async fn what_a_refresh_reads_refers_to_no_copy_of_what_it_found_gone() {
+    let program = |k: &str| [thing("b").with("k", k), thing("a").of("v", "b")];
+    let (world, state) = standing(&program("1")).await;
+    world.when("delete b-1", Goes::Wrong);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["b-2", "a-1", "b-1 (delete)"]);
+    world.mend();
+    world.vanish("b-2");
+    let ended = world.refresh_with(&ended.state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "a").dependencies, []);
+}
+
+#[tokio::test]
+async fn what_a_refresh_leaves_under_its_old_name_may_have_children() {
+    let (world, state) = standing(&[thing("a"), thing("c").within("a")]).await;
+    // `n` is not made, so `b` cannot refer to it.
+    let program = [thing("n"), thing("b").was("a").after("n"), thing("c").within("b")];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("read a-1"), ended.called("read c-1")), (1, 1));
+    assert_eq!(ended.state, state);
+}
+
+#[tokio::test]
+async fn a_component_that_became_a_resource_is_not_made_by_a_refresh() {
+    let (world, state) = standing(&[group("g")]).await;
+    let urn = entry(&state, "g").urn.clone();
+    let ended = world.refresh_with(&state, &[thing("g").was_urn(urn)]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "g"), entry(&state, "g"));
+}
+
+#[tokio::test]
+async fn what_the_program_calls_secret_is_so_once_it_is_read() {
+    let (world, state) = standing(&[thing("a").with("v", "1")]).await;
+    world.drift("a-1", map(&[("v", "9")]));
+    let program = [thing("a").with("v", "1").but(|goal| goal.additional_secret_outputs = vec!["v".to_owned()])];
+    let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert!(matches!(entry(&ended.state, "a").outputs["v"], PropertyValue::Secret(_)));
 }
 
 #[tokio::test]

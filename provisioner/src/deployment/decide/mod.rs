@@ -155,11 +155,11 @@ pub(super) enum Settlement {
     Same {
         inputs: Arc<PropertyMap>,
     },
-    /// There is nothing left to do: an import found what the program says, or a refresh read what there is.
+    /// There is nothing left to do: an import found what the program says, or a refresh read what there is, or was not to.
     AsRecorded,
     /// The recorded entry is carried over untouched: it is out of scope.
     Untouched,
-    /// It is about to be deleted: only who does that is brought up to date.
+    /// It is about to be deleted: only what matters to that is brought up to date.
     Doomed,
     /// It would be made, were it in scope, or this an update.
     SkipCreate,
