@@ -11,6 +11,7 @@ use bridge::provider::{
 use prost::Message;
 use prost_types::Any;
 use pulumi_proto::{google_rpc, rpc};
+use tokio::signal::unix::{SignalKind, signal};
 use tonic::{Code, Status};
 
 use crate::probe::Probe;
@@ -176,6 +177,8 @@ fn with_process(probe: &Probe, process: &Arc<Process>) -> GrpcProvider {
 async fn calls_in_flight_die_with_the_process_and_so_does_each_later_one() {
     let probe = Probe::default();
     probe.hangs("Create");
+    // A shell that was made where SIGINT is ignored, as a background job is, could not trap it.
+    let _interrupts = signal(SignalKind::interrupt()).unwrap();
     let process = process("trap 'echo panic: boom >&2; exit 2' INT; echo up; sleep 60 & wait");
     process.first_line().await;
     let provider = with_process(&probe, &process);

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use bridge::process::{FirstLine, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A loop that never ends by itself, in a child and a grandchild that ignore every polite signal. Says `first`, then `up`.
 const STUBBORN: &str =
@@ -129,6 +130,8 @@ fn dropping_a_process_kills_its_grandchildren_too() {
 
 #[tokio::test]
 async fn stopping_asks_first_and_kills_afterwards() {
+    // A shell that was made where SIGINT is ignored, as a background job is, could not trap it.
+    let _interrupts = signal(SignalKind::interrupt()).unwrap();
     let polite = spawn("trap 'echo bye; exit 3' INT; echo up; while :; do sleep 0.01; done", Arc::new(()));
     assert!(matches!(polite.first_line().await, FirstLine::Line(line) if line == "up"));
     polite.stop(LIMIT).await;
