@@ -1,5 +1,6 @@
 //! Making the state match the world (engine semantics, sections 5.1, 5.2 and 5.4).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -211,7 +212,11 @@ impl Engine {
         let refreshes = self.options.operation == Operation::Refresh;
         let was_read = old.custom && !old.is_provider() && !old.pending_replacement;
         let ends_here = refreshes && registration.kind == Kind::Custom && was_read;
-        let asked = ends_here.then(|| Arc::new(self.new_state(registration, Arc::default())));
+        let asked = ends_here.then(|| {
+            let asked = self.new_state(registration, Arc::default());
+            let (dependencies, property_dependencies) = (Vec::new(), BTreeMap::new());
+            Arc::new(ResourceState { dependencies, property_dependencies, ..asked })
+        });
         let successor = self.tables().ledger.new_entry();
         let mut known = (id, Arc::clone(&old));
         let recorded = self
@@ -255,7 +260,7 @@ impl Engine {
             new: None,
             replace_keys: Vec::new(),
             diffs: Vec::new(),
-            detailed_diff: std::collections::BTreeMap::new(),
+            detailed_diff: BTreeMap::new(),
             internal: reading.internal,
         };
         self.emit(Event::StepStarted(Arc::new(info.clone())));
@@ -389,11 +394,14 @@ fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
     }
 }
 
-/// What was read of an entry, with all that the program says of it.
+/// What was read of an entry, with what the program says of it. Its dependencies are those of its inputs, which are as they
+/// were.
 fn as_asked(asked: &ResourceState, read: ResourceState) -> ResourceState {
     ResourceState {
         id: read.id,
         inputs: read.inputs,
+        dependencies: read.dependencies,
+        property_dependencies: read.property_dependencies,
         outputs: read.outputs,
         init_errors: read.init_errors,
         refresh_before_update: read.refresh_before_update,

@@ -217,9 +217,9 @@ async fn what_a_refresh_reads_does_not_move_into_what_still_hangs_on_it() {
     let (world, state) = standing(&[thing("a"), thing("c").of("v", "a")]).await;
     let was = entry(&state, "a").urn.clone();
     let program = [thing("c").with("v", "1"), thing("a").within("c").was_urn(was.clone())];
-    let ended = world.refresh_with(&state, &program).exclude("c").go().await.expect(Outcome::Succeeded);
-    assert_eq!(entry(&ended.state, "a").urn, was);
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(entry(&ended.state, "a").urn, was);
+    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "a").parent.as_ref(), Some(&entry(&ended.state, "c").urn));
 }
 
@@ -227,26 +227,26 @@ async fn what_a_refresh_reads_does_not_move_into_what_still_hangs_on_it() {
 async fn a_refresh_records_what_the_program_says_of_what_it_reads() {
     let before = [thing("b"), thing("a").of("v", "b"), thing("e"), provider("p")];
     let (world, state) = standing(&before).await;
-    // What it now refers to comes behind it in the list that was loaded.
-    let now = thing("a").of("v", "e").with("w", "1").by("p").protected().but(|goal| {
+    // What it is tied to now comes behind it in the list that was loaded.
+    let now = thing("a").of("v", "e").with("w", "1").by("p").deleted_with("e").protected().but(|goal| {
         goal.retain_on_delete = Some(true);
         goal.ignore_changes = vec!["w".to_owned()];
     });
     let program = [thing("e"), provider("p"), now, thing("b").of("v", "a")];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
-    let (a, e, p) = (entry(&ended.state, "a"), entry(&ended.state, "e"), entry(&ended.state, "p"));
-    assert_eq!((&a.dependencies, &a.property_dependencies["v"]), (&vec![e.urn.clone()], &vec![e.urn.clone()]));
+    let (was, a) = (entry(&state, "a"), entry(&ended.state, "a"));
+    assert_eq!(a.deleted_with.as_ref(), Some(&entry(&ended.state, "e").urn));
     assert_eq!((a.protect, a.retain_on_delete, &a.ignore_changes), (true, true, &vec!["w".to_owned()]));
-    assert_eq!(a.provider, p.as_provider_reference());
-    assert_eq!(*a.inputs, *entry(&state, "a").inputs, "the inputs are those that are there");
-    assert_eq!(entry(&ended.state, "b").dependencies, std::slice::from_ref(&a.urn));
+    assert_eq!(a.provider, entry(&ended.state, "p").as_provider_reference());
+    assert_eq!((&a.inputs, &a.dependencies), (&was.inputs, &was.dependencies), "what is there is made of what it was");
+    assert_eq!(entry(&ended.state, "b").dependencies, []);
 }
 
 #[tokio::test]
-async fn a_refresh_keeps_the_references_of_what_cannot_refer_to_what_the_program_names() {
+async fn a_refresh_records_nothing_but_what_it_read_of_what_is_tied_to_something_that_is_not_there() {
     // `n` is not made by a refresh.
     let (world, state) = standing(&[thing("b"), thing("a").of("v", "b")]).await;
-    let program = [thing("b"), thing("n"), thing("a").of("v", "n").protected()];
+    let program = [thing("b"), thing("n"), thing("a").deleted_with("n").protected()];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.state, state);
 }
@@ -257,11 +257,11 @@ async fn what_a_refresh_reads_comes_after_what_it_was_not_to_read() {
     let (world, state) = standing(&before).await;
     let [t, b, c, d] = before;
     // `c` does not hang on the target itself: it is not read.
-    let program = [t, b, c, d.after("c")];
+    let program = [t, b, c, d.deleted_with("c")];
     let ended = world.refresh_with(&state, &program).target("t").with_dependents().go().await;
     let ended = ended.expect(Outcome::Succeeded);
     assert_eq!((ended.called("read c-1"), ended.called("read d-1")), (0, 1));
-    assert!(entry(&ended.state, "d").dependencies.contains(&entry(&ended.state, "c").urn));
+    assert_eq!(entry(&ended.state, "d").deleted_with.as_ref(), Some(&entry(&ended.state, "c").urn));
 }
 
 #[tokio::test]
@@ -280,8 +280,8 @@ async fn what_a_refresh_reads_refers_to_no_copy_of_what_it_found_gone() {
 #[tokio::test]
 async fn what_a_refresh_leaves_under_its_old_name_may_have_children() {
     let (world, state) = standing(&[thing("a"), thing("c").within("a")]).await;
-    // `n` is not made, so `b` cannot refer to it.
-    let program = [thing("n"), thing("b").was("a").after("n"), thing("c").within("b")];
+    // `n` is not made, so `b` cannot be tied to it.
+    let program = [thing("n"), thing("b").was("a").deleted_with("n"), thing("c").within("b")];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.called("read a-1"), ended.called("read c-1")), (1, 1));
     assert_eq!(ended.state, state);
@@ -302,6 +302,14 @@ async fn what_the_program_calls_secret_is_so_once_it_is_read() {
     let program = [thing("a").with("v", "1").but(|goal| goal.additional_secret_outputs = vec!["v".to_owned()])];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert!(matches!(entry(&ended.state, "a").outputs["v"], PropertyValue::Secret(_)));
+}
+
+#[tokio::test]
+async fn what_a_refresh_found_goes_before_what_it_was_made_of_though_the_program_has_given_that_up() {
+    let (world, state) = standing(&[thing("b"), thing("a").of("v", "b")]).await;
+    let ended = world.refresh_with(&state, &[thing("a"), thing("b")]).go().await.expect(Outcome::Succeeded);
+    let ended = world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), ["delete a-1", "delete b-1"]);
 }
 
 #[tokio::test]
