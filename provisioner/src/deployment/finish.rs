@@ -350,9 +350,7 @@ impl Tables {
             }
         }
     }
-}
 
-impl Tables {
     /// What says what an entry needs that was loaded: what this run has made of it, or else what was recorded.
     fn as_it_needs_now<'t>(
         &'t self,

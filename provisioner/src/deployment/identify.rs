@@ -127,9 +127,7 @@ impl Engine {
                 tables.aliased.remove(&loaded);
             }
             tables.decided.insert(old.urn.clone());
-            if let Some(inheritance) = tables.goals.get(&registration.urn).cloned() {
-                tables.goals.insert(old.urn.clone(), inheritance);
-            }
+            tables.keep_name(&registration.urn, &old.urn);
         }
         drop(tables);
         Ok(registration)

@@ -275,12 +275,8 @@ impl Engine {
         self.settle(&urn);
         let state = Arc::clone(&entry.1);
         let mut tables = self.tables();
-        if state.urn != urn
-            && let Some(inheritance) = tables.goals.get(&urn).cloned()
-        {
-            // It stays under its old name, which is the parent of what comes within it.
-            tables.goals.entry(state.urn.clone()).or_insert(inheritance);
-        }
+        // It may stay under its old name.
+        tables.keep_name(&urn, &state.urn);
         let urn = state.urn.clone();
         tables.news.insert(urn.clone(), entry);
         drop(tables);

@@ -205,6 +205,16 @@ impl Tables {
         found
     }
 
+    /// Remembers that what was registered under a URN stays under its old name, which the program then gives as the parent of
+    /// what comes within it.
+    pub(super) fn keep_name(&mut self, urn: &Urn, old: &Urn) {
+        if urn != old
+            && let Some(inheritance) = self.goals.get(urn).cloned()
+        {
+            self.goals.entry(old.clone()).or_insert(inheritance);
+        }
+    }
+
     /// Whether an entry can become what is asked for.
     pub(super) fn can_be(&self, entry: EntryId, asked: &ResourceState) -> bool {
         let serves = |provider: &ProviderReference| {

@@ -313,6 +313,31 @@ async fn what_a_refresh_found_goes_before_what_it_was_made_of_though_the_program
 }
 
 #[tokio::test]
+async fn what_a_refresh_did_not_do_is_left_to_the_next_update() {
+    let asks = |trigger: &str, import: &str| {
+        let (trigger, import) = (trigger.to_owned(), import.to_owned());
+        thing("a").but(move |goal| {
+            goal.replacement_trigger = trigger.as_str().into();
+            goal.import_id.clone_from(&import);
+        })
+    };
+    let (world, state) = standing(&[asks("1", "")]).await;
+    world.add("there");
+    let ended = world.refresh_with(&state, &[asks("2", "there")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.state, state);
+}
+
+#[tokio::test]
+async fn what_is_only_read_has_not_changed_because_it_is_secret() {
+    let seen = || get("a", "there").but(|goal| goal.additional_secret_outputs = vec!["v".to_owned()]);
+    let (world, state) = standing(&[]).await;
+    world.add("there");
+    let ended = world.up(&state, &[seen()]).go().await.expect(Outcome::Succeeded);
+    let ended = world.refresh(&ended.state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.counts.get(&StepOp::Update), None);
+}
+
+#[tokio::test]
 async fn a_destroy_spares_what_the_program_protects_now_and_deletes_what_it_no_longer_does() {
     let (world, state) = standing(&[thing("a"), thing("b").protected()]).await;
     let program = [thing("a").protected(), thing("b")];

@@ -137,7 +137,7 @@ impl Scope {
             marked.insert(state.urn.clone());
         }
         let always = state.is_provider() || state.type_token.as_str() == ROOT_STACK_TYPE;
-        always || self.is_everything() || is_marked == self.has_targets()
+        always || is_marked == self.has_targets()
     }
 
     /// Whether an entry may be read before anything else: nothing is without having been named, and who serves it does not
@@ -147,12 +147,12 @@ impl Scope {
         if is_marked {
             marked.insert(state.urn.clone());
         }
-        self.is_everything() || is_marked == self.has_targets()
+        is_marked == self.has_targets()
     }
 
     /// Whether the entry of a registration may be read: nothing is without having been named, either. `marked` as above.
     pub(in crate::deployment) fn admits_rereading(&self, state: &ResourceState, marked: &HashSet<Urn>) -> bool {
-        self.is_everything() || self.marks(state, served_and_referred(state), marked) == self.has_targets()
+        self.marks(state, served_and_referred(state), marked) == self.has_targets()
     }
 
     fn marks<'s>(
