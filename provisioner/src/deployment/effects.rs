@@ -180,7 +180,8 @@ impl Tables {
         if self.aliased.is_empty() {
             return Arc::clone(new);
         }
-        let gone = new.references().filter(|urn| self.ledger.named(urn).next().is_none());
+        // A superseded copy keeps the old name.
+        let gone = new.references().filter(|urn| !self.ledger.named(urn).any(|(_, state)| !state.delete));
         let renamed: HashMap<Urn, Urn> = gone.map(|urn| (urn.clone(), self.name_now(urn))).collect();
         if renamed.is_empty() { Arc::clone(new) } else { Arc::new(with_references(new, &renamed)) }
     }

@@ -282,3 +282,21 @@ async fn what_got_the_name_of_another_one_that_was_recorded_gives_it_back() {
     let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["g2", "a-1", "h-1", "c-1"]);
 }
+
+#[tokio::test]
+async fn what_was_renamed_is_referred_to_by_its_new_name_though_a_copy_of_it_keeps_the_old_one() {
+    let (world, state) = standing(&[thing("a"), thing("b"), thing("c").with("k", "1")]).await;
+    world.when("delete c-1", Goes::Wrong);
+    let within = thing("c").with("k", "2").within("b").was_urn(entry(&state, "c").urn.clone());
+    let state = world.up(&state, &[thing("a"), thing("b"), within]).go().await.expect(Outcome::Failed).state;
+    world.mend();
+    let (b, c) = (entry(&state, "b").urn.clone(), entry(&state, "c").urn.clone());
+    // It is out of scope, and gets another name once its parent has one.
+    let program =
+        [thing("a"), thing("c").was_urn(c), thing("b").within("a").was_urn(b), thing("h").after("b").after("c")];
+    let ended =
+        world.up(&state, &program).target("a").with_dependents().parallel(1).go().await.expect(Outcome::Succeeded);
+    let h = entry(&ended.state, "h");
+    let live = ended.state.resources.iter().find(|state| state.urn.name() == "c" && !state.delete).unwrap();
+    assert!(h.dependencies.contains(&live.urn), "{:?}", h.dependencies);
+}
