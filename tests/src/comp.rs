@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bridge::provider::{Alias, AliasParent, ConstructReply, ConstructRequest};
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
-use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::property::{PropertyMap, PropertyValue, ResourceReference};
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::register_resource_request::PropertyDependencies;
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
@@ -118,7 +118,8 @@ impl ResourceProvider for Components {
 }
 
 /// Makes a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, that gets its inputs. With
-/// an input `ask` it also calls the method `cloud:index:Thing/ask`, with that as `value`.
+/// an input `ask` it also calls the method `cloud:index:Thing/ask`, with that as `value`, of the resource whose URN is the
+/// input `receiver`, or of none.
 ///
 /// # Errors
 /// What the monitor said.
@@ -151,7 +152,14 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
     };
     let child = construction.register(child).await?;
     if let Some(value) = request.inputs.get("ask") {
-        construction.ask(Output { value: value.clone().without_outputs(), urns: Vec::new() }).await?;
+        let of_none = |value: &PropertyValue| Output { value: value.clone().without_outputs(), urns: Vec::new() };
+        let mut arguments = Outputs::from([("value".to_owned(), of_none(value))]);
+        if let Some(urn) = request.inputs.get("receiver").and_then(PropertyValue::as_str) {
+            let urn = urn.parse().map_err(|_| Status::internal("no URN"))?;
+            let receiver = ResourceReference { urn, id: None, package_version: String::new() };
+            arguments.insert("__self__".to_owned(), of_none(&PropertyValue::Resource(receiver)));
+        }
+        construction.ask(&arguments).await?;
     }
     let id = Some(child.id.clone()).filter(|id| !id.is_empty());
     let id = id.map_or(PropertyValue::UNKNOWN, |id| id.as_str().into());
@@ -244,8 +252,8 @@ impl Construction {
         Ok(self.monitor.register_resource(request).await?.into_inner())
     }
 
-    async fn ask(&mut self, value: Output) -> Result<(), Status> {
-        let args = Some(bag(&Outputs::from([("value".to_owned(), value)]))?);
+    async fn ask(&mut self, arguments: &Outputs) -> Result<(), Status> {
+        let args = Some(bag(arguments)?);
         let tok = "cloud:index:Thing/ask".to_owned();
         self.monitor.call(rpc::ResourceCallRequest { tok, args, ..Default::default() }).await?;
         Ok(())

@@ -5,6 +5,7 @@
 //! configured, and what the plugins say ([`HostEvents`]). Never here: when an instance is configured and with what, what
 //! the deletion of a resource needs, stacks and states.
 
+mod assets;
 mod endpoint;
 mod engine_service;
 mod events;

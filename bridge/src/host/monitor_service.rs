@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -14,15 +15,17 @@ use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, Unknowns, 
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::rpc::resource_monitor_server::{ResourceMonitor, ResourceMonitorServer};
 use pulumi_proto::rpc::{
-    self, CallResponse, Callback, DeploymentInfo, ReadResourceRequest, ReadResourceResponse, RegisterPackageRequest,
-    RegisterPackageResponse, RegisterResourceHookRequest, RegisterResourceOutputsRequest, RegisterResourceRequest,
-    RegisterResourceResponse, ResourceCallRequest, ResourceInvokeRequest, ResourceInvokeResponse,
-    ResourceMonitorFeature, SupportsFeatureRequest, SupportsFeatureResponse,
+    self, CallResponse, Callback, DeploymentInfo, ExistsResourceRequest, ExistsResourceResponse, ReadResourceRequest,
+    ReadResourceResponse, RegisterPackageRequest, RegisterPackageResponse, RegisterResourceHookRequest,
+    RegisterResourceOutputsRequest, RegisterResourceRequest, RegisterResourceResponse, ResourceCallRequest,
+    ResourceInvokeRequest, ResourceInvokeResponse, ResourceMonitorFeature, SupportsFeatureRequest,
+    SupportsFeatureResponse,
 };
 use pulumi_proto::urn::{TypeToken, Urn};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
+use super::assets;
 use super::endpoint::Endpoint;
 use super::monitor::{
     FunctionCall, MethodCall, Monitor, MonitorRefusal, PackageChoice, ResourceAnswer, ResourceOutcome, ResourceRead,
@@ -47,12 +50,13 @@ const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
 pub struct MonitorEndpoint(Endpoint);
 
 impl MonitorEndpoint {
-    /// Serves a monitor on a free port of the loopback interface.
+    /// Serves a monitor on a free port of the loopback interface. `directory`: the folder that the plugins work in, where
+    /// relative paths of assets start.
     ///
     /// # Errors
     /// No port.
-    pub async fn serve(monitor: Arc<dyn Monitor>) -> io::Result<Self> {
-        let service = ResourceMonitorServer::new(Service(monitor));
+    pub async fn serve(monitor: Arc<dyn Monitor>, directory: PathBuf) -> io::Result<Self> {
+        let service = ResourceMonitorServer::new(Service { monitor, directory });
         let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
         Endpoint::serve(Routes::new(service)).await.map(Self)
     }
@@ -63,12 +67,15 @@ impl MonitorEndpoint {
     }
 }
 
-struct Service(Arc<dyn Monitor>);
+struct Service {
+    monitor: Arc<dyn Monitor>,
+    directory: PathBuf,
+}
 
 #[async_trait]
 impl ResourceMonitor for Service {
     async fn get_deployment_info(&self, _: Request<()>) -> Result<Response<DeploymentInfo>, Status> {
-        let run = self.0.run().clone();
+        let run = self.monitor.run().clone();
         Ok(Response::new(DeploymentInfo {
             project: run.project,
             stack: run.stack,
@@ -102,7 +109,9 @@ impl ResourceMonitor for Service {
             partial: request.supports_partial_values,
         };
         let reports = request.supports_result_reporting;
-        let answer = self.0.register(self.registration(request)?).await.map_err(refused)?;
+        let mut registration = self.registration(request)?;
+        registration.inputs = self.with_hashes(registration.inputs).await?;
+        let answer = self.monitor.register(registration).await.map_err(refused)?;
         if answer.outcome == ResourceOutcome::Failed && !reports {
             return Err(Status::unknown(format!("resource {} failed", answer.urn)));
         }
@@ -127,8 +136,8 @@ impl ResourceMonitor for Service {
     ) -> Result<Response<()>, Status> {
         let request = request.into_inner();
         let outputs = self.bag("outputs", request.outputs)?;
-        let outputs = without_outputs(outputs);
-        self.0.register_outputs(parsed("urn", &request.urn)?, outputs).await.map_err(refused)?;
+        let outputs = self.with_hashes(without_outputs(outputs)).await?;
+        self.monitor.register_outputs(parsed("urn", &request.urn)?, outputs).await.map_err(refused)?;
         Ok(Response::new(()))
     }
 
@@ -145,6 +154,9 @@ impl ResourceMonitor for Service {
         };
         let package =
             self.package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?;
+        if request.id.is_empty() {
+            return Err(Status::invalid_argument("id: missing"));
+        }
         let properties = self.bag("properties", request.properties)?;
         let read = ResourceRead {
             type_token: token("type", &request.r#type)?,
@@ -156,7 +168,7 @@ impl ResourceMonitor for Service {
             package,
             additional_secret_outputs: request.additional_secret_outputs,
         };
-        let answer = self.0.read(read).await.map_err(refused)?;
+        let answer = self.monitor.read(read).await.map_err(refused)?;
         Ok(Response::new(ReadResourceResponse {
             urn: answer.urn.to_string(),
             properties: Some(takes.bag(&answer.outputs)?),
@@ -190,7 +202,7 @@ impl ResourceMonitor for Service {
             parent: optional("parent", &request.parent)?,
             depends_on: urns("dependsOn", &request.depends_on)?,
         };
-        Ok(Response::new(match self.0.invoke(call).await.map_err(refused)? {
+        Ok(Response::new(match self.monitor.invoke(call).await.map_err(refused)? {
             Some(reply) => ResourceInvokeResponse {
                 r#return: Some(takes.bag(&reply.result)?),
                 failures: failures(reply.failures),
@@ -203,12 +215,15 @@ impl ResourceMonitor for Service {
     async fn call(&self, request: Request<ResourceCallRequest>) -> Result<Response<CallResponse>, Status> {
         let request = request.into_inner();
         let takes = Takes { secrets: true, resources: true, bytes: request.accepts_byte_string, partial: true };
+        let arguments = self.bag("args", request.args)?;
         let dependencies = request.arg_dependencies.iter();
         let dependencies = dependencies.map(|(key, of_it)| Ok((key.clone(), urns("argDependencies", &of_it.urns)?)));
+        let mut dependencies: BTreeMap<String, Vec<Urn>> = dependencies.collect::<Result<_, Status>>()?;
+        add_dependencies(&mut dependencies, &arguments);
         let call = MethodCall {
             token: token("tok", &request.tok)?,
-            arguments: self.bag("args", request.args)?,
-            argument_dependencies: dependencies.collect::<Result<_, Status>>()?,
+            arguments,
+            argument_dependencies: dependencies,
             package: self.package(
                 &request.provider,
                 request.version,
@@ -216,7 +231,7 @@ impl ResourceMonitor for Service {
                 &request.package_ref,
             )?,
         };
-        let reply = self.0.call(call).await.map_err(refused)?;
+        let reply = self.monitor.call(call).await.map_err(refused)?;
         let dependencies = |(key, urns): (String, Vec<Urn>)| {
             (key, rpc::call_response::ReturnDependencies { urns: urns.iter().map(Urn::to_string).collect() })
         };
@@ -225,6 +240,13 @@ impl ResourceMonitor for Service {
             return_dependencies: reply.dependencies.into_iter().map(dependencies).collect(),
             failures: failures(reply.failures),
         }))
+    }
+
+    async fn exists_resource(
+        &self,
+        _: Request<ExistsResourceRequest>,
+    ) -> Result<Response<ExistsResourceResponse>, Status> {
+        Err(self.not_served("whether a resource exists (ExistsResource)"))
     }
 
     async fn register_stack_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
@@ -264,6 +286,9 @@ impl Service {
         if !request.state_migrations.is_empty() {
             return Err(self.not_served("state migrations"));
         }
+        if !request.env_var_mappings.is_empty() {
+            return Err(self.not_served("other names for environment variables (envVarMappings)"));
+        }
         if request.hooks.as_ref().is_some_and(|hooks| *hooks != Default::default()) {
             return Err(self.not_served("resource hooks"));
         }
@@ -277,16 +302,7 @@ impl Service {
         for (key, of_it) in &request.property_dependencies {
             property_dependencies.insert(key.clone(), urns("propertyDependencies", &of_it.urns)?);
         }
-        for (key, value) in &inputs {
-            let mut found = Vec::new();
-            value.collect_dependencies(&mut found);
-            if !found.is_empty() {
-                let known = property_dependencies.entry(key.clone()).or_default();
-                known.extend(found);
-                known.sort();
-                known.dedup();
-            }
-        }
+        add_dependencies(&mut property_dependencies, &inputs);
         if !request.remote {
             inputs = without_outputs(inputs);
         }
@@ -344,7 +360,7 @@ impl Service {
 
     /// SDKs may keep the answer to themselves and stumble over what follows from it: the user is told, too.
     fn not_served(&self, what: &str) -> Status {
-        self.0.refuse(what);
+        self.monitor.refuse(what);
         Status::unimplemented(format!("sc does not serve {what} to component plugins"))
     }
 
@@ -361,12 +377,30 @@ impl Service {
         Ok(PackageChoice { provider: optional("provider", provider)?, version, download_url })
     }
 
+    async fn with_hashes(&self, bag: PropertyMap) -> Result<PropertyMap, Status> {
+        assets::with_hashes(bag, &self.directory).await.map_err(Status::invalid_argument)
+    }
+
     /// A bag of a request. Outside a preview, what is unknown is left out.
     fn bag(&self, field: &str, bag: Option<Bag>) -> Result<PropertyMap, Status> {
-        let unknowns = if self.0.run().dry_run { Unknowns::Keep } else { Unknowns::Drop };
+        let unknowns = if self.monitor.run().dry_run { Unknowns::Keep } else { Unknowns::Drop };
         let options = DecodeOptions { unknowns, ..DecodeOptions::EVERYTHING };
         let decoded = bag.map(|bag| decode(&bag, &options)).transpose();
         Ok(decoded.map_err(|error| Status::invalid_argument(format!("{field}: {error}")))?.unwrap_or_default())
+    }
+}
+
+/// Adds what values say themselves about where they came from.
+fn add_dependencies(known: &mut BTreeMap<String, Vec<Urn>>, bag: &PropertyMap) {
+    for (key, value) in bag {
+        let mut found = Vec::new();
+        value.collect_dependencies(&mut found);
+        if !found.is_empty() {
+            let known = known.entry(key.clone()).or_default();
+            known.extend(found);
+            known.sort();
+            known.dedup();
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -273,7 +273,7 @@ impl PluginHost {
         if let (Some(wanted), Some(declared)) = (wanted, found.package.version())
             && wanted > *declared
         {
-            self.warn(found, format!("the state was made with version {wanted}, and {declared} is declared"));
+            self.warn(found, format!("version {wanted} is asked for, and {declared} is declared"));
         }
         Ok(found)
     }
@@ -295,6 +295,10 @@ impl ProviderHost for PluginHost {
             Some(provider) => provider,
             None => self.start(plugin).await?,
         })
+    }
+
+    fn directory(&self) -> &Path {
+        &self.settings.directory
     }
 
     async fn type_facts(&self, plugin: &str) -> Result<PackageTypes, HostError> {

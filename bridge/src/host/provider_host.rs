@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,6 +18,12 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`HostError`] if the package is not to be had or its plugin does not start.
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError>;
+
+    /// The folder that instances work in: relative paths of assets start there. Empty: that of this process, where instances
+    /// are no processes of their own.
+    fn directory(&self) -> &Path {
+        Path::new("")
+    }
 
     /// What the schema of a declared plugin, by its name, says of the types of its package. Nothing where the plugin has no
     /// schema, as with hosts that know of no schemas.

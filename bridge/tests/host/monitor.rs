@@ -1,6 +1,7 @@
 //! The monitor as component plugins reach it: what their requests mean, and what they are told.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -10,10 +11,12 @@ use bridge::host::{
 };
 use bridge::provider::{Alias, AliasParent, CallReply, CheckFailure, InvokeReply, RunInfo};
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
-use pulumi_proto::property::{OutputValue, PropertyMap, PropertyValue};
+use pulumi_proto::property::{Asset, AssetContent, OutputValue, PropertyMap, PropertyValue};
 use pulumi_proto::rpc::register_resource_request::{CustomTimeouts, PropertyDependencies, ResourceHooksBinding};
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
-use pulumi_proto::rpc::{self, ReadResourceRequest, RegisterResourceRequest, ResourceInvokeRequest};
+use pulumi_proto::rpc::{
+    self, ReadResourceRequest, RegisterResourceOutputsRequest, RegisterResourceRequest, ResourceInvokeRequest,
+};
 use pulumi_proto::urn::Urn;
 use tonic::Code;
 use tonic::transport::Channel;
@@ -101,8 +104,12 @@ struct Served {
 }
 
 async fn serve(monitor: Recorder) -> Served {
+    serve_in(monitor, PathBuf::new()).await
+}
+
+async fn serve_in(monitor: Recorder, folder: PathBuf) -> Served {
     let monitor = Arc::new(monitor);
-    let endpoint = MonitorEndpoint::serve(Arc::clone(&monitor) as _).await.unwrap();
+    let endpoint = MonitorEndpoint::serve(Arc::clone(&monitor) as _, folder).await.unwrap();
     let client = ResourceMonitorClient::connect(format!("http://{}", endpoint.address())).await.unwrap();
     Served { monitor, client, _endpoint: endpoint }
 }
@@ -184,6 +191,36 @@ async fn an_output_value_says_what_its_input_depends_on_and_stays_one_only_for_p
 }
 
 #[tokio::test]
+async fn an_asset_gets_its_hash_from_the_file_below_the_folder_of_the_plugins() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("page.html"), "a test asset").unwrap();
+    let mut served = serve_in(Recorder::default(), folder.path().to_owned()).await;
+    let asset = |hash: &str, path: &str| {
+        PropertyValue::Asset(Asset { hash: hash.to_owned(), content: AssetContent::Path(path.to_owned()) })
+    };
+    let inputs = || bag([("source", asset("", "page.html"))]);
+    let expected = asset("e34c74529110661faae4e121e57165ff4cb4dbdde1ef9770098aa3695e6b6704", "page.html");
+    let registered = served.registered(RegisterResourceRequest { object: inputs(), ..thing() }).await;
+    assert_eq!(registered.inputs["source"], expected);
+
+    let outputs = RegisterResourceOutputsRequest { urn: A.to_owned(), outputs: inputs() };
+    served.client.register_resource_outputs(outputs).await.unwrap();
+    assert_eq!(served.monitor.outputs.lock().unwrap()[0].1["source"], expected);
+
+    let gone = RegisterResourceRequest { object: bag([("source", asset("", "gone"))]), ..thing() };
+    let (code, message) = served.refused(gone).await;
+    assert!(code == Code::InvalidArgument && message.starts_with("source: cannot read "), "{message}");
+}
+
+#[tokio::test]
+async fn what_is_to_be_read_has_an_id() {
+    let mut served = serve(Recorder::default()).await;
+    let request = ReadResourceRequest { r#type: "t:i:T".into(), name: "x".into(), ..ReadResourceRequest::default() };
+    let status = served.client.read_resource(request).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "id: missing"));
+}
+
+#[tokio::test]
 async fn options_arrive_as_they_were_meant() {
     let mut served = serve(Recorder::default()).await;
     let renamed = rpc::alias::Spec {
@@ -247,6 +284,7 @@ async fn what_only_programs_can_have_is_refused_by_name_and_the_user_is_told() {
         RegisterResourceRequest { hooks: Some(hooks), ..thing() },
         RegisterResourceRequest { package_ref: "1".into(), ..thing() },
         RegisterResourceRequest { state_migrations: vec![rpc::Callback::default()], ..thing() },
+        RegisterResourceRequest { env_var_mappings: [("A".into(), "B".into())].into(), ..thing() },
     ] {
         let (code, message) = served.refused(request).await;
         assert!(code == Code::Unimplemented && message.starts_with("sc does not serve "), "{message}");
@@ -254,11 +292,19 @@ async fn what_only_programs_can_have_is_refused_by_name_and_the_user_is_told() {
     let client = &mut served.client;
     assert!(client.register_stack_transform(rpc::Callback::default()).await.is_err());
     assert!(client.register_resource_hook(rpc::RegisterResourceHookRequest::default()).await.is_err());
+    assert!(client.exists_resource(rpc::ExistsResourceRequest::default()).await.is_err());
     let told = served.monitor.refused.lock().unwrap().clone();
-    assert_eq!(
-        told,
-        ["transforms", "resource hooks", "parameterized packages", "state migrations", "transforms", "resource hooks"]
-    );
+    let expected = [
+        "transforms",
+        "resource hooks",
+        "parameterized packages",
+        "state migrations",
+        "other names for environment variables (envVarMappings)",
+        "transforms",
+        "resource hooks",
+        "whether a resource exists (ExistsResource)",
+    ];
+    assert_eq!(told, expected);
     // Hooks that are said to be none are none.
     served.registered(RegisterResourceRequest { hooks: Some(ResourceHooksBinding::default()), ..thing() }).await;
 }

@@ -10,8 +10,8 @@ use bridge::provider::{
     CallReply, CallRequest, ConstructReply, ConstructRequest, Provider, ProviderError, ResourceOptions, RunInfo,
     Timeouts,
 };
-use pulumi_proto::property::{PropertyMap, PropertyValue};
-use pulumi_proto::urn::{TypeToken, Urn};
+use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId};
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::events::{Message, Severity};
 
@@ -131,11 +131,15 @@ impl Engine {
         if self.halted() {
             return Err(Refused);
         }
-        // `pulumi:providers:PACKAGE/METHOD` is a method of the provider itself.
-        let package = match TypeToken::new(goal.token.as_str().split('/').next().unwrap_or_default()) {
-            token if token.is_provider() => token.provider_package().unwrap_or_default().to_owned(),
-            token => token.package().to_owned(),
+        let token = TypeToken::new(goal.token.as_str().split('/').next().unwrap_or_default());
+        let goal = match self.receiver(&token, &goal) {
+            Ok(provider) => InvokeGoal { provider, ..goal },
+            Err(message) => {
+                let error = ProviderError::Failed { method: "Call", message, indeterminate: false };
+                return Ok(Err(error));
+            }
         };
+        let package = token.provider_package().unwrap_or_else(|| token.package()).to_owned();
         let instance = self.instance_for(&package, &goal).await?;
         let answer = async {
             let Some(provider) = instance.ready().await? else { return Ok(CallReply::default()) };
@@ -150,9 +154,46 @@ impl Engine {
         Ok(answer.await)
     }
 
+    /// The provider that is to serve a method: `pulumi:providers:PACKAGE/METHOD` is one of the provider resource that it is
+    /// called on; else the one that is named, or that of the resource it is called on. `None`: the default one.
+    fn receiver(&self, token: &TypeToken, goal: &InvokeGoal) -> Result<Option<ProviderReference>, String> {
+        let of = |value: &PropertyValue| match value {
+            PropertyValue::Resource(reference) => match &reference.id {
+                Some(ReferenceId::Known(id)) => Some((reference.urn.clone(), Some(id.clone()))),
+                Some(ReferenceId::Unknown) | None => Some((reference.urn.clone(), None)),
+            },
+            PropertyValue::Map(members) => {
+                let text = |key| members.get(key).and_then(PropertyValue::as_str);
+                Some((text("urn")?.parse().ok()?, text("id").map(str::to_owned)))
+            }
+            _ => None,
+        };
+        let receiver = goal.arguments.get("__self__").cloned().map(PropertyValue::without_outputs);
+        let receiver = receiver.as_ref().map(|value| of(value).ok_or(value));
+        if token.is_provider() {
+            return match receiver {
+                Some(Ok((urn, Some(id)))) => Ok(Some(ProviderReference::new(urn, id.as_str()))),
+                _ => Err(format!("the method {} is of a provider, and __self__ is none", goal.token)),
+            };
+        }
+        if goal.provider.is_some() {
+            return Ok(goal.provider.clone());
+        }
+        let Some(receiver) = receiver else { return Ok(None) };
+        let (urn, _) = receiver.map_err(|_| format!("the method {} is called on what is no resource", goal.token))?;
+        let tables = self.tables();
+        let known = tables.goals.get(&urn).ok_or_else(|| format!("{urn} is not a resource of this run"))?;
+        let serves = |reference: &&ProviderReference| {
+            TypeToken::new(reference.urn.type_token()).provider_package() == Some(token.package())
+        };
+        Ok(known.provider.as_ref().filter(serves).cloned())
+    }
+
     /// What Construct and Call say about the run; starts the monitor at the first one.
     async fn run_info(self: &Arc<Self>, method: &'static str) -> Result<RunInfo, ProviderError> {
-        let endpoint = self.monitor.get_or_try_init(|| MonitorEndpoint::serve(Arc::new(Door::new(self)))).await;
+        let directory = self.providers.host().directory().to_owned();
+        let serve = || MonitorEndpoint::serve(Arc::new(Door::new(self)), directory);
+        let endpoint = self.monitor.get_or_try_init(serve).await;
         let endpoint = endpoint.map_err(|error| ProviderError::Failed {
             method,
             message: format!("cannot listen for what the plugin registers: {error}"),

@@ -134,6 +134,13 @@ impl Providers {
     /// serve (Parameterize).
     pub(super) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
         let parameters = parameters(urn, inputs)?;
+        if internal(inputs).get("envVarMappings").and_then(PropertyValue::as_map).is_some_and(|names| !names.is_empty())
+        {
+            return Err(HostError {
+                message: format!("the provider {} has envVarMappings, which sc does not serve", urn.name()),
+                hint: "give its plugin what it needs with `passEnv`, and the provider none".to_owned(),
+            });
+        }
         let request = boot_request(urn, inputs, parameters.is_some());
         let provider = self.host.boot(&request).await?;
         lock(&self.open).push(Arc::clone(&provider));

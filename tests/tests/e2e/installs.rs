@@ -146,7 +146,7 @@ fn another_version_takes_over_what_the_last_one_made() {
     // Back again: what a later one made may be too new.
     repository.describe(Sections { plugins: &server.plugin(""), resources: NOTE, outputs: "" });
     let told = repository.ends(0, "provision -S");
-    assert!(told.contains("files: the state was made with version 1.4.0, and 1.2.3 is declared"), "{told}");
+    assert!(told.contains("files: version 1.4.0 is asked for, and 1.2.3 is declared"), "{told}");
     repository.ends(0, "destroy --parent --yes");
     assert!(!repository.path("site/note.txt").exists());
 }

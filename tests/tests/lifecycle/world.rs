@@ -113,7 +113,7 @@ struct Inner {
     constructed: Vec<ConstructRequest>,
     booted: Vec<BootRequest>,
     parameterized: Vec<ParameterizeRequest>,
-    called: Vec<CallRequest>,
+    called: Vec<(String, CallRequest)>,
     stop_after: Vec<(usize, CancellationToken)>,
 }
 
@@ -190,8 +190,8 @@ impl World {
         self.inner().parameterized.clone()
     }
 
-    /// The methods that its plugin was asked for.
-    pub(crate) fn called(&self) -> Vec<CallRequest> {
+    /// The methods that its plugin was asked for, and by the instance of which provider resource.
+    pub(crate) fn called(&self) -> Vec<(String, CallRequest)> {
         self.inner().called.clone()
     }
 

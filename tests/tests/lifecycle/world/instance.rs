@@ -367,7 +367,8 @@ impl Provider for Instance {
 
     async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
         let result = (*request.arguments).clone();
-        self.world.inner().called.push(request);
+        let inner = &mut *self.world.inner();
+        inner.called.push((inner.instances[self.number].name.clone(), request));
         Ok(CallReply { result, ..CallReply::default() })
     }
 

@@ -1,0 +1,176 @@
+//! Hashes for the assets and archives that components hand in (provider protocol, section 5.6): SDKs leave them to the
+//! engine, and without them nobody could tell that a file has changed.
+//!
+//! Enters: a bag, and the folder that relative paths start at. Leaves: the same with every hash. Contents are read, never
+//! kept: providers open them again, where they say they are.
+
+mod content;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use pulumi_proto::property::hash::{
+    ArchiveHasher, EMPTY_ARCHIVE_HASH, HashError, hash_content, hash_text, member_name,
+};
+use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, OutputValue, PropertyMap, PropertyValue};
+use tokio::task::spawn_blocking;
+
+use content::{Blob, Files, Place};
+
+/// Why something has no hash.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AssetError {
+    /// Its content could not be read.
+    #[error("cannot read {place}: {problem}")]
+    Unreadable { place: String, problem: String },
+    /// A folder where a file is expected.
+    #[error("{0} is a folder: make it an archive instead of an asset")]
+    Folder(String),
+    /// A file where an archive is expected.
+    #[error("{0} is neither a folder nor named .tar, .tgz, .tar.gz, .zip or .jar")]
+    NoArchive(String),
+    /// Only its hash is known, where its content is needed.
+    #[error("the content of a member of an archive is not known")]
+    Elided,
+    /// A member of an archive is something else.
+    #[error("the member {0:?} of an archive is neither an asset nor an archive")]
+    NoMember(String),
+    #[error(transparent)]
+    Hash(#[from] HashError),
+}
+
+/// Gives each asset and archive of a bag its hash, where it has none. Of archives that are maps, the members stay without.
+///
+/// # Errors
+/// What cannot be read, with the name of the property.
+pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<PropertyMap, String> {
+    if !bag.values().any(lacks_hashes) {
+        return Ok(bag);
+    }
+    let files = Files::new(folder.to_owned());
+    let hashed = move || {
+        let hashed = |(key, value)| match hashed(value, &files) {
+            Ok(value) => Ok((key, value)),
+            Err(error) => Err(format!("{key}: {error}")),
+        };
+        bag.into_iter().map(hashed).collect()
+    };
+    spawn_blocking(hashed).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn lacks_hashes(value: &PropertyValue) -> bool {
+    match value {
+        PropertyValue::Asset(asset) => asset.hash.is_empty(),
+        PropertyValue::Archive(archive) => archive.hash.is_empty(),
+        PropertyValue::List(items) => items.iter().any(lacks_hashes),
+        PropertyValue::Map(members) => members.values().any(lacks_hashes),
+        PropertyValue::Secret(secret) => lacks_hashes(secret.expose()),
+        PropertyValue::Output(output) => output.value.as_ref().is_some_and(lacks_hashes),
+        _ => false,
+    }
+}
+
+fn hashed(value: PropertyValue, files: &Files) -> Result<PropertyValue, AssetError> {
+    Ok(match value {
+        PropertyValue::Asset(asset) if asset.hash.is_empty() => {
+            PropertyValue::Asset(Asset { hash: hash_of_asset(&asset, files)?, ..asset })
+        }
+        PropertyValue::Archive(archive) if archive.hash.is_empty() => {
+            PropertyValue::Archive(Archive { hash: hash_of_archive(&archive, files)?, ..archive })
+        }
+        PropertyValue::List(items) => {
+            PropertyValue::List(items.into_iter().map(|item| hashed(item, files)).collect::<Result<_, _>>()?)
+        }
+        PropertyValue::Map(members) => {
+            let members = members.into_iter().map(|(key, member)| Ok((key, hashed(member, files)?)));
+            PropertyValue::Map(members.collect::<Result<_, AssetError>>()?)
+        }
+        PropertyValue::Secret(secret) => PropertyValue::secret_verbatim(hashed(secret.into_exposed(), files)?),
+        PropertyValue::Output(output) => {
+            let value = output.value.map(|value| hashed(value, files)).transpose()?;
+            PropertyValue::Output(Box::new(OutputValue { value, ..*output }))
+        }
+        other => other,
+    })
+}
+
+fn hash_of_asset(asset: &Asset, files: &Files) -> Result<String, AssetError> {
+    match &asset.content {
+        AssetContent::Text(text) => Ok(hash_text(text)),
+        content => raw(files.asset(content)?),
+    }
+}
+
+fn hash_of_archive(archive: &Archive, files: &Files) -> Result<String, AssetError> {
+    let mut hasher = ArchiveHasher::new();
+    match &archive.content {
+        ArchiveContent::Elided => return Ok(EMPTY_ARCHIVE_HASH.to_owned()),
+        ArchiveContent::Assets(members) => add_members(&mut hasher, None, members, files)?,
+        ArchiveContent::Path(path) => match files.archive(path)? {
+            Place::Packed(_, file) => return raw(file),
+            Place::Folder(folder) => add_folder(&mut hasher, None, &folder, files)?,
+        },
+        ArchiveContent::Uri(uri) => return raw(files.archive_at(uri)?.1),
+    }
+    Ok(hasher.finish())
+}
+
+fn raw(blob: Blob<'_>) -> Result<String, AssetError> {
+    hash_content(blob.content).map_err(|error| AssetError::Unreadable { place: blob.place, problem: error.to_string() })
+}
+
+/// A member's name: as it is, or below that of the archive that it is in.
+fn name_below(parent: Option<&str>, name: &str) -> String {
+    parent.map_or_else(|| name.to_owned(), |parent| member_name(parent, name))
+}
+
+fn add_members(
+    hasher: &mut ArchiveHasher,
+    parent: Option<&str>,
+    members: &PropertyMap,
+    files: &Files,
+) -> Result<(), AssetError> {
+    for (key, member) in members {
+        let name = name_below(parent, key);
+        match member {
+            PropertyValue::Asset(asset) => add(hasher, &name, files.asset(&asset.content)?)?,
+            PropertyValue::Archive(archive) => match &archive.content {
+                ArchiveContent::Elided if matches!(archive.hash.as_str(), "" | EMPTY_ARCHIVE_HASH) => {}
+                ArchiveContent::Elided => return Err(AssetError::Elided),
+                ArchiveContent::Assets(members) => add_members(hasher, Some(&name), members, files)?,
+                ArchiveContent::Path(path) => match files.archive(path)? {
+                    Place::Folder(folder) => add_folder(hasher, Some(&name), &folder, files)?,
+                    Place::Packed(kind, file) => add_packed(hasher, &name, kind, file)?,
+                },
+                ArchiveContent::Uri(uri) => {
+                    let (kind, file) = files.archive_at(uri)?;
+                    add_packed(hasher, &name, kind, file)?;
+                }
+            },
+            _ => return Err(AssetError::NoMember(name)),
+        }
+    }
+    Ok(())
+}
+
+fn add_folder(
+    hasher: &mut ArchiveHasher,
+    parent: Option<&str>,
+    folder: &Path,
+    files: &Files,
+) -> Result<(), AssetError> {
+    for (name, path) in content::files_below(folder)? {
+        let path = AssetContent::Path(path);
+        add(hasher, &name_below(parent, &name), files.asset(&path)?)?;
+    }
+    Ok(())
+}
+
+fn add_packed(hasher: &mut ArchiveHasher, parent: &str, kind: content::Kind, file: Blob<'_>) -> Result<(), AssetError> {
+    content::each_packed(kind, file, |name, blob| add(hasher, &member_name(parent, name), blob))
+}
+
+fn add(hasher: &mut ArchiveHasher, name: &str, blob: Blob<'_>) -> Result<(), AssetError> {
+    Ok(hasher.member(name, blob.size, blob.content)?)
+}

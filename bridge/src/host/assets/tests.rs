@@ -1,0 +1,190 @@
+//! Hashes of files, folders, maps and packed archives; the vectors are those of Pulumi's own tests.
+
+use std::fs;
+use std::io::{self, Write as _};
+
+use super::*;
+
+const TEXT: &str = "a test asset";
+const TEXT_HASH: &str = "e34c74529110661faae4e121e57165ff4cb4dbdde1ef9770098aa3695e6b6704";
+/// Of an archive with that text as `foo`.
+const FOO_HASH: &str = "27ab4a14a617df10cff3e1cf4e30cf510302afe56bf4cc91f84041c9f7b62fd8";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// With these files in it.
+    fn of(files: &[(&str, &[u8])]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        for (name, content) in files {
+            let path = folder.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    async fn hash(&self, value: PropertyValue) -> Result<String, String> {
+        let bag = PropertyMap::from([("source".to_owned(), value)]);
+        match with_hashes(bag, self.0.path()).await?.remove("source").unwrap() {
+            PropertyValue::Asset(asset) => Ok(asset.hash),
+            PropertyValue::Archive(archive) => Ok(archive.hash),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn asset(content: AssetContent) -> PropertyValue {
+    PropertyValue::Asset(Asset { hash: String::new(), content })
+}
+
+fn text(text: &str) -> PropertyValue {
+    asset(AssetContent::Text(text.to_owned()))
+}
+
+fn file(path: &str) -> PropertyValue {
+    asset(AssetContent::Path(path.to_owned()))
+}
+
+fn archive(content: ArchiveContent) -> PropertyValue {
+    PropertyValue::Archive(Archive { hash: String::new(), content })
+}
+
+fn packed(path: &str) -> PropertyValue {
+    archive(ArchiveContent::Path(path.to_owned()))
+}
+
+fn map<const N: usize>(members: [(&str, PropertyValue); N]) -> PropertyValue {
+    archive(ArchiveContent::Assets(members.map(|(key, value)| (key.to_owned(), value)).into()))
+}
+
+fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, name, content.as_bytes()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zip_of(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    writer.add_directory("folder/", zip::write::SimpleFileOptions::default()).unwrap();
+    for (name, content) in files {
+        writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(content.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[tokio::test]
+async fn an_asset_has_the_hash_of_its_content() {
+    let folder = Folder::of(&[("a.txt", TEXT.as_bytes())]);
+    let whole = folder.0.path().join("a.txt");
+    let whole = whole.to_str().unwrap();
+    for value in [
+        text(TEXT),
+        file("a.txt"),
+        file(whole),
+        asset(AssetContent::Uri(format!("file://{whole}"))),
+        asset(AssetContent::Uri(format!("file://localhost{whole}"))),
+    ] {
+        assert_eq!(folder.hash(value.clone()).await.as_deref(), Ok(TEXT_HASH), "{value:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_hash_that_is_there_stays() {
+    let folder = Folder::of(&[]);
+    let known = PropertyValue::Asset(Asset { hash: "abc".into(), content: AssetContent::Path("nowhere".into()) });
+    assert_eq!(folder.hash(known).await.as_deref(), Ok("abc"));
+}
+
+#[tokio::test]
+async fn an_archive_has_the_hash_of_a_tar_of_its_members() {
+    let folder = Folder::of(&[
+        ("folder/foo", TEXT.as_bytes()),
+        ("folder/.pulumi/meta", b"no content"),
+        ("foo", TEXT.as_bytes()),
+    ]);
+    let path = folder.0.path();
+    std::os::unix::fs::symlink(path, path.join("folder/round")).unwrap();
+    for value in [map([("foo", text(TEXT))]), map([("foo", file("foo"))]), packed("folder"), packed("folder/")] {
+        assert_eq!(folder.hash(value.clone()).await.as_deref(), Ok(FOO_HASH), "{value:?}");
+    }
+    assert_eq!(folder.hash(map([])).await.as_deref(), Ok(EMPTY_ARCHIVE_HASH));
+}
+
+#[tokio::test]
+async fn archives_in_archives_are_laid_out_below_their_names() {
+    let tar = tar_of(&[("./sub/x", "1"), ("y", "2")]);
+    let zip = zip_of(&[("sub/x", "1"), ("y", "2")]);
+    let folder = Folder::of(&[
+        ("in/sub/x", b"1"),
+        ("in/y", b"2"),
+        ("in.tar", &tar),
+        ("in.tar.gz", &gzip(&tar)),
+        ("in.tgz", &gzip(&tar)),
+        ("in.zip", &zip),
+        ("in.jar", &zip),
+    ]);
+    let expected = folder.hash(map([("lib/sub/x", text("1")), ("lib/y", text("2"))])).await;
+    let inner = || map([("sub/x", text("1")), ("y", text("2"))]);
+    for value in [inner(), packed("in"), packed("in.tar"), packed("in.tar.gz"), packed("in.tgz"), packed("in.zip")] {
+        let value = map([("lib", value)]);
+        assert_eq!(folder.hash(value.clone()).await, expected, "{value:?}");
+    }
+    let jar = archive(ArchiveContent::Uri(format!("file://{}", folder.0.path().join("in.jar").display())));
+    assert_eq!(folder.hash(map([("lib", jar)])).await, expected);
+    assert!(expected.is_ok());
+}
+
+#[tokio::test]
+async fn a_packed_archive_by_itself_has_the_hash_of_its_bytes() {
+    let folder = Folder::of(&[("a.zip", TEXT.as_bytes()), ("a.tar.gz", TEXT.as_bytes())]);
+    for path in ["a.zip", "a.tar.gz"] {
+        assert_eq!(folder.hash(packed(path)).await.as_deref(), Ok(TEXT_HASH), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn hashes_reach_into_lists_maps_secrets_and_outputs() {
+    let folder = Folder::of(&[]);
+    let output = OutputValue { value: Some(text(TEXT)), secret: true, dependencies: Vec::new() };
+    let deep = PropertyValue::List(vec![
+        PropertyValue::Map([("in".to_owned(), text(TEXT))].into()),
+        PropertyValue::secret_verbatim(text(TEXT)),
+        PropertyValue::Output(Box::new(output)),
+    ]);
+    let bag = PropertyMap::from([("deep".to_owned(), deep), ("other".to_owned(), "x".into())]);
+    let bag = with_hashes(bag, folder.0.path()).await.unwrap();
+    assert!(!bag.values().any(lacks_hashes));
+    assert_eq!(bag["other"], "x".into());
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_told_with_its_property() {
+    let folder = Folder::of(&[("folder/x", b""), ("plain.txt", b"")]);
+    let at = folder.0.path().display().to_string();
+    let uri = |uri: &str| asset(AssetContent::Uri(uri.to_owned()));
+    let rows = [
+        (file("gone"), "source: cannot read AT/gone: No such file or directory (os error 2)"),
+        (file("folder"), "source: AT/folder is a folder: make it an archive instead of an asset"),
+        (packed("gone"), "source: cannot read AT/gone: No such file or directory (os error 2)"),
+        (packed("plain.txt"), "source: AT/plain.txt is neither a folder nor named .tar, .tgz, .tar.gz, .zip or .jar"),
+        (uri("ftp://x/y"), "source: cannot read ftp://x/y: expected a URL that begins with http:, https: or file:"),
+        (uri("file://other/y"), "source: cannot read file://other/y: files of other hosts cannot be read"),
+        (file("/dev/null"), "source: cannot read /dev/null: it is no regular file"),
+        (map([("x", "text".into())]), "source: the member \"x\" of an archive is neither an asset nor an archive"),
+    ];
+    for (value, expected) in rows {
+        assert_eq!(folder.hash(value).await, Err(expected.replace("AT", &at)));
+    }
+}
