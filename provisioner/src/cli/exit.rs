@@ -239,8 +239,8 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             Some("`sc refresh` asks what came of it, or is told with --clear-pending-creates; --force forgets it")
         }
         StateError::Conflict(_) => Some(
-            "compare the two: what the journal created and the state lacks can be taken in with `options.import`; \
-             then remove the journal",
+            "compare the two: what the journal created and the state lacks, or may have, can be taken in with \
+             `options.import` or `sc import`; then remove the journal",
         ),
         _ => None,
     }

@@ -164,7 +164,7 @@ impl StackRun {
     /// Locks the stack and loads its state, and tells what a run that died left.
     async fn open(&self, host: &PluginHost) -> Result<StackState, OperationError> {
         let state = StackState::open(self.access.clone(), &self.holder).await?;
-        self.tell_recovery(state.recovered());
+        self.tell_recovery(state.recovered(), true);
         match check_served(host, state.snapshot()) {
             Ok(()) => Ok(state),
             Err(error) => {

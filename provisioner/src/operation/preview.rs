@@ -35,7 +35,7 @@ impl StackRun {
         let host = self.load_plugins().await?;
         let outcome = async {
             let view = StackView::open(&self.access).await?;
-            self.tell_recovery(view.recovered.as_ref());
+            self.tell_recovery(view.recovered.as_ref(), view.is_unlocked);
             if let Some(conflict) = view.conflict {
                 return Err(StateError::Conflict(Box::new(conflict)).into());
             }

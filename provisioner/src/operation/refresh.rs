@@ -104,10 +104,11 @@ impl StackRun {
         Ok(report)
     }
 
-    /// Tells what a run that died had done, and what it left begun.
-    pub(super) fn tell_recovery(&self, recovered: Option<&Recovered>) {
+    /// Tells what a run that died had done, and what it left begun. `is_certain`: it has died.
+    pub(super) fn tell_recovery(&self, recovered: Option<&Recovered>, is_certain: bool) {
         if let Some(recovered) = recovered {
-            self.events.emit(Event::Message(Message::new(Severity::Warning, recovery_text(recovered))));
+            let text = recovery_text(recovered, is_certain);
+            self.events.emit(Event::Message(Message::new(Severity::Warning, text)));
         }
     }
 }
@@ -185,9 +186,21 @@ fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoa
     }
 }
 
-/// What is told of a run that died.
-pub fn recovery_text(recovered: &Recovered) -> String {
-    let mut text = format!("a run that was begun {} died; what it did is taken from its journal", recovered.started);
+/// What is told of a run that died, or may have: who looks without the lock cannot know.
+pub fn recovery_text(recovered: &Recovered, is_certain: bool) -> String {
+    let ended = if is_certain { "died" } else { "has not come to its end" };
+    let mut text = format!("a run that was begun {} {ended}; what it did is taken from its journal", recovered.started);
+    for (index, (kind, count)) in recovered.done.iter().enumerate() {
+        let done = match kind {
+            OperationKind::Creating => "created",
+            OperationKind::Updating => "updated",
+            OperationKind::Deleting => "deleted",
+            OperationKind::Reading => "read",
+            OperationKind::Importing => "imported",
+        };
+        text.push_str(if index == 0 { ": " } else { ", " });
+        text.push_str(&format!("{count} {done}"));
+    }
     if !recovered.pending.is_empty() {
         text.push_str("\nit did not come to the end of:");
     }

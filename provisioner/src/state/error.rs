@@ -125,11 +125,12 @@ pub enum ImportProblem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an interrupted run of {stack} left the journal {}, but the checkpoint has changed since: the journal starts from \
-     {} and the checkpoint is {}{}",
+     {} and the checkpoint is {}{}{}",
     journal.display(),
     digest(base),
     digest(found),
-    creations(created)
+    creations(created),
+    unended(creating)
 )]
 pub struct JournalConflict {
     /// The stack.
@@ -142,6 +143,8 @@ pub struct JournalConflict {
     pub found: Option<String>,
     /// What the journal says was created, with its id: whoever gives the journal up gives these up.
     pub created: Vec<(Urn, String)>,
+    /// What it was creating, and nobody knows what came of it.
+    pub creating: Vec<Urn>,
 }
 
 fn resources(count: usize) -> String {
@@ -150,6 +153,10 @@ fn resources(count: usize) -> String {
 
 fn digest(digest: &Option<String>) -> &str {
     digest.as_deref().unwrap_or("nothing")
+}
+
+fn unended(creating: &[Urn]) -> String {
+    creating.iter().map(|urn| format!("\n  it was creating {urn}, which may exist")).collect()
 }
 
 fn creations(created: &[(Urn, String)]) -> String {

@@ -53,7 +53,7 @@ pub struct PendingOperation {
 }
 
 /// What goes on with a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
     /// A Create.
     Creating,

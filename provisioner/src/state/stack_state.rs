@@ -46,6 +46,16 @@ pub struct StackAccess {
     pub engine_version: String,
 }
 
+impl StackAccess {
+    /// Whether a run has left a journal, or is writing one.
+    ///
+    /// # Errors
+    /// [`StateError`] if its folder cannot be read.
+    pub fn has_journal(&self) -> Result<bool, StateError> {
+        Ok(!journal::left_behind(&self.journals, &self.stack)?.is_empty())
+    }
+}
+
 /// The state of a stack that is locked for a change.
 pub struct StackState {
     access: StackAccess,
@@ -70,6 +80,8 @@ pub struct StackView {
     pub snapshot: Option<Snapshot>,
     /// What came from a journal.
     pub recovered: Option<Recovered>,
+    /// Whether nobody held the lock a moment ago: the run whose journal that is has died.
+    pub is_unlocked: bool,
     /// A journal that does not belong to the state, and is not in it. A change will be refused.
     pub conflict: Option<JournalConflict>,
     /// Which laws the state breaks. It may be shown all the same, but not previewed on.
@@ -119,6 +131,8 @@ impl StackState {
                 let journal = Arc::new(Mutex::new(journal));
                 Ok(Self { access, lock, snapshot, oddities, recovered, sealer, journal })
             }
+            // What a dead run did could not be taken in: whoever went on from the old checkpoint would forget it.
+            Err(error @ StateError::Unsaved { .. }) => Err(error),
             Err(error) => {
                 // That comes first; a lock that stays is told by whoever meets it.
                 access.store.unlock(lock).await.ok();
@@ -142,7 +156,10 @@ impl StackState {
         }
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
-            let (digest, breach) = recovery.save(access, lock, &sealer).await?;
+            let (digest, breach) = recovery.save(access, lock, &sealer).await.map_err(|source| {
+                let (stack, journal) = (access.stack.clone(), recovery.journal().to_owned());
+                StateError::Unsaved { stack, journal, source: Box::new(source) }
+            })?;
             if let (Some(breach), Laws::Held) = (breach, laws) {
                 return Err(StateError::SavedBroken(breach));
             }
@@ -205,13 +222,11 @@ impl StackState {
             Ok(written) => written,
             Err(error) => return Err(self.unsaved(error).await),
         };
-        let closed = self.journal().close(&text).map_err(StateError::from);
-        let saved = match closed {
-            Ok(()) => self.access.store.save(&self.lock, &text).await.map_err(StateError::from),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = saved {
-            return Err(self.unsaved(error).await);
+        // A journal that takes no more may lack the end of what this run did, and the checkpoint has it: that is saved all the
+        // same. Should the run die before the journal is removed, the next one finds that the two do not belong together.
+        self.journal().close(&text).ok();
+        if let Err(error) = self.access.store.save(&self.lock, &text).await {
+            return Err(self.unsaved(error.into()).await);
         }
         let journal = self.journal().path().map(ToOwned::to_owned);
         let settled = journal.map_or(Ok(()), |path| journal::remove(&path));
@@ -277,6 +292,7 @@ impl StackView {
         let (base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
+        let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
         let (snapshot, recovered, conflict) = match recovery::find(access, base.as_ref(), &found).await {
             Ok(recovery::Found { recovery: Some(recovery), .. }) => {
                 (Some(recovery.snapshot), Some(recovery.told), None)
@@ -286,7 +302,7 @@ impl StackView {
             Err(error) => return Err(error),
         };
         let breach = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        Ok(Self { snapshot, recovered, conflict, breach, sealer })
+        Ok(Self { snapshot, recovered, is_unlocked, conflict, breach, sealer })
     }
 
     /// The state as `pulumi stack export` shows it and `pulumi stack import` takes it, without locking the stack; `None`:
@@ -294,18 +310,28 @@ impl StackView {
     /// a run that died has to be taken in.
     ///
     /// # Errors
-    /// [`StateError`].
+    /// [`StateError`]; [`StateError::Conflict`] with a journal that would be missing in it.
     pub async fn export(access: &StackAccess, secrets: ExportedSecrets) -> Result<Option<String>, StateError> {
-        let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
+        let text = access.store.load(&access.stack).await?;
         let sealed = secrets == ExportedSecrets::Sealed;
-        if sealed && journal::left_behind(&access.journals, &access.stack)?.is_empty() {
-            let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
-            return format::reexport(&text).map(Some).map_err(failed);
+        let has_journal = access.has_journal()?;
+        match &text {
+            None if !has_journal => return Ok(None),
+            Some(text) if sealed && !has_journal => {
+                let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
+                return format::reexport(text).map(Some).map_err(failed);
+            }
+            _ => {}
         }
         let view = Self::open(access).await?;
-        let sealer = view.sealer.manager.as_deref().ok();
-        let sealing = sealed.then_some((sealer, &view.sealer.reuse));
-        Ok(Some(export_checkpoint(view.snapshot.as_ref(), sealing).await?))
+        if let Some(conflict) = view.conflict {
+            return Err(StateError::Conflict(Box::new(conflict)));
+        }
+        let Some(snapshot) = view.snapshot else { return Ok(None) };
+        // A first run that died has left a journal and no checkpoint that would name a key.
+        let sealer = if text.is_some() { view.sealer } else { Sealer::choose(access, None).await? };
+        let sealing = sealed.then_some((sealer.manager.as_deref().ok(), &sealer.reuse));
+        Ok(Some(export_checkpoint(Some(&snapshot), sealing).await?))
     }
 }
 

@@ -60,7 +60,7 @@ async fn a_run_that_dies_is_recovered_by_the_next_one_without_being_asked() {
 
     let state = fixture.open().await.unwrap();
     let recovered = state.recovered().unwrap();
-    assert_eq!((recovered.records, recovered.torn), (3, false));
+    assert_eq!((&recovered.done, recovered.torn), (&[(OperationKind::Creating, 1)].into(), false));
     assert_eq!(recovered.pending, [(OperationKind::Creating, resource("c").urn.clone())]);
     assert_eq!(state.snapshot().resources[0], secret_resource("b"));
     state.release().await.unwrap();
@@ -91,7 +91,7 @@ async fn each_deployment_of_a_run_numbers_entries_from_what_the_one_before_left(
     let view = StackView::open(&fixture.access).await.unwrap();
     let names: Vec<_> = view.snapshot.unwrap().resources.iter().map(|state| state.urn.name().to_owned()).collect();
     assert_eq!(names, ["d", "b"], "first a went, then c came to the front, then it went");
-    assert_eq!(view.recovered.unwrap().records, 5);
+    assert_eq!(view.recovered.unwrap().done, [(OperationKind::Creating, 1)].into());
 }
 
 #[tokio::test]
@@ -113,6 +113,20 @@ async fn an_export_holds_what_a_dead_run_left() {
 }
 
 #[tokio::test]
+async fn an_export_holds_what_a_first_run_left_that_died_before_there_was_a_checkpoint() {
+    let fixture = Fixture::new().await;
+    let state = fixture.open().await.unwrap();
+    let mut recorder = state.recorder();
+    recorder.secrets_ready().await.unwrap();
+    for record in creation(0, 0, secret_resource("b")) {
+        recorder.append(&record).unwrap();
+    }
+    drop((state, recorder));
+    let sealed = StackView::export(&fixture.access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+    assert!(sealed.contains("::b\"") && sealed.contains("\"ciphertext\": "), "{sealed}");
+}
+
+#[tokio::test]
 async fn looking_takes_no_lock_and_writes_nothing() {
     let fixture = Fixture::new().await;
     assert!(StackView::open(&fixture.access).await.unwrap().snapshot.is_none());
@@ -120,24 +134,27 @@ async fn looking_takes_no_lock_and_writes_nothing() {
     let _at_work = fixture.at_work().await;
     let view = StackView::open(&fixture.access).await.unwrap();
     assert_eq!(view.snapshot.unwrap().resources.len(), 2);
-    assert_eq!(view.recovered.unwrap().records, 2);
+    assert_eq!(view.recovered.unwrap().done, [(OperationKind::Creating, 1)].into());
     assert_eq!(fixture.journals().len(), 1);
 }
 
 #[tokio::test]
 async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
     let fixture = Fixture::new().await;
-    let (state, recorder) = fixture.at_work().await;
+    let (state, mut recorder) = fixture.at_work().await;
+    let subject = Subject::Resource(resource("c"));
+    recorder.append(&Record::Begin { operation: OperationId(9), kind: OperationKind::Creating, subject }).unwrap();
     drop((state, recorder));
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     fixture.save(&[resource("somebody went on")]).await;
 
     let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!() };
     assert_ne!(conflict.base, conflict.found);
-    assert!(
-        conflict.to_string().ends_with("\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"\""),
-        "{conflict}"
-    );
+    let told = "\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"\"\
+                \n  it was creating urn:pulumi:dev::reef::t:m:T::c, which may exist";
+    assert!(conflict.to_string().ends_with(told), "{conflict}");
+    let export = StackView::export(&fixture.access, ExportedSecrets::Sealed).await;
+    assert!(matches!(export, Err(StateError::Conflict(_))), "it would lack what the journal holds");
     assert_eq!([&conflict.base, &conflict.found].map(|digest| digest.as_ref().unwrap().len()), [64, 64]);
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
     let view = StackView::open(&fixture.access).await.unwrap();
@@ -156,7 +173,7 @@ async fn who_lost_the_lock_saves_nothing_and_loses_nothing() {
     drop(recorder);
 
     let state = fixture.open().await.unwrap();
-    assert_eq!(state.recovered().unwrap().records, 2);
+    assert_eq!(state.recovered().unwrap().done, [(OperationKind::Creating, 1)].into());
     assert_eq!(state.snapshot().resources.len(), 2);
 }
 

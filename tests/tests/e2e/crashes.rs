@@ -35,6 +35,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
+    that run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
     ");
 
     repository.script(json!({}));
@@ -50,7 +51,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     Preview of reef done in [time]: 2 to create, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: a run that was begun [moment] died; what it did is taken from its journal
+    warning: a run that was begun [moment] died; what it did is taken from its journal: 2 created
       it did not come to the end of:
       creating t1--prod (rec:index:Thing)
     Previewing update of reef
@@ -69,7 +70,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     Update of reef done in [time]: 2 created, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: a run that was begun [moment] died; what it did is taken from its journal
+    warning: a run that was begun [moment] died; what it did is taken from its journal: 2 created
       it did not come to the end of:
       creating t1--prod (rec:index:Thing)
     Refreshing reef

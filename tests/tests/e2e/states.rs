@@ -319,6 +319,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
+    that run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
     ");
     insta::assert_snapshot!(repository.sc("preview"), @r"
     exit 0
@@ -326,7 +327,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     Preview of reef done in [time]: 4 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
-    warning: a run that was begun [moment] died; what it did is taken from its journal
+    warning: a run that was begun [moment] died; what it did is taken from its journal: 1 created
     Previewing update of reef
     ");
     insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r"
@@ -337,7 +338,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     Update of reef done in [time]: 4 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
-    warning: a run that was begun [moment] died; what it did is taken from its journal
+    warning: a run that was begun [moment] died; what it did is taken from its journal: 1 created
     Refreshing reef
     Previewing update of reef
     Updating reef

@@ -33,8 +33,9 @@ pub(crate) struct CancelArgs {
 /// Does it.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let StackAccess { store, stack, .. } = access(&stacks, stacks.only()?).await?;
-    let held = store.locks(&stack).await?;
+    let access = access(&stacks, stacks.only()?).await?;
+    let StackAccess { store, stack, .. } = &access;
+    let held = store.locks(stack).await?;
     if held.is_empty() {
         ui.say(&[Line::plain(format!("{} is not locked", stack.stack()))]);
         return Ok(Exit::Done);
@@ -48,9 +49,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
             Ok(Exit::Canceled)
         }
         Answer::Yes => {
-            let broken = store.break_locks(&stack).await?;
+            let broken = store.break_locks(stack).await?;
             let count = if broken.len() == 1 { "the lock".to_owned() } else { format!("{} locks", broken.len()) };
             ui.say(&[Line::plain(format!("gave up {count} of {}", stack.stack()))]);
+            if access.has_journal()? {
+                ui.say(&[Line::plain(
+                    "that run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack",
+                )]);
+            }
             Ok(Exit::Done)
         }
     }

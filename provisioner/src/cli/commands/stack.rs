@@ -162,7 +162,8 @@ impl Entry {
     fn as_row(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let status = match (self.locked > 0, self.interrupted) {
-            (true, true) => "locked, interrupted",
+            // Whether that run still works, only its machine knows.
+            (true, true) => "locked, not ended",
             (true, false) => "locked",
             (false, true) => "interrupted",
             (false, false) => "-",
@@ -197,6 +198,9 @@ async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Re
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
     let view = StackView::open(&access).await?;
+    if let Some(conflict) = &view.conflict {
+        ui.warn(&format!("these are of the checkpoint alone: {conflict}"));
+    }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
     let root = snapshot.resources.iter().find(|state| state.type_token.as_str() == ROOT_STACK_TYPE && !state.delete);
     let outputs = root.map(|state| Arc::clone(&state.outputs)).unwrap_or_default();

@@ -368,7 +368,7 @@ fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
 async fn look(ui: &Ui, access: &StackAccess, laws: Laws) -> Result<Snapshot, StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
-        ui.warn(&recovery_text(recovered));
+        ui.warn(&recovery_text(recovered, view.is_unlocked));
     }
     if let Some(conflict) = view.conflict {
         return Err(StateError::Conflict(Box::new(conflict)));

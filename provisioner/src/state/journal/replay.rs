@@ -1,6 +1,7 @@
 //! Reading the journal of a run that did not end.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bridge::fs::PathError;
@@ -28,6 +29,8 @@ pub(in crate::state) struct Replay {
     pub(in crate::state) closed: Option<String>,
     /// Whether the last line is torn.
     pub(in crate::state) torn: bool,
+    /// Whether its last line has no end, torn or not.
+    pub(in crate::state) open_ended: bool,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +54,12 @@ struct StoredSecrets {
 /// # Errors
 /// [`JournalError`] if a line other than the last makes no sense.
 pub(in crate::state) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
-    let bytes = fs::read(path).map_err(PathError::of("read", path))?;
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Its run has ended well since it was listed.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PathError::of("read", path)(error).into()),
+    };
     let text = String::from_utf8_lossy(&bytes);
     let Some((first, rest)) = text.split_once('\n') else { return Ok(None) };
     let header: Header = serde_json::from_str(first).map_err(|error| JournalError::Damaged {
@@ -76,7 +84,8 @@ pub(in crate::state) async fn replay(path: &Path, keyring: &Keyring) -> Result<O
     };
     let (started, base) = (header.started.unwrap_or_default(), header.base);
     let Lines { phases, closed, torn } = read;
-    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, torn }))
+    let open_ended = !text.ends_with('\n');
+    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, torn, open_ended }))
 }
 
 async fn crypter(

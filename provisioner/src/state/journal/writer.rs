@@ -204,12 +204,13 @@ impl OpenJournal {
     }
 }
 
-/// Settles a journal that another run left behind: says which checkpoint is about to be saved in its place.
-pub(in crate::state) fn settle(path: &Path, torn: bool, digest: &str) -> Result<(), JournalError> {
+/// Settles a journal that another run left behind: says which checkpoint is about to be saved in its place. `open_ended`: its
+/// last line has no end.
+pub(in crate::state) fn settle(path: &Path, open_ended: bool, digest: &str) -> Result<(), JournalError> {
     let failed = || PathError::of("write", path);
     let mut file = OpenOptions::new().append(true).open(path).map_err(failed())?;
     let mut text = String::new();
-    if torn {
+    if open_ended {
         text.push('\n');
     }
     push_close(&mut text, digest);

@@ -1,7 +1,7 @@
 //! Taking in what a run that died left in its journal.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use pulumi_proto::urn::Urn;
 
@@ -9,7 +9,7 @@ use super::{Sealer, StackAccess, write};
 use crate::state::error::{JournalConflict, StateError};
 use crate::state::integrity::IntegrityError;
 use crate::state::journal::{self, CheckpointDigest, Replay};
-use crate::state::ledger::{Effect, Ledger, Record};
+use crate::state::ledger::{Effect, Ledger, Record, Subject};
 use crate::state::snapshot::{OperationKind, Snapshot};
 use crate::state::store::StackLock;
 
@@ -18,8 +18,8 @@ use crate::state::store::StackLock;
 pub struct Recovered {
     /// When that run began.
     pub started: String,
-    /// How many records it left.
-    pub records: usize,
+    /// What it had done, and how often.
+    pub done: BTreeMap<OperationKind, usize>,
     /// What it had begun, and is not known to have ended.
     pub pending: Vec<(OperationKind, Urn)>,
     /// Whether its last record was torn and is lost. What it announced did not happen.
@@ -64,10 +64,10 @@ pub(super) async fn find(
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
             found.recovery = Some(Recovery::of(replay, snapshot.clone()));
         } else {
-            let created = replay.phases.iter().flat_map(|records| created(records)).collect();
+            let (created, creating) = creations(&replay.phases);
             let (stack, base) = (access.stack.clone(), replay.base);
             let found = checkpoint.map(ToOwned::to_owned);
-            return Err(Box::new(JournalConflict { stack, journal: path, base, found, created }).into());
+            return Err(Box::new(JournalConflict { stack, journal: path, base, found, created, creating }).into());
         }
     }
     Ok(found)
@@ -89,29 +89,38 @@ pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<
     Ok(())
 }
 
-/// The resources that creations of one phase brought about.
-fn created(records: &[Record]) -> Vec<(Urn, String)> {
-    let mut creating = BTreeSet::new();
-    let mut created = Vec::new();
-    for record in records {
-        match record {
-            Record::Begin { operation, kind: OperationKind::Creating, .. } => _ = creating.insert(*operation),
-            Record::End { operation, effects } if creating.contains(operation) => {
-                created.extend(effects.iter().filter_map(|effect| match effect {
-                    Effect::Add(_, state) => Some((state.urn.clone(), state.id.clone())),
-                    Effect::Remove(_) | Effect::Rewrite(..) | Effect::Keep(_) | Effect::DropInheritedPending => None,
-                }));
+/// The resources that creations brought about, and those of which nobody knows what came.
+fn creations(phases: &[Vec<Record>]) -> (Vec<(Urn, String)>, Vec<Urn>) {
+    let (mut created, mut unended) = (Vec::new(), Vec::new());
+    for records in phases {
+        let mut creating = BTreeMap::new();
+        for record in records {
+            match record {
+                Record::Begin { operation, kind: OperationKind::Creating, subject } => {
+                    // What is being created is no entry yet.
+                    let urn = if let Subject::Resource(state) = subject { Some(state.urn.clone()) } else { None };
+                    creating.insert(*operation, urn);
+                }
+                Record::End { operation, effects } if creating.remove(operation).is_some() => {
+                    created.extend(effects.iter().filter_map(|effect| match effect {
+                        Effect::Add(_, state) => Some((state.urn.clone(), state.id.clone())),
+                        Effect::Remove(_) | Effect::Rewrite(..) | Effect::Keep(_) | Effect::DropInheritedPending => {
+                            None
+                        }
+                    }));
+                }
+                Record::Begin { .. } | Record::End { .. } | Record::Change(_) => {}
             }
-            Record::Begin { .. } | Record::End { .. } | Record::Change(_) => {}
         }
+        unended.extend(creating.into_values().flatten());
     }
-    created
+    (created, unended)
 }
 
 impl Recovery {
     fn of(journal: Replay, base: Snapshot) -> Self {
         let mut snapshot = base;
-        let mut pending = Vec::new();
+        let (mut pending, mut done) = (Vec::new(), BTreeMap::new());
         for records in &journal.phases {
             let mut ledger = Ledger::new(snapshot);
             let mut begun = BTreeMap::new();
@@ -122,16 +131,24 @@ impl Recovery {
                         let resource = ledger.resource_of(subject);
                         begun.extend(resource.map(|resource| (*operation, (*kind, resource.urn.clone()))));
                     }
-                    Record::End { operation, .. } => begun.retain(|begun, _| begun != operation),
+                    Record::End { operation, effects } => {
+                        if let Some((kind, _)) = begun.remove(operation).filter(|_| !effects.is_empty()) {
+                            *done.entry(kind).or_default() += 1;
+                        }
+                    }
                     Record::Change(_) => {}
                 }
             }
             snapshot = ledger.snapshot();
             pending.extend(begun.into_values());
         }
-        let records = journal.phases.iter().map(Vec::len).sum();
-        let told = Recovered { started: journal.started.clone(), records, pending, torn: journal.torn };
+        let told = Recovered { started: journal.started.clone(), done, pending, torn: journal.torn };
         Self { snapshot, told, journal }
+    }
+
+    /// Where the journal is.
+    pub(super) fn journal(&self) -> &Path {
+        &self.journal.path
     }
 
     /// Makes the recovered state the checkpoint, and returns its digest.
@@ -146,7 +163,7 @@ impl Recovery {
     ) -> Result<(String, Option<IntegrityError>), StateError> {
         let (text, breach) = write(access, sealer, self.snapshot.clone()).await?;
         let digest = journal::digest(&text);
-        journal::settle(&self.journal.path, self.journal.torn, &digest)?;
+        journal::settle(&self.journal.path, self.journal.open_ended, &digest)?;
         access.store.save(lock, &text).await?;
         journal::remove(&self.journal.path)?;
         Ok((digest, breach))

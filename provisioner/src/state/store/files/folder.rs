@@ -1,7 +1,7 @@
 //! The folder of a store: its files as they are written, copied, kept and removed, sidecars with them.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -11,8 +11,15 @@ use md5::{Digest as _, Md5};
 
 use super::super::StoreError;
 use super::super::compression::Compression;
-use super::super::layout::Layout;
+use super::super::layout::{self, Layout};
 use super::super::options::FileOptions;
+
+/// Whether something is to outlive a loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lasting {
+    Yes,
+    No,
+}
 
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -33,7 +40,7 @@ impl Folder {
         if let Some(folder) = path.parent() {
             self.make_folder(folder)?;
         }
-        self.write_sidecar(&path, content)?;
+        self.write_sidecar(&path, content, Lasting::Yes)?;
         Ok(write_atomically(&path, content, Access::Shared)?)
     }
 
@@ -83,9 +90,10 @@ impl Folder {
         }
     }
 
-    /// The sidecar comes first, as the command line has it; nobody checks it against the content.
-    #[allow(clippy::disallowed_methods, reason = "nobody checks it against the content")]
-    pub(super) fn write_sidecar(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    /// The sidecar comes first, as the command line has it; nobody checks it against the content. One that is not whole would
+    /// make the file unreadable for that command line.
+    #[allow(clippy::disallowed_methods, reason = "it gets its name once it is whole")]
+    pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], lasting: Lasting) -> Result<(), StoreError> {
         let sidecar = sidecar(path);
         if !self.sidecars {
             return remove(&sidecar);
@@ -97,9 +105,17 @@ impl Folder {
              \"user.content_language\":\"\",\"user.content_type\":\"{content_type}\",\
              \"user.metadata\":null,\"md5\":\"{md5}\"}}\n"
         );
-        // A new file: the old one may go by another name, too.
-        remove(&sidecar)?;
-        Ok(fs::write(&sidecar, text).map_err(PathError::of("write", &sidecar))?)
+        // A new file: the old one may go by another name, too. Not beside it: everything in a folder of locks is a lock.
+        let unfinished = self.at(&format!("{}/.tmp-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        let written = fs::File::create_new(&unfinished).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            if lasting == Lasting::Yes { file.sync_data() } else { Ok(()) }
+        });
+        let named = written.and_then(|()| fs::rename(&unfinished, &sidecar));
+        if named.is_err() {
+            remove(&unfinished)?;
+        }
+        Ok(named.map_err(PathError::of("write", &sidecar))?)
     }
 
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {

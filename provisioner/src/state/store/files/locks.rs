@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::super::reference::StackReference;
 use super::super::{StoreError, layout};
-use super::folder::{Folder, list, read, remove, sidecar};
+use super::folder::{Folder, Lasting, list, read, remove, sidecar};
 use crate::state::free_aside;
 
 /// How long others are given to take back what they wrote before they saw that the stack is locked.
@@ -75,7 +75,8 @@ impl Folder {
         let mut locks = Vec::new();
         for name in self.lock_names(stack)? {
             // One that is gone by now was given back, but it was there: whoever looks has to come again.
-            let bytes = read(&self.at(&self.lock_key(stack, &name)))?.unwrap_or_default();
+            // One that is not ours to read is one all the same.
+            let bytes = read(&self.at(&self.lock_key(stack, &name))).ok().flatten().unwrap_or_default();
             locks.push(lock::read(&name, &String::from_utf8_lossy(&bytes)));
         }
         Ok(locks)
@@ -89,7 +90,7 @@ impl Folder {
         self.make_folder(folder)?;
         let unfinished = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
         fs::write(&unfinished, content).map_err(PathError::of("write", &unfinished))?;
-        self.write_sidecar(&path, content)?;
+        self.write_sidecar(&path, content, Lasting::No)?;
         Ok(fs::rename(&unfinished, &path).map_err(PathError::of("write", &path))?)
     }
 
