@@ -28,7 +28,9 @@ impl Engine {
     /// Has a component made by its plugin.
     pub(super) async fn construct(self: &Arc<Self>, goal: Goal, urn: Urn) -> Result<Registered, Refused> {
         if self.hangs_on_a_failure(&goal) {
-            self.tables().failed.insert(urn.clone());
+            let mut tables = self.tables();
+            tables.failed.insert(urn.clone());
+            tables.has_unmade = true;
             return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
         }
         let reference = goal.provider.clone().ok_or(Refused)?;
@@ -69,6 +71,7 @@ impl Engine {
                 };
                 self.complain(&urn, source, message);
                 self.note_failure();
+                self.tables().has_unmade = true;
                 self.failed(urn)
             }
         }

@@ -12,20 +12,20 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 use tokio::sync::OnceCell;
 
-use crate::events::{Event, Message, Operation, Severity, StepOp};
+use crate::events::{Event, Message, Operation, Severity, SourceRef, StepOp};
 use crate::state::ResourceState;
 
+use super::decide::aliases;
+use super::decide::condemn::Entry;
 use super::decide::existing::read_op;
 use super::engine::Engine;
-use super::run::Deployment;
-use crate::events::SourceRef;
-
 use super::goal::Goal;
 use super::providers::Instance;
 use super::registrar::{InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
 use super::report;
+use super::run::Deployment;
 use super::step::{Actor, Step};
-use super::tables::Inheritance;
+use super::tables::{Inheritance, Tables};
 
 #[async_trait]
 impl Registrar for Deployment {
@@ -157,7 +157,7 @@ impl Engine {
             };
             let twice = tables.goals.insert(urn.clone(), inheritance).is_some();
             tables.decided.insert(urn.clone());
-            if twice { Err(()) } else { Ok(tables.old(&urn)) }
+            if twice { Err(()) } else { Ok(tables.old_of_read(&urn, &goal)) }
         };
         let Ok(old) = old else {
             self.break_off(&urn, goal.source, Message::new(Severity::Error, format!("{urn} is registered twice")));
@@ -292,10 +292,20 @@ impl Engine {
         download_url: &str,
         source: Option<SourceRef>,
     ) -> Result<ProviderReference, Refused> {
-        if self.is_disabled(package) {
-            let text = format!("default providers of {package} are disabled by pulumi:disable-default-providers");
+        let refusal = match self.is_disabled(package) {
+            Ok(false) => None,
+            Ok(true) => Some((
+                format!("default providers of {package} are disabled by pulumi:disable-default-providers"),
+                "name a provider with the option `provider`",
+            )),
+            Err(error) => Some((
+                format!("pulumi:disable-default-providers cannot be used: {error}"),
+                "make it a JSON list of package names, such as '[\"aws\"]', or '[\"*\"]'",
+            )),
+        };
+        if let Some((text, hint)) = refusal {
             let mut message = Message::new(Severity::Error, text);
-            message.hint = "name a provider with the option `provider`".to_owned();
+            message.hint = hint.to_owned();
             self.break_off(urn, source, message);
             return Err(Refused);
         }
@@ -330,29 +340,78 @@ impl Engine {
         Arc::clone(cells.entry(key).or_default())
     }
 
-    fn is_disabled(&self, package: &str) -> bool {
+    fn is_disabled(&self, package: &str) -> Result<bool, serde_json::Error> {
         let disabled = self
             .options
             .config
             .iter()
             .find(|entry| entry.namespace == "pulumi" && entry.name == "disable-default-providers");
-        let names: Vec<String> = disabled.and_then(|entry| serde_json::from_str(&entry.value).ok()).unwrap_or_default();
-        names.iter().any(|name| name == "*" || name == package)
+        // An empty list may be an empty text.
+        let names: Vec<String> = match disabled.filter(|entry| !entry.value.is_empty()) {
+            Some(entry) => serde_json::from_str(&entry.value)?,
+            None => Vec::new(),
+        };
+        Ok(names.iter().map(|name| name.trim()).any(|name| name == "*" || name == package))
     }
 }
 
-/// `default`, then the parts of the version and of the place.
+impl Tables {
+    /// What a read was before: of the names that registrations look under, those that it has by its parent.
+    fn old_of_read(&mut self, urn: &Urn, goal: &ReadGoal) -> Option<Entry> {
+        let named = Goal {
+            parent: goal.parent.clone(),
+            ..Goal::custom(goal.type_token.clone(), goal.name.clone(), PropertyMap::new())
+        };
+        let candidates = aliases::candidates(urn, &named, |urn| self.alias_of.get(urn));
+        let (old, loaded) = candidates.into_iter().find_map(|candidate| Some((self.old(&candidate)?, candidate)))?;
+        if loaded != *urn {
+            if self.is_registered(&loaded) {
+                return None;
+            }
+            self.aliased.insert(loaded.clone(), urn.clone());
+            self.alias_of.insert(urn.clone(), loaded);
+        }
+        Some(old)
+    }
+}
+
+/// `default`, then the parts of the version, and the place spelled as a name.
 pub(super) fn default_name(version: &str, download_url: &str) -> String {
     let mut name = "default".to_owned();
-    let sanitized = |text: &str| {
-        text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("_")
-    };
-    for part in [version, download_url].into_iter().map(sanitized).filter(|part| !part.is_empty()) {
+    let (version, build) = version.split_once('+').unwrap_or((version, ""));
+    let (core, pre) = version.split_once('-').unwrap_or((version, ""));
+    for part in [core, pre, build].into_iter().flat_map(|parts| parts.split('.')).filter(|part| !part.is_empty()) {
         name.push('_');
-        name.push_str(&part);
+        name.push_str(part);
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let segments = download_url.split('/').filter(|segment| !segment.is_empty());
+    // Byte for byte, as it is spelled there.
+    let spelled = |byte: u8| if is_plain(char::from(byte)) { char::from(byte) } else { '_' };
+    let segments: Vec<String> = segments.map(|segment| segment.bytes().map(spelled).collect()).collect();
+    if !segments.is_empty() {
+        name.push('_');
+        name.push_str(&segments.join("/"));
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_provider_is_named_by_its_version_and_its_place() {
+        let rows = [
+            ("", "", "default"),
+            ("1.2.3", "", "default_1_2_3"),
+            ("1.2.3-alpha.1", "", "default_1_2_3_alpha_1"),
+            ("1.2.3-alpha-x.1+abc.7", "", "default_1_2_3_alpha-x_1_abc_7"),
+            ("", "github://api.github.com/acme", "default_github_/api.github.com/acme"),
+            ("1.2.3", "https://example.com/p?x=1", "default_1_2_3_https_/example.com/p_x_1"),
+        ];
+        for (version, url, name) in rows {
+            assert_eq!(default_name(version, url), name);
+        }
+    }
 }

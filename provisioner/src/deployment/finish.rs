@@ -16,6 +16,7 @@ use super::decide::scope::{Reach, Scope, UrnPattern};
 use super::effects::EmptyKeys;
 use super::engine::Engine;
 use super::report;
+use super::step::Actor;
 use super::tables::Tables;
 use super::views::show_under;
 
@@ -70,6 +71,13 @@ impl Engine {
                         return Some(Went::Nowhere);
                     }
                     let step = self.delete_step(&entry, op).await;
+                    // Its provider may take long to be configured. What comes of that, the step tells.
+                    if let Actor::Instance(instance) = &step.actor {
+                        instance.ready().await.ok();
+                    }
+                    if self.halted() {
+                        return Some(Went::Nowhere);
+                    }
                     // Boxed: what waits for a slot stays small.
                     Box::pin(self.execute(step)).await.is_err().then_some(Went::Wrong(entry.0))
                 })
@@ -85,7 +93,34 @@ impl Engine {
                 }
             }
         }
+        self.tell_orphans(&doomed, &entries);
         left_undone && self.signals.stop.is_cancelled()
+    }
+
+    /// Tells of what was forgotten without a call, for it was to go with another one, and that other one is there still: it
+    /// is protected, needed, or its own deletion failed. Nothing is recorded of it any more, as Pulumi has it.
+    fn tell_orphans(&self, doomed: &HashMap<EntryId, StepOp>, entries: &HashMap<EntryId, Arc<ResourceState>>) {
+        let orphans: Vec<(&Arc<ResourceState>, &Urn)> = {
+            let tables = self.tables();
+            let stands = |urn: &Urn| tables.ledger.named(urn).any(|(_, state)| !state.delete);
+            let forgotten = |id: &EntryId| tables.ledger.get(*id).is_none() && !tables.untied.contains(id);
+            let tied = doomed.keys().filter(|id| forgotten(id)).filter_map(|id| {
+                let state =
+                    entries.get(id).filter(|state| state.custom && !state.external && !state.retain_on_delete)?;
+                let owner = state.deleted_with.as_ref()?;
+                (!state.pending_replacement && tables.deleted.contains(owner) && stands(owner))
+                    .then_some((state, owner))
+            });
+            tied.collect()
+        };
+        for (state, owner) in orphans {
+            let (name, owner) = (state.urn.name(), owner.name());
+            let text = format!("it was to be deleted with {owner}, which stays: {name} is not recorded any more");
+            let mut message = Message::new(Severity::Warning, text);
+            message.urn = Some(state.urn.clone());
+            message.hint = format!("look whether {:?} still exists, and delete it or import it", &*state.id);
+            self.emit(crate::events::Event::Message(message));
+        }
     }
 
     /// Gives what still awaits its deletion the name of its successor, where that took over under a new one: the old name is
@@ -157,9 +192,13 @@ impl Engine {
     fn unregistered(&self) -> Vec<(Entry, StepOp)> {
         let destroy = self.options.operation == Operation::Destroy;
         let tables = self.tables();
+        let unknown = if destroy { HashSet::new() } else { tables.within_the_unmade() };
         let base = tables.base.iter().filter(|(_, state)| state.view_of.is_none());
         base.filter_map(|(id, loaded)| {
             let state = tables.ledger.get(*id)?;
+            if unknown.contains(id) {
+                return None;
+            }
             if tables.was_to_go(*id) {
                 // It was to go before a replacement, and that failed: not twice in one run.
                 return None;
@@ -226,8 +265,8 @@ impl Engine {
             }
         }
         let mut forbidden = false;
-        for ((id, state), op) in candidates {
-            if *op == StepOp::Delete && allowed.contains(id) && scope.spares(&state.urn) {
+        for ((id, state), _) in candidates {
+            if allowed.contains(id) && scope.spares(&state.urn) {
                 let text = format!("{} would have to go with a target that it depends on", state.urn.name());
                 let mut message = Message::new(Severity::Error, text);
                 message.hint = format!("add --target '{}' or --target-dependents", state.urn);
@@ -291,7 +330,13 @@ impl Engine {
         for name in &missing {
             self.tell_unknown_name(name);
         }
-        if !missing.is_empty() {
+        if missing.is_empty() {
+            return;
+        }
+        if self.options.operation == Operation::Destroy {
+            // Nothing has been deleted yet, and a slip would delete what is to be spared.
+            self.note_break();
+        } else {
             self.note_complaint();
         }
     }
@@ -324,6 +369,25 @@ fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
 }
 
 impl Tables {
+    /// The recorded components that this run has not registered, and what is in them, where its plugin could not make a
+    /// component: what that would have registered, nobody knows.
+    fn within_the_unmade(&self) -> HashSet<EntryId> {
+        let mut found = HashSet::new();
+        if !self.has_unmade {
+            return found;
+        }
+        let mut components: HashSet<&Urn> = HashSet::new();
+        for (id, state) in &self.base {
+            let is_in_one = state.parent.as_ref().is_some_and(|parent| components.contains(parent));
+            let is_one = !state.custom && !self.is_registered(&state.urn);
+            if is_in_one || is_one {
+                found.insert(*id);
+                components.insert(&state.urn);
+            }
+        }
+        found
+    }
+
     /// Adds everything that an entry needs, directly or not, to what stays. What was live when it was loaded needs no copies
     /// that were superseded before, but for the one provider that it names.
     fn spare_dependencies(

@@ -68,7 +68,7 @@ impl Engine {
     /// Reads what is to be read before anything else: everything if the user said so, else what asked for it. Says
     /// whether the user stopped it with something unread.
     pub(super) async fn refresh_first(self: &Arc<Self>) -> bool {
-        if self.reads_registrations() {
+        if self.reads_registrations() || self.options.operation == Operation::Import {
             return false;
         }
         let everything = self.reads_everything();

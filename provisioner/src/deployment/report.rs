@@ -9,6 +9,7 @@ use crate::state::{OperationKind, ResourceState, StateError};
 use super::decide::Refusal;
 use super::decide::existing::NotTaken;
 use super::step::{Step, StepError};
+use super::steps::leaves_something;
 
 /// What to do about a creation of which nobody knows what came.
 const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, and say what its id is \
@@ -20,7 +21,12 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     let mut message = Message::new(Severity::Error, chain(error));
     if let StepError::Provider(error) = error {
         message.plugin = Some(package_of(&step.urn));
-        message.hint = hint(error);
+        message.hint = match error {
+            ProviderError::Partial { .. } if !leaves_something(step.op, error) => {
+                "the provider gave no id, so nothing is recorded: look whether something was left behind".to_owned()
+            }
+            error => hint(error),
+        };
     }
     if let StepError::Host(error) = error {
         message.hint.clone_from(&error.hint);
@@ -32,6 +38,11 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
         message.hint = "take `protect` off the resource and provision once more before it goes".to_owned();
     }
     message
+}
+
+/// Why something is not deleted whose program is to be called before or after.
+pub(super) fn has_delete_hooks(urn: &Urn) -> String {
+    format!("{} has hooks that are to run when it is deleted, which only its program has", urn.name())
 }
 
 /// Whose type a resource has.

@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use pulumi_proto::urn::Urn;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::events::{Event, EventSink, Operation, Outcome, Phase, Summary};
+use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
 use crate::state::{PendingOperation, Snapshot, StateRecorder, free_aside};
 
 use super::engine::Engine;
@@ -164,7 +164,7 @@ async fn phases(
 
     engine.tell_pending_operations();
     let mut left_undone = false;
-    if engine.check_names() {
+    if engine.check_names() && engine.check_hooks() {
         let refresh = engine.refresh_first();
         left_undone = with_cancel(&mut cancel, under_way.until(refresh)).await;
     }
@@ -226,6 +226,30 @@ impl Engine {
 
     fn deletes_follow(&self) -> bool {
         matches!(self.options.operation, Operation::Update | Operation::Destroy)
+    }
+
+    /// Refuses to destroy what has hooks to be run with its deletion: only the program that registered them can (section 5.3).
+    /// False if the run cannot go on.
+    fn check_hooks(&self) -> bool {
+        if self.options.operation != Operation::Destroy {
+            return true;
+        }
+        let hooked: Vec<Urn> = {
+            let tables = self.tables();
+            let entries = tables.base.iter().filter(|(_, state)| state.has_delete_hooks());
+            entries.map(|(_, state)| state.urn.clone()).collect()
+        };
+        for urn in &hooked {
+            let mut message = Message::new(Severity::Error, super::report::has_delete_hooks(urn));
+            message.hint = "destroy the stack with `pulumi destroy --run-program`, or provision it first: what the \
+                            server.yaml describes has no hooks"
+                .to_owned();
+            self.complain(urn, None, message);
+        }
+        if !hooked.is_empty() {
+            self.note_break();
+        }
+        hooked.is_empty()
     }
 
     /// Whether anything is done once the program has ended.

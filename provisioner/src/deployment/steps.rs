@@ -99,7 +99,7 @@ impl Engine {
             StepError::State(_) => self.note_break(),
         }
         let (indeterminate, partial) = match error {
-            StepError::Provider(error) => (error.is_indeterminate(), matches!(error, ProviderError::Partial { .. })),
+            StepError::Provider(error) => (error.is_indeterminate(), leaves_something(step.op, error)),
             StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::Protected(_) => {
                 (false, false)
             }
@@ -267,6 +267,9 @@ impl Engine {
             Deletion::Forget => false,
             Deletion::Ask => true,
         };
+        if asks && old.has_delete_hooks() {
+            return Err(StepError::Refused(report::has_delete_hooks(&old.urn)));
+        }
         if self.preview() {
             views.note(ViewOp::Delete);
         }
@@ -415,10 +418,17 @@ fn with_views(tables: &Tables, mut effects: Vec<Effect>, views: &ViewLog) -> Vec
     effects
 }
 
+/// Whether what failed is recorded all the same: a Create that gave no id left nothing that could be.
+pub(super) fn leaves_something(op: StepOp, error: &ProviderError) -> bool {
+    let ProviderError::Partial { failure, .. } = error else { return false };
+    !matches!(op, StepOp::Create | StepOp::CreateReplacement) || !failure.id.is_empty()
+}
+
 /// Marks the outputs that must be secret, whatever the provider said (engine semantics, section 7).
 pub(super) fn mark_secrets(state: &mut ResourceState) {
     let must_be_secret = |key: &String, value: &PropertyValue| {
         !value.is_secret()
+            && key != "id"
             && (state.inputs.get(key).is_some_and(PropertyValue::is_secret)
                 || state.additional_secret_outputs.contains(key))
     };

@@ -5,7 +5,7 @@ use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
 use pulumi_proto::property::PropertyValue;
 
-use crate::program::{group, provider, remote, thing};
+use crate::program::{get, group, provider, remote, thing};
 use crate::run::entry;
 use crate::standing;
 use crate::stopping::{aborted_at, stopped_at};
@@ -163,7 +163,42 @@ async fn row_52_a_call_keeps_arguments_that_are_not_known() {
     world.up(&Snapshot::default(), &program).preview().go().await.expect(Outcome::Succeeded);
     world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
     let called = world.called();
-    let [preview, real] = &called[..] else { panic!("{called:?}") };
+    let [(_, preview), (_, real)] = &called[..] else { panic!("{called:?}") };
     assert_eq!((preview.token.as_str(), preview.run.dry_run, real.run.dry_run), ("cloud:index:Thing/ask", true, false));
     assert_eq!((&preview.arguments["value"], &real.arguments["value"]), (&PropertyValue::UNKNOWN, &"a-1".into()));
+}
+
+#[tokio::test]
+async fn row_52_a_method_is_that_of_the_provider_of_the_resource_it_is_called_on() {
+    let world = World::default();
+    let of = |name: &str| thing(name).urn_within(None).to_string();
+    let program = |receiver: &str| {
+        [provider("p"), thing("a").by("p"), remote("c").of("ask", "a").with("receiver", of(receiver).as_str())]
+    };
+    world.up(&Snapshot::default(), &program("a")).go().await.expect(Outcome::Succeeded);
+    assert_eq!(world.called()[0].0, "p");
+    let ended = world.up(&Snapshot::default(), &program("stranger")).preview().go().await.expect(Outcome::Failed);
+    assert!(ended.errors[0].contains("is not a resource of this run"), "{:?}", ended.errors);
+}
+
+#[tokio::test]
+async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
+    let program = |v: &str| [thing("a").with("v", v), remote("c").after("a"), thing("b")];
+    let (world, state) = standing(&program("1")).await;
+    for (call, v) in [("construct c", "1"), ("update a-1", "2")] {
+        world.when(call, Goes::Wrong);
+        let ended = world.up(&state, &program(v)[..2]).going_on().go().await.expect(Outcome::Failed);
+        assert_eq!(ended.entries(), ["a-1", "c", "c-child-1"], "{call}");
+        world.mend();
+        world.add("b-1");
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_within_a_component_of_another_name_gives_up_what_was_managed_under_the_old_one() {
+    let (world, state) = standing(&[group("g"), thing("a").within("g")]).await;
+    let ended = world.up(&state, &[group("h").was("g"), get("a", "a-1").within("h")]).go().await;
+    let ended = ended.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert!(entry(&ended.state, "a").external && ended.entries().len() == 2);
 }

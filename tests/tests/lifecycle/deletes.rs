@@ -1,5 +1,7 @@
 //! What is deleted, in which order, and what is not.
 
+use std::sync::Arc;
+
 use provisioner::deployment::RegistrationResult;
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
@@ -341,4 +343,60 @@ async fn what_did_not_come_back_keeps_what_it_needed_though_something_out_of_sco
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes().len(), ended.entries().len()), (3, 2));
     assert_eq!(ended.changes()[2], "delete b-1");
+}
+
+/// As Pulumi has it: the entry goes, and nobody asks what became of the thing.
+#[tokio::test]
+async fn what_is_tied_to_what_stays_is_forgotten_and_told() {
+    let tied = || thing("b").deleted_with("a");
+    let told = ["b: it was to be deleted with a, which stays: b is not recorded any more"];
+    let programs =
+        [vec![thing("a").protected(), tied()], vec![thing("a"), thing("needs").after("a").protected(), tied()]];
+    for program in programs {
+        let (world, state) = standing(&program).await;
+        let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+        assert_eq!((ended.changes(), ended.warnings), (Vec::new(), told.map(str::to_owned).to_vec()));
+    }
+    let (world, state) = standing(&[thing("a"), tied()]).await;
+    world.when("delete a-1", Goes::Wrong);
+    let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), ended.warnings), (vec!["a-1".to_owned()], told.map(str::to_owned).to_vec()));
+}
+
+#[tokio::test]
+async fn a_target_takes_no_copy_along_that_was_not_named() {
+    let program = |k: &str, a: &str| [thing("a"), thing("b").with("k", k).after(a), thing("c")];
+    let (world, state) = standing(&program("1", "a")).await;
+    world.when("delete b-1", Goes::Wrong);
+    let ended = world.up(&state, &program("2", "c")).go().await.expect(Outcome::Failed);
+    assert!(ended.entries().contains(&"b-1 (delete)".to_owned()), "{:?}", ended.entries());
+    world.mend();
+    let ended = world.destroy(&ended.state).target("a").go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert_eq!(ended.errors, ["b: b would have to go with a target that it depends on"]);
+}
+
+#[tokio::test]
+async fn a_destroy_by_the_program_deletes_nothing_where_an_exclude_names_nothing() {
+    let program = [thing("a"), thing("b")];
+    let (world, state) = standing(&program).await;
+    let ended = world.destroy_with(&state, &program).exclude("bb").go().await.expect(Outcome::Failed);
+    assert_eq!(ended.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
+    let (world, mut state) = standing(&[thing("a"), thing("b")]).await;
+    let hooked = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
+    let hooks = [("BeforeDelete".to_owned(), vec!["backup".to_owned()])];
+    Arc::make_mut(hooked).resource_hooks = hooks.into();
+    for run in [world.destroy(&state), world.destroy(&state).preview()] {
+        let ended = run.go().await.expect(Outcome::Failed);
+        assert_eq!(ended.changes(), [""; 0]);
+        assert_eq!(ended.errors, ["a: a has hooks that are to run when it is deleted, which only its program has"]);
+    }
+    let ended = world.up(&state, &[]).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned()], vec!["a-1".to_owned()]));
+    let ended = world.up(&ended.state, &[thing("a")]).go().await.expect(Outcome::Succeeded);
+    world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
 }

@@ -320,7 +320,7 @@ fn begin<'a>(
                 name: name.clone(),
                 id: Some(id.clone()),
                 properties: inputs,
-                parent: None,
+                parent: thing.parent.as_ref().and_then(urn_of),
                 dependencies,
                 provider,
                 additional_secret_outputs: Vec::new(),

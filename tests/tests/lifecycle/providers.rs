@@ -218,3 +218,20 @@ async fn a_plugin_that_cannot_serve_the_package_is_told_of_and_deletes_nothing()
     let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
     assert!(ended.errors[0].starts_with("a: the parameters of the provider p are not base64"), "{:?}", ended.errors);
 }
+
+#[tokio::test]
+async fn default_providers_are_disabled_by_a_list_and_by_nothing_else() {
+    let rows = [
+        ("", Outcome::Succeeded),
+        (r#"["other"]"#, Outcome::Succeeded),
+        (r#"["cloud"]"#, Outcome::Failed),
+        (r#"["*"]"#, Outcome::Failed),
+        ("cloud", Outcome::Failed),
+    ];
+    for (value, outcome) in rows {
+        let world = World::default();
+        let run =
+            world.up(&Snapshot::default(), &[thing("a")]).config("pulumi:disable-default-providers", value, false);
+        assert_eq!(run.go().await.outcome, outcome, "{value}");
+    }
+}

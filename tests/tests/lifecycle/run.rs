@@ -41,6 +41,7 @@ pub(crate) struct Ended {
     /// Steps as they began: `create a`.
     pub(crate) steps: Vec<String>,
     pub(crate) errors: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// Everything that was asked of the provider in this run.
     pub(crate) calls: Vec<Call>,
     /// The state as a crash after each record would have left it.
@@ -142,8 +143,10 @@ impl Run {
         self
     }
 
+    /// A value of the stack's configuration: of the cloud, unless the name begins with another namespace.
     pub(crate) fn config(mut self, name: &str, value: &str, secret: bool) -> Self {
-        let (namespace, name, value) = ("cloud".to_owned(), name.to_owned(), value.to_owned());
+        let (namespace, name) = name.split_once(':').unwrap_or(("cloud", name));
+        let (namespace, name, value) = (namespace.to_owned(), name.to_owned(), value.to_owned());
         self.options.config.push(ConfigEntry { namespace, name, value, secret });
         self
     }
@@ -330,13 +333,18 @@ impl EventSink for Events {
 
 impl Events {
     fn ended(&self, outcome: Outcome, answers: BTreeMap<String, Answer>) -> Ended {
-        let (mut steps, mut errors) = (Vec::new(), Vec::new());
+        let (mut steps, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
                 Event::StepStarted(step) => steps.push(format!("{} {}", step.op.as_str(), step.urn.name())),
-                Event::Message(message) if message.severity == Severity::Error => {
+                Event::Message(message) => {
+                    let told = match message.severity {
+                        Severity::Error => &mut errors,
+                        Severity::Warning => &mut warnings,
+                        Severity::Info | Severity::Debug => continue,
+                    };
                     let name = message.urn.as_ref().map(Urn::name).unwrap_or_default();
-                    errors.push(format!("{name}: {}", message.text));
+                    told.push(format!("{name}: {}", message.text));
                 }
                 _ => {}
             }
@@ -347,6 +355,7 @@ impl Events {
             answers,
             steps,
             errors,
+            warnings,
             calls: Vec::new(),
             prefixes: Vec::new(),
             moments: Vec::new(),

@@ -193,3 +193,11 @@ async fn nothing_is_read_that_depends_on_what_failed() {
     assert_eq!(ended.result("b"), RegistrationResult::Skipped);
     assert_eq!(ended.called("read theirs"), 0);
 }
+
+#[tokio::test]
+async fn nothing_is_deleted_by_a_provider_during_whose_configuration_the_user_stopped() {
+    let (world, state) = standing(&[provider("p"), thing("a").by("p")]).await;
+    let hold = world.hold("configure p");
+    let ended = stopped_at(world.destroy(&state), hold).await.expect(Outcome::Canceled);
+    assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["p".to_owned(), "a-1".to_owned()]));
+}

@@ -333,11 +333,12 @@ async fn what_a_refresh_did_not_do_is_left_to_the_next_update() {
 async fn what_is_only_read_has_not_changed_because_it_is_secret() {
     let (world, state) = standing(&[]).await;
     world.add("there");
+    world.drift("there", map(&[("w", "1")]));
     let mut state = world.up(&state, &[get("a", "there")]).go().await.expect(Outcome::Succeeded).state;
     let seen = state.resources.iter_mut().find(|seen| seen.external).unwrap();
-    Arc::make_mut(seen).additional_secret_outputs = vec!["id".to_owned()];
+    Arc::make_mut(seen).additional_secret_outputs = vec!["w".to_owned()];
     let read = world.refresh(&state).go().await.expect(Outcome::Succeeded);
-    assert!(matches!(entry(&read.state, "a").outputs["id"], PropertyValue::Secret(_)));
+    assert!(matches!(entry(&read.state, "a").outputs["w"], PropertyValue::Secret(_)));
     let again = world.refresh(&read.state).go().await.expect(Outcome::Succeeded);
     assert_eq!(again.counts.get(&StepOp::Update), None);
 }

@@ -110,7 +110,7 @@ impl Walk {
         let keys: BTreeSet<&String> = state
             .property_dependencies
             .iter()
-            .filter(|(_, urns)| urns.iter().any(doomed))
+            .filter(|(key, urns)| state.inputs.contains_key(*key) && urns.iter().any(doomed))
             .map(|(key, _)| key)
             .collect();
         if keys.is_empty() { Verdict::Lives } else { Verdict::Probe(keys.into_iter().cloned().collect()) }

@@ -64,5 +64,6 @@ pub(in crate::deployment) fn as_found(
     }
     (new.inputs, new.outputs) = (Arc::new(inputs), Arc::new(outputs));
     new.init_errors = reasons;
+    new.refresh_before_update = reply.refresh_before_update;
     Ok(new)
 }

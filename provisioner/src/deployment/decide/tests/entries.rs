@@ -225,7 +225,7 @@ fn row_20_what_is_not_recorded_is_taken_over_and_only_once() {
 fn row_22_only_what_is_there_and_has_inputs_is_taken_over() {
     let wanted = entry("a", |a| a.id = "x".into());
     let read = |id: &str, inputs, outputs| {
-        let reply = ReadReply { id: id.into(), inputs, outputs, refresh_before_update: false };
+        let reply = ReadReply { id: id.into(), inputs, outputs, refresh_before_update: true };
         as_found(&wanted, reply, &PropertyMap::from([("v".into(), PropertyValue::secret(1.0.into()))]), Vec::new())
     };
     let some = || Some(props(&[("v", 2.0)]));
@@ -235,6 +235,7 @@ fn row_22_only_what_is_there_and_has_inputs_is_taken_over() {
     let found = read("x-in-full", some(), some()).expect("it is there");
     assert_eq!((&*found.id, &*found.outputs), ("x-in-full", &props(&[("v", 2.0)])));
     assert_eq!(found.inputs["v"], PropertyValue::secret(2.0.into()), "the program calls it secret");
+    assert!(found.refresh_before_update, "as its provider asks");
     assert_eq!(read("", some(), some()).map(|found| found.id.to_string()), Ok("x".into()), "as it was asked for");
 }
 
