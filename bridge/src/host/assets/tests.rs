@@ -146,6 +146,41 @@ async fn archives_in_archives_are_laid_out_below_their_names() {
     assert!(expected.is_ok());
 }
 
+/// What `pulumi` 3.259 recorded for the same files.
+#[tokio::test]
+async fn hashes_are_those_that_pulumi_computes() {
+    let tar = tar_of(&[("./sub/x", "1"), ("./y", "2")]);
+    let folder = Folder::of(&[
+        ("page.html", TEXT.as_bytes()),
+        ("in/sub/x", b"1"),
+        ("in/y", b"2"),
+        ("in/.pulumi/z", b"no"),
+        ("in.tar", &tar),
+        ("in.tgz", &gzip(&tar)),
+        ("in.zip", &zip_of(&[("sub/x", "1"), ("y", "2")])),
+    ]);
+    let inside = folder.0.path().join("in");
+    std::os::unix::fs::symlink("../in", inside.join("round")).unwrap();
+    std::os::unix::fs::symlink("y", inside.join("link")).unwrap();
+    let lib = |path: &str| map([("lib", packed(path))]);
+    let deep = map([("l/../lib", map([("./m", packed("in.zip")), ("lib", file("./page.html"))]))]);
+    let rows = [
+        (file("./page.html"), TEXT_HASH),
+        (packed("./in"), "66f77ad7f9b148f38281d4b9036dd4b7d76b0464348daf8be1b6bc08b179e0c3"),
+        (
+            map([("foo", text(TEXT)), ("lib", packed("./in"))]),
+            "bfa7c3c25486d98bb7ebbd0624bc460c66636ba66e53ba8a34b912e0efeae078",
+        ),
+        (lib("in.tar"), "080e9c914d84d63e6de4f3c8f2d32d4f08f2b4b1195ab3e874fd1bd695bfb237"),
+        (lib("in.tgz"), "080e9c914d84d63e6de4f3c8f2d32d4f08f2b4b1195ab3e874fd1bd695bfb237"),
+        (lib("in.zip"), "080e9c914d84d63e6de4f3c8f2d32d4f08f2b4b1195ab3e874fd1bd695bfb237"),
+        (deep, "216ec5c7f435d9d296780711f47972713a0d31a33eefc529a3d8b19521075b7c"),
+    ];
+    for (value, hash) in rows {
+        assert_eq!(folder.hash(value.clone()).await.as_deref(), Ok(hash), "{value:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_packed_archive_by_itself_has_the_hash_of_its_bytes() {
     let folder = Folder::of(&[("a.zip", TEXT.as_bytes()), ("a.tar.gz", TEXT.as_bytes())]);
