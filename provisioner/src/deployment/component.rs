@@ -143,6 +143,7 @@ impl Engine {
             }
         };
         let package = token.provider_package().unwrap_or_else(|| token.package()).to_owned();
+        self.tell_secrets(&goal.arguments);
         let instance = self.instance_for(&package, &goal).await?;
         let answer = async {
             let Some(provider) = instance.ready().await? else { return Ok(CallReply::default()) };

@@ -131,6 +131,7 @@ impl Engine {
         if self.halted() {
             return Err(Refused);
         }
+        self.tell_secrets(&goal.properties);
         let (stack, project) = (&self.options.stack, &self.options.project);
         let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
         let reference = match &goal.provider {
@@ -248,6 +249,7 @@ impl Engine {
             return Err(Refused);
         }
         let package = goal.token.package().to_owned();
+        self.tell_secrets(&goal.arguments);
         let instance = self.instance_for(&package, &goal).await?;
         let answer = async {
             let Some(provider) = instance.ready().await? else { return Ok(InvokeReply::default()) };

@@ -7,6 +7,7 @@ use bridge::host::{MonitorEndpoint, ProviderHost};
 use bridge::provider::Provider;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use hashbrown::HashMap;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 
@@ -113,6 +114,13 @@ impl Engine {
 
     pub(super) fn emit(&self, event: Event) {
         self.sink.0.emit(event);
+    }
+
+    /// Says which secrets a provider is about to be told.
+    pub(super) fn tell_secrets(&self, values: &PropertyMap) {
+        if values.values().any(PropertyValue::contains_secrets) {
+            self.emit(Event::SecretsTold(Arc::new(values.clone())));
+        }
     }
 
     /// Notes that the run fails in the end, and goes on.

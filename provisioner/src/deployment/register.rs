@@ -80,6 +80,7 @@ impl Engine {
         if kind == Kind::Provider {
             complete_provider_inputs(&mut goal);
         }
+        self.tell_secrets(&goal.inputs);
         if goal.remote {
             // It holds no slot and no lock: its children need them.
             return Box::pin(self.construct(goal, urn)).await;

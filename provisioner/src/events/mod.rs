@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::provider::PropertyDiff;
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 
 use crate::state::ResourceState;
@@ -25,6 +26,9 @@ pub enum Event {
     Download(Download),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
+    /// A provider is about to be asked about these values, and some of them are secret: who passes on what it says has to keep
+    /// them out of that. Nothing to show.
+    SecretsTold(Arc<PropertyMap>),
     /// A step begins.
     StepStarted(Arc<StepInfo>),
     /// A step succeeded; the info holds the new outputs.

@@ -112,3 +112,15 @@ fn outputs_are_masked_unless_they_are_asked_for() {
     assert_eq!(shown["outputs"]["inherited"], format!("o:\"o:\\\"{SECRET}\\\"\""));
     assert_eq!(shown["outputs"]["password"], repository.read("site/b"));
 }
+
+#[test]
+fn what_a_provider_says_of_inputs_that_it_refuses_is_without_their_secrets() {
+    let repository = repository();
+    // What it calls the property is its word, too.
+    repository.script(serde_json::json!({ "resources": { "thing--prod": { "checkFailures": [SECRET] } } }));
+    for command in ["preview", "preview --json", "provision -S"] {
+        let all = written(&repository, repository.start(command));
+        assert!(all.contains("rec: not allowed") && all.contains("[secret]"), "{all}");
+        assert!(!all.contains(SECRET), "{all}");
+    }
+}

@@ -182,7 +182,9 @@ fn show(
                     Some(redactor) => redactor.clean(*event),
                     None => *event,
                 };
-                if outcome.is_ok() { renderer.event(stamp, origin, &event) } else { Ok(()) }
+                // That one is for the redactor alone.
+                let is_shown = outcome.is_ok() && !matches!(event, Event::SecretsTold(_));
+                if is_shown { renderer.event(stamp, origin, &event) } else { Ok(()) }
             }
             Ok(Order::Pause(done)) => {
                 let shown = if outcome.is_ok() { renderer.pause() } else { Ok(()) };

@@ -108,6 +108,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                 None => Ok(()),
             },
             Event::Message(message) => self.take_message(Told::new(message, origin)),
+            Event::SecretsTold(_) => Ok(()),
             Event::StepStarted(info) => {
                 let look = look(info.op);
                 if self.is_deed() && is_told(info.op) && !info.internal {

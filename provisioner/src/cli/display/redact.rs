@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use provisioner::events::{Event, StepInfo};
 use provisioner::state::ResourceState;
+use pulumi_proto::property::PropertyValue;
 
 use super::value::{SECRET, secret_texts};
 
@@ -30,9 +31,11 @@ impl Redactor {
                 self.mask(&mut failure.message);
             }
             Event::OutputsRegistered(state) => self.learn(state),
+            Event::SecretsTold(values) => self.learn_values(values.values()),
             Event::Message(message) => {
                 self.mask(&mut message.text);
                 self.mask(&mut message.hint);
+                self.mask(&mut message.property);
             }
             Event::PhaseStarted(_) | Event::PhaseEnded(_) | Event::Download(_) => {}
         }
@@ -44,8 +47,12 @@ impl Redactor {
     }
 
     fn learn(&mut self, state: &ResourceState) {
+        self.learn_values(state.inputs.values().chain(state.outputs.values()));
+    }
+
+    fn learn_values<'a>(&mut self, values: impl Iterator<Item = &'a PropertyValue>) {
         let mut found = Vec::new();
-        state.inputs.values().chain(state.outputs.values()).for_each(|value| secret_texts(value, &mut found));
+        values.for_each(|value| secret_texts(value, &mut found));
         for text in found {
             let text = text.trim();
             if text.len() >= SHORTEST {

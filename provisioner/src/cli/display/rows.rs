@@ -153,7 +153,7 @@ impl Rows {
             Event::StepStarted(_) | Event::StepSucceeded(..) => {}
             Event::OutputsRegistered(state) => self.outputs_registered(at, state),
             Event::Message(message) => self.message(message),
-            Event::PhaseStarted(_) | Event::Download(_) => {}
+            Event::PhaseStarted(_) | Event::Download(_) | Event::SecretsTold(_) => {}
             Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| row.state == RowState::Running).for_each(|row| {
                 if row.complained {
                     // A preview tells of a failure by a message alone.
