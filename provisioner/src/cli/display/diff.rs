@@ -35,8 +35,34 @@ const ONE_LINE: usize = 70;
 /// What a step changes; no lines where nothing does.
 pub(crate) fn step_diff(info: &StepInfo, options: DiffOptions) -> Vec<Line> {
     let mut printer = Printer { options, lines: Vec::new() };
-    printer.children(&changes(info), 0);
+    let mut tree = changes(info);
+    if let (Some(_), Some(new)) = (&info.old, &info.new) {
+        let hidden = new.hide_diff.iter().filter_map(|path| path.parse::<PropertyPath>().ok());
+        hidden.for_each(|path| hide(&mut tree, path.elements()));
+    }
+    printer.children(&tree, 0);
     printer.lines
+}
+
+/// Takes out what the option `hideDiffs` names.
+fn hide(tree: &mut Branch<'_>, path: &[Element]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    tree.retain(|segment, node| {
+        let is_on_path = match (first, segment) {
+            (Element::Wildcard, _) => true,
+            (Element::Key(key), Segment::Name(name)) => key == name,
+            (Element::Index(index), Segment::Index(place)) => index == place,
+            _ => false,
+        };
+        match node {
+            _ if !is_on_path => true,
+            Node::Branch(members) if !rest.is_empty() => {
+                hide(members, rest);
+                !members.is_empty()
+            }
+            _ => !rest.is_empty(),
+        }
+    });
 }
 
 /// What changes between two bags, such as the outputs of a stack; unchanged members are shown without a mark.

@@ -157,3 +157,24 @@ fn one_line_texts_that_are_long_stand_below_each_other() {
       + "the quick brown fox jumps over the lazy cat"
     "#);
 }
+
+#[test]
+fn what_the_program_wants_hidden_is_not_shown() {
+    let bag_of = |value: f64| {
+        let deep = || map([("noise", value.into()), ("kept", value.into())]);
+        bag([("gone", value.into()), ("deep", list([deep(), deep()])), ("list", list([value.into(), value.into()]))])
+    };
+    let text = check(bag_of(1.0), bag_of(2.0), |info| {
+        let new = Arc::make_mut(info.new.as_mut().unwrap());
+        new.hide_diff = ["gone", "deep[*].noise", "list[1]"].map(str::to_owned).to_vec();
+    });
+    insta::assert_snapshot!(text, @r"
+    ~ deep:
+      ~ [0]:
+        ~ kept: 1 → 2
+      ~ [1]:
+        ~ kept: 1 → 2
+    ~ list:
+      ~ [0]: 1 → 2
+    ");
+}
