@@ -27,6 +27,9 @@ use super::run::Deployment;
 use super::step::{Actor, Step};
 use super::tables::{Inheritance, Tables};
 
+/// The package that Pulumi's engine itself serves. Of it, only the function that looks up a resource is served here.
+pub(crate) const BUILT_IN: &str = "pulumi";
+
 #[async_trait]
 impl Registrar for Deployment {
     fn is_preview(&self) -> bool {
@@ -295,6 +298,10 @@ impl Engine {
         source: Option<SourceRef>,
     ) -> Result<ProviderReference, Refused> {
         let refusal = match self.is_disabled(package) {
+            Ok(false) if package == BUILT_IN => Some((
+                "the package pulumi (StackReference, Stash) is not served".to_owned(),
+                "make the component without it, or provision this stack with Pulumi",
+            )),
             Ok(false) => None,
             Ok(true) => Some((
                 format!("default providers of {package} are disabled by pulumi:disable-default-providers"),

@@ -35,6 +35,7 @@ mod views;
 
 pub use crate::events::SourceRef;
 pub use decide::scope::{Scope, UrnPattern};
+pub(crate) use door::BUILT_IN;
 pub use goal::Goal;
 pub use import::{ImportGoal, ImportProvider};
 pub use options::{ConfigEntry, DeploymentOptions, StopSignals};

@@ -18,6 +18,7 @@ use super::decide::Kind;
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
 use super::decide::refresh::{as_read, is_read_first, shown_as};
+use super::door::BUILT_IN;
 use super::effects::EmptyKeys;
 use super::engine::Engine;
 use super::providers::Instance;
@@ -300,6 +301,8 @@ impl Engine {
         let found = |result, new, change| Found { result, new, change, views: Arc::clone(views) };
         let unchanged = || found(StepOp::Same, Some(Arc::clone(old)), Change::default());
         let reference = match &old.provider {
+            // What Pulumi's engine serves itself, a reference to another stack, say, stays as it was read.
+            Some(_) if old.type_token.package() == BUILT_IN => return Ok(unchanged()),
             Some(reference) if old.custom && !old.is_provider() => reference,
             _ => return Ok(unchanged()),
         };

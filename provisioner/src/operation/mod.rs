@@ -20,7 +20,7 @@ use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
 use crate::config::diagnostics::Diagnostic;
-use crate::deployment::{ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
+use crate::deployment::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
 use crate::events::{EventSink, Summary};
 use crate::program::Program;
 use crate::state::ResourceState;
@@ -189,6 +189,3 @@ fn check_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationE
     let urns = std::iter::once(first).chain(others).collect();
     Err(OperationError::Unserved { package, urns })
 }
-
-/// The package that the engine itself serves.
-const BUILT_IN: &str = "pulumi";

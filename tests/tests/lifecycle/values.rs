@@ -1,8 +1,11 @@
 //! Secrets, unknowns, functions, refreshed values.
 
+use std::sync::Arc;
+
 use provisioner::events::{Outcome, StepOp};
-use provisioner::state::Snapshot;
+use provisioner::state::{ResourceState, Snapshot};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::urn::Urn;
 
 use crate::program::{invoke, provider, thing};
 use crate::run::entry;
@@ -138,4 +141,20 @@ async fn who_is_marked_is_replaced_without_a_question() {
     let (world, state) = standing(&[thing("a")]).await;
     let ended = world.up(&state, &[thing("a")]).replace("a").go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.called("diff a"), ended.called("check a"), ended.changes().len()), (0, 1, 2));
+}
+
+#[tokio::test]
+async fn a_reference_to_another_stack_that_pulumi_recorded_stays_as_it_was_read_and_goes_with_the_rest() {
+    let (world, mut state) = standing(&[thing("a")]).await;
+    let urn = |text: &str| format!("urn:pulumi:s::p::{text}").parse::<Urn>().unwrap();
+    let mut provider = ResourceState::new(urn("pulumi:providers:pulumi::default"), true);
+    provider.id = "0".into();
+    let mut reference = ResourceState::new(urn("pulumi:pulumi:StackReference::other"), true);
+    (reference.id, reference.external) = ("organization/p/other".into(), true);
+    reference.provider = provider.as_provider_reference();
+    state.resources.extend([Arc::new(provider), Arc::new(reference)]);
+    let ended = world.refresh(&state).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.state.resources.len(), state.resources.len());
+    world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
+    assert!(world.booted().iter().all(|request| request.package != "pulumi"));
 }
