@@ -1,7 +1,6 @@
 //! The laws of a snapshot (engine semantics, section 6.2), checked when one is loaded and before one is saved.
 //!
-//! The checksum of the manifest is checked where the text is read, in `format`. Pending operations are not checked: their
-//! provider may be gone.
+//! Pending operations are not checked: their provider may be gone.
 
 use std::fmt;
 
@@ -33,6 +32,9 @@ impl fmt::Display for IntegrityError {
 /// One law broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
+    /// The checksum in the manifest is not that of its version.
+    #[error("its manifest: has the checksum {0:?}, which is not that of its version")]
+    Checksum(String),
     /// An entry has no type.
     #[error("{0}: has no type")]
     NoType(Urn),
@@ -133,6 +135,7 @@ pub struct ParentMismatch {
 /// [`IntegrityError`] with every breach found.
 pub fn verify(snapshot: &Snapshot) -> Result<Vec<ParentMismatch>, IntegrityError> {
     let mut check = Check { positions: Positions::of(snapshot), breaches: Vec::new(), oddities: Vec::new() };
+    check.breaches.extend(snapshot.manifest.wrong_checksum.clone().map(Breach::Checksum));
     for (index, resource) in snapshot.resources.iter().enumerate() {
         check.entry(index, resource);
     }

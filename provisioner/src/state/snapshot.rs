@@ -32,6 +32,8 @@ pub struct Manifest {
     pub time: String,
     /// Version of the engine with leading `v`; empty in unversioned builds.
     pub version: String,
+    /// The checksum that was read, where it is not that of the version. A new one is written.
+    pub wrong_checksum: Option<String>,
 }
 
 /// How a secrets manager describes itself in a state: enough to find the key again, never the key.

@@ -111,7 +111,7 @@ impl StackState {
     /// an empty one.
     ///
     /// # Errors
-    /// [`StateError`]. The lock is given back.
+    /// [`StateError`]. The lock is given back, unless what a dead run did could not be taken in ([`StateError::Unsaved`]).
     pub async fn open(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
         Self::open_by(access, holder, Laws::Held).await
     }
@@ -392,6 +392,7 @@ async fn write(
 ) -> Result<(String, Option<IntegrityError>), StateError> {
     snapshot.manifest.time = Timestamp::now().to_string();
     snapshot.manifest.version.clone_from(&access.engine_version);
+    snapshot.manifest.wrong_checksum = None;
     if let Some(description) = sealer.description() {
         snapshot.secrets = Some(description);
     }

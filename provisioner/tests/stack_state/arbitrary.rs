@@ -20,7 +20,7 @@ pub(crate) fn snapshots() -> impl Strategy<Value = Snapshot> {
     let pending =
         (resources(), kinds).prop_map(|(resource, kind)| PendingOperation { resource: Arc::new(resource), kind });
     (vec(resources(), 0..4), vec(pending, 0..2), text()).prop_map(|(resources, pending_operations, version)| Snapshot {
-        manifest: Manifest { time: "2026-09-01T08:00:00.5+02:00".to_owned(), version },
+        manifest: Manifest { time: "2026-09-01T08:00:00.5+02:00".to_owned(), version, wrong_checksum: None },
         secrets: None,
         resources: resources.into_iter().map(Arc::new).collect(),
         pending_operations,

@@ -104,6 +104,13 @@ async fn what_is_of_another_stack_or_breaks_the_laws_is_taken_only_by_force() {
     let error = refused(&fixture, &twice.to_string()).await;
     assert!(matches!(error, StateError::Import(ImportProblem::Broken(_))), "{error}");
     imported(&fixture, &twice, true).await.unwrap();
+
+    let mut other = export(json!([thing("dev", "a")]));
+    other["deployment"]["manifest"] = json!({ "magic": "0dff", "version": "v3.0.0" });
+    let error = refused(&fixture, &other.to_string()).await;
+    assert!(error.to_string().contains("has the checksum \"0dff\""), "{error}");
+    assert_eq!(imported(&fixture, &other, true).await.unwrap().problems.len(), 1);
+    fixture.open().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

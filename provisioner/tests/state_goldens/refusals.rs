@@ -52,7 +52,10 @@ async fn a_state_without_secrets_needs_no_passphrase() {
 #[tokio::test]
 async fn a_wrong_checksum() {
     let text = load("up").await.unwrap().replace("\"magic\":\"7dff", "\"magic\":\"0dff");
-    assert!(refused(&text).await.starts_with("the checksum of its manifest is wrong"));
+    let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
+    let snapshot = decode_checkpoint(&text, &keyring).await.unwrap().checkpoint.snapshot.unwrap();
+    let error = integrity::verify(&snapshot).unwrap_err().to_string();
+    assert!(error.contains("its manifest: has the checksum \"0dff"), "{error}");
 }
 
 #[tokio::test]

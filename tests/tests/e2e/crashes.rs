@@ -35,7 +35,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
-    that run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
+    a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
     ");
 
     repository.script(json!({}));

@@ -319,7 +319,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
-    that run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
+    a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
     ");
     insta::assert_snapshot!(repository.sc("preview"), @r"
     exit 0

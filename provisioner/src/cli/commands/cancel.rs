@@ -1,7 +1,7 @@
 //! `sc cancel`: breaks the lock that a run left behind.
 
 use clap::Args;
-use provisioner::state::StackAccess;
+use provisioner::state::{StackAccess, StateError};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::access;
@@ -38,6 +38,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     let held = store.locks(stack).await?;
     if held.is_empty() {
         ui.say(&[Line::plain(format!("{} is not locked", stack.stack()))]);
+        tell_journal(ui, &access)?;
         return Ok(Exit::Done);
     }
     ui.say(&[Line::plain(format!("{} is locked:", stack.stack()))]);
@@ -52,12 +53,17 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
             let broken = store.break_locks(stack).await?;
             let count = if broken.len() == 1 { "the lock".to_owned() } else { format!("{} locks", broken.len()) };
             ui.say(&[Line::plain(format!("gave up {count} of {}", stack.stack()))]);
-            if access.has_journal()? {
-                ui.say(&[Line::plain(
-                    "that run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack",
-                )]);
-            }
+            tell_journal(ui, &access)?;
             Ok(Exit::Done)
         }
     }
+}
+
+/// Tells of what only `sc` would know.
+fn tell_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
+    if access.has_journal()? {
+        let text = "a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack";
+        ui.say(&[Line::plain(text)]);
+    }
+    Ok(())
 }

@@ -62,14 +62,6 @@ pub enum FormatError {
     /// It needs something that this program cannot do.
     #[error("it uses the feature {0:?}, which this program does not know")]
     UnknownFeature(String),
-    /// The checksum in the manifest does not match.
-    #[error("the checksum of its manifest is wrong: {found:?} instead of {expected:?}")]
-    Magic {
-        /// What it should be.
-        expected: String,
-        /// What it is.
-        found: String,
-    },
     /// A resource has a name that is none.
     #[error("{resource}: {member} is malformed")]
     Name {

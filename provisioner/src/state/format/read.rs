@@ -201,7 +201,7 @@ pub(in crate::state) fn read_resource(text: &str, opening: Opening<'_>) -> Resul
 }
 
 fn snapshot(stored: StoredDeployment<'_, &RawValue>, opening: Opening<'_>) -> Result<Snapshot, FormatError> {
-    let manifest = manifest(stored.manifest)?;
+    let manifest = manifest(stored.manifest);
     let stored_resources = stored.resources.unwrap_or_default();
     let alike = opening.alike().filter(|_| stored_resources.len() >= WORTH_A_THREAD);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -277,14 +277,12 @@ fn entries(
     stored.into_iter().enumerate().map(entry).collect()
 }
 
-fn manifest(stored: Option<StoredManifest>) -> Result<Manifest, FormatError> {
+fn manifest(stored: Option<StoredManifest>) -> Manifest {
     let stored = stored.unwrap_or(StoredManifest { time: None, magic: None, version: None });
     let version = stored.version.unwrap_or_default();
-    let (expected, found) = (magic(&version), stored.magic.unwrap_or_default());
-    if expected != found {
-        return Err(FormatError::Magic { expected, found });
-    }
-    Ok(Manifest { time: stored.time.unwrap_or_default(), version })
+    let found = stored.magic.unwrap_or_default();
+    let wrong_checksum = Some(found).filter(|found| *found != magic(&version));
+    Manifest { time: stored.time.unwrap_or_default(), version, wrong_checksum }
 }
 
 /// The operation that a word stands for.

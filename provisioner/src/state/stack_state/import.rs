@@ -95,6 +95,7 @@ fn taken_in(
     let dropped = std::mem::take(&mut snapshot.pending_operations);
     imported.dropped = dropped.iter().map(|pending| (pending.kind, pending.resource.urn.clone())).collect();
     imported.resources = snapshot.resources.len();
+    snapshot.manifest.wrong_checksum = None;
     snapshot.secrets = manager.map(SecretsManager::describe);
     Ok(snapshot)
 }

@@ -11,7 +11,7 @@ use md5::{Digest as _, Md5};
 
 use super::super::StoreError;
 use super::super::compression::Compression;
-use super::super::layout::{self, Layout};
+use super::super::layout::Layout;
 use super::super::options::FileOptions;
 
 /// Whether something is to outlive a loss of power.
@@ -68,16 +68,11 @@ impl Folder {
         let (from, to) = (self.at(from), self.at(to));
         let folder = to.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
-        match fs::copy(sidecar(&from), sidecar(&to)) {
+        match copy_whole(&sidecar(&from), &sidecar(&to), &sidecar(&unfinished_beside(&to))) {
             Err(error) if error.kind() == ErrorKind::NotFound => remove(&sidecar(&to))?,
-            copied => drop(copied.map_err(PathError::of("write", &sidecar(&to)))?),
+            copied => copied.map_err(PathError::of("write", &sidecar(&to)))?,
         }
-        let unfinished = unfinished_beside(&to);
-        let copied = fs::copy(&from, &unfinished).and_then(|_| fs::rename(&unfinished, &to));
-        if copied.is_err() {
-            remove(&unfinished)?;
-        }
-        Ok(copied.map_err(PathError::of("write", &to))?)
+        Ok(copy_whole(&from, &to, &unfinished_beside(&to)).map_err(PathError::of("write", &to))?)
     }
 
     /// Flushes a file that may be gone, and its folder.
@@ -94,7 +89,7 @@ impl Folder {
     /// make the file unreadable for that command line.
     #[allow(clippy::disallowed_methods, reason = "it gets its name once it is whole")]
     pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], lasting: Lasting) -> Result<(), StoreError> {
-        let sidecar = sidecar(path);
+        let (sidecar, unfinished) = (sidecar(path), sidecar(&unfinished_beside(path)));
         if !self.sidecars {
             return remove(&sidecar);
         }
@@ -105,8 +100,7 @@ impl Folder {
              \"user.content_language\":\"\",\"user.content_type\":\"{content_type}\",\
              \"user.metadata\":null,\"md5\":\"{md5}\"}}\n"
         );
-        // A new file: the old one may go by another name, too. Not beside it: everything in a folder of locks is a lock.
-        let unfinished = self.at(&format!("{}/.tmp-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        // A new file: the old one may go by another name, too.
         let written = fs::File::create_new(&unfinished).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             if lasting == Lasting::Yes { file.sync_data() } else { Ok(()) }
@@ -189,6 +183,16 @@ fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
     // Still there after a failure, and where the two names were of one file already: a rename does nothing then.
     fs::remove_file(&unfinished).ok();
     linked.map(|()| replaced.ok())
+}
+
+/// Copies a file that takes its name once it is whole.
+#[allow(clippy::disallowed_methods, reason = "it gets its name once it is whole")]
+fn copy_whole(from: &Path, to: &Path, unfinished: &Path) -> io::Result<()> {
+    let copied = fs::copy(from, unfinished).and_then(|_| fs::rename(unfinished, to));
+    if copied.is_err() {
+        fs::remove_file(unfinished).ok();
+    }
+    copied
 }
 
 /// Where a file is made that takes its name once it is whole.
