@@ -52,11 +52,17 @@ pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<Prope
     let hashed = move || {
         let hashed = |(key, value)| match hashed(value, &files) {
             Ok(value) => Ok((key, value)),
-            Err(error) => Err(format!("{key}: {error}")),
+            Err(error) => Err(format!("{key}: {}", words(&error))),
         };
         bag.into_iter().map(hashed).collect()
     };
     spawn_blocking(hashed).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// An error with its causes.
+fn words(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
 }
 
 fn lacks_hashes(value: &PropertyValue) -> bool {

@@ -10,7 +10,7 @@ use bridge::provider::{
     CallReply, CallRequest, ConstructReply, ConstructRequest, Provider, ProviderError, ResourceOptions, RunInfo,
     Timeouts,
 };
-use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId};
+use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId, UNKNOWN_STRING};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::events::{Message, Severity};
@@ -30,7 +30,7 @@ impl Engine {
         if self.hangs_on_a_failure(&goal) {
             let mut tables = self.tables();
             tables.failed.insert(urn.clone());
-            tables.has_unmade = true;
+            tables.unmade.insert(urn.clone());
             return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
         }
         let reference = goal.provider.clone().ok_or(Refused)?;
@@ -71,7 +71,7 @@ impl Engine {
                 };
                 self.complain(&urn, source, message);
                 self.note_failure();
-                self.tables().has_unmade = true;
+                self.tables().unmade.insert(urn.clone());
                 self.failed(urn)
             }
         }
@@ -164,7 +164,9 @@ impl Engine {
         let of = |value: &PropertyValue| match value {
             PropertyValue::Resource(reference) => match &reference.id {
                 Some(ReferenceId::Known(id)) => Some((reference.urn.clone(), Some(id.clone()))),
-                Some(ReferenceId::Unknown) | None => Some((reference.urn.clone(), None)),
+                // As a preview calls what does not exist yet.
+                Some(ReferenceId::Unknown) => Some((reference.urn.clone(), Some(UNKNOWN_STRING.to_owned()))),
+                None => Some((reference.urn.clone(), None)),
             },
             PropertyValue::Map(members) => {
                 let text = |key| members.get(key).and_then(PropertyValue::as_str);

@@ -298,7 +298,7 @@ impl Engine {
         source: Option<SourceRef>,
     ) -> Result<ProviderReference, Refused> {
         let refusal = match self.is_disabled(package) {
-            Ok(false) if package == BUILT_IN => Some((
+            _ if package == BUILT_IN => Some((
                 "the package pulumi (StackReference, Stash) is not served".to_owned(),
                 "make the component without it, or provision this stack with Pulumi",
             )),

@@ -102,11 +102,16 @@ impl Engine {
     fn tell_orphans(&self, doomed: &HashMap<EntryId, StepOp>, entries: &HashMap<EntryId, Arc<ResourceState>>) {
         let orphans: Vec<(&Arc<ResourceState>, &Urn)> = {
             let tables = self.tables();
-            let stands = |urn: &Urn| tables.ledger.named(urn).any(|(_, state)| !state.delete);
+            // What has a successor in this run has gone, or goes.
+            let stands =
+                |urn: &Urn| !tables.replaced.contains(urn) && tables.ledger.named(urn).any(|(_, state)| !state.delete);
             let forgotten = |id: &EntryId| tables.ledger.get(*id).is_none() && !tables.untied.contains(id);
             let tied = doomed.keys().filter(|id| forgotten(id)).filter_map(|id| {
-                let state =
-                    entries.get(id).filter(|state| state.custom && !state.external && !state.retain_on_delete)?;
+                // A copy goes with a copy.
+                let is_ours = |state: &&Arc<ResourceState>| {
+                    state.custom && !state.external && !state.retain_on_delete && !state.delete
+                };
+                let state = entries.get(id).filter(is_ours)?;
                 let owner = state.deleted_with.as_ref()?;
                 (!state.pending_replacement && tables.deleted.contains(owner) && stands(owner))
                     .then_some((state, owner))
@@ -369,17 +374,18 @@ fn by_urn(loaded: &[Entry]) -> ByUrn<'_> {
 }
 
 impl Tables {
-    /// The recorded components that this run has not registered, and what is in them, where its plugin could not make a
-    /// component: what that would have registered, nobody knows.
+    /// Where a plugin could not make a component to its end: that one, the recorded components that this run has not
+    /// registered, and what is in them. What would have been registered there, nobody knows.
     fn within_the_unmade(&self) -> HashSet<EntryId> {
         let mut found = HashSet::new();
-        if !self.has_unmade {
+        if self.unmade.is_empty() {
             return found;
         }
         let mut components: HashSet<&Urn> = HashSet::new();
         for (id, state) in &self.base {
             let is_in_one = state.parent.as_ref().is_some_and(|parent| components.contains(parent));
-            let is_one = !state.custom && !self.is_registered(&state.urn);
+            let name = self.aliased.get(&state.urn).unwrap_or(&state.urn);
+            let is_one = !state.custom && (self.unmade.contains(name) || !self.is_registered(&state.urn));
             if is_in_one || is_one {
                 found.insert(*id);
                 components.insert(&state.urn);

@@ -107,6 +107,10 @@ impl Engine {
             Ok(registration) => registration,
             Err(answer) => return answer,
         };
+        if let Some((_, old)) = &registration.old {
+            // Check and Diff are told these, too.
+            [&old.inputs, &old.outputs].into_iter().for_each(|values| self.tell_secrets(values));
+        }
         self.converse(registration, deciding).await
     }
 

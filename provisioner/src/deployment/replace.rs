@@ -44,6 +44,10 @@ impl Engine {
                 }
             }
         }
+        if let Some((_, old)) = registration.old.as_ref().filter(|(_, old)| old.has_delete_hooks()) {
+            self.refuse_hooked(registration, &old.urn);
+            return Err(Refused);
+        }
         let mut chain = Vec::new();
         if let (ReplaceOrder::DeleteFirst, Some(old)) = (order, &registration.old) {
             chain = self.plan_deletes(registration, old).await?;
@@ -86,6 +90,10 @@ impl Engine {
             condemned.retain(|condemned| !tables.is_going(condemned.entry.0));
             after
         };
+        if let Some(hooked) = condemned.iter().find(|condemned| condemned.entry.1.has_delete_hooks()) {
+            self.refuse_hooked(registration, &hooked.entry.1.urn);
+            return Err(Refused);
+        }
         let protected: Vec<Urn> = condemned
             .iter()
             .filter(|condemned| condemned.entry.1.protect && !condemned.entry.1.delete)
@@ -132,6 +140,14 @@ impl Engine {
             first.after = after;
         }
         Ok(chain)
+    }
+
+    /// Ends the run: a replacement would delete what only its program can delete.
+    fn refuse_hooked(&self, registration: &Registration, hooked: &Urn) {
+        let mut message = Message::new(Severity::Error, report::has_delete_hooks(hooked));
+        message.hint =
+            "provision it once without the change that replaces: it has no hooks any more after that".to_owned();
+        self.break_off(&registration.urn, registration.goal.source, message);
     }
 
     /// Everything that must go before the root, which is as it was loaded: probes its dependents, in the order of the

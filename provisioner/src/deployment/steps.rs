@@ -267,7 +267,8 @@ impl Engine {
             Deletion::Forget => false,
             Deletion::Ask => true,
         };
-        if asks && old.has_delete_hooks() {
+        let would_ask = deletion(old, replacing, with_its_owner, false) == Deletion::Ask;
+        if would_ask && old.has_delete_hooks() {
             return Err(StepError::Refused(report::has_delete_hooks(&old.urn)));
         }
         if self.preview() {
@@ -427,10 +428,9 @@ pub(super) fn leaves_something(op: StepOp, error: &ProviderError) -> bool {
 /// Marks the outputs that must be secret, whatever the provider said (engine semantics, section 7).
 pub(super) fn mark_secrets(state: &mut ResourceState) {
     let must_be_secret = |key: &String, value: &PropertyValue| {
-        !value.is_secret()
-            && key != "id"
-            && (state.inputs.get(key).is_some_and(PropertyValue::is_secret)
-                || state.additional_secret_outputs.contains(key))
+        // Ids are none of the outputs that may be named.
+        let is_named = || key != "id" && state.additional_secret_outputs.contains(key);
+        !value.is_secret() && (state.inputs.get(key).is_some_and(PropertyValue::is_secret) || is_named())
     };
     if !state.outputs.iter().any(|(key, value)| must_be_secret(key, value)) {
         return;

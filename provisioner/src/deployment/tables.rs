@@ -45,8 +45,8 @@ pub(super) struct Tables {
     pub(super) replaced: HashSet<Urn>,
     /// URNs that are or were deleted in this run, for those that go with them without a call.
     pub(super) deleted: HashSet<Urn>,
-    /// Whether a component could not be made by its plugin, or was not to be.
-    pub(super) has_unmade: bool,
+    /// Components that their plugin could not make to their end, or was not to make.
+    pub(super) unmade: HashSet<Urn>,
     /// Entries that are recorded to go with another one, and which the program has tied to none, or to a third, since.
     pub(super) untied: HashSet<EntryId>,
     /// URNs that went down with a replaced one and wait to be registered again.
@@ -107,7 +107,7 @@ impl Tables {
             settled: HashSet::new(),
             replaced: HashSet::new(),
             deleted: HashSet::new(),
-            has_unmade: false,
+            unmade: HashSet::new(),
             untied: HashSet::new(),
             condemned: HashMap::new(),
             going: HashMap::new(),

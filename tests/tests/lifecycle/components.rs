@@ -1,8 +1,10 @@
 //! Components that plugins make: what becomes of them and of their children.
 
+use std::sync::Arc;
+
 use provisioner::deployment::RegistrationResult;
 use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use provisioner::state::{ResourceState, Snapshot};
 use pulumi_proto::property::PropertyValue;
 
 use crate::program::{get, group, provider, remote, thing};
@@ -184,14 +186,26 @@ async fn row_52_a_method_is_that_of_the_provider_of_the_resource_it_is_called_on
 #[tokio::test]
 async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
     let program = |v: &str| [thing("a").with("v", v), remote("c").after("a"), thing("b")];
-    let (world, state) = standing(&program("1")).await;
+    let (world, mut state) = standing(&program("1")).await;
+    // Of a version of its plugin that made more.
+    let child = state.resources.iter().find(|state| state.urn.name() == "c-child").unwrap();
+    let (urn, id) = (child.urn.to_string().replace("c-child", "c-late"), "c-late-1");
+    let late = ResourceState { urn: urn.parse().unwrap(), id: id.to_owned(), ..(**child).clone() };
+    state.resources.push(Arc::new(late));
     for (call, v) in [("construct c", "1"), ("update a-1", "2")] {
+        world.add(id);
         world.when(call, Goes::Wrong);
         let ended = world.up(&state, &program(v)[..2]).going_on().go().await.expect(Outcome::Failed);
-        assert_eq!(ended.entries(), ["a-1", "c", "c-child-1"], "{call}");
+        assert_eq!(ended.entries(), ["a-1", "c", "c-child-1", "c-late-1"], "{call}");
         world.mend();
         world.add("b-1");
     }
+    // It fails after it has registered the component and a child.
+    world.add(id);
+    let stranger = thing("stranger").urn_within(None).to_string();
+    let failing = remote("c").after("a").of("ask", "a").with("receiver", stranger.as_str());
+    let ended = world.up(&state, &[thing("a").with("v", "1"), failing]).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1", "c", "c-child-1", "c-late-1"]);
 }
 
 #[tokio::test]

@@ -364,6 +364,14 @@ async fn what_is_tied_to_what_stays_is_forgotten_and_told() {
 }
 
 #[tokio::test]
+async fn what_is_replaced_with_what_it_is_tied_to_is_not_told_as_forgotten() {
+    let program = |k: &str| [thing("a").with("k", k), thing("b").deleted_with("a")];
+    let (world, state) = standing(&program("1")).await;
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.entries(), ended.warnings), (vec!["a-2".to_owned(), "b-2".to_owned()], Vec::new()));
+}
+
+#[tokio::test]
 async fn a_target_takes_no_copy_along_that_was_not_named() {
     let program = |k: &str, a: &str| [thing("a"), thing("b").with("k", k).after(a), thing("c")];
     let (world, state) = standing(&program("1", "a")).await;
@@ -394,6 +402,10 @@ async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
         let ended = run.go().await.expect(Outcome::Failed);
         assert_eq!(ended.changes(), [""; 0]);
         assert_eq!(ended.errors, ["a: a has hooks that are to run when it is deleted, which only its program has"]);
+    }
+    for replaced in ["k", "d"] {
+        let ended = world.up(&state, &[thing("a").with(replaced, "1"), thing("b")]).go().await.expect(Outcome::Failed);
+        assert_eq!(ended.changes(), [""; 0], "{replaced}");
     }
     let ended = world.up(&state, &[]).going_on().go().await.expect(Outcome::Failed);
     assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned()], vec!["a-1".to_owned()]));

@@ -23,8 +23,15 @@ async fn an_output_is_secret_where_its_input_is_or_the_program_says_so() {
         .but(|goal| goal.additional_secret_outputs = vec!["id".to_owned(), "w".to_owned()])];
     let ended = world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
     let outputs = &entry(&ended.state, "a").outputs;
-    assert!(outputs["v"].is_secret() && outputs["w"].is_secret());
+    assert!(outputs["v"].is_secret() && outputs["w"].is_secret() && !outputs["id"].is_secret());
     assert!(!outputs["list"].is_secret() && outputs["list"].contains_secrets());
+}
+
+#[tokio::test]
+async fn an_output_called_id_is_secret_where_its_input_is() {
+    let program = [thing("a").with("id", PropertyValue::secret("x".into()))];
+    let ended = World::default().up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
+    assert!(entry(&ended.state, "a").outputs["id"].is_secret());
 }
 
 #[tokio::test]

@@ -113,18 +113,21 @@ impl Files {
     /// The packed archive that a URL points to.
     pub(super) fn archive_at(&self, uri: &str) -> Result<(Kind, Blob<'static>), AssetError> {
         let url = url(uri)?;
-        let kind = Kind::of(url.path()).ok_or_else(|| AssetError::NoArchive(url.to_string()))?;
+        let kind = Kind::of(url.path()).ok_or_else(|| AssetError::NoArchive(shown(&url)))?;
         Ok((kind, self.fetch(&url)?))
     }
 
     fn fetch(&self, url: &Url) -> Result<Blob<'static>, AssetError> {
         match url.scheme() {
-            "file" => file(&url.to_file_path().map_err(|()| unreadable(url, "files of other hosts cannot be read"))?),
-            "http" | "https" => {
-                let content = self.runtime.block_on(download(url)).map_err(|problem| unreadable(url, problem))?;
-                opened(url.to_string(), content)
+            "file" => {
+                let path = url.to_file_path();
+                file(&path.map_err(|()| unreadable(shown(url), "files of other hosts cannot be read"))?)
             }
-            _ => Err(unreadable(url, "expected a URL that begins with http:, https: or file:")),
+            "http" | "https" => {
+                let content = self.runtime.block_on(download(url));
+                opened(shown(url), content.map_err(|problem| unreadable(shown(url), problem))?)
+            }
+            _ => Err(unreadable(shown(url), "expected a URL that begins with http:, https: or file:")),
         }
     }
 }
@@ -134,7 +137,18 @@ fn unreadable(place: impl ToString, problem: impl ToString) -> AssetError {
 }
 
 fn url(uri: &str) -> Result<Url, AssetError> {
-    Url::parse(uri).map_err(|error| unreadable(uri, error))
+    // What it is instead of a URL may be secret.
+    Url::parse(uri).map_err(|error| unreadable("a URL", error))
+}
+
+/// A URL without what may be secret: who asks, and a signature.
+fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    // Not every kind of URL can have these.
+    shown.set_username("").and_then(|()| shown.set_password(None)).ok();
+    shown.to_string()
 }
 
 fn file(path: &Path) -> Result<Blob<'static>, AssetError> {

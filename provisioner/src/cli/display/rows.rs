@@ -93,7 +93,8 @@ impl Row {
         let paths = info.detailed_diff.keys().map(|path| path.split(['.', '[']).next().unwrap_or(path));
         let mut names: Vec<&str> = Vec::new();
         for name in info.replace_keys.iter().chain(&info.diffs).map(String::as_str).chain(paths) {
-            if !name.starts_with("__") && !names.contains(&name) {
+            let is_hidden = info.new.as_ref().is_some_and(|new| new.hide_diff.iter().any(|hidden| hidden == name));
+            if !name.starts_with("__") && !is_hidden && !names.contains(&name) {
                 names.push(name);
             }
         }
