@@ -99,15 +99,28 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
 /// What the user knows of creations that earlier runs began and did not end. `None`: the user wants no more.
 async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Result<Option<Vec<(String, Fate)>>> {
     let mut fates = Vec::new();
-    let snapshot = StackView::open(&run.access).await?.snapshot.unwrap_or_default();
+    let view = StackView::open(&run.access).await?;
+    if !view.is_unlocked {
+        // The run will say so, and nobody has to answer in vain.
+        return Ok(Some(fates));
+    }
+    let snapshot = view.snapshot.unwrap_or_default();
     for operation in snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating) {
         let urn = &operation.resource.urn;
-        let question = format!(
-            "{} ({}) was being created when a run died. Type its id to record it, `forget` if nothing came of it, or \
-             nothing to leave it pending:",
-            urn.name(),
-            urn.type_token()
-        );
+        let recorded = snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete);
+        let what = format!("{} ({})", urn.name(), urn.type_token());
+        let question = match recorded {
+            // Of one name there is one.
+            Some(resource) => format!(
+                "{what} was being made anew when a run died; {:?} is still recorded. Look for another one, delete it, and \
+                 type `forget`, or nothing to leave it pending:",
+                resource.id
+            ),
+            None => format!(
+                "{what} was being created when a run died. Type its id to record it, `forget` if nothing came of it, or \
+                 nothing to leave it pending:"
+            ),
+        };
         match line(stop, &question).await? {
             None => return Ok(None),
             Some(answer) if answer.is_empty() => {}
