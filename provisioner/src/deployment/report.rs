@@ -40,6 +40,11 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     message
 }
 
+/// Why something is not deleted that states of long ago may hold.
+pub(super) fn has_no_provider(urn: &Urn) -> String {
+    format!("{} is recorded without a provider, so nobody can be asked to delete it", urn.name())
+}
+
 /// Why something is not deleted whose program is to be called before or after.
 pub(super) fn has_delete_hooks(urn: &Urn) -> String {
     format!("{} has hooks that are to run when it is deleted, which only its program has", urn.name())

@@ -284,6 +284,9 @@ impl Engine {
                 Some(operation)
             }
             Actor::Missing(error) if asks => return Err(StepError::Host(error.clone())),
+            Actor::Nobody if asks && old.custom && !old.is_provider() => {
+                return Err(StepError::Refused(report::has_no_provider(&old.urn)));
+            }
             Actor::Nobody | Actor::Parked(_) | Actor::Instance(_) | Actor::Missing(_) => None,
         };
         if let Some(reference) = old.as_provider_reference().filter(|_| !self.preview())

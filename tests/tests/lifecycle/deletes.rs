@@ -412,3 +412,13 @@ async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
     let ended = world.up(&ended.state, &[thing("a")]).go().await.expect(Outcome::Succeeded);
     world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
 }
+
+#[tokio::test]
+async fn what_is_recorded_without_a_provider_is_not_forgotten() {
+    let (world, mut state) = standing(&[thing("a"), thing("b")]).await;
+    let ancient = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
+    Arc::make_mut(ancient).provider = None;
+    let ended = world.destroy(&state).going_on().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["a: a is recorded without a provider, so nobody can be asked to delete it"]);
+    assert_eq!(ended.entries(), ["a-1"]);
+}
