@@ -10,13 +10,13 @@ mod tests;
 
 use std::path::Path;
 
-use pulumi_proto::property::hash::{
-    ArchiveHasher, EMPTY_ARCHIVE_HASH, HashError, hash_content, hash_text, member_name,
-};
-use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, OutputValue, PropertyMap, PropertyValue};
+use pulumi_proto::property::hash::{ArchiveHasher, HashError, hash_content, member_name};
+use pulumi_proto::property::{Archive, Asset, OutputValue, PropertyMap, PropertyValue};
 use tokio::task::spawn_blocking;
 
-use content::{Blob, Files, Place};
+use content::{Blob, Files, Place, each_packed, file, files_below};
+
+use crate::source::words;
 
 /// Why something has no hash.
 #[derive(Debug, thiserror::Error)]
@@ -59,12 +59,6 @@ pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<Prope
     spawn_blocking(hashed).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// An error with its causes.
-fn words(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
-}
-
 fn lacks_hashes(value: &PropertyValue) -> bool {
     match value {
         PropertyValue::Asset(asset) => asset.hash.is_empty(),
@@ -80,7 +74,8 @@ fn lacks_hashes(value: &PropertyValue) -> bool {
 fn hashed(value: PropertyValue, files: &Files) -> Result<PropertyValue, AssetError> {
     Ok(match value {
         PropertyValue::Asset(asset) if asset.hash.is_empty() => {
-            PropertyValue::Asset(Asset { hash: hash_of_asset(&asset, files)?, ..asset })
+            let hash = raw(files.asset(&asset)?)?;
+            PropertyValue::Asset(Asset { hash, ..asset })
         }
         PropertyValue::Archive(archive) if archive.hash.is_empty() => {
             PropertyValue::Archive(Archive { hash: hash_of_archive(&archive, files)?, ..archive })
@@ -101,80 +96,49 @@ fn hashed(value: PropertyValue, files: &Files) -> Result<PropertyValue, AssetErr
     })
 }
 
-fn hash_of_asset(asset: &Asset, files: &Files) -> Result<String, AssetError> {
-    match &asset.content {
-        AssetContent::Text(text) => Ok(hash_text(text)),
-        content => raw(files.asset(content)?),
-    }
-}
-
 fn hash_of_archive(archive: &Archive, files: &Files) -> Result<String, AssetError> {
-    let mut hasher = ArchiveHasher::new();
-    match &archive.content {
-        ArchiveContent::Elided => return Ok(EMPTY_ARCHIVE_HASH.to_owned()),
-        ArchiveContent::Assets(members) => add_members(&mut hasher, None, members, files)?,
-        ArchiveContent::Path(path) => match files.archive(path)? {
-            Place::Packed(_, file) => return raw(file),
-            Place::Folder(folder) => add_folder(&mut hasher, None, &folder, files)?,
-        },
-        ArchiveContent::Uri(uri) => return raw(files.archive_at(uri)?.1),
+    match files.archive(archive)? {
+        // By itself it is the bytes that count.
+        Place::Packed(_, file) => raw(file),
+        place => {
+            let mut hasher = ArchiveHasher::new();
+            add_place(&mut hasher, None, place, files)?;
+            Ok(hasher.finish())
+        }
     }
-    Ok(hasher.finish())
 }
 
 fn raw(blob: Blob<'_>) -> Result<String, AssetError> {
     hash_content(blob.content).map_err(|error| AssetError::Unreadable { place: blob.place, problem: error.to_string() })
 }
 
-/// A member's name: as it is, or below that of the archive that it is in.
-fn name_below(parent: Option<&str>, name: &str) -> String {
-    parent.map_or_else(|| name.to_owned(), |parent| member_name(parent, name))
-}
-
-fn add_members(
+/// Adds what an archive holds, below the name that it has in another one.
+fn add_place(
     hasher: &mut ArchiveHasher,
     parent: Option<&str>,
-    members: &PropertyMap,
+    place: Place<'_>,
     files: &Files,
 ) -> Result<(), AssetError> {
-    for (key, member) in members {
-        let name = name_below(parent, key);
-        match member {
-            PropertyValue::Asset(asset) => add(hasher, &name, files.asset(&asset.content)?)?,
-            PropertyValue::Archive(archive) => match &archive.content {
-                ArchiveContent::Elided if matches!(archive.hash.as_str(), "" | EMPTY_ARCHIVE_HASH) => {}
-                ArchiveContent::Elided => return Err(AssetError::Elided),
-                ArchiveContent::Assets(members) => add_members(hasher, Some(&name), members, files)?,
-                ArchiveContent::Path(path) => match files.archive(path)? {
-                    Place::Folder(folder) => add_folder(hasher, Some(&name), &folder, files)?,
-                    Place::Packed(kind, file) => add_packed(hasher, &name, kind, file)?,
-                },
-                ArchiveContent::Uri(uri) => {
-                    let (kind, file) = files.archive_at(uri)?;
-                    add_packed(hasher, &name, kind, file)?;
+    let named = |name: &str| parent.map_or_else(|| name.to_owned(), |parent| member_name(parent, name));
+    match place {
+        Place::Folder(folder) => {
+            for (name, path) in files_below(&folder)? {
+                add(hasher, &named(&name), file(&path)?)?;
+            }
+        }
+        Place::Packed(kind, file) => each_packed(kind, file, &mut |name, blob| add(hasher, &named(name), blob))?,
+        Place::Members(members) => {
+            for (name, member) in members {
+                let name = named(name);
+                match member {
+                    PropertyValue::Asset(asset) => add(hasher, &name, files.asset(asset)?)?,
+                    PropertyValue::Archive(archive) => add_place(hasher, Some(&name), files.archive(archive)?, files)?,
+                    _ => return Err(AssetError::NoMember(name)),
                 }
-            },
-            _ => return Err(AssetError::NoMember(name)),
+            }
         }
     }
     Ok(())
-}
-
-fn add_folder(
-    hasher: &mut ArchiveHasher,
-    parent: Option<&str>,
-    folder: &Path,
-    files: &Files,
-) -> Result<(), AssetError> {
-    for (name, path) in content::files_below(folder)? {
-        let path = AssetContent::Path(path);
-        add(hasher, &name_below(parent, &name), files.asset(&path)?)?;
-    }
-    Ok(())
-}
-
-fn add_packed(hasher: &mut ArchiveHasher, parent: &str, kind: content::Kind, file: Blob<'_>) -> Result<(), AssetError> {
-    content::each_packed(kind, file, |name, blob| add(hasher, &member_name(parent, name), blob))
 }
 
 fn add(hasher: &mut ArchiveHasher, name: &str, blob: Blob<'_>) -> Result<(), AssetError> {

@@ -12,16 +12,11 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, 
 use reqwest::{Url, redirect};
 use serde::Deserialize;
 
+use super::web::{self, words};
 use super::{FetchError, is_loopback, without_credentials};
 use crate::fs::PathError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
 
-/// How long a connection may take to come up.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a server may be silent. What is large may take as long as it likes.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
-/// How often a request is repeated that another try may help.
-const RETRIES: usize = 3;
 /// How often a request is sent elsewhere.
 const MOST_REDIRECTS: usize = 10;
 /// More bytes than the description of any release has.
@@ -152,17 +147,10 @@ impl Github {
             known = known.personal_token(token.expose().to_owned());
         }
         // Redirects are followed below: what decides there is whether the token has been left behind.
-        let mut http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_LIMIT)
-            .read_timeout(SILENCE_LIMIT)
-            .redirect(redirect::Policy::none());
-        if is_loopback(&host) {
-            http = http.no_proxy();
-        }
+        let http = web::client(&host).redirect(redirect::Policy::none());
         let http = http.build().map_err(|error| address(words(&error)))?;
         let client = known.build_with_reqwest(http.clone()).map_err(|error| address(words(&error)))?;
-        let backoff =
-            ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(RETRIES).with_jitter();
+        let backoff = web::backoff();
         Ok(Self { repository, base, authenticated: token.is_some(), client, stranger: http, backoff })
     }
 
@@ -332,26 +320,6 @@ impl Place<'_> {
             _ => FetchError::Answered { what, host, status, message },
         }
     }
-}
-
-/// An error and its causes in one line. Those that only repeat the next one are left out.
-fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        // The query may hold a signature, which works like a password.
-        let text = match error.downcast_ref::<reqwest::Error>() {
-            Some(error) if error.url().is_some() => {
-                error.to_string().split(" for url").next().unwrap_or_default().to_owned()
-            }
-            _ => error.to_string(),
-        };
-        if error.downcast_ref::<octocrab::Error>().is_none() && texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    texts.join(": ")
 }
 
 /// Enough of a message to understand it: a proxy may answer with a whole page.

@@ -1,24 +1,21 @@
 //! What assets and archives point to: files, folders, URLs, packed archives.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek as _, Write as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable as _};
 use flate2::read::MultiGzDecoder;
-use pulumi_proto::property::AssetContent;
-use pulumi_proto::property::hash::member_name;
+use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH};
+use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap};
 use reqwest::Url;
 use tokio::runtime::Handle;
 
 use super::AssetError;
+use crate::source::download;
 
 /// What Pulumi keeps beside files, and never counts as content.
 const BOOKKEEPING: &str = ".pulumi";
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
-const RETRIES: usize = 4;
+static NOTHING: PropertyMap = PropertyMap::new();
 
 /// Bytes, and how many there are.
 pub(super) struct Blob<'a> {
@@ -26,6 +23,12 @@ pub(super) struct Blob<'a> {
     pub(super) place: String,
     pub(super) size: u64,
     pub(super) content: Source<'a>,
+}
+
+impl<'a> Blob<'a> {
+    fn streamed(place: &str, size: u64, content: impl Read + 'a) -> Self {
+        Self { place: place.to_owned(), size, content: Source::Stream(Box::new(content)) }
+    }
 }
 
 pub(super) enum Source<'a> {
@@ -65,8 +68,9 @@ impl Kind {
     }
 }
 
-/// What the path of an archive leads to.
-pub(super) enum Place {
+/// What an archive leads to.
+pub(super) enum Place<'a> {
+    Members(&'a PropertyMap),
     Folder(PathBuf),
     Packed(Kind, Blob<'static>),
 }
@@ -84,37 +88,43 @@ impl Files {
     }
 
     /// The content of an asset.
-    pub(super) fn asset<'a>(&self, content: &'a AssetContent) -> Result<Blob<'a>, AssetError> {
-        match content {
+    pub(super) fn asset<'a>(&self, asset: &'a Asset) -> Result<Blob<'a>, AssetError> {
+        let text = |text: &'a str| Blob {
+            place: "a text".to_owned(),
+            size: text.len() as u64,
+            content: Source::Bytes(text.as_bytes()),
+        };
+        match &asset.content {
+            // Empty ones may be told by their hash alone.
+            AssetContent::Elided if asset.hash == EMPTY_ASSET_HASH => Ok(text("")),
             AssetContent::Elided => Err(AssetError::Elided),
-            AssetContent::Text(text) => Ok(Blob {
-                place: "a text".to_owned(),
-                size: text.len() as u64,
-                content: Source::Bytes(text.as_bytes()),
-            }),
+            AssetContent::Text(content) => Ok(text(content)),
             AssetContent::Path(path) => file(&self.folder.join(path)),
             AssetContent::Uri(uri) => self.fetch(&url(uri)?),
         }
     }
 
-    /// What an archive's path leads to. Its name decides, as it does for providers.
-    pub(super) fn archive(&self, path: &str) -> Result<Place, AssetError> {
-        let path = self.folder.join(path);
-        if let Some(kind) = Kind::of(&path.to_string_lossy()) {
-            return Ok(Place::Packed(kind, file(&path)?));
+    /// What an archive leads to. Of what is a path or a URL the name decides, as it does for providers.
+    pub(super) fn archive<'a>(&self, archive: &'a Archive) -> Result<Place<'a>, AssetError> {
+        match &archive.content {
+            ArchiveContent::Elided if archive.hash == EMPTY_ARCHIVE_HASH => Ok(Place::Members(&NOTHING)),
+            ArchiveContent::Elided => Err(AssetError::Elided),
+            ArchiveContent::Assets(members) => Ok(Place::Members(members)),
+            ArchiveContent::Path(path) => {
+                let path = self.folder.join(path);
+                match (Kind::of(&path.to_string_lossy()), fs::metadata(&path)) {
+                    (Some(kind), _) => Ok(Place::Packed(kind, file(&path)?)),
+                    (None, Ok(found)) if found.is_dir() => Ok(Place::Folder(path)),
+                    (None, Ok(_)) => Err(AssetError::NoArchive(path.display().to_string())),
+                    (None, Err(error)) => Err(unreadable(path.display(), error)),
+                }
+            }
+            ArchiveContent::Uri(uri) => {
+                let url = url(uri)?;
+                let kind = Kind::of(url.path()).ok_or_else(|| AssetError::NoArchive(shown(&url)))?;
+                Ok(Place::Packed(kind, self.fetch(&url)?))
+            }
         }
-        match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => Ok(Place::Folder(path)),
-            Ok(_) => Err(AssetError::NoArchive(path.display().to_string())),
-            Err(error) => Err(unreadable(path.display(), error)),
-        }
-    }
-
-    /// The packed archive that a URL points to.
-    pub(super) fn archive_at(&self, uri: &str) -> Result<(Kind, Blob<'static>), AssetError> {
-        let url = url(uri)?;
-        let kind = Kind::of(url.path()).ok_or_else(|| AssetError::NoArchive(shown(&url)))?;
-        Ok((kind, self.fetch(&url)?))
     }
 
     fn fetch(&self, url: &Url) -> Result<Blob<'static>, AssetError> {
@@ -151,7 +161,8 @@ fn shown(url: &Url) -> String {
     shown.to_string()
 }
 
-fn file(path: &Path) -> Result<Blob<'static>, AssetError> {
+/// The content of a file.
+pub(super) fn file(path: &Path) -> Result<Blob<'static>, AssetError> {
     let place = path.display().to_string();
     // Looked at before it is opened: to open a pipe would wait for somebody who writes.
     match fs::metadata(path) {
@@ -169,100 +180,54 @@ fn opened(place: String, file: File) -> Result<Blob<'static>, AssetError> {
     Ok(Blob { place, size, content: Source::File(file) })
 }
 
-/// Everything a URL has, in a file without a name.
-async fn download(url: &Url) -> Result<File, String> {
-    let client = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).read_timeout(SILENCE_LIMIT);
-    let client = client.build().map_err(|error| error.to_string())?;
-    let backoff =
-        ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(RETRIES).with_jitter();
-    let once = || async {
-        let mut answer = client.get(url.clone()).send().await.map_err(lost)?;
-        let status = answer.status();
-        if !status.is_success() {
-            return Err(Missed { again: status.is_server_error(), problem: format!("it was answered {status}") });
-        }
-        let kept = |error: io::Error| Missed { again: false, problem: format!("it cannot be kept: {error}") };
-        let mut file = tempfile::tempfile().map_err(kept)?;
-        while let Some(piece) = answer.chunk().await.map_err(lost)? {
-            file.write_all(&piece).map_err(kept)?;
-        }
-        file.rewind().map_err(kept)?;
-        Ok(file)
-    };
-    once.retry(backoff).when(|missed: &Missed| missed.again).await.map_err(|missed| missed.problem)
-}
-
-struct Missed {
-    again: bool,
-    problem: String,
-}
-
-fn lost(error: reqwest::Error) -> Missed {
-    let error = error.without_url();
-    let mut problem = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        problem = format!("{problem}: {error}");
-        cause = error.source();
-    }
-    Missed { again: true, problem }
-}
-
 /// The files below a folder as members of an archive, in the order of a walk: names, and where they are. Links to files
 /// count as files, links to folders not at all.
-pub(super) fn files_below(folder: &Path) -> Result<Vec<(String, String)>, AssetError> {
+pub(super) fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>, AssetError> {
     let mut found = Vec::new();
     walk(folder, "", &mut found)?;
     Ok(found)
 }
 
-fn walk(path: &Path, name: &str, found: &mut Vec<(String, String)>) -> Result<(), AssetError> {
+fn walk(path: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) -> Result<(), AssetError> {
     if path.file_name().is_some_and(|name| name == BOOKKEEPING) {
         return Ok(());
     }
     let lost = |error| unreadable(path.display(), error);
     let what = fs::symlink_metadata(path).map_err(lost)?;
     if what.is_dir() {
-        let entries = fs::read_dir(path).map_err(lost)?;
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<_>>().map_err(lost)?;
+        let entries = fs::read_dir(path).map_err(lost)?.map(|entry| Ok(entry?.file_name()));
+        let mut names = entries.collect::<io::Result<Vec<_>>>().map_err(lost)?;
         names.sort();
         for entry in names {
-            let text =
-                entry.to_str().ok_or_else(|| unreadable(path.join(&entry).display(), "its name is not UTF-8"))?;
-            let name = if name.is_empty() { text.to_owned() } else { format!("{name}/{text}") };
-            walk(&path.join(text), &name, found)?;
+            let path = path.join(&entry);
+            let entry = entry.to_str().ok_or_else(|| unreadable(path.display(), "its name is not UTF-8"))?;
+            let name = if name.is_empty() { entry.to_owned() } else { format!("{name}/{entry}") };
+            walk(&path, &name, found)?;
         }
     } else if !what.is_symlink() || !fs::metadata(path).map_err(lost)?.is_dir() {
-        let path = path.to_str().ok_or_else(|| unreadable(path.display(), "its path is not UTF-8"))?;
         found.push((name.to_owned(), path.to_owned()));
     }
     Ok(())
 }
 
-/// Hands out each file of a packed archive, in its order, by its cleaned name.
-pub(super) fn each_packed(
-    kind: Kind,
-    packed: Blob<'_>,
-    mut take: impl FnMut(&str, Blob<'_>) -> Result<(), AssetError>,
-) -> Result<(), AssetError> {
+/// Takes a file out of a packed archive, by the name that it has there.
+type Take<'t> = &'t mut dyn FnMut(&str, Blob<'_>) -> Result<(), AssetError>;
+
+/// Hands out each file of a packed archive, in its order.
+pub(super) fn each_packed(kind: Kind, packed: Blob<'_>, take: Take<'_>) -> Result<(), AssetError> {
     let Blob { place, content, .. } = packed;
     match kind {
-        Kind::Tar => each_of_tar(&place, content, &mut take),
-        Kind::TarGzip => each_of_tar(&place, MultiGzDecoder::new(content), &mut take),
-        Kind::Zip => each_of_zip(&place, content, &mut take),
+        Kind::Tar => each_of_tar(&place, content, take),
+        Kind::TarGzip => each_of_tar(&place, MultiGzDecoder::new(content), take),
+        Kind::Zip => each_of_zip(&place, content, take),
     }
 }
 
-fn each_of_tar(
-    place: &str,
-    content: impl Read,
-    take: &mut impl FnMut(&str, Blob<'_>) -> Result<(), AssetError>,
-) -> Result<(), AssetError> {
+fn each_of_tar(place: &str, content: impl Read, take: Take<'_>) -> Result<(), AssetError> {
     let lost = |error: io::Error| unreadable(place, error);
     let mut archive = tar::Archive::new(content);
     for entry in archive.entries().map_err(lost)? {
-        let mut entry = entry.map_err(lost)?;
+        let entry = entry.map_err(lost)?;
         let kind = entry.header().entry_type();
         if kind.is_dir() {
             continue;
@@ -271,33 +236,21 @@ fn each_of_tar(
         if !kind.is_file() {
             return Err(unreadable(place, format!("its entry {name:?} is neither a file nor a folder")));
         }
-        let size = entry.size();
-        take(
-            &member_name("", &name),
-            Blob { place: place.to_owned(), size, content: Source::Stream(Box::new(&mut entry)) },
-        )?;
+        take(&name, Blob::streamed(place, entry.size(), entry))?;
     }
     Ok(())
 }
 
-fn each_of_zip(
-    place: &str,
-    content: Source<'_>,
-    take: &mut impl FnMut(&str, Blob<'_>) -> Result<(), AssetError>,
-) -> Result<(), AssetError> {
+fn each_of_zip(place: &str, content: Source<'_>, take: Take<'_>) -> Result<(), AssetError> {
+    // Its directory is at its end.
     let Source::File(file) = content else { return Err(unreadable(place, "it is no file")) };
     let mut archive = zip::ZipArchive::new(file).map_err(|error| unreadable(place, error))?;
     for index in 0..archive.len() {
-        let mut entry = archive.by_index(index).map_err(|error| unreadable(place, error))?;
-        if entry.is_dir() {
-            continue;
+        let entry = archive.by_index(index).map_err(|error| unreadable(place, error))?;
+        if !entry.is_dir() {
+            let name = entry.name().map_err(|error| unreadable(place, error))?.into_owned();
+            take(&name, Blob::streamed(place, entry.size(), entry))?;
         }
-        let name = entry.name().map_err(|error| unreadable(place, error))?.into_owned();
-        let size = entry.size();
-        take(
-            &member_name("", &name),
-            Blob { place: place.to_owned(), size, content: Source::Stream(Box::new(&mut entry)) },
-        )?;
     }
     Ok(())
 }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::io::{self, Write as _};
 
+use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH};
+use pulumi_proto::property::{ArchiveContent, AssetContent};
+
 use super::*;
 
 const TEXT: &str = "a test asset";
@@ -120,6 +123,50 @@ async fn an_archive_has_the_hash_of_a_tar_of_its_members() {
         assert_eq!(folder.hash(value.clone()).await.as_deref(), Ok(FOO_HASH), "{value:?}");
     }
     assert_eq!(folder.hash(map([])).await.as_deref(), Ok(EMPTY_ARCHIVE_HASH));
+}
+
+#[tokio::test]
+async fn of_members_whose_hash_alone_is_known_only_empty_ones_count() {
+    let folder = Folder::of(&[]);
+    let asset = |hash: &str| PropertyValue::Asset(Asset { hash: hash.to_owned(), content: AssetContent::Elided });
+    let archive =
+        |hash: &str| PropertyValue::Archive(Archive { hash: hash.to_owned(), content: ArchiveContent::Elided });
+    let empty = folder.hash(map([("foo", text(""))])).await;
+    assert_eq!(empty.as_deref(), Ok("d2587a875f82cdf3d3e6cfe9f8c6e6032be5dde8c344466e664e628da15757b0"));
+    assert_eq!(folder.hash(map([("foo", asset(EMPTY_ASSET_HASH))])).await, empty);
+    assert_eq!(folder.hash(map([("foo", archive(EMPTY_ARCHIVE_HASH))])).await.as_deref(), Ok(EMPTY_ARCHIVE_HASH));
+    for member in [asset(TEXT_HASH), archive(FOO_HASH)] {
+        let told = "source: the content of a member of an archive is not known";
+        assert_eq!(folder.hash(map([("foo", member)])).await, Err(told.to_owned()));
+    }
+}
+
+const WELL: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na test asset";
+const BUSY: &str = "HTTP/1.1 503 Busy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const GONE: &str = "HTTP/1.1 404 Gone\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// Gives one answer after the other, to whoever asks.
+fn answering(answers: &'static [&'static str]) -> PropertyValue {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    asset(AssetContent::Uri(format!("http://me:word@{address}/page.html?signature=hush#part")))
+}
+
+#[tokio::test]
+async fn what_a_url_has_is_downloaded_and_asked_for_again_where_that_may_help() {
+    let folder = Folder::of(&[]);
+    assert_eq!(folder.hash(answering(&[WELL])).await.as_deref(), Ok(TEXT_HASH));
+    assert_eq!(folder.hash(answering(&[BUSY, WELL])).await.as_deref(), Ok(TEXT_HASH));
+    let told = folder.hash(answering(&[GONE, WELL])).await.unwrap_err();
+    assert!(told.starts_with("source: cannot read http://127.0.0.1:"), "{told}");
+    assert!(told.ends_with("/page.html: it was answered 404 Not Found"), "without what may be secret: {told}");
 }
 
 #[tokio::test]
