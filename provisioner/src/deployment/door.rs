@@ -297,25 +297,8 @@ impl Engine {
         download_url: &str,
         source: Option<SourceRef>,
     ) -> Result<ProviderReference, Refused> {
-        let refusal = match self.is_disabled(package) {
-            _ if package == BUILT_IN => Some((
-                "the package pulumi (StackReference, Stash) is not served".to_owned(),
-                "make the component without it, or provision this stack with Pulumi",
-            )),
-            Ok(false) => None,
-            Ok(true) => Some((
-                format!("default providers of {package} are disabled by pulumi:disable-default-providers"),
-                "name a provider with the option `provider`",
-            )),
-            Err(error) => Some((
-                format!("pulumi:disable-default-providers cannot be used: {error}"),
-                "make it a JSON list of package names, such as '[\"aws\"]', or '[\"*\"]'",
-            )),
-        };
-        if let Some((text, hint)) = refusal {
-            let mut message = Message::new(Severity::Error, text);
-            message.hint = hint.to_owned();
-            self.break_off(urn, source, message);
+        if let Some(refusal) = self.refuses_defaults(package) {
+            self.break_off(urn, source, refusal);
             return Err(Refused);
         }
         let cell = self.lazy_provider(format!("{package}|{version}|{download_url}"));
@@ -347,6 +330,28 @@ impl Engine {
     pub(super) fn lazy_provider(&self, key: String) -> Arc<OnceCell<Option<Registered>>> {
         let mut cells = self.lazy_providers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Arc::clone(cells.entry(key).or_default())
+    }
+
+    /// Why a package gets no default provider, if it gets none.
+    fn refuses_defaults(&self, package: &str) -> Option<Message> {
+        let (text, hint) = if package == BUILT_IN {
+            let text = "the package pulumi (StackReference, Stash) is not served".to_owned();
+            (text, "make the component without it, or provision this stack with Pulumi")
+        } else {
+            match self.is_disabled(package) {
+                Ok(false) => return None,
+                Ok(true) => {
+                    let text =
+                        format!("default providers of {package} are disabled by pulumi:disable-default-providers");
+                    (text, "name a provider with the option `provider`")
+                }
+                Err(error) => {
+                    let text = format!("pulumi:disable-default-providers cannot be used: {error}");
+                    (text, "make it a JSON list of package names, such as '[\"aws\"]', or '[\"*\"]'")
+                }
+            }
+        };
+        Some(Message { hint: hint.to_owned(), ..Message::new(Severity::Error, text) })
     }
 
     fn is_disabled(&self, package: &str) -> Result<bool, serde_json::Error> {

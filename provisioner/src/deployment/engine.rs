@@ -7,7 +7,7 @@ use bridge::host::{MonitorEndpoint, ProviderHost};
 use bridge::provider::Provider;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use hashbrown::HashMap;
-use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
 use tokio::sync::{Notify, OnceCell, RwLock, Semaphore, mpsc, oneshot, watch};
 
@@ -118,8 +118,10 @@ impl Engine {
 
     /// Says which secrets a provider is about to be told.
     pub(super) fn tell_secrets(&self, values: &PropertyMap) {
-        if values.values().any(PropertyValue::contains_secrets) {
-            self.emit(Event::SecretsTold(Arc::new(values.clone())));
+        let secret = values.iter().filter(|(_, value)| value.contains_secrets());
+        let secret: PropertyMap = secret.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !secret.is_empty() {
+            self.emit(Event::SecretsTold(Arc::new(secret)));
         }
     }
 

@@ -7,9 +7,9 @@ use crate::events::{Message, Severity, StepOp};
 use crate::state::{OperationKind, ResourceState, StateError};
 
 use super::decide::Refusal;
+use super::decide::deletes::Undeletable;
 use super::decide::existing::NotTaken;
 use super::step::{Step, StepError};
-use super::steps::leaves_something;
 
 /// What to do about a creation of which nobody knows what came.
 const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, and say what its id is \
@@ -22,7 +22,7 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     if let StepError::Provider(error) = error {
         message.plugin = Some(package_of(&step.urn));
         message.hint = match error {
-            ProviderError::Partial { .. } if !leaves_something(step.op, error) => {
+            ProviderError::Partial { .. } if !step.leaves_something(error) => {
                 "the provider gave no id, so nothing is recorded: look whether something was left behind".to_owned()
             }
             error => hint(error),
@@ -40,9 +40,16 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     message
 }
 
-/// Why something is not deleted that states of long ago may hold.
-pub(super) fn has_no_provider(urn: &Urn) -> String {
-    format!("{} is recorded without a provider, so nobody can be asked to delete it", urn.name())
+/// Why something is not deleted.
+pub(super) fn not_deleted(urn: &Urn, why: Undeletable) -> StepError {
+    match why {
+        Undeletable::Protected => StepError::Protected(protected_from_deletion(urn)),
+        Undeletable::Hooked => StepError::Refused(has_delete_hooks(urn)),
+        Undeletable::Unserved => {
+            let text = format!("{} is recorded without a provider, so nobody can be asked to delete it", urn.name());
+            StepError::Refused(text)
+        }
+    }
 }
 
 /// Why something is not deleted whose program is to be called before or after.

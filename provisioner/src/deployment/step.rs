@@ -101,6 +101,12 @@ impl Step {
         Self { old: Some(entry), new: Some(Arc::new(state)), internal, carried: true, ..Self::new(StepOp::Same, urn) }
     }
 
+    /// Whether what failed is recorded all the same: a Create that gave no id left nothing that could be.
+    pub(super) fn leaves_something(&self, error: &ProviderError) -> bool {
+        let ProviderError::Partial { failure, .. } = error else { return false };
+        !matches!(self.op, StepOp::Create | StepOp::CreateReplacement) || !failure.id.is_empty()
+    }
+
     /// What is told of it; `new` is the entry it makes or made.
     pub(super) fn info(&self, new: Option<Arc<ResourceState>>) -> StepInfo {
         StepInfo {

@@ -99,7 +99,7 @@ impl Engine {
             StepError::State(_) => self.note_break(),
         }
         let (indeterminate, partial) = match error {
-            StepError::Provider(error) => (error.is_indeterminate(), leaves_something(step.op, error)),
+            StepError::Provider(error) => (error.is_indeterminate(), step.leaves_something(error)),
             StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::Protected(_) => {
                 (false, false)
             }
@@ -263,14 +263,10 @@ impl Engine {
             tied_to.is_some_and(|urn| tables.deleted.contains(urn))
         };
         let asks = match deletion(old, replacing, with_its_owner, self.preview()) {
-            Deletion::Refused => return Err(StepError::Protected(report::protected_from_deletion(&old.urn))),
+            Deletion::Refused(why) => return Err(report::not_deleted(&old.urn, why)),
             Deletion::Forget => false,
             Deletion::Ask => true,
         };
-        let would_ask = deletion(old, replacing, with_its_owner, false) == Deletion::Ask;
-        if would_ask && old.has_delete_hooks() {
-            return Err(StepError::Refused(report::has_delete_hooks(&old.urn)));
-        }
         if self.preview() {
             views.note(ViewOp::Delete);
         }
@@ -284,9 +280,6 @@ impl Engine {
                 Some(operation)
             }
             Actor::Missing(error) if asks => return Err(StepError::Host(error.clone())),
-            Actor::Nobody if asks && old.custom && !old.is_provider() => {
-                return Err(StepError::Refused(report::has_no_provider(&old.urn)));
-            }
             Actor::Nobody | Actor::Parked(_) | Actor::Instance(_) | Actor::Missing(_) => None,
         };
         if let Some(reference) = old.as_provider_reference().filter(|_| !self.preview())
@@ -420,12 +413,6 @@ fn with_views(tables: &Tables, mut effects: Vec<Effect>, views: &ViewLog) -> Vec
     let of_views = views.effects(tables, &effects, true);
     effects.extend(of_views);
     effects
-}
-
-/// Whether what failed is recorded all the same: a Create that gave no id left nothing that could be.
-pub(super) fn leaves_something(op: StepOp, error: &ProviderError) -> bool {
-    let ProviderError::Partial { failure, .. } = error else { return false };
-    !matches!(op, StepOp::Create | StepOp::CreateReplacement) || !failure.id.is_empty()
 }
 
 /// Marks the outputs that must be secret, whatever the provider said (engine semantics, section 7).

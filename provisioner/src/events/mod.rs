@@ -26,8 +26,8 @@ pub enum Event {
     Download(Download),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
-    /// A provider is about to be asked about these values, and some of them are secret: who passes on what it says has to keep
-    /// them out of that. Nothing to show.
+    /// A provider is about to be told these values, which hold secrets: who passes on what it says has to keep them out of
+    /// that. Nothing to show.
     SecretsTold(Arc<PropertyMap>),
     /// A step begins.
     StepStarted(Arc<StepInfo>),

@@ -103,8 +103,8 @@ pub struct CustomTimeouts {
 impl ResourceState {
     /// Whether something of its program is to be called before or after its deletion.
     pub fn has_delete_hooks(&self) -> bool {
-        let hooks = ["BeforeDelete", "AfterDelete"].into_iter().filter_map(|kind| self.resource_hooks.get(kind));
-        hooks.into_iter().any(|names| !names.is_empty())
+        let mut hooks = ["BeforeDelete", "AfterDelete"].into_iter().filter_map(|kind| self.resource_hooks.get(kind));
+        hooks.any(|names| !names.is_empty())
     }
 
     /// An entry with nothing but its identity.

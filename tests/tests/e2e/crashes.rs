@@ -28,6 +28,8 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     assert_eq!(running.wait().how, "killed by signal 9");
     assert!(repository.is_locked());
     assert!(repository.refused("provision").starts_with("exit 4\n"));
+    assert!(repository.ends(0, "stack ls").contains("locked, not ended"));
+    assert!(repository.ends(0, "preview").contains("has not come to its end; what it did is taken from its journal"));
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
     --- out
@@ -35,6 +37,14 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
+    a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
+    ");
+
+    insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
+    exit 0
+    --- out
+    --- err
+    reef is not locked
     a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
     ");
 

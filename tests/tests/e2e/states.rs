@@ -321,6 +321,11 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     gave up the lock of reef
     a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
     ");
+    // There is no room yet: nobody may go on from the old checkpoint.
+    let told = on_a_full_disk(&repository, 10, "provision --parallel 1 -R -S");
+    assert!(told.starts_with("exit 1\n") && told.contains("could not be saved"), "{told}");
+    assert!(repository.is_locked());
+    repository.ends(0, "cancel --yes");
     insta::assert_snapshot!(repository.sc("preview"), @r"
     exit 0
     --- out

@@ -13,7 +13,7 @@ use crate::program::{PROJECT, STACK, get, thing};
 use crate::run::entry;
 use crate::standing;
 use crate::stopping::stopped_at;
-use crate::world::{Goes, World, map};
+use crate::world::{FRESH, Goes, World, map};
 
 const TYPE: &str = "cloud:index:Thing";
 
@@ -155,4 +155,12 @@ async fn what_an_import_supersedes_keeps_the_name_of_its_successor_when_its_pare
     assert!(ended.entries().contains(&"f-1 (delete)".to_owned()), "{:?}", ended.entries());
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete f-1"]);
+}
+
+#[tokio::test]
+async fn nothing_else_is_read_before_an_import() {
+    let (world, state) = standing(&[thing("a").with(FRESH, "1")]).await;
+    world.add("b-7");
+    let ended = world.import(&state, &[import("b", "b-7")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.called("read a-1"), ended.called("read b-7")), (0, 1));
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
 use provisioner::state::{OperationKind, StackView};
+use pulumi_proto::urn::Urn;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
@@ -107,21 +108,9 @@ async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Re
     let snapshot = view.snapshot.unwrap_or_default();
     for operation in snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating) {
         let urn = &operation.resource.urn;
-        let recorded = snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete);
-        let what = format!("{} ({})", urn.name(), urn.type_token());
-        let question = match recorded {
-            // Of one name there is one.
-            Some(resource) => format!(
-                "{what} was being made anew when a run died; {:?} is still recorded. Look for another one, delete it, and \
-                 type `forget`, or nothing to leave it pending:",
-                resource.id
-            ),
-            None => format!(
-                "{what} was being created when a run died. Type its id to record it, `forget` if nothing came of it, or \
-                 nothing to leave it pending:"
-            ),
-        };
-        match line(stop, &question).await? {
+        let mut resources = snapshot.resources.iter();
+        let recorded = resources.find(|resource| resource.urn == *urn && !resource.delete);
+        match line(stop, &question(urn, recorded.map(|resource| resource.id.as_str()))).await? {
             None => return Ok(None),
             Some(answer) if answer.is_empty() => {}
             Some(answer) if answer == "forget" => fates.push((urn.to_string(), Fate::Forget)),
@@ -129,4 +118,33 @@ async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Re
         }
     }
     Ok(Some(fates))
+}
+
+/// What is asked of something that was being created. `recorded`: the id of what is recorded under that name; there is room
+/// for one.
+fn question(urn: &Urn, recorded: Option<&str>) -> String {
+    let what = format!("{} ({})", urn.name(), urn.type_token());
+    match recorded {
+        Some(id) => format!(
+            "{what} was being made anew when a run died; {id:?} is still recorded. Look for another one, delete it, and type \
+             `forget`, or nothing to leave it pending:"
+        ),
+        None => format!(
+            "{what} was being created when a run died. Type its id to record it, `forget` if nothing came of it, or nothing \
+             to leave it pending:"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_asked_for_only_where_it_can_be_recorded() {
+        let urn = "urn:pulumi:dev::reef::t:m:T::a".parse().unwrap();
+        assert!(question(&urn, None).contains("Type its id to record it"));
+        let anew = question(&urn, Some("a-1"));
+        assert!(anew.contains("\"a-1\" is still recorded") && !anew.contains("Type its id"), "{anew}");
+    }
 }

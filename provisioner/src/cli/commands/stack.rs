@@ -130,7 +130,7 @@ struct Entry {
     project: String,
     /// `None`: it has not been provisioned yet.
     state: Option<Snapshot>,
-    locked: usize,
+    locked: bool,
     interrupted: bool,
 }
 
@@ -143,7 +143,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
         entries.push(Entry {
             stack: stack.name.clone(),
             project: stack.project.clone(),
-            locked: access.store.locks(&access.stack).await?.len(),
+            locked: !view.is_unlocked,
             interrupted: view.recovered.is_some() || view.conflict.is_some(),
             state: view.snapshot,
         });
@@ -161,7 +161,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
 impl Entry {
     fn as_row(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let status = match (self.locked > 0, self.interrupted) {
+        let status = match (self.locked, self.interrupted) {
             // Whether that run still works, only its machine knows.
             (true, true) => "locked, not ended",
             (true, false) => "locked",
@@ -183,7 +183,7 @@ impl Entry {
             "project": self.project,
             "resources": self.state.as_ref().map(|state| state.resources.len()),
             "updated": self.updated(),
-            "locked": self.locked > 0,
+            "locked": self.locked,
             "interrupted": self.interrupted,
         })
         .to_string()

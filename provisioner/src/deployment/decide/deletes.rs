@@ -23,12 +23,23 @@ pub(in crate::deployment) fn departure(state: &ResourceState, registered: bool) 
 /// What deleting an entry takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::deployment) enum Deletion {
-    /// It is protected, and stays.
-    Refused,
+    /// It stays.
+    Refused(Undeletable),
     /// It is only forgotten.
     Forget,
     /// Its provider is asked to delete it.
     Ask,
+}
+
+/// Why an entry is not deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::deployment) enum Undeletable {
+    /// It is protected.
+    Protected,
+    /// Its program is to be called before or after, and is not there to be.
+    Hooked,
+    /// Nobody is recorded who could be asked: states of long ago have such entries.
+    Unserved,
 }
 
 /// What deleting an entry takes (section 3.3). `replacing`: its successor is there, or comes. `with_its_owner`: what it is
@@ -40,8 +51,14 @@ pub(in crate::deployment) fn deletion(
     preview: bool,
 ) -> Deletion {
     if old.protect && !replacing && !old.delete {
-        Deletion::Refused
-    } else if preview || old.external || old.retain_on_delete || with_its_owner || old.pending_replacement {
+        Deletion::Refused(Undeletable::Protected)
+    } else if old.external || old.retain_on_delete || with_its_owner || old.pending_replacement {
+        Deletion::Forget
+    } else if old.has_delete_hooks() {
+        Deletion::Refused(Undeletable::Hooked)
+    } else if old.custom && !old.is_provider() && old.provider.is_none() {
+        Deletion::Refused(Undeletable::Unserved)
+    } else if preview {
         Deletion::Forget
     } else {
         Deletion::Ask

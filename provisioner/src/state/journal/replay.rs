@@ -130,3 +130,32 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
 fn settles(line: Option<&(usize, &str)>) -> bool {
     line.is_some_and(|(_, text)| text.starts_with("{\"close\":"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{digest, settle};
+    use super::*;
+
+    const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";
+
+    #[tokio::test]
+    async fn what_is_gone_by_now_was_settled() {
+        let folder = tempfile::tempdir().unwrap();
+        let replayed = replay(&folder.path().join("gone"), &Keyring::new(None)).await.unwrap();
+        assert!(replayed.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_last_line_without_its_end_is_ended_before_the_journal_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        for (last, torn) in [("{\"phase\":{}}", false), ("{\"pha", true), ("{\"phase\":{}}\n", false)] {
+            fs::write(&path, format!("{HEADER}{last}")).unwrap();
+            let left = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+            assert_eq!((left.torn, left.open_ended), (torn, !last.ends_with('\n')), "{last}");
+            settle(&path, left.open_ended, &digest("saved")).unwrap();
+            let settled = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+            assert_eq!(settled.closed, Some(digest("saved")), "{last}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use crate::state::EntryId;
 
 use super::change::Change;
 use super::condemn::{Entry, Probe, Walk};
-use super::deletes::{Deletion, copies_first, deletion, departure, waves};
+use super::deletes::{Deletion, Undeletable, copies_first, deletion, departure, waves};
 use super::existing::{NotTaken, as_found, known_id, must_import, read_op};
 use super::refresh::{as_read, is_read_first, shown_as};
 use super::scope::{Scope, UrnPattern};
@@ -22,6 +22,8 @@ fn entry(name: &str, special: impl FnOnce(&mut ResourceState)) -> ResourceState 
     let mut state = ResourceState::new(urn(name), true);
     state.id = format!("{name}-1");
     state.inputs = Arc::new(props(&[("v", 1.0)]));
+    let default = Urn::new("s", "p", None, "pulumi:providers:t", "default");
+    state.provider = Some(ProviderReference::new(default, "d-1"));
     special(&mut state);
     state
 }
@@ -105,6 +107,12 @@ fn row_07_what_has_an_input_of_the_root_is_probed_and_what_would_be_replaced_is_
         || [entry("a", |_| {}), entry("b", |b| of(b, "a")), entry("c", |c| of(c, "b")), entry("d", |d| after(d, "a"))];
     assert_eq!(condemned(states(), &["b", "c"]), (vec!["b".into(), "c".into()], vec!["b".into(), "c".into()]));
     assert_eq!(condemned(states(), &[]).0, ["b"], "what hangs on a survivor is not asked");
+}
+
+#[test]
+fn row_07_what_an_input_that_is_ignored_came_from_is_not_asked_for() {
+    let ignored = entry("b", |b| (of(b, "a"), b.inputs = Arc::default()).1);
+    assert_eq!(condemned([entry("a", |_| {}), ignored], &["b"]), (vec![], vec![]));
 }
 
 #[test]
@@ -283,8 +291,30 @@ fn row_35_what_is_protected_is_not_deleted() {
     let protected = entry("a", |a| a.protect = true);
     assert_eq!(departure(&protected, false), Some(StepOp::Delete));
     for preview in [false, true] {
-        assert_eq!(deletion(&protected, false, false, preview), Deletion::Refused);
+        assert_eq!(deletion(&protected, false, false, preview), Deletion::Refused(Undeletable::Protected));
     }
+}
+
+#[test]
+fn row_10_what_nobody_can_delete_stays() {
+    let hooked = |kind: &str| {
+        let hooks = [(kind.to_owned(), vec!["backup".to_owned()])];
+        entry("a", |a| a.resource_hooks = hooks.into())
+    };
+    let ancient = entry("a", |a| a.provider = None);
+    let rows = [
+        (hooked("BeforeDelete"), Undeletable::Hooked),
+        (hooked("AfterDelete"), Undeletable::Hooked),
+        (ancient, Undeletable::Unserved),
+    ];
+    for (entry, why) in rows {
+        for preview in [false, true] {
+            assert_eq!(deletion(&entry, false, false, preview), Deletion::Refused(why));
+            assert_eq!(deletion(&entry, true, false, preview), Deletion::Refused(why), "nor when it is replaced");
+        }
+        assert_eq!(deletion(&entry, false, true, false), Deletion::Forget, "nobody has to");
+    }
+    assert_eq!(deletion(&hooked("BeforeCreate"), false, false, false), Deletion::Ask);
 }
 
 #[test]

@@ -63,16 +63,18 @@ impl Folder {
     }
 
     /// Copies a file and its sidecar. Unlike what is written, a copy is not flushed: no promise hangs on it.
-    #[allow(clippy::disallowed_methods, reason = "a copy need not outlive a loss of power")]
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let (from, to) = (self.at(from), self.at(to));
         let folder = to.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
-        match copy_whole(&sidecar(&from), &sidecar(&to), &sidecar(&unfinished_beside(&to))) {
+        let copied =
+            |from: &Path, to: &Path, unfinished: &Path| put(to, unfinished, |path| fs::copy(from, path).map(drop));
+        let unfinished = unfinished_beside(&to);
+        match copied(&sidecar(&from), &sidecar(&to), &sidecar(&unfinished)) {
             Err(error) if error.kind() == ErrorKind::NotFound => remove(&sidecar(&to))?,
             copied => copied.map_err(PathError::of("write", &sidecar(&to)))?,
         }
-        Ok(copy_whole(&from, &to, &unfinished_beside(&to)).map_err(PathError::of("write", &to))?)
+        Ok(copied(&from, &to, &unfinished).map_err(PathError::of("write", &to))?)
     }
 
     /// Flushes a file that may be gone, and its folder.
@@ -87,7 +89,6 @@ impl Folder {
 
     /// The sidecar comes first, as the command line has it; nobody checks it against the content. One that is not whole would
     /// make the file unreadable for that command line.
-    #[allow(clippy::disallowed_methods, reason = "it gets its name once it is whole")]
     pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], lasting: Lasting) -> Result<(), StoreError> {
         let (sidecar, unfinished) = (sidecar(path), sidecar(&unfinished_beside(path)));
         if !self.sidecars {
@@ -101,15 +102,12 @@ impl Folder {
              \"user.metadata\":null,\"md5\":\"{md5}\"}}\n"
         );
         // A new file: the old one may go by another name, too.
-        let written = fs::File::create_new(&unfinished).and_then(|mut file| {
+        let put = put(&sidecar, &unfinished, |path| {
+            let mut file = fs::File::create_new(path)?;
             file.write_all(text.as_bytes())?;
             if lasting == Lasting::Yes { file.sync_data() } else { Ok(()) }
         });
-        let named = written.and_then(|()| fs::rename(&unfinished, &sidecar));
-        if named.is_err() {
-            remove(&unfinished)?;
-        }
-        Ok(named.map_err(PathError::of("write", &sidecar))?)
+        Ok(put.map_err(PathError::of("write", &sidecar))?)
     }
 
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
@@ -175,24 +173,23 @@ pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Gives a file a second name, in place of whatever had it: that is gone once it is closed.
-#[allow(clippy::disallowed_methods, reason = "nothing is written: the file is whole already")]
 fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
     let unfinished = unfinished_beside(to);
     let replaced = fs::File::open(to);
-    let linked = fs::hard_link(from, &unfinished).and_then(|()| fs::rename(&unfinished, to));
-    // Still there after a failure, and where the two names were of one file already: a rename does nothing then.
+    let linked = put(to, &unfinished, |path| fs::hard_link(from, path));
+    // Still there where the two names were of one file already: a rename does nothing then.
     fs::remove_file(&unfinished).ok();
     linked.map(|()| replaced.ok())
 }
 
-/// Copies a file that takes its name once it is whole.
-#[allow(clippy::disallowed_methods, reason = "it gets its name once it is whole")]
-fn copy_whole(from: &Path, to: &Path, unfinished: &Path) -> io::Result<()> {
-    let copied = fs::copy(from, unfinished).and_then(|_| fs::rename(unfinished, to));
-    if copied.is_err() {
+/// Has a file made under another name, and gives it its own once it is whole.
+#[allow(clippy::disallowed_methods, reason = "it is `bridge::fs` for what need not outlive a loss of power")]
+fn put(to: &Path, unfinished: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let put = make(unfinished).and_then(|()| fs::rename(unfinished, to));
+    if put.is_err() {
         fs::remove_file(unfinished).ok();
     }
-    copied
+    put
 }
 
 /// Where a file is made that takes its name once it is whole.

@@ -20,6 +20,18 @@ async fn anything_in_the_folder_of_the_locks_counts_but_sidecars_and_folders() {
 }
 
 #[tokio::test]
+async fn a_lock_that_cannot_be_read_is_one_and_can_be_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let locks = folder.path().join(".pulumi/locks/organization/reef/dev");
+    std::fs::create_dir_all(&locks).unwrap();
+    std::os::unix::fs::symlink("round.json", locks.join("round.json")).unwrap();
+    assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
+    store.break_locks(&stack("dev")).await.unwrap();
+    assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn who_only_tried_to_lock_keeps_nobody_from_saving() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
