@@ -239,8 +239,8 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             Some("`sc refresh` asks what came of it, or is told with --clear-pending-creates; --force forgets it")
         }
         StateError::Conflict(_) => Some(
-            "compare the two: what the journal created and the state lacks, or may have, can be taken in with \
-             `options.import` or `sc import`; then remove the journal",
+            "keep this list and remove the journal; then look what of it exists and the state lacks, and take that in with \
+             `sc import` or `options.import`",
         ),
         _ => None,
     }

@@ -131,6 +131,47 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     ");
 }
 
+#[test]
+fn what_a_dead_run_did_to_another_checkpoint_is_told_and_never_left_out_in_silence() {
+    let repository = chain(1);
+    repository.ends(0, "provision -S");
+    let things = ["a", "b"].map(|name| format!("{name}: {{ type: rec:index:Thing }}")).join("\n");
+    repository.describe(Sections { plugins: REC, resources: &things, ..Sections::default() });
+    repository.script(json!({"resources": {"b--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S --parallel 1");
+    repository.until_called("Create b--prod");
+    running.signal(Signal::KILL);
+    running.wait();
+    repository.ends(0, "cancel --yes");
+    // As `pulumi` would: it does not know of journals.
+    let checkpoint = repository.read("backend/.pulumi/stacks/tank/reef.json");
+    repository.write("backend/.pulumi/stacks/tank/reef.json", &checkpoint.replacen('{', "{ ", 1));
+    insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
+    exit 0
+    --- out
+    {"stackName":"organization/tank/reef","outputs":{}}
+    --- err
+    warning: these are of the checkpoint alone: an interrupted run of organization/tank/reef left the journal [repo]/backend/.sc/journal/tank/reef/[id], but the checkpoint has changed since: the journal starts from [id] and the checkpoint is [id]
+        it had created urn:pulumi:reef::tank::rec:index:Thing::a--prod with id "a--prod-1"
+        it was creating urn:pulumi:reef::tank::rec:index:Thing::b--prod, which may exist
+    "#);
+    insta::assert_snapshot!(repository.sc("stack export"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: an interrupted run of organization/tank/reef left the journal [repo]/backend/.sc/journal/tank/reef/[id], but the checkpoint has changed since: the journal starts from [id] and the checkpoint is [id]
+        it had created urn:pulumi:reef::tank::rec:index:Thing::a--prod with id "a--prod-1"
+        it was creating urn:pulumi:reef::tank::rec:index:Thing::b--prod, which may exist
+      hint: keep this list and remove the journal; then look what of it exists and the state lacks, and take that in with `sc import` or `options.import`
+    "#);
+    let refused = repository.refused("import a--prod=a--prod-1");
+    assert!(refused.contains("keep this list and remove the journal"), "{refused}");
+    assert!(repository.ends(0, "stack ls").contains("interrupted"));
+    std::fs::remove_dir_all(repository.path("backend/.sc")).unwrap();
+    repository.script(json!({}));
+    repository.ends(0, "provision -S");
+}
+
 /// Kills a run of twenty things once so many are being created, and goes on from there.
 fn check_killed_at(moment: usize) {
     let repository = chain(20);
