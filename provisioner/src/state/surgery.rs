@@ -226,6 +226,8 @@ pub struct Repair {
     pub pruned: Vec<(Urn, Relation, Urn)>,
     /// URNs that named a parent which is not there, and what they are now.
     pub renamed: Vec<(Urn, Urn)>,
+    /// The checksum of the manifest, where it was wrong. The right one is written with the state.
+    pub checksum: Option<String>,
 }
 
 impl Repair {
@@ -235,8 +237,8 @@ impl Repair {
     }
 }
 
-/// Brings entries into an order in which each comes after all that it refers to, and drops references to what is not
-/// there. A provider that is not there cannot be made up.
+/// Brings entries into an order in which each comes after all that it refers to, drops references to what is not there, and
+/// a wrong checksum. A provider that is not there cannot be made up.
 ///
 /// # Errors
 /// [`SurgeryError::Circle`], [`SurgeryError::Broken`], [`SurgeryError::Taken`].
@@ -244,7 +246,8 @@ pub fn repair(snapshot: &mut Snapshot) -> Result<Repair, SurgeryError> {
     let mut repaired = snapshot.clone();
     let (sorted, moved) = sort(&snapshot.resources)?;
     repaired.resources = sorted;
-    let mut done = Repair { moved, ..Repair::default() };
+    let checksum = repaired.manifest.wrong_checksum.take();
+    let mut done = Repair { moved, checksum, ..Repair::default() };
     prune(&mut repaired, &mut done);
     for (from, to) in &done.renamed {
         if repaired.resources.iter().any(|state| state.urn == *to) {

@@ -150,8 +150,8 @@ struct Named {
 
 /// Mend a state that is refused as inconsistent
 ///
-/// Puts the resources into an order in which each comes after what it refers to, and drops references to what is not
-/// there.
+/// Puts the resources into an order in which each comes after what it refers to, drops references to what is not there,
+/// and writes a wrong checksum anew.
 #[derive(Debug, Args)]
 struct RepairArgs {
     #[command(flatten)]
@@ -256,13 +256,14 @@ impl Names {
 struct Change {
     /// What is done.
     word: &'static str,
-    urn: Urn,
+    /// Whose; `None`: of the state as a whole.
+    urn: Option<Urn>,
     detail: String,
 }
 
 impl Change {
     fn of(word: &'static str, urn: &Urn) -> Self {
-        Self { word, urn: urn.clone(), detail: String::new() }
+        Self { word, urn: Some(urn.clone()), detail: String::new() }
     }
 
     fn with_id(self, state: &ResourceState) -> Self {
@@ -270,8 +271,8 @@ impl Change {
     }
 
     fn line(&self) -> Line {
-        let text = format!("  {} {} ({}) {}", self.word, self.urn.name(), self.urn.type_token(), self.detail);
-        Line::plain(text.trim_end())
+        let whose = self.urn.as_ref().map(|urn| format!(" {} ({})", urn.name(), urn.type_token())).unwrap_or_default();
+        Line::plain(format!("  {}{whose} {}", self.word, self.detail).trim_end())
     }
 }
 
@@ -283,7 +284,12 @@ fn repaired(done: &Repair) -> Vec<Change> {
         ..Change::of("prune", urn)
     });
     let renamed = done.renamed.iter().map(|(urn, to)| Change { detail: to.to_string(), ..Change::of("call", urn) });
-    moved.chain(pruned).chain(renamed).collect()
+    let checksum = done.checksum.as_ref().map(|wrong| Change {
+        word: "replace",
+        urn: None,
+        detail: format!("the checksum of its manifest, {wrong:?}"),
+    });
+    moved.chain(pruned).chain(renamed).chain(checksum).collect()
 }
 
 /// Says what to do about a refusal.
@@ -351,7 +357,8 @@ async fn apply(
 /// Says what was changed.
 fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
     if ui.results_are_json() {
-        let change = |change: &Change| serde_json::json!({ "do": change.word, "urn": change.urn.as_str() });
+        let change =
+            |change: &Change| serde_json::json!({ "do": change.word, "urn": change.urn.as_ref().map(Urn::as_str) });
         let changes: Vec<_> = changes.iter().map(change).collect();
         ui.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
         return Ok(Exit::Done);

@@ -148,6 +148,15 @@ fn an_order_is_found_and_what_is_not_there_is_dropped() {
 }
 
 #[test]
+fn a_wrong_checksum_is_repaired_by_being_written_anew() {
+    let mut state = snapshot([entry("p", &[]), entry("a", &[])]);
+    state.manifest.wrong_checksum = Some("0dff".to_owned());
+    assert!(integrity::verify(&state).is_err());
+    assert_eq!(repair(&mut state).unwrap(), Repair { checksum: Some("0dff".to_owned()), ..Repair::default() });
+    integrity::verify(&state).unwrap();
+}
+
+#[test]
 fn what_cannot_be_repaired_stays_as_it_is() {
     let circle = snapshot([entry("p", &[]), entry("a", &["b"]), entry("b", &["a"])]);
     let mut state = circle.clone();
