@@ -119,11 +119,16 @@ impl Engine {
             tied.collect()
         };
         for (state, owner) in orphans {
-            let (name, owner) = (state.urn.name(), owner.name());
-            let text = format!("it was to be deleted with {owner}, which stays: {name} is not recorded any more");
-            let mut message = Message::new(Severity::Warning, text);
-            message.urn = Some(state.urn.clone());
-            message.hint = format!("look whether {:?} still exists, and delete it or import it", &*state.id);
+            let owner = owner.name();
+            let (text, hint) = if self.preview() {
+                let text = format!("it would go with {owner}, which stays, and would not be recorded any more");
+                (text, "take `deletedWith` off it to have it deleted by itself".to_owned())
+            } else {
+                let text = format!("it was to go with {owner}, which stays, and is not recorded any more");
+                (text, format!("look whether {:?} still exists, and delete it or import it", &*state.id))
+            };
+            let urn = Some(state.urn.clone());
+            let message = Message { urn, hint, ..Message::new(Severity::Warning, text) };
             self.emit(crate::events::Event::Message(message));
         }
     }

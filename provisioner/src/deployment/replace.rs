@@ -144,7 +144,10 @@ impl Engine {
 
     /// Ends the run: a replacement would delete what only its program can delete.
     fn refuse_hooked(&self, registration: &Registration, hooked: &Urn) {
-        let mut message = Message::new(Severity::Error, report::has_delete_hooks(hooked));
+        let mut message = Message::new(
+            Severity::Error,
+            report::has_delete_hooks(if *hooked == registration.urn { "it" } else { hooked.name() }),
+        );
         message.hint =
             "provision it once without the change that replaces: it has no hooks any more after that".to_owned();
         self.break_off(&registration.urn, registration.goal.source, message);

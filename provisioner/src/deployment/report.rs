@@ -44,17 +44,16 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
 pub(super) fn not_deleted(urn: &Urn, why: Undeletable) -> StepError {
     match why {
         Undeletable::Protected => StepError::Protected(protected_from_deletion(urn)),
-        Undeletable::Hooked => StepError::Refused(has_delete_hooks(urn)),
+        Undeletable::Hooked => StepError::Refused(has_delete_hooks("it")),
         Undeletable::Unserved => {
-            let text = format!("{} is recorded without a provider, so nobody can be asked to delete it", urn.name());
-            StepError::Refused(text)
+            StepError::Refused("it is recorded without a provider, so nobody can be asked to delete it".to_owned())
         }
     }
 }
 
 /// Why something is not deleted whose program is to be called before or after.
-pub(super) fn has_delete_hooks(urn: &Urn) -> String {
-    format!("{} has hooks that are to run when it is deleted, which only its program has", urn.name())
+pub(super) fn has_delete_hooks(whose: &str) -> String {
+    format!("{whose} has hooks that are to run with its deletion, which only its program has")
 }
 
 /// Whose type a resource has.

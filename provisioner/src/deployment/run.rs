@@ -240,7 +240,7 @@ impl Engine {
             entries.map(|(_, state)| state.urn.clone()).collect()
         };
         for urn in &hooked {
-            let mut message = Message::new(Severity::Error, super::report::has_delete_hooks(urn));
+            let mut message = Message::new(Severity::Error, super::report::has_delete_hooks("it"));
             message.hint = "destroy the stack with `pulumi destroy --run-program`, or provision it first: what the \
                             server.yaml describes has no hooks"
                 .to_owned();

@@ -349,11 +349,13 @@ async fn what_did_not_come_back_keeps_what_it_needed_though_something_out_of_sco
 #[tokio::test]
 async fn what_is_tied_to_what_stays_is_forgotten_and_told() {
     let tied = || thing("b").deleted_with("a");
-    let told = ["b: it was to be deleted with a, which stays: b is not recorded any more"];
+    let told = ["b: it was to go with a, which stays, and is not recorded any more"];
     let programs =
         [vec![thing("a").protected(), tied()], vec![thing("a"), thing("needs").after("a").protected(), tied()]];
     for program in programs {
         let (world, state) = standing(&program).await;
+        let preview = world.destroy(&state).preview().go().await.expect(Outcome::Failed);
+        assert_eq!(preview.warnings, ["b: it would go with a, which stays, and would not be recorded any more"]);
         let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
         assert_eq!((ended.changes(), ended.warnings), (Vec::new(), told.map(str::to_owned).to_vec()));
     }
@@ -401,7 +403,7 @@ async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
     for run in [world.destroy(&state), world.destroy(&state).preview()] {
         let ended = run.go().await.expect(Outcome::Failed);
         assert_eq!(ended.changes(), [""; 0]);
-        assert_eq!(ended.errors, ["a: a has hooks that are to run when it is deleted, which only its program has"]);
+        assert_eq!(ended.errors, ["a: it has hooks that are to run with its deletion, which only its program has"]);
     }
     for replaced in ["k", "d"] {
         let ended = world.up(&state, &[thing("a").with(replaced, "1"), thing("b")]).go().await.expect(Outcome::Failed);
@@ -419,6 +421,6 @@ async fn what_is_recorded_without_a_provider_is_not_forgotten() {
     let ancient = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
     Arc::make_mut(ancient).provider = None;
     let ended = world.destroy(&state).going_on().go().await.expect(Outcome::Failed);
-    assert_eq!(ended.errors, ["a: a is recorded without a provider, so nobody can be asked to delete it"]);
+    assert_eq!(ended.errors, ["a: it is recorded without a provider, so nobody can be asked to delete it"]);
     assert_eq!(ended.entries(), ["a-1"]);
 }
