@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bridge::provider::{Alias, AliasParent, ConstructReply, ConstructRequest};
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
-use pulumi_proto::property::{PropertyMap, PropertyValue, ResourceReference};
+use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId, ResourceReference};
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::register_resource_request::PropertyDependencies;
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
@@ -118,8 +118,8 @@ impl ResourceProvider for Components {
 }
 
 /// Makes a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, that gets its inputs. With
-/// an input `ask` it also calls the method `cloud:index:Thing/ask`, with that as `value`, of the resource whose URN is the
-/// input `receiver`, or of none.
+/// an input `ask` it also calls the method `ask`, with that as `value`, of the thing or provider whose URN is the input
+/// `receiver` and whose id is the input `receiverId`, or of none.
 ///
 /// # Errors
 /// What the monitor said.
@@ -154,12 +154,16 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
     if let Some(value) = request.inputs.get("ask") {
         let of_none = |value: &PropertyValue| Output { value: value.clone().without_outputs(), urns: Vec::new() };
         let mut arguments = Outputs::from([("value".to_owned(), of_none(value))]);
+        let mut of_type = "cloud:index:Thing".to_owned();
         if let Some(urn) = request.inputs.get("receiver").and_then(PropertyValue::as_str) {
-            let urn = urn.parse().map_err(|_| Status::internal("no URN"))?;
-            let receiver = ResourceReference { urn, id: None, package_version: String::new() };
+            let urn: Urn = urn.parse().map_err(|_| Status::internal("no URN"))?;
+            urn.type_token().clone_into(&mut of_type);
+            let id = request.inputs.get("receiverId").cloned().map(PropertyValue::without_outputs);
+            let id = id.map(|id| id.as_str().map_or(ReferenceId::Unknown, |id| ReferenceId::Known(id.to_owned())));
+            let receiver = ResourceReference { urn, id, package_version: String::new() };
             arguments.insert("__self__".to_owned(), of_none(&PropertyValue::Resource(receiver)));
         }
-        construction.ask(&arguments).await?;
+        construction.ask(&of_type, &arguments).await?;
     }
     let id = Some(child.id.clone()).filter(|id| !id.is_empty());
     let id = id.map_or(PropertyValue::UNKNOWN, |id| id.as_str().into());
@@ -252,9 +256,9 @@ impl Construction {
         Ok(self.monitor.register_resource(request).await?.into_inner())
     }
 
-    async fn ask(&mut self, arguments: &Outputs) -> Result<(), Status> {
+    async fn ask(&mut self, of_type: &str, arguments: &Outputs) -> Result<(), Status> {
         let args = Some(bag(arguments)?);
-        let tok = "cloud:index:Thing/ask".to_owned();
+        let tok = format!("{of_type}/ask");
         self.monitor.call(rpc::ResourceCallRequest { tok, args, ..Default::default() }).await?;
         Ok(())
     }

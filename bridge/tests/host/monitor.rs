@@ -35,6 +35,7 @@ struct Recorder {
     read: Mutex<Vec<ResourceRead>>,
     outputs: Mutex<Vec<(Urn, PropertyMap)>>,
     refused: Mutex<Vec<String>>,
+    called: Mutex<Vec<MethodCall>>,
 }
 
 impl Recorder {
@@ -88,6 +89,7 @@ impl Monitor for Recorder {
     }
 
     async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal> {
+        self.called.lock().unwrap().push(request.clone());
         Ok(CallReply { result: request.arguments, ..CallReply::default() })
     }
 }
@@ -188,6 +190,21 @@ async fn an_output_value_says_what_its_input_depends_on_and_stays_one_only_for_p
     assert!(
         matches!(&registered.inputs["v"], PropertyValue::List(items) if matches!(items[0], PropertyValue::Output(_)))
     );
+}
+
+#[tokio::test]
+async fn the_arguments_of_a_method_depend_on_what_is_said_and_on_what_they_say_themselves() {
+    let mut served = serve(Recorder::default()).await;
+    let said = rpc::resource_call_request::ArgumentDependencies { urns: vec![A.to_owned()] };
+    let call = rpc::ResourceCallRequest {
+        tok: "t:i:T/m".into(),
+        args: bag([("v", from(B, Some("1"), false)), ("w", "2".into())]),
+        arg_dependencies: BTreeMap::from([("w".to_owned(), said)]),
+        ..Default::default()
+    };
+    served.client.call(call).await.unwrap();
+    let dependencies = served.monitor.called.lock().unwrap().remove(0).argument_dependencies;
+    assert_eq!((names(&dependencies["v"]), names(&dependencies["w"])), (vec!["b"], vec!["a"]));
 }
 
 #[tokio::test]

@@ -256,9 +256,14 @@ fn what_stands_in_the_way_of_saving_is_told() {
 
 /// Runs the command where no file may become larger than so many blocks of 512 bytes.
 fn on_a_full_disk(repository: &Repository, blocks: u32, arguments: &str) -> String {
+    under(repository, &format!("trap '' XFSZ; ulimit -f {blocks}"), arguments)
+}
+
+/// Runs the command in the place of a shell that has done this.
+fn under(repository: &Repository, prelude: &str, arguments: &str) -> String {
     let prepared = repository.command(arguments);
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+    command.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\"")]);
     command.arg(prepared.get_program()).args(prepared.get_args());
     command.current_dir(repository.path(".")).env_clear();
     command.envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -280,6 +285,26 @@ fn a_journal_that_cannot_grow_stops_the_run_before_the_next_step() {
     assert_eq!(repository.resources().len(), 22);
     let created = repository.calls().iter().filter(|call| call.starts_with("Create ")).count();
     assert_eq!(created, 20 + (20 - 5), "those of the preview, and none twice");
+}
+
+/// Its checkpoints are packed, so that the journal is the first to have no room: for a step, or for its last line.
+#[test]
+fn a_journal_that_takes_no_more_does_not_keep_the_state_from_being_saved() {
+    let repository = Repository::new(Sections { plugins: FILES, ..Sections::default() });
+    repository.ends(0, "provision");
+    let prelude = "trap '' XFSZ; export PULUMI_SELF_MANAGED_STATE_GZIP=true; ulimit -f 10";
+    let mut well = Vec::new();
+    for length in (1000..1400).step_by(20) {
+        let page =
+            format!("page: {{ type: files:fs:File, config: {{ path: page, content: {} }} }}", "x".repeat(length));
+        repository.describe(Sections { plugins: FILES, resources: &page, ..Sections::default() });
+        let told = under(&repository, prelude, "provision -R -S");
+        assert!(!told.contains("could not be saved") && !repository.is_locked(), "{length}: {told}");
+        well.push(told.starts_with("exit 0\n"));
+    }
+    assert!(well[0] && !well[19], "{well:?}");
+    repository.ends(0, "provision -R -S");
+    repository.ends(0, "preview --expect-no-changes");
 }
 
 #[test]

@@ -6,8 +6,9 @@ use provisioner::deployment::RegistrationResult;
 use provisioner::events::Outcome;
 use provisioner::state::{ResourceState, Snapshot};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::urn::Urn;
 
-use crate::program::{get, group, provider, remote, thing};
+use crate::program::{PROJECT, STACK, get, group, provider, remote, thing};
 use crate::run::entry;
 use crate::standing;
 use crate::stopping::{aborted_at, stopped_at};
@@ -184,6 +185,19 @@ async fn row_52_a_method_is_that_of_the_provider_of_the_resource_it_is_called_on
 }
 
 #[tokio::test]
+async fn row_52_a_method_of_a_provider_is_its_own_though_it_does_not_exist_yet() {
+    let world = World::default();
+    let of = |receiver: &Urn| remote("c").with("ask", "a").with("receiver", receiver.to_string().as_str());
+    let urn = Urn::new(STACK, PROJECT, None, "pulumi:providers:cloud", "p");
+    let program = [provider("p"), of(&urn).of("receiverId", "p")];
+    world.up(&Snapshot::default(), &program).preview().go().await.expect(Outcome::Succeeded);
+    world.up(&Snapshot::default(), &program).go().await.expect(Outcome::Succeeded);
+    assert_eq!(world.called().iter().map(|(by, _)| by.as_str()).collect::<Vec<_>>(), ["p", "p"]);
+    let ended = world.up(&Snapshot::default(), &[provider("p"), of(&urn)]).preview().go().await.expect(Outcome::Failed);
+    assert!(ended.errors[0].contains("is of a provider, and __self__ is none"), "{:?}", ended.errors);
+}
+
+#[tokio::test]
 async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
     let program = |v: &str| [thing("a").with("v", v), remote("c").after("a"), thing("b")];
     let (world, mut state) = standing(&program("1")).await;
@@ -210,9 +224,9 @@ async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
 
 #[tokio::test]
 async fn what_is_read_within_a_component_of_another_name_gives_up_what_was_managed_under_the_old_one() {
-    let (world, state) = standing(&[group("g"), thing("a").within("g")]).await;
-    let ended = world.up(&state, &[group("h").was("g"), get("a", "a-1").within("h")]).go().await;
+    let (world, state) = standing(&[group("g"), thing("g-a").within("g")]).await;
+    let ended = world.up(&state, &[group("h").was("g"), get("h-a", "g-a-1").within("h")]).go().await;
     let ended = ended.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
-    assert!(entry(&ended.state, "a").external && ended.entries().len() == 2);
+    assert!(entry(&ended.state, "h-a").external && ended.entries().len() == 2);
 }

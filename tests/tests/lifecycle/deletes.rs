@@ -370,7 +370,10 @@ async fn what_is_replaced_with_what_it_is_tied_to_is_not_told_as_forgotten() {
     let program = |k: &str| [thing("a").with("k", k), thing("b").deleted_with("a")];
     let (world, state) = standing(&program("1")).await;
     let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
-    assert_eq!((ended.entries(), ended.warnings), (vec!["a-2".to_owned(), "b-2".to_owned()], Vec::new()));
+    assert_eq!((ended.entries(), &ended.warnings[..]), (vec!["a-2".to_owned(), "b-2".to_owned()], &[][..]));
+    // Nor is what leaves with the one that went.
+    let ended = world.up(&ended.state, &program("3")[..1]).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.entries(), ended.warnings), (vec!["a-3".to_owned()], Vec::new()));
 }
 
 #[tokio::test]
@@ -396,7 +399,7 @@ async fn a_destroy_by_the_program_deletes_nothing_where_an_exclude_names_nothing
 
 #[tokio::test]
 async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
-    let (world, mut state) = standing(&[thing("a"), thing("b")]).await;
+    let (world, mut state) = standing(&[thing("a"), thing("b").after("a")]).await;
     let hooked = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
     let hooks = [("BeforeDelete".to_owned(), vec!["backup".to_owned()])];
     Arc::make_mut(hooked).resource_hooks = hooks.into();
@@ -406,13 +409,25 @@ async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
         assert_eq!(ended.errors, ["a: it has hooks that are to run with its deletion, which only its program has"]);
     }
     for replaced in ["k", "d"] {
-        let ended = world.up(&state, &[thing("a").with(replaced, "1"), thing("b")]).go().await.expect(Outcome::Failed);
+        let program = [thing("a").with(replaced, "1"), thing("b").after("a")];
+        let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
         assert_eq!(ended.changes(), [""; 0], "{replaced}");
     }
     let ended = world.up(&state, &[]).going_on().go().await.expect(Outcome::Failed);
     assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned()], vec!["a-1".to_owned()]));
     let ended = world.up(&ended.state, &[thing("a")]).go().await.expect(Outcome::Succeeded);
     world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn what_has_hooks_does_not_go_with_what_is_deleted_before_it_is_replaced() {
+    let program = |d: &str| [thing("a").with("d", d), thing("b").of("k", "a")];
+    let (world, mut state) = standing(&program("1")).await;
+    let hooked = state.resources.iter_mut().find(|state| state.urn.name() == "b").unwrap();
+    Arc::make_mut(hooked).resource_hooks = [("AfterDelete".to_owned(), vec!["tell".to_owned()])].into();
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["a-1".to_owned(), "b-1".to_owned()]));
+    assert_eq!(ended.errors, ["a: b has hooks that are to run with its deletion, which only its program has"]);
 }
 
 #[tokio::test]

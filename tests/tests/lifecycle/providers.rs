@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bridge::provider::ParameterizeRequest;
 use provisioner::events::Outcome;
 use provisioner::state::Snapshot;
-use pulumi_proto::property::PropertyValue;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::program::{PROJECT, STACK, provider, thing};
@@ -234,4 +234,27 @@ async fn default_providers_are_disabled_by_a_list_and_by_nothing_else() {
             world.up(&Snapshot::default(), &[thing("a")]).config("pulumi:disable-default-providers", value, false);
         assert_eq!(run.go().await.outcome, outcome, "{value}");
     }
+}
+
+#[tokio::test]
+async fn a_provider_whose_environment_is_to_be_mapped_is_refused() {
+    for (mapped, outcome) in [(map(&[("FROM", "TO")]), Outcome::Failed), (PropertyMap::new(), Outcome::Succeeded)] {
+        let (world, mut state) = standing(&[provider("p"), thing("a").by("p")]).await;
+        let provider = state.resources.iter_mut().find(|state| state.urn.name() == "p").unwrap();
+        let inputs = Arc::make_mut(&mut Arc::make_mut(provider).inputs);
+        let internal = PropertyMap::from([("envVarMappings".to_owned(), PropertyValue::Map(mapped))]);
+        inputs.insert("__internal".to_owned(), PropertyValue::Map(internal));
+        let ended = world.destroy(&state).go().await.expect(outcome);
+        if outcome == Outcome::Failed {
+            assert_eq!(ended.errors, ["a: the provider p has envVarMappings, which sc does not serve"]);
+            assert_eq!(ended.entries(), ["p", "a-1"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_engine_itself_serves_for_programs_is_refused_by_name() {
+    let stash = thing("a").but(|goal| goal.type_token = TypeToken::new("pulumi:index:Stash"));
+    let ended = World::default().up(&Snapshot::default(), &[stash]).preview().go().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["a: the package pulumi (StackReference, Stash) is not served"]);
 }

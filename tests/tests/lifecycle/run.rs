@@ -40,6 +40,8 @@ pub(crate) struct Ended {
     pub(crate) answers: BTreeMap<String, Answer>,
     /// Steps as they began: `create a`.
     pub(crate) steps: Vec<String>,
+    /// Those of them that failed and left something that is recorded.
+    pub(crate) half_done: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) warnings: Vec<String>,
     /// Everything that was asked of the provider in this run.
@@ -333,10 +335,12 @@ impl EventSink for Events {
 
 impl Events {
     fn ended(&self, outcome: Outcome, answers: BTreeMap<String, Answer>) -> Ended {
-        let (mut steps, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut steps, mut half_done, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let named = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
-                Event::StepStarted(step) => steps.push(format!("{} {}", step.op.as_str(), step.urn.name())),
+                Event::StepStarted(step) => steps.push(named(step)),
+                Event::StepFailed(step, failure) if failure.partial => half_done.push(named(step)),
                 Event::Message(message) => {
                     let told = match message.severity {
                         Severity::Error => &mut errors,
@@ -354,6 +358,7 @@ impl Events {
             state: Snapshot::default(),
             answers,
             steps,
+            half_done,
             errors,
             warnings,
             calls: Vec::new(),

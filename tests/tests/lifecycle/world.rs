@@ -39,7 +39,7 @@ pub(crate) enum Goes {
     Down,
     /// It is done, and the plugin dies before it can say so.
     Lost,
-    /// Nothing is there (Read).
+    /// Nothing is there: Read finds none, and Create fails in part without an id.
     Gone,
 }
 

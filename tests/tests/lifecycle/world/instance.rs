@@ -210,6 +210,9 @@ impl Provider for Instance {
         if let Some(goes @ (Goes::Wrong | Goes::Down)) = goes {
             return Err(failure("Create", goes));
         }
+        if goes == Some(Goes::Gone) {
+            return Err(half_well("", outputs("", &request.inputs)));
+        }
         let id = {
             let inner = &mut *self.world.inner();
             // Ids of another world are not given again.
