@@ -16,7 +16,6 @@ use super::decide::scope::{Reach, Scope, UrnPattern};
 use super::effects::EmptyKeys;
 use super::engine::Engine;
 use super::report;
-use super::step::Actor;
 use super::tables::Tables;
 use super::views::show_under;
 
@@ -71,11 +70,7 @@ impl Engine {
                         return Some(Went::Nowhere);
                     }
                     let step = self.delete_step(&entry, op).await;
-                    // Its provider may take long to be configured. What comes of that, the step tells.
-                    if let Actor::Instance(instance) = &step.actor {
-                        instance.ready().await.ok();
-                    }
-                    if self.halted() {
+                    if !self.may_begin(&step).await {
                         return Some(Went::Nowhere);
                     }
                     // Boxed: what waits for a slot stays small.

@@ -261,7 +261,8 @@ impl Engine {
             let outcome_of_step = match step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) {
                 Some(entry) => {
                     self.begin_deletion(&entry).await;
-                    let outcome = if self.halted() { Err(()) } else { self.execute(step).await.map_err(drop) };
+                    let outcome =
+                        if self.may_begin(&step).await { self.execute(step).await.map_err(drop) } else { Err(()) };
                     self.end_deletion(&entry);
                     outcome
                 }

@@ -32,6 +32,14 @@ pub(super) struct Done {
 }
 
 impl Engine {
+    /// Whether a deletion may begin once its provider is configured, which may take long. What comes of that, the step tells.
+    pub(super) async fn may_begin(&self, step: &Step) -> bool {
+        if let Actor::Instance(instance) = &step.actor {
+            instance.ready().await.ok();
+        }
+        !self.halted()
+    }
+
     /// Does a step, records it and tells of it.
     pub(super) async fn execute(self: &Arc<Self>, mut step: Step) -> Result<Option<Entry>, StepError> {
         // What is to be deleted waits for nobody: nothing is made of it.

@@ -201,3 +201,14 @@ async fn nothing_is_deleted_by_a_provider_during_whose_configuration_the_user_st
     let ended = stopped_at(world.destroy(&state), hold).await.expect(Outcome::Canceled);
     assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["p".to_owned(), "a-1".to_owned()]));
 }
+
+#[tokio::test]
+async fn nor_is_anything_deleted_by_it_before_a_replacement() {
+    let (world, state) = standing(&[provider("p"), thing("a").by("p").with("d", "1")]).await;
+    // The old instance is started for the Delete alone.
+    let program = [provider("q"), thing("a").by("q").with("d", "2")];
+    let hold = world.hold("configure p");
+    let ended = stopped_at(world.up(&state, &program), hold).await.expect(Outcome::Canceled);
+    assert_eq!(ended.changes(), [""; 0]);
+    assert!(ended.entries().contains(&"a-1".to_owned()), "{:?}", ended.entries());
+}

@@ -103,7 +103,7 @@ fn unprotected(state: &Snapshot) -> Snapshot {
 /// In how many parts they are tried.
 const STREAMS: u64 = 8;
 /// How many cases are tried, unless `LIFECYCLE_CASES` says.
-const CASES: u32 = 500;
+const CASES: u32 = 1000;
 
 #[test]
 fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it() {
