@@ -24,8 +24,8 @@ pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    ExportedSecrets, Imported, JournalRecorder, Recovered, StackAccess, StackState, StackView, history, import,
-    remove_stack, rename_stack,
+    ExportedSecrets, Imported, JournalRecorder, Recovered, StackAccess, StackState, StackSummary, StackView, history,
+    import, remove_stack, rename_stack, summary,
 };
 
 /// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.

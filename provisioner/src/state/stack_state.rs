@@ -24,7 +24,7 @@ use super::snapshot::{SecretsDescription, Snapshot};
 use super::store::{LockHolder, StackLock, StackReference, StateStore, StoreError};
 
 pub use import::{Imported, import};
-pub use manage::{history, remove_stack, rename_stack};
+pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};
 pub use recovery::Recovered;
 
 /// Everything that is needed to get at the state of a stack.

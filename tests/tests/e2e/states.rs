@@ -97,6 +97,36 @@ fn a_wrong_passphrase_is_told_with_where_the_right_one_belongs() {
 }
 
 #[test]
+fn stacks_are_listed_without_a_key_and_past_one_that_cannot_be_read() {
+    let repository = provisioned();
+    repository.describe_stack("reef", &PROVISIONER.replace("{ passPhrase: hush }", "{}"), SECTIONS);
+    repository.describe_stack(
+        "atoll",
+        PROVISIONER,
+        Sections { resources: &PAGE.replace("path: a", "path: c"), ..SECTIONS },
+    );
+    repository.ends(0, "provision -s atoll");
+    let row = |told: &str, stack: &str| {
+        let line = told.lines().find(|line| line.starts_with(stack)).unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = repository.ends(0, "stack ls");
+    assert_eq!(
+        (row(&told, "atoll"), row(&told, "reef")),
+        ("atoll tank 4 [moment] -".into(), "reef tank 4 [moment] -".into())
+    );
+    repository.write("backend/.pulumi/stacks/tank/atoll.json", "{");
+    let told = repository.ends(1, "stack ls");
+    assert_eq!(
+        (row(&told, "atoll"), row(&told, "reef")),
+        ("atoll tank - - unreadable".into(), "reef tank 4 [moment] -".into())
+    );
+    assert!(told.contains("error: the checkpoint of organization/tank/atoll cannot be read"), "{told}");
+    let told = repository.ends(1, "stack ls --json");
+    assert!(told.contains(r#""interrupted":null"#) && told.contains(r#""resources":4"#), "{told}");
+}
+
+#[test]
 fn a_damaged_state_is_told_and_not_written_over() {
     let repository = provisioned();
     let text = repository.read(CHECKPOINT);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use provisioner::state::store::StackReference;
-use provisioner::state::{self, ExportedSecrets, Snapshot, StackView};
+use provisioner::state::{self, ExportedSecrets, StackSummary, StackView};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 
@@ -37,6 +37,9 @@ pub(crate) struct StackCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StackVerb {
     /// List the stacks: how many resources each has, when it was last changed, whether it is locked or was interrupted
+    ///
+    /// No passphrase is needed, unless a run has left a journal. A stack whose state cannot be read is listed as unreadable,
+    /// and why is told after the list.
     Ls(LsArgs),
     Outputs(OutputsArgs),
     Export(ExportArgs),
@@ -128,25 +131,20 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
 struct Entry {
     stack: String,
     project: String,
-    /// `None`: it has not been provisioned yet.
-    state: Option<Snapshot>,
-    locked: bool,
-    interrupted: bool,
+    /// `None`: its state cannot be read.
+    summary: Option<StackSummary>,
 }
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_all(ui, global, &args.dir)?;
-    let mut entries = Vec::new();
+    let (mut entries, mut unreadable) = (Vec::new(), None);
     for stack in &stacks.stacks {
-        let access = access(&stacks, stack).await?;
-        let view = StackView::open(&access).await?;
-        entries.push(Entry {
-            stack: stack.name.clone(),
-            project: stack.project.clone(),
-            locked: !view.is_unlocked,
-            interrupted: view.recovered.is_some() || view.conflict.is_some(),
-            state: view.snapshot,
-        });
+        let summary = match access(&stacks, stack).await {
+            Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
+        let summary = summary.map_err(|error| unreadable.get_or_insert(error)).ok();
+        entries.push(Entry { stack: stack.name.clone(), project: stack.project.clone(), summary });
     }
     let lines = if ui.results_are_json() {
         entries.iter().map(|entry| Line::plain(entry.as_json())).collect()
@@ -155,23 +153,25 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
         table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
     };
     ui.print(&lines)?;
-    Ok(Exit::Done)
+    // The others are listed all the same.
+    unreadable.map_or(Ok(Exit::Done), Err)
 }
 
 impl Entry {
     fn as_row(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let status = match (self.locked, self.interrupted) {
+        let status = match self.summary.as_ref().map(|summary| (summary.is_locked, summary.is_interrupted)) {
             // Whether that run still works, only its machine knows.
-            (true, true) => "locked, not ended",
-            (true, false) => "locked",
-            (false, true) => "interrupted",
-            (false, false) => "-",
+            Some((true, true)) => "locked, not ended",
+            Some((true, false)) => "locked",
+            Some((false, true)) => "interrupted",
+            Some((false, false)) => "-",
+            None => "unreadable",
         };
         vec![
             self.stack.clone(),
             self.project.clone(),
-            or_dash(self.state.as_ref().map(|state| state.resources.len().to_string())),
+            or_dash(self.resources().map(|count| count.to_string())),
             or_dash(self.updated()),
             status.to_owned(),
         ]
@@ -181,16 +181,20 @@ impl Entry {
         serde_json::json!({
             "stack": self.stack,
             "project": self.project,
-            "resources": self.state.as_ref().map(|state| state.resources.len()),
+            "resources": self.resources(),
             "updated": self.updated(),
-            "locked": self.locked,
-            "interrupted": self.interrupted,
+            "locked": self.summary.as_ref().map(|summary| summary.is_locked),
+            "interrupted": self.summary.as_ref().map(|summary| summary.is_interrupted),
         })
         .to_string()
     }
 
+    fn resources(&self) -> Option<usize> {
+        self.summary.as_ref()?.resources
+    }
+
     fn updated(&self) -> Option<String> {
-        self.state.as_ref().map(|state| state.manifest.time.clone()).filter(|time| !time.is_empty())
+        self.summary.as_ref().map(|summary| summary.updated.clone()).filter(|time| !time.is_empty())
     }
 }
 

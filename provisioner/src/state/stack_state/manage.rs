@@ -2,7 +2,7 @@
 
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 
-use super::{StackAccess, recovery};
+use super::{StackAccess, StackView, recovery};
 use crate::state::error::StateError;
 use crate::state::format::{self, FormatError, Opening, StoredText, UpdateInfo};
 use crate::state::journal;
@@ -86,6 +86,38 @@ pub async fn history(access: &StackAccess) -> Result<Vec<UpdateInfo>, StateError
     let read = |text: &String| UpdateInfo::from_json(text);
     let failed = |source| StateError::History { stack: access.stack.clone(), source };
     entries.iter().map(read).collect::<Result<_, _>>().map_err(failed)
+}
+
+/// What a list says of a stack. Needs no key, unless the journal of a run that died, or works, has to be read.
+#[derive(Clone, Debug)]
+pub struct StackSummary {
+    /// How many there are in its state, the stack itself among them. `None`: it has not been provisioned yet.
+    pub resources: Option<usize>,
+    /// When its state was written, as it says itself; may be empty.
+    pub updated: String,
+    pub is_locked: bool,
+    /// A run has not ended.
+    pub is_interrupted: bool,
+}
+
+/// Sums a stack up, without locking it.
+///
+/// # Errors
+/// [`StateError`].
+pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
+    let (snapshot, is_locked, is_interrupted) = if access.has_journal()? {
+        let view = StackView::open(access).await?;
+        let is_interrupted = view.recovered.is_some() || view.conflict.is_some();
+        (view.snapshot, !view.is_unlocked, is_interrupted)
+    } else {
+        let checkpoint = access.store.load(&access.stack).await?;
+        let snapshot = checkpoint.as_deref().map(snapshot_of).transpose();
+        let is_locked = !access.store.locks(&access.stack).await?.is_empty();
+        (snapshot.map_err(|error| unreadable(access, error))?, is_locked, false)
+    };
+    let resources = snapshot.as_ref().map(|snapshot| snapshot.resources.len());
+    let updated = snapshot.map(|snapshot| snapshot.manifest.time).unwrap_or_default();
+    Ok(StackSummary { resources, updated, is_locked, is_interrupted })
 }
 
 /// The checkpoint of a stack that no interrupted run has anything to add to.
