@@ -2,8 +2,8 @@
 //! ResourceStatus beside it, and to component plugins the ResourceMonitor.
 //!
 //! Enters: declared plugins, and the engine's question for an instance of a package. Leaves: providers, not yet
-//! configured, what the plugins say ([`HostEvents`]), and what components ask for, their assets hashed. Never here: when an instance is configured and with what, what
-//! the deletion of a resource needs, stacks and states.
+//! configured, what the plugins say ([`HostEvents`]), and what components ask for, their assets hashed. Never here: when an
+//! instance is configured and with what, what the deletion of a resource needs, stacks and states.
 
 mod assets;
 mod endpoint;

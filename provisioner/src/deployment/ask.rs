@@ -49,6 +49,7 @@ impl Engine {
                 hint: String::new(),
             });
         };
+        self.tell_secrets(&recorded);
         self.providers.load(reference, &recorded, &self.jobs).await
     }
 

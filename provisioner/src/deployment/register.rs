@@ -226,7 +226,8 @@ impl Engine {
         step.old.clone_from(&registration.old);
         step.new = Some(Arc::new(new));
         let replaces = step.old.is_some();
-        let Ok(entry) = self.execute(step).await else {
+        let outcome = if self.may_begin(&step).await { self.execute(step).await.ok() } else { None };
+        let Some(entry) = outcome else {
             return Err(self.failed(registration.urn.clone()));
         };
         if replaces {

@@ -13,6 +13,7 @@ use crate::state::ResourceState;
 
 use super::decide::change::Change;
 use super::decide::condemn::{self, Entry, Probe, Walk};
+use super::decide::deletes::{Deletion, Undeletable, deletion};
 use super::decide::{ReplaceOrder, Replacement};
 use super::engine::Engine;
 use super::providers::visible;
@@ -44,9 +45,8 @@ impl Engine {
                 }
             }
         }
-        if let Some((_, old)) = registration.old.as_ref().filter(|(_, old)| old.has_delete_hooks()) {
-            self.refuse_hooked(registration, &old.urn);
-            return Err(Refused);
+        if let Some((_, old)) = &registration.old {
+            self.refuse_undeletable(registration, old, &HashSet::new())?;
         }
         let mut chain = Vec::new();
         if let (ReplaceOrder::DeleteFirst, Some(old)) = (order, &registration.old) {
@@ -82,17 +82,17 @@ impl Engine {
         condemned.reverse();
         let mut seen = HashSet::new();
         condemned.retain(|condemned| seen.insert(condemned.entry.0));
+        let doomed = condemned.iter().map(|condemned| &condemned.entry.1.urn).chain([&loaded.1.urn]);
+        let doomed: HashSet<Urn> = doomed.cloned().collect();
         let after = {
             let tables = self.tables();
-            let doomed = condemned.iter().map(|condemned| &condemned.entry.1.urn).chain([&loaded.1.urn]);
-            let after = tables.going_dependents(&doomed.cloned().collect());
+            let after = tables.going_dependents(&doomed);
             // What another root takes down is not deleted twice, only waited for.
             condemned.retain(|condemned| !tables.is_going(condemned.entry.0));
             after
         };
-        if let Some(hooked) = condemned.iter().find(|condemned| condemned.entry.1.has_delete_hooks()) {
-            self.refuse_hooked(registration, &hooked.entry.1.urn);
-            return Err(Refused);
+        for condemned in &condemned {
+            self.refuse_undeletable(registration, &condemned.entry.1, &doomed)?;
         }
         let protected: Vec<Urn> = condemned
             .iter()
@@ -142,15 +142,31 @@ impl Engine {
         Ok(chain)
     }
 
-    /// Ends the run: a replacement would delete what only its program can delete.
-    fn refuse_hooked(&self, registration: &Registration, hooked: &Urn) {
-        let mut message = Message::new(
-            Severity::Error,
-            report::has_delete_hooks(if *hooked == registration.urn { "it" } else { hooked.name() }),
-        );
-        message.hint =
-            "provision it once without the change that replaces: it has no hooks any more after that".to_owned();
+    /// Ends the run before anything is done, if a replacement would delete what cannot be deleted. Who is protected is told
+    /// elsewhere. `doomed`: what goes with it.
+    fn refuse_undeletable(
+        &self,
+        registration: &Registration,
+        old: &ResourceState,
+        doomed: &HashSet<Urn>,
+    ) -> Result<(), Refused> {
+        let with_its_owner = old
+            .deleted_with
+            .as_ref()
+            .is_some_and(|owner| doomed.contains(owner) || self.tables().deleted.contains(owner));
+        let Deletion::Refused(why) = deletion(old, true, with_its_owner, false) else { return Ok(()) };
+        let whose = if old.urn == registration.urn { "it" } else { old.urn.name() };
+        let mut message = Message::new(Severity::Error, report::undeletable(whose, why));
+        message.hint = match why {
+            Undeletable::Hooked => {
+                "provision it once without the change that replaces: it has no hooks any more after that".to_owned()
+            }
+            Undeletable::Unserved | Undeletable::Protected => {
+                format!("delete it by other means, and forget it: sc state rm {}", old.urn.name())
+            }
+        };
         self.break_off(&registration.urn, registration.goal.source, message);
+        Err(Refused)
     }
 
     /// Everything that must go before the root, which is as it was loaded: probes its dependents, in the order of the
@@ -201,6 +217,8 @@ impl Engine {
             news.insert(key.clone(), PropertyValue::UNKNOWN);
         }
         let news = Arc::new(news);
+        self.tell_secrets(&state.inputs);
+        self.tell_secrets(&state.outputs);
         let host_error = |error: bridge::host::HostError| ProviderError::Failed {
             method: "Diff",
             message: error.message,

@@ -44,16 +44,21 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
 pub(super) fn not_deleted(urn: &Urn, why: Undeletable) -> StepError {
     match why {
         Undeletable::Protected => StepError::Protected(protected_from_deletion(urn)),
-        Undeletable::Hooked => StepError::Refused(has_delete_hooks("it")),
-        Undeletable::Unserved => {
-            StepError::Refused("it is recorded without a provider, so nobody can be asked to delete it".to_owned())
-        }
+        why => StepError::Refused(undeletable("it", why)),
     }
 }
 
-/// Why something is not deleted whose program is to be called before or after.
-pub(super) fn has_delete_hooks(whose: &str) -> String {
-    format!("{whose} has hooks that are to run with its deletion, which only its program has")
+/// The same in words.
+pub(super) fn undeletable(whose: &str, why: Undeletable) -> String {
+    match why {
+        Undeletable::Protected => format!("{whose} is protected"),
+        Undeletable::Hooked => {
+            format!("{whose} has hooks that are to run with its deletion, which only its program has")
+        }
+        Undeletable::Unserved => {
+            format!("{whose} is recorded without a provider, so nobody can be asked to delete it")
+        }
+    }
 }
 
 /// Whose type a resource has.

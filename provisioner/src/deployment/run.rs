@@ -14,8 +14,9 @@ use pulumi_proto::urn::Urn;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::events::{Event, EventSink, Message, Operation, Outcome, Phase, Severity, Summary};
-use crate::state::{PendingOperation, Snapshot, StateRecorder, free_aside};
+use crate::state::{PendingOperation, ResourceState, Snapshot, StateRecorder, free_aside};
 
+use super::decide::deletes::{Deletion, Undeletable, deletion};
 use super::engine::Engine;
 use super::options::{DeploymentOptions, StopSignals};
 use super::providers::Job;
@@ -236,11 +237,15 @@ impl Engine {
         }
         let hooked: Vec<Urn> = {
             let tables = self.tables();
-            let entries = tables.base.iter().filter(|(_, state)| state.has_delete_hooks());
+            let hooked = |state: &ResourceState| {
+                let with_its_owner = state.deleted_with.is_some();
+                deletion(state, true, with_its_owner, false) == Deletion::Refused(Undeletable::Hooked)
+            };
+            let entries = tables.base.iter().filter(|(_, state)| hooked(state));
             entries.map(|(_, state)| state.urn.clone()).collect()
         };
         for urn in &hooked {
-            let mut message = Message::new(Severity::Error, super::report::has_delete_hooks("it"));
+            let mut message = Message::new(Severity::Error, super::report::undeletable("it", Undeletable::Hooked));
             message.hint = "destroy the stack with `pulumi destroy --run-program`, or provision it first: what the \
                             server.yaml describes has no hooks"
                 .to_owned();

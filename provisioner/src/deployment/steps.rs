@@ -32,7 +32,7 @@ pub(super) struct Done {
 }
 
 impl Engine {
-    /// Whether a deletion may begin once its provider is configured, which may take long. What comes of that, the step tells.
+    /// Whether a step may begin once its provider is configured, which may take long. What comes of that, the step tells.
     pub(super) async fn may_begin(&self, step: &Step) -> bool {
         if let Actor::Instance(instance) = &step.actor {
             instance.ready().await.ok();

@@ -18,7 +18,8 @@ pub const EMPTY_ASSET_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b
 /// The hash of an archive without members.
 pub const EMPTY_ARCHIVE_HASH: &str = "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
 
-/// Hashes an asset (a text is its UTF-8), or a packed archive (`.tar`, `.tgz`, `.tar.gz`, `.zip`, `.jar`): the bytes as they are.
+/// Hashes an asset (a text is its UTF-8), or a packed archive (`.tar`, `.tgz`, `.tar.gz`, `.zip`, `.jar`): the bytes as they
+/// are.
 ///
 /// # Errors
 /// Those of the reader.

@@ -420,6 +420,36 @@ async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
 }
 
 #[tokio::test]
+async fn hooks_of_what_is_deleted_already_hold_nothing_up() {
+    let program = |d: &str| [thing("a").with("d", d)];
+    let (world, state) = standing(&program("1")).await;
+    world.when("create a", Goes::Wrong);
+    let mut ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+    let owed = ended.state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
+    assert!(owed.pending_replacement);
+    Arc::make_mut(owed).resource_hooks = [("AfterDelete".to_owned(), vec!["tell".to_owned()])].into();
+    let state = ended.state;
+    world.mend();
+    world.destroy(&state).preview().go().await.expect(Outcome::Succeeded);
+    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.changes(), ended.entries()), (vec!["create a".to_owned()], vec!["a-2".to_owned()]));
+}
+
+#[tokio::test]
+async fn nothing_goes_for_a_replacement_that_takes_along_what_nobody_can_delete() {
+    let program = |d: &str| [thing("a").with("d", d), thing("b").after("a").replace_with("a"), thing("c").of("k", "a")];
+    for ancient in ["a", "b"] {
+        let (world, mut state) = standing(&program("1")).await;
+        let entry = state.resources.iter_mut().find(|state| state.urn.name() == ancient).unwrap();
+        Arc::make_mut(entry).provider = None;
+        let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+        let whose = if ancient == "a" { "it" } else { ancient };
+        let told = format!("a: {whose} is recorded without a provider, so nobody can be asked to delete it");
+        assert_eq!((ended.changes(), ended.errors), (Vec::new(), vec![told]));
+    }
+}
+
+#[tokio::test]
 async fn what_has_hooks_does_not_go_with_what_is_deleted_before_it_is_replaced() {
     let program = |d: &str| [thing("a").with("d", d), thing("b").of("k", "a")];
     let (world, mut state) = standing(&program("1")).await;

@@ -258,3 +258,14 @@ async fn what_the_engine_itself_serves_for_programs_is_refused_by_name() {
     let ended = World::default().up(&Snapshot::default(), &[stash]).preview().go().await.expect(Outcome::Failed);
     assert_eq!(ended.errors, ["a: the package pulumi (StackReference, Stash) is not served"]);
 }
+
+#[tokio::test]
+async fn secrets_of_a_provider_that_is_started_from_the_state_are_told_before_it_can_repeat_them() {
+    let (world, mut state) = standing(&[provider("p"), thing("a").by("p")]).await;
+    let recorded = state.resources.iter_mut().find(|state| state.urn.name() == "p").unwrap();
+    let inputs = Arc::make_mut(&mut Arc::make_mut(recorded).inputs);
+    inputs.insert("token".to_owned(), PropertyValue::secret("hush".into()));
+    world.when("configure p", Goes::Wrong);
+    let ended = world.up(&state, &[]).go().await.expect(Outcome::Failed);
+    assert_eq!(ended.told_secrets, ["token"]);
+}

@@ -42,6 +42,8 @@ pub(crate) struct Ended {
     pub(crate) steps: Vec<String>,
     /// Those of them that failed and left something that is recorded.
     pub(crate) half_done: Vec<String>,
+    /// What was told to be secret apart from the steps, so that it is masked.
+    pub(crate) told_secrets: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) warnings: Vec<String>,
     /// Everything that was asked of the provider in this run.
@@ -336,11 +338,13 @@ impl EventSink for Events {
 impl Events {
     fn ended(&self, outcome: Outcome, answers: BTreeMap<String, Answer>) -> Ended {
         let (mut steps, mut half_done, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut told_secrets = Vec::new();
         let named = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
                 Event::StepStarted(step) => steps.push(named(step)),
                 Event::StepFailed(step, failure) if failure.partial => half_done.push(named(step)),
+                Event::SecretsTold(values) => told_secrets.extend(values.keys().cloned()),
                 Event::Message(message) => {
                     let told = match message.severity {
                         Severity::Error => &mut errors,
@@ -359,6 +363,7 @@ impl Events {
             answers,
             steps,
             half_done,
+            told_secrets,
             errors,
             warnings,
             calls: Vec::new(),

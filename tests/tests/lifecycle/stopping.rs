@@ -203,6 +203,26 @@ async fn nothing_is_deleted_by_a_provider_during_whose_configuration_the_user_st
 }
 
 #[tokio::test]
+async fn nor_is_anything_imported_by_it() {
+    let (world, state) = standing(&[provider("p")]).await;
+    world.add("a-7");
+    let program = [provider("p"), thing("a").by("p").but(|goal| goal.import_id = "a-7".to_owned())];
+    let (hold, run) = (world.hold("configure p"), world.up(&state, &program));
+    let stop = run.signals().stop;
+    let (ended, ()) = tokio::join!(run.go(), async {
+        hold.reached().await;
+        // What can begin without the provider has begun.
+        calm().await;
+        stop.cancel();
+        calm().await;
+        hold.release();
+    });
+    let ended = ended.expect(Outcome::Canceled);
+    assert!(ended.calls.iter().all(|call| call.verb != "read"), "{:?}", ended.calls);
+    assert!(!ended.entries().contains(&"a-7".to_owned()), "{:?}", ended.entries());
+}
+
+#[tokio::test]
 async fn nor_is_anything_deleted_by_it_before_a_replacement() {
     let (world, state) = standing(&[provider("p"), thing("a").by("p").with("d", "1")]).await;
     // The old instance is started for the Delete alone.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH};
+use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH, member_name};
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap};
 use reqwest::Url;
 use tokio::runtime::Handle;
@@ -236,7 +236,7 @@ fn each_of_tar(place: &str, content: impl Read, take: Take<'_>) -> Result<(), As
         if !kind.is_file() {
             return Err(unreadable(place, format!("its entry {name:?} is neither a file nor a folder")));
         }
-        take(&name, Blob::streamed(place, entry.size(), entry))?;
+        take(&member_name("", &name), Blob::streamed(place, entry.size(), entry))?;
     }
     Ok(())
 }
@@ -249,7 +249,7 @@ fn each_of_zip(place: &str, content: Source<'_>, take: Take<'_>) -> Result<(), A
         let entry = archive.by_index(index).map_err(|error| unreadable(place, error))?;
         if !entry.is_dir() {
             let name = entry.name().map_err(|error| unreadable(place, error))?.into_owned();
-            take(&name, Blob::streamed(place, entry.size(), entry))?;
+            take(&member_name("", &name), Blob::streamed(place, entry.size(), entry))?;
         }
     }
     Ok(())
