@@ -28,7 +28,13 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     assert_eq!(running.wait().how, "killed by signal 9");
     assert!(repository.is_locked());
     assert!(repository.refused("provision").starts_with("exit 4\n"));
-    assert!(repository.ends(0, "stack ls").contains("locked, not ended"));
+    let server = repository.read(".sc/stacks/reef/server.yaml");
+    for keyless in [false, true] {
+        let text = if keyless { server.replace("{ passPhrase: hush }", "{}") } else { server.clone() };
+        repository.write(".sc/stacks/reef/server.yaml", &text);
+        assert!(repository.ends(0, "stack ls").contains("locked, not ended"));
+    }
+    repository.write(".sc/stacks/reef/server.yaml", &server);
     assert!(repository.ends(0, "preview").contains("has not come to its end; what it did is taken from its journal"));
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
@@ -37,7 +43,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
-    a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
+    a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
     ");
 
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
@@ -45,7 +51,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     --- out
     --- err
     reef is not locked
-    a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
+    a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
     ");
 
     repository.script(json!({}));

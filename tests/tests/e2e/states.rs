@@ -121,7 +121,8 @@ fn stacks_are_listed_without_a_key_and_past_one_that_cannot_be_read() {
         (row(&told, "atoll"), row(&told, "reef")),
         ("atoll tank - - unreadable".into(), "reef tank 4 [moment] -".into())
     );
-    assert!(told.contains("error: the checkpoint of organization/tank/atoll cannot be read"), "{told}");
+    let words = "error: the stack atoll cannot be read\n  caused by: the checkpoint of organization/tank/atoll cannot be read\n";
+    assert!(told.contains(words), "{told}");
     let told = repository.ends(1, "stack ls --json");
     assert!(told.contains(r#""interrupted":null"#) && told.contains(r#""resources":4"#), "{told}");
 }
@@ -374,7 +375,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
     gave up the lock of reef
-    a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack
+    a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
     ");
     // There is no room yet: nobody may go on from the old checkpoint.
     let told = on_a_full_disk(&repository, 10, "provision --parallel 1 -R -S");

@@ -66,7 +66,7 @@ fn what_is_forgotten_is_not_deleted() {
     insta::assert_snapshot!(repository.ends(0, "state rm stone--prod --force --yes --json"), @r#"
     exit 0
     --- out
-    {"stack":"reef","changes":[{"do":"forget","urn":"urn:pulumi:reef::tank::rec:index:Thing::stone--prod"}]}
+    {"stack":"reef","changes":[{"do":"forget","urn":"urn:pulumi:reef::tank::rec:index:Thing::stone--prod","detail":"stone--prod-1"}]}
     --- err
       forget stone--prod (rec:index:Thing) stone--prod-1
     "#);
@@ -167,5 +167,16 @@ fn a_state_that_is_refused_is_repaired() {
     --- err
     nothing to change in the state of reef
     "#);
+    repository.ends(0, "provision --expect-no-changes");
+
+    let mut state: Value = serde_json::from_str(&repository.read(path)).unwrap();
+    state["checkpoint"]["latest"]["manifest"]["magic"] = "wrong".into();
+    repository.write(path, &state.to_string());
+    repository.refused("provision");
+    let told = repository.ends(0, "state repair --yes --json");
+    assert!(
+        told.contains(r#"{"do":"replace","urn":null,"detail":"the checksum of its manifest, \"wrong\""}"#),
+        "{told}"
+    );
     repository.ends(0, "provision --expect-no-changes");
 }

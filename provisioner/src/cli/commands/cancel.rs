@@ -62,7 +62,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
 /// Tells of what only `sc` would know.
 fn tell_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
     if access.has_journal()? {
-        let text = "a run has left a journal: run `sc refresh`, which takes it in, before `pulumi` works on the stack";
+        let text = "a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says \
+                    why it cannot";
         ui.say(&[Line::plain(text)]);
     }
     Ok(())

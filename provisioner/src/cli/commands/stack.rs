@@ -38,8 +38,7 @@ pub(crate) struct StackCommand {
 pub(crate) enum StackVerb {
     /// List the stacks: how many resources each has, when it was last changed, whether it is locked or was interrupted
     ///
-    /// No passphrase is needed, unless a run has left a journal. A stack whose state cannot be read is listed as unreadable,
-    /// and why is told after the list.
+    /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and why is told after the list.
     Ls(LsArgs),
     Outputs(OutputsArgs),
     Export(ExportArgs),
@@ -137,13 +136,19 @@ struct Entry {
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_all(ui, global, &args.dir)?;
-    let (mut entries, mut unreadable) = (Vec::new(), None);
+    let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
     for stack in &stacks.stacks {
         let summary = match access(&stacks, stack).await {
             Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
-        let summary = summary.map_err(|error| unreadable.get_or_insert(error)).ok();
+        let summary = match summary {
+            Ok(summary) => Some(summary),
+            Err(error) => {
+                unreadable.push(error.context(format!("the stack {} cannot be read", stack.name)));
+                None
+            }
+        };
         entries.push(Entry { stack: stack.name.clone(), project: stack.project.clone(), summary });
     }
     let lines = if ui.results_are_json() {
@@ -154,7 +159,8 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     };
     ui.print(&lines)?;
     // The others are listed all the same.
-    unreadable.map_or(Ok(Exit::Done), Err)
+    let told: Vec<Exit> = unreadable.iter().map(|error| ui.fail(error)).collect();
+    Ok(told.first().copied().unwrap_or(Exit::Done))
 }
 
 impl Entry {

@@ -357,8 +357,10 @@ async fn apply(
 /// Says what was changed.
 fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
     if ui.results_are_json() {
-        let change =
-            |change: &Change| serde_json::json!({ "do": change.word, "urn": change.urn.as_ref().map(Urn::as_str) });
+        let change = |change: &Change| {
+            let urn = change.urn.as_ref().map(Urn::as_str);
+            serde_json::json!({ "do": change.word, "urn": urn, "detail": change.detail })
+        };
         let changes: Vec<_> = changes.iter().map(change).collect();
         ui.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
         return Ok(Exit::Done);

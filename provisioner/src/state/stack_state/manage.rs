@@ -88,10 +88,11 @@ pub async fn history(access: &StackAccess) -> Result<Vec<UpdateInfo>, StateError
     entries.iter().map(read).collect::<Result<_, _>>().map_err(failed)
 }
 
-/// What a list says of a stack. Needs no key, unless the journal of a run that died, or works, has to be read.
+/// What a list says of a stack.
 #[derive(Clone, Debug)]
 pub struct StackSummary {
-    /// How many there are in its state, the stack itself among them. `None`: it has not been provisioned yet.
+    /// How many there are in its state, the stack itself among them. `None`: it has not been provisioned yet, or by a run
+    /// that has not ended and whose journal needs a key that is missing.
     pub resources: Option<usize>,
     /// When its state was written, as it says itself; may be empty.
     pub updated: String,
@@ -100,20 +101,21 @@ pub struct StackSummary {
     pub is_interrupted: bool,
 }
 
-/// Sums a stack up, without locking it.
+/// Sums a stack up, without locking it. Needs no key: without one, what the journal of a run would add is left out.
 ///
 /// # Errors
 /// [`StateError`].
 pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
-    let (snapshot, is_locked, is_interrupted) = if access.has_journal()? {
-        let view = StackView::open(access).await?;
-        let is_interrupted = view.recovered.is_some() || view.conflict.is_some();
-        (view.snapshot, !view.is_unlocked, is_interrupted)
-    } else {
-        let checkpoint = access.store.load(&access.stack).await?;
-        let snapshot = checkpoint.as_deref().map(snapshot_of).transpose();
-        let is_locked = !access.store.locks(&access.stack).await?.is_empty();
-        (snapshot.map_err(|error| unreadable(access, error))?, is_locked, false)
+    let is_locked = !access.store.locks(&access.stack).await?.is_empty();
+    let has_journal = access.has_journal()?;
+    let view = if has_journal { StackView::open(access).await.ok() } else { None };
+    let (snapshot, is_interrupted) = match view {
+        Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
+        None => {
+            let checkpoint = access.store.load(&access.stack).await?;
+            let snapshot = checkpoint.as_deref().map(snapshot_of).transpose();
+            (snapshot.map_err(|error| unreadable(access, error))?, has_journal)
+        }
     };
     let resources = snapshot.as_ref().map(|snapshot| snapshot.resources.len());
     let updated = snapshot.map(|snapshot| snapshot.manifest.time).unwrap_or_default();
