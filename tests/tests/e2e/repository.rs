@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -95,7 +96,7 @@ impl Repository {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Every file below a folder with its bytes.
+    /// Every file below a folder with its bytes. What a running program removes meanwhile is left out.
     pub(crate) fn files(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.path(folder)];
@@ -105,7 +106,10 @@ impl Repository {
                     open.push(entry.path());
                 } else {
                     let path = entry.path().strip_prefix(self.folder.path()).unwrap().display().to_string();
-                    found.insert(path, fs::read(entry.path()).unwrap());
+                    match fs::read(entry.path()) {
+                        Ok(bytes) => drop(found.insert(path, bytes)),
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{path}: {error}"),
+                    }
                 }
             }
         }
