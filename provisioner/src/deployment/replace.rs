@@ -13,7 +13,7 @@ use crate::state::ResourceState;
 
 use super::decide::change::Change;
 use super::decide::condemn::{self, Entry, Probe, Walk};
-use super::decide::deletes::{Deletion, Undeletable, deletion};
+use super::decide::deletes::{Deletion, deletion};
 use super::decide::{ReplaceOrder, Replacement};
 use super::engine::Engine;
 use super::providers::visible;
@@ -157,14 +157,7 @@ impl Engine {
         let Deletion::Refused(why) = deletion(old, true, with_its_owner, false) else { return Ok(()) };
         let whose = if old.urn == registration.urn { "it" } else { old.urn.name() };
         let mut message = Message::new(Severity::Error, report::undeletable(whose, why));
-        message.hint = match why {
-            Undeletable::Hooked => {
-                "provision it once without the change that replaces: it has no hooks any more after that".to_owned()
-            }
-            Undeletable::Unserved | Undeletable::Protected => {
-                format!("delete it by other means, and forget it: sc state rm {}", old.urn.name())
-            }
-        };
+        message.hint = report::undeletable_hint(&old.urn, why);
         self.break_off(&registration.urn, registration.goal.source, message);
         Err(Refused)
     }

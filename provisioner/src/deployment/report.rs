@@ -3,7 +3,7 @@
 use bridge::provider::{CheckFailure, ProviderError};
 use pulumi_proto::urn::Urn;
 
-use crate::events::{Message, Severity, StepOp};
+use crate::events::{Message, Severity};
 use crate::state::{OperationKind, ResourceState, StateError};
 
 use super::decide::Refusal;
@@ -34,18 +34,19 @@ pub(super) fn step_message(step: &Step, error: &StepError) -> Message {
     if let StepError::State(StateError::Secrets(error)) = error {
         message.hint = error.hint().unwrap_or_default().to_owned();
     }
-    if matches!(step.op, StepOp::Delete) && matches!(error, StepError::Protected(_)) {
-        message.hint = "take `protect` off the resource and provision once more before it goes".to_owned();
+    if let StepError::NotDeleted { why, .. } = error {
+        message.hint = undeletable_hint(&step.urn, *why);
     }
     message
 }
 
 /// Why something is not deleted.
 pub(super) fn not_deleted(urn: &Urn, why: Undeletable) -> StepError {
-    match why {
-        Undeletable::Protected => StepError::Protected(protected_from_deletion(urn)),
-        why => StepError::Refused(undeletable("it", why)),
-    }
+    let text = match why {
+        Undeletable::Protected => protected_from_deletion(urn),
+        why => undeletable("it", why),
+    };
+    StepError::NotDeleted { why, text }
 }
 
 /// The same in words.
@@ -57,6 +58,21 @@ pub(super) fn undeletable(whose: &str, why: Undeletable) -> String {
         }
         Undeletable::Unserved => {
             format!("{whose} is recorded without a provider, so nobody can be asked to delete it")
+        }
+    }
+}
+
+/// What to do about it.
+pub(super) fn undeletable_hint(urn: &Urn, why: Undeletable) -> String {
+    match why {
+        Undeletable::Protected => "take `protect` off the resource and provision once more before it goes".to_owned(),
+        Undeletable::Hooked => {
+            "let `pulumi` do it, with the program that has them, or provision it once without deleting \
+                                or replacing it: what server.yaml describes has no hooks"
+                .to_owned()
+        }
+        Undeletable::Unserved => {
+            format!("delete it by other means, and forget it with `sc state rm {}`", urn.name())
         }
     }
 }

@@ -20,6 +20,7 @@ use super::decide::deletes::{Deletion, Undeletable, deletion};
 use super::engine::Engine;
 use super::options::{DeploymentOptions, StopSignals};
 use super::providers::Job;
+use super::report;
 use super::tables::Tables;
 
 /// Drives a deployment: the door for programs, and the way to end it.
@@ -238,6 +239,7 @@ impl Engine {
         let hooked: Vec<Urn> = {
             let tables = self.tables();
             let hooked = |state: &ResourceState| {
+                // Protected or not; what goes with its owner is looked at when it does not.
                 let with_its_owner = state.deleted_with.is_some();
                 deletion(state, true, with_its_owner, false) == Deletion::Refused(Undeletable::Hooked)
             };
@@ -245,10 +247,8 @@ impl Engine {
             entries.map(|(_, state)| state.urn.clone()).collect()
         };
         for urn in &hooked {
-            let mut message = Message::new(Severity::Error, super::report::undeletable("it", Undeletable::Hooked));
-            message.hint = "destroy the stack with `pulumi destroy --run-program`, or provision it first: what the \
-                            server.yaml describes has no hooks"
-                .to_owned();
+            let mut message = Message::new(Severity::Error, report::undeletable("it", Undeletable::Hooked));
+            message.hint = report::undeletable_hint(urn, Undeletable::Hooked);
             self.complain(urn, None, message);
         }
         if !hooked.is_empty() {

@@ -13,6 +13,7 @@ use crate::state::{ResourceState, StateError};
 
 use super::decide::change::Change;
 use super::decide::condemn::Entry;
+use super::decide::deletes::Undeletable;
 use super::providers::Instance;
 
 /// Something to be done to one entry.
@@ -68,9 +69,9 @@ pub(super) enum StepError {
     Host(HostError),
     #[error("{0}")]
     Refused(String),
-    /// A protected entry stays; the run goes on, and fails at its end.
-    #[error("{0}")]
-    Protected(String),
+    /// The entry stays. Of what is protected the run only fails at its end.
+    #[error("{text}")]
+    NotDeleted { why: Undeletable, text: String },
 }
 
 impl Step {

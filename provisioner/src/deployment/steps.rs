@@ -13,7 +13,7 @@ use crate::state::{Effect, OperationKind, ResourceState};
 
 use super::calls::{Reading, delete, read};
 use super::decide::condemn::Entry;
-use super::decide::deletes::{Deletion, deletion};
+use super::decide::deletes::{Deletion, Undeletable, deletion};
 use super::decide::existing::as_found;
 use super::engine::Engine;
 use super::providers::Instance;
@@ -101,14 +101,17 @@ impl Engine {
     fn tell_failure(&self, step: &Step, error: &StepError) {
         self.tables().failed.insert(step.urn.clone());
         match error {
-            StepError::Protected(_) => self.note_complaint(),
-            StepError::Provider(_) | StepError::Host(_) | StepError::Refused(_) => self.note_failure(),
+            StepError::NotDeleted { why: Undeletable::Protected, .. } => self.note_complaint(),
+            StepError::Provider(_)
+            | StepError::Host(_)
+            | StepError::Refused(_)
+            | StepError::NotDeleted { why: Undeletable::Hooked | Undeletable::Unserved, .. } => self.note_failure(),
             // What cannot be written down must not be done.
             StepError::State(_) => self.note_break(),
         }
         let (indeterminate, partial) = match error {
             StepError::Provider(error) => (error.is_indeterminate(), step.leaves_something(error)),
-            StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::Protected(_) => {
+            StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::NotDeleted { .. } => {
                 (false, false)
             }
         };

@@ -415,6 +415,7 @@ async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
     }
     let ended = world.up(&state, &[]).going_on().go().await.expect(Outcome::Failed);
     assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned()], vec!["a-1".to_owned()]));
+    assert!(ended.hints[0].starts_with("let `pulumi` do it"), "{:?}", ended.hints);
     let ended = world.up(&ended.state, &[thing("a")]).go().await.expect(Outcome::Succeeded);
     world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
 }
@@ -467,5 +468,6 @@ async fn what_is_recorded_without_a_provider_is_not_forgotten() {
     Arc::make_mut(ancient).provider = None;
     let ended = world.destroy(&state).going_on().go().await.expect(Outcome::Failed);
     assert_eq!(ended.errors, ["a: it is recorded without a provider, so nobody can be asked to delete it"]);
+    assert_eq!(ended.hints, ["delete it by other means, and forget it with `sc state rm a`"]);
     assert_eq!(ended.entries(), ["a-1"]);
 }

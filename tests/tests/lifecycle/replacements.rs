@@ -1,12 +1,15 @@
 //! Replacements in both orders, their partners, and what failed halfway.
 
+use std::sync::Arc;
+
 use provisioner::events::Outcome;
+use provisioner::state::Snapshot;
+use pulumi_proto::property::PropertyValue;
 
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
 use crate::standing;
 use crate::world::{Goes, World, calm};
-use provisioner::state::Snapshot;
 
 #[tokio::test]
 async fn a_new_one_comes_first_and_the_old_one_goes_at_the_end() {
@@ -311,4 +314,15 @@ async fn what_was_renamed_is_referred_to_by_its_new_name_though_a_copy_of_it_kee
     let h = entry(&ended.state, "h");
     let live = ended.state.resources.iter().find(|state| state.urn.name() == "c" && !state.delete).unwrap();
     assert!(h.dependencies.contains(&live.urn), "{:?}", h.dependencies);
+}
+
+#[tokio::test]
+async fn secrets_of_what_is_asked_whether_it_would_go_along_are_told_before_its_provider_can_repeat_them() {
+    let (world, mut state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
+    let recorded = state.resources.iter_mut().find(|state| state.urn.name() == "b").unwrap();
+    let inputs = Arc::make_mut(&mut Arc::make_mut(recorded).inputs);
+    inputs.insert("token".to_owned(), PropertyValue::secret("hush".into()));
+    // What the program has dropped is told by nobody else.
+    let ended = world.up(&state, &[thing("a").with("d", "2")]).go().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.told_secrets, ["token"]);
 }

@@ -45,6 +45,8 @@ pub(crate) struct Ended {
     /// What was told to be secret apart from the steps, so that it is masked.
     pub(crate) told_secrets: Vec<String>,
     pub(crate) errors: Vec<String>,
+    /// What to do about each of them.
+    pub(crate) hints: Vec<String>,
     pub(crate) warnings: Vec<String>,
     /// Everything that was asked of the provider in this run.
     pub(crate) calls: Vec<Call>,
@@ -338,7 +340,7 @@ impl EventSink for Events {
 impl Events {
     fn ended(&self, outcome: Outcome, answers: BTreeMap<String, Answer>) -> Ended {
         let (mut steps, mut half_done, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut told_secrets = Vec::new();
+        let (mut told_secrets, mut hints) = (Vec::new(), Vec::new());
         let named = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
@@ -346,6 +348,7 @@ impl Events {
                 Event::StepFailed(step, failure) if failure.partial => half_done.push(named(step)),
                 Event::SecretsTold(values) => told_secrets.extend(values.keys().cloned()),
                 Event::Message(message) => {
+                    hints.extend((message.severity == Severity::Error).then(|| message.hint.clone()));
                     let told = match message.severity {
                         Severity::Error => &mut errors,
                         Severity::Warning => &mut warnings,
@@ -364,6 +367,7 @@ impl Events {
             steps,
             half_done,
             told_secrets,
+            hints,
             errors,
             warnings,
             calls: Vec::new(),

@@ -193,6 +193,14 @@ async fn archives_in_archives_are_laid_out_below_their_names() {
     assert!(expected.is_ok());
 }
 
+#[tokio::test]
+async fn names_in_a_packed_archive_are_cleaned_before_they_are_joined() {
+    let folder = Folder::of(&[("in.zip", &zip_of(&[("/../x", "1")]))]);
+    let expected = folder.hash(map([("lib/x", text("1"))])).await;
+    assert!(expected.is_ok());
+    assert_eq!(folder.hash(map([("lib", packed("in.zip"))])).await, expected);
+}
+
 /// What `pulumi` 3.259 recorded for the same files.
 #[tokio::test]
 async fn hashes_are_those_that_pulumi_computes() {
