@@ -177,8 +177,7 @@ fn output_value(writer: &mut Writer, output: &OutputValue, options: &EncodeOptio
         None => unknown_value(writer, UnknownKind::String, options),
     };
     if !options.keep_outputs {
-        let mark =
-            output.secret && options.keep_secrets && !output.value.as_ref().is_some_and(PropertyValue::is_secret);
+        let mark = output.secret && options.keep_secrets && !output.value.as_ref().is_some_and(unwraps_to_secret);
         return if mark { marked(writer, inside) } else { inside(writer) };
     }
     let mut there = true;
@@ -202,6 +201,14 @@ fn output_value(writer: &mut Writer, output: &OutputValue, options: &EncodeOptio
         Ok(())
     })?;
     Ok(there)
+}
+
+/// Whether a secret is what remains of `value` where output values are left out.
+fn unwraps_to_secret(value: &PropertyValue) -> bool {
+    match value {
+        PropertyValue::Output(output) => output.secret || output.value.as_ref().is_some_and(unwraps_to_secret),
+        value => value.is_secret(),
+    }
 }
 
 fn urns(writer: &mut Writer, urns: &[Urn]) -> Attempt<()> {

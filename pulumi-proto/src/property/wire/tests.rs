@@ -169,6 +169,7 @@ fn an_output_value_that_is_not_kept_is_the_value_inside_or_an_unknown() {
         (output(Some("x".into()), false), PropertyValue::from("x")),
         (output(Some("x".into()), true), secret()),
         (output(Some(secret()), true), secret()),
+        (output(Some(output(Some(secret()), false)), true), secret()),
         (output(None, false), PropertyValue::UNKNOWN),
         (output(None, true), PropertyValue::secret(PropertyValue::UNKNOWN)),
     ];
