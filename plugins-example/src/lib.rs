@@ -6,7 +6,8 @@
 //!  ├─ provider    pulumirpc.ResourceProvider               decodes, asks below, encodes
 //!  │   ├─ check, diff, schema                              the same for every type, driven by tables of `property`
 //!  │   ├─ resources/   one file per resource type          what a type does
-//!  │   └─ functions/   one file per function
+//!  │   ├─ functions/   one file per function
+//!  │   └─ context      root folder and cancellation of a call
 //!  ├─ companion   simplecontainer.plugin.v1                optional; a plain Pulumi provider has none
 //!  └─ engine      pulumirpc.Engine, as a client            logs
 //! root, disk      paths that cannot leave their folder; files that are written whole or not at all
@@ -16,6 +17,7 @@
 mod check;
 mod companion;
 mod config;
+mod context;
 mod diff;
 mod disk;
 mod engine;

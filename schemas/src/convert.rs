@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use crate::PackageSchemas;
 use crate::package::{ComplexType, Package, Property, Resource};
+use crate::package_schemas::{DEFINITIONS, PackageSchemas};
 
 /// A text that stands for a value of any type.
 const PLACEHOLDER: &str = r"\$\{[^}]*\}";
@@ -139,7 +140,7 @@ impl Converter<'_> {
             self.wanted.push(token.clone());
         }
         let pointer = token.replace('~', "~0").replace('/', "~1").replace('%', "%25");
-        fields([("$ref", format!("#/{}/{pointer}", crate::DEFINITIONS).into())])
+        fields([("$ref", format!("#/{DEFINITIONS}/{pointer}").into())])
     }
 }
 
@@ -169,21 +170,9 @@ fn describe(schema: &mut Map<String, Value>, description: &str, deprecation: &st
     }
 }
 
-/// References are URIs: `%2F` stands for `/`.
+/// Decodes a reference, which is a URI: `%2F` stands for `/`.
 fn decode_percent(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = match (first, tail) {
-            (b'%', [high, low, ..]) => {
-                std::str::from_utf8(&[*high, *low]).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok())
-            }
-            _ => None,
-        };
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -6,28 +6,9 @@
 
 mod convert;
 mod package;
+mod package_schemas;
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-
-/// Where the shared types stand in a schema: `#/$defs/<key>`.
-pub const DEFINITIONS: &str = "$defs";
-
-/// The schemas of a package.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PackageSchemas {
-    /// Name of the package.
-    pub name: String,
-    /// Its version; empty where it does not say.
-    pub version: String,
-    /// Resource type to the schema of its inputs. References lead to [`PackageSchemas::definitions`].
-    pub resources: BTreeMap<String, Value>,
-    /// The schema of the provider's configuration.
-    pub configuration: Value,
-    /// The types that schemas refer to, by what stands behind `#/$defs/` (not escaped as a JSON pointer).
-    pub definitions: BTreeMap<String, Value>,
-}
+pub use package_schemas::{DEFINITIONS, PackageSchemas};
 
 /// A text that is no package schema.
 #[derive(Debug, thiserror::Error)]

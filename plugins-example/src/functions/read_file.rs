@@ -6,10 +6,10 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::CheckFailure;
 use tonic::Status;
 
-use super::Function;
+use super::function::Function;
+use crate::context::Context;
 use crate::disk;
 use crate::property::{Kind, Property};
-use crate::resources::Context;
 use crate::root::{RelativePath, leads_out};
 use crate::value::{checked, exposed, is_secret, secret_if, text};
 

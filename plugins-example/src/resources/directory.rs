@@ -5,10 +5,11 @@ use std::io;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
-use super::{
-    Context, Created, Live, Resource, State, Updated, as_secret_as, check_mode, check_path, id_to_path, mode_of,
-    occupied, path_of, same_place,
+use super::disk_resource::{
+    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secret, parse_id,
 };
+use super::resource::{Created, Live, Resource, State, Updated};
+use crate::context::Context;
 use crate::disk::{self, Removal, refused};
 use crate::property::{Default, Kind, Property};
 use crate::value::exposed;
@@ -60,20 +61,20 @@ impl Resource for Directory {
     }
 
     fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
-        let (path, mode) = (path_of(inputs)?, mode_of(inputs)?);
+        let (path, mode) = (get_path(inputs)?, get_mode(inputs)?);
         let create = || {
             ctx.root.create()?;
             disk::create_folder(&ctx.root.open_folder_of(&path)?, path.name(), mode)
         };
         match create() {
             Ok(()) => Ok(Created { id: path.as_str().to_owned(), outputs: inputs.clone() }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(occupied(&path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(&path)),
             Err(error) => Err(refused("create the folder", &path, &error)),
         }
     }
 
     fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
-        let path = id_to_path(id)?;
+        let path = parse_id(id)?;
         let mode = match ctx.root.open_folder_of(&path).and_then(|folder| disk::folder_mode(&folder, path.name())) {
             Ok(Some(mode)) => mode,
             Ok(None) => return Ok(None),
@@ -82,13 +83,13 @@ impl Resource for Directory {
         };
         let properties = PropertyMap::from([
             ("path".to_owned(), path.as_str().into()),
-            ("mode".to_owned(), as_secret_as(&known.inputs, "mode", disk::show_mode(mode).into())),
+            ("mode".to_owned(), keep_secret(&known.inputs, "mode", disk::show_mode(mode).into())),
         ]);
         Ok(Some(Live { id: path.as_str().to_owned(), inputs: properties.clone(), outputs: properties }))
     }
 
     fn update(&self, ctx: &Context, id: &str, _old: &State, news: &PropertyMap) -> Result<Updated, Status> {
-        let (path, mode) = (same_place(id, news)?, mode_of(news)?);
+        let (path, mode) = (check_same_path(id, news)?, get_mode(news)?);
         let update = || {
             let folder = ctx.root.open_folder_of(&path)?;
             match disk::folder_mode(&folder, path.name())? {
@@ -102,7 +103,7 @@ impl Resource for Directory {
     }
 
     fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
-        let path = id_to_path(id)?;
+        let path = parse_id(id)?;
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_folder(&folder, path.name())) {
             Ok(Removal::Gone) => Ok(()),
             Ok(Removal::Holds(name)) => Err(Status::failed_precondition(format!(

@@ -1,16 +1,16 @@
 //! `files:fs:File`: a file with a content. Its id is its path.
 
-use std::fmt::Write as _;
 use std::io;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue, UnknownKind};
 use sha2::{Digest as _, Sha256};
 use tonic::Status;
 
-use super::{
-    Context, Created, Live, Resource, State, Updated, as_secret_as, check_mode, check_path, id_to_path, mode_of,
-    occupied, path_of, same_place,
+use super::disk_resource::{
+    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secret, parse_id,
 };
+use super::resource::{Created, Live, Resource, State, Updated};
+use crate::context::Context;
 use crate::disk::{self, Existing, refused};
 use crate::property::{Default, Kind, Property};
 use crate::root::RelativePath;
@@ -74,19 +74,19 @@ impl Resource for File {
     }
 
     fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
-        let (path, mode) = (path_of(inputs)?, mode_of(inputs)?);
+        let (path, mode) = (get_path(inputs)?, get_mode(inputs)?);
         let content = checked(text(inputs, "content"), "content")?;
         ctx.root.create().map_err(|error| refused("create the root for", &path, &error))?;
         let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
         match disk::write(&folder, path.name(), content.as_bytes(), mode, Existing::Keep, &ctx.cancelled) {
             Ok(()) => Ok(Created { id: path.as_str().to_owned(), outputs: outputs(inputs) }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(occupied(&path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(&path)),
             Err(error) => Err(refused("write the file", &path, &error)),
         }
     }
 
     fn read(&self, ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
-        let path = id_to_path(id)?;
+        let path = parse_id(id)?;
         let found = match ctx.root.open_folder_of(&path).and_then(|folder| disk::read(&folder, path.name())) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
@@ -108,13 +108,13 @@ impl Resource for File {
         let inputs = PropertyMap::from([
             ("path".to_owned(), path.as_str().into()),
             ("content".to_owned(), secret_if(secret, content.into())),
-            ("mode".to_owned(), as_secret_as(&known.inputs, "mode", disk::show_mode(found.mode).into())),
+            ("mode".to_owned(), keep_secret(&known.inputs, "mode", disk::show_mode(found.mode).into())),
         ]);
         Ok(Some(Live { id: path.as_str().to_owned(), outputs: outputs(&inputs), inputs }))
     }
 
     fn update(&self, ctx: &Context, id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
-        let (path, mode) = (same_place(id, news)?, mode_of(news)?);
+        let (path, mode) = (check_same_path(id, news)?, get_mode(news)?);
         let content = checked(text(news, "content"), "content")?.as_bytes();
         let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
         let found = disk::read(&folder, path.name()).map_err(|error| refused("read the file", &path, &error))?;
@@ -132,7 +132,7 @@ impl Resource for File {
     }
 
     fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
-        let path = id_to_path(id)?;
+        let path = parse_id(id)?;
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_file(&folder, path.name())) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -155,10 +155,7 @@ fn outputs(inputs: &PropertyMap) -> PropertyMap {
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-        text
-    })
+    hex::encode(Sha256::digest(content))
 }
 
 /// What the user may want to hear of a write: nothing of one that went as the diff said.

@@ -4,7 +4,8 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 use uuid::Uuid;
 
-use super::{Context, Created, Live, Resource, State, Updated};
+use super::resource::{Created, Live, Resource, State, Updated};
+use crate::context::Context;
 use crate::property::{Default, Kind, Property};
 use crate::value::{boolean, checked, exposed, get, number};
 

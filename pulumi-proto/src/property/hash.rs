@@ -3,6 +3,7 @@
 //! Enters: contents, handed in by who opened them. Leaves: lower-case hexadecimal SHA-256. Never here: opening files,
 //! walking folders, fetching.
 
+mod member;
 mod tar;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,8 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
+
+pub use member::member_name;
 
 /// The hash of an asset without content, such as an empty text.
 pub const EMPTY_ASSET_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -26,30 +29,7 @@ pub const EMPTY_ARCHIVE_HASH: &str = "5f70bf18a086007016e948b04aed3b82103a36bea4
 pub fn hash_content(mut content: impl Read) -> io::Result<String> {
     let mut digest = Sha256::new();
     copy(&mut content, &mut digest)?;
-    Ok(hex(&digest.finalize()))
-}
-
-/// Names a member of an archive that is itself a member of another: joined with a slash and cleaned of empty, `.` and
-/// `..` parts. A name directly in the outermost archive stays as it is.
-pub fn member_name(archive: &str, member: &str) -> String {
-    let rooted = if archive.is_empty() { member } else { archive }.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    for part in archive.split('/').chain(member.split('/')) {
-        match part {
-            "" | "." => (),
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            ".." if rooted => (),
-            part => parts.push(part),
-        }
-    }
-    match (rooted, parts.is_empty()) {
-        (true, _) => format!("/{}", parts.join("/")),
-        (false, true) if archive.is_empty() && member.is_empty() => String::new(),
-        (false, true) => ".".to_owned(),
-        (false, false) => parts.join("/"),
-    }
+    Ok(hex::encode(digest.finalize()))
 }
 
 /// Hashes an archive that is not packed, a folder or a map of assets: as the tar stream that Go's `archive/tar` would
@@ -116,7 +96,7 @@ impl ArchiveHasher {
     /// Ends the archive and returns its hash.
     pub fn finish(mut self) -> String {
         self.digest.update([[0; tar::BLOCK]; 2].as_flattened());
-        hex(&self.digest.finalize())
+        hex::encode(self.digest.finalize())
     }
 }
 
@@ -134,12 +114,4 @@ fn copy(content: &mut impl Read, digest: &mut Sha256) -> io::Result<u64> {
             Err(error) => return Err(error),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        text.push(char::from_digit(u32::from(byte >> 4), 16).expect("a nibble is a hexadecimal digit"));
-        text.push(char::from_digit(u32::from(byte & 15), 16).expect("a nibble is a hexadecimal digit"));
-        text
-    })
 }

@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use super::member::member_name;
+
 /// All of a tar stream comes in blocks of this size.
 pub(super) const BLOCK: usize = 512;
 
@@ -88,7 +90,7 @@ fn member_header(prefix: &str, name: &str, size: u64, kind: u8) -> [u8; BLOCK] {
 /// The header of PAX records, which come like the content of a member beside the one they speak of.
 fn pax_header(name: &str, size: u64) -> [u8; BLOCK] {
     let (folder, file) = name.rsplit_once('/').map_or(("", name), |(folder, file)| (&name[..=folder.len()], file));
-    let mut name = ascii(&super::member_name(&super::member_name(folder, "PaxHeaders.0"), file)).into_owned();
+    let mut name = ascii(&member_name(&member_name(folder, "PaxHeaders.0"), file)).into_owned();
     name.truncate(NAME.len());
     let mut block = [0; BLOCK];
     write_text(&mut block[NAME], name.trim_end_matches('/'));
