@@ -19,7 +19,6 @@ struct GetPluginInfo;
 
 impl Procedure for GetPluginInfo {
     const PATH: &'static str = "/pulumirpc.ResourceProvider/GetPluginInfo";
-    const NAME: &'static str = "GetPluginInfo";
     type Request = rpc::PluginInfo;
     type Reply = rpc::PluginInfo;
 }

@@ -2,6 +2,19 @@
 
 use std::time::Duration;
 
+/// How long the operations on a resource may take: its `customTimeouts`. `None` leaves it to the provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Create.
+    pub create: Option<Duration>,
+    /// Update.
+    pub update: Option<Duration>,
+    /// Delete.
+    pub delete: Option<Duration>,
+    /// Read.
+    pub read: Option<Duration>,
+}
+
 /// Reads a Go duration that is not negative. `0` needs no unit.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
@@ -32,9 +45,20 @@ pub fn parse(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(total).ok()
 }
 
-/// Writes seconds as such a duration; nothing where there are none.
-pub fn of_seconds(seconds: f64) -> String {
-    if seconds > 0.0 { format!("{seconds}s") } else { String::new() }
+/// Writes a duration as Go reads it; an empty text for none.
+pub fn format(duration: Option<Duration>) -> String {
+    duration.map(|duration| format!("{}s", duration.as_secs_f64())).unwrap_or_default()
+}
+
+/// Reads a number of seconds as states and messages hold it. `None` for zero, which stands for none there, and for what
+/// is no duration.
+pub fn from_seconds(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+}
+
+/// Returns a duration as a number of seconds; zero for none.
+pub fn to_seconds(duration: Option<Duration>) -> f64 {
+    duration.unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]
@@ -50,6 +74,16 @@ mod tests {
         for bad in ["", "5", "m", "5 m", "-1s", "1d", "1..5s"] {
             assert_eq!(millis(bad), None, "{bad:?}");
         }
-        assert_eq!((of_seconds(90.5).as_str(), of_seconds(0.0).as_str()), ("90.5s", ""));
+        assert_eq!((format(from_seconds(90.5)).as_str(), format(None).as_str()), ("90.5s", ""));
+    }
+
+    #[test]
+    fn seconds_that_are_recorded_come_back_as_they_were() {
+        for seconds in [0.0, 0.1, 1.0, 90.5, 3661.5, 86_400.0] {
+            assert_eq!(to_seconds(from_seconds(seconds)), seconds);
+        }
+        for none in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(from_seconds(none), None, "{none}");
+        }
     }
 }

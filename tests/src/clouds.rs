@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::diff_response::DiffChanges;
@@ -15,6 +14,7 @@ use serde::Deserialize;
 use tonic::{Request, Response, Status};
 
 use crate::rec::{Book, Call, Spelled};
+use crate::service::{Reply, decode_properties, encode_properties, type_and_name};
 
 const AWS: &str = include_str!("../goldens/clouds/aws.json");
 const GCP: &str = include_str!("../goldens/clouds/gcp.json");
@@ -189,32 +189,13 @@ pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Cloud> {
     ResourceProviderServer::new(Cloud { packages: packages(), book })
 }
 
-type Answer<T> = Result<Response<T>, Status>;
-
-fn read(bag: Option<Bag>) -> Result<PropertyMap, Status> {
-    decode(&bag.unwrap_or_default(), &DecodeOptions::EVERYTHING)
-        .map_err(|error| Status::invalid_argument(error.to_string()))
-}
-
-fn written(bag: &PropertyMap) -> Result<Option<Bag>, Status> {
-    encode(bag, &EncodeOptions::EVERYTHING).map(Some).map_err(|error| Status::internal(error.to_string()))
-}
-
-/// Type and name in a URN.
-fn parts(urn: &str) -> (&str, &str) {
-    let mut parts = urn.rsplit("::");
-    let name = parts.next().unwrap_or_default();
-    let token = parts.next().unwrap_or_default();
-    (token.rsplit('$').next().unwrap_or_default(), name)
-}
-
 impl Cloud {
     fn record(&self, rpc: &str, request: &impl Spelled) {
         self.book.record(Call { rpc: rpc.to_owned(), request: request.spelled(), error: None });
     }
 
     fn shape(&self, urn: &str) -> Result<&ResourceShape, Status> {
-        let (token, _) = parts(urn);
+        let (token, _) = type_and_name(urn);
         let found = match token.strip_prefix("pulumi:providers:") {
             Some(package) => self.packages.get(package).map(|package| &package.provider),
             None => token.split(':').next().and_then(|name| self.packages.get(name)?.resources.get(token)),
@@ -222,9 +203,9 @@ impl Cloud {
         found.ok_or_else(|| Status::not_found(format!("no resource has the type {token}")))
     }
 
-    fn checked(&self, request: rpc::CheckRequest) -> Answer<rpc::CheckResponse> {
-        let mut inputs = read(request.news.clone())?;
-        if parts(&request.urn).0.starts_with("pulumi:providers:") {
+    fn checked(&self, request: rpc::CheckRequest) -> Reply<rpc::CheckResponse> {
+        let mut inputs = decode_properties(request.news.clone())?;
+        if type_and_name(&request.urn).0.starts_with("pulumi:providers:") {
             // Of the engine.
             inputs.remove("version");
         }
@@ -236,31 +217,31 @@ impl Cloud {
 
 #[tonic::async_trait]
 impl ResourceProvider for Cloud {
-    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
         self.record("CheckConfig", &request);
         self.checked(request)
     }
 
-    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         self.diff(request).await
     }
 
-    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Answer<rpc::ConfigureResponse> {
+    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         let answer = rpc::ConfigureResponse { accept_secrets: true, supports_preview: true, ..Default::default() };
         Ok(Response::new(answer))
     }
 
-    async fn check(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+    async fn check(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
         self.record("Check", &request);
         self.checked(request)
     }
 
-    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         let request = request.into_inner();
-        let (token, _) = parts(&request.urn);
-        let (old, new) = (read(request.old_inputs)?, read(request.news)?);
+        let (token, _) = type_and_name(&request.urn);
+        let (old, new) = (decode_properties(request.old_inputs)?, decode_properties(request.news)?);
         let changed: Vec<String> =
             old.keys().chain(new.keys()).filter(|key| old.get(*key) != new.get(*key)).cloned().collect();
         let replacing = REPLACING.iter().find(|(known, _)| *known == token).map_or(&[][..], |(_, names)| names);
@@ -278,34 +259,38 @@ impl ResourceProvider for Cloud {
         Ok(Response::new(answer))
     }
 
-    async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
+    async fn create(&self, request: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
         let request = request.into_inner();
         if request.preview {
             let properties = request.properties;
             return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
         }
         self.record("Create", &request);
-        let (_, name) = parts(&request.urn);
-        let outputs = self.shape(&request.urn)?.made(name, read(request.properties)?);
+        let (_, name) = type_and_name(&request.urn);
+        let outputs = self.shape(&request.urn)?.made(name, decode_properties(request.properties)?);
         let id = format!("{name}-id");
-        Ok(Response::new(rpc::CreateResponse { id, properties: written(&outputs)?, ..Default::default() }))
+        Ok(Response::new(rpc::CreateResponse {
+            id,
+            properties: Some(encode_properties(&outputs)?),
+            ..Default::default()
+        }))
     }
 
-    async fn update(&self, request: Request<rpc::UpdateRequest>) -> Answer<rpc::UpdateResponse> {
+    async fn update(&self, request: Request<rpc::UpdateRequest>) -> Reply<rpc::UpdateResponse> {
         let request = request.into_inner();
         if request.preview {
             return Ok(Response::new(rpc::UpdateResponse { properties: request.news, ..Default::default() }));
         }
         self.record("Update", &request);
-        let (_, name) = parts(&request.urn);
-        let outputs = self.shape(&request.urn)?.made(name, read(request.news)?);
-        Ok(Response::new(rpc::UpdateResponse { properties: written(&outputs)?, ..Default::default() }))
+        let (_, name) = type_and_name(&request.urn);
+        let outputs = self.shape(&request.urn)?.made(name, decode_properties(request.news)?);
+        Ok(Response::new(rpc::UpdateResponse { properties: Some(encode_properties(&outputs)?), ..Default::default() }))
     }
 
     /// Everything is as it was; a bucket that is taken over lies in Europe.
-    async fn read(&self, request: Request<rpc::ReadRequest>) -> Answer<rpc::ReadResponse> {
+    async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
-        let mut inputs = read(request.inputs)?;
+        let mut inputs = decode_properties(request.inputs)?;
         if inputs.is_empty() {
             self.record(
                 "Read",
@@ -316,23 +301,23 @@ impl ResourceProvider for Cloud {
                 ("location".to_owned(), "EU".into()),
             ]);
         }
-        let (_, name) = parts(&request.urn);
+        let (_, name) = type_and_name(&request.urn);
         let outputs = self.shape(&request.urn)?.made(name, inputs.clone());
-        let (inputs, properties) = (written(&inputs)?, written(&outputs)?);
+        let (inputs, properties) = (Some(encode_properties(&inputs)?), Some(encode_properties(&outputs)?));
         Ok(Response::new(rpc::ReadResponse { id: request.id, inputs, properties, ..Default::default() }))
     }
 
-    async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Answer<()> {
+    async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Reply<()> {
         self.record("Delete", &request.into_inner());
         Ok(Response::new(()))
     }
 
     /// Of no version: it stands in for several packages.
-    async fn get_plugin_info(&self, _: Request<()>) -> Answer<rpc::PluginInfo> {
+    async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
         Ok(Response::new(rpc::PluginInfo::default()))
     }
 
-    async fn cancel(&self, _: Request<()>) -> Answer<()> {
+    async fn cancel(&self, _: Request<()>) -> Reply<()> {
         Ok(Response::new(()))
     }
 }

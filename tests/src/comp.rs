@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bridge::provider::{Alias, AliasParent, ConstructReply, ConstructRequest};
-use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
+use pulumi_proto::property::wire::Bag;
 use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId, ResourceReference};
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::register_resource_request::PropertyDependencies;
@@ -15,6 +15,8 @@ use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProv
 use pulumi_proto::urn::Urn;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
+
+use crate::service::{Reply, decode_properties, encode_properties};
 
 const PAIR: &str = "comp:index:Pair";
 const NEST: &str = "comp:index:Nest";
@@ -50,19 +52,19 @@ pub struct Components;
 
 #[tonic::async_trait]
 impl ResourceProvider for Components {
-    async fn get_plugin_info(&self, _: Request<()>) -> Result<Response<rpc::PluginInfo>, Status> {
+    async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
         Ok(Response::new(rpc::PluginInfo { version: "1.0.0".to_owned() }))
     }
 
-    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Result<Response<rpc::GetSchemaResponse>, Status> {
+    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Reply<rpc::GetSchemaResponse> {
         Ok(Response::new(rpc::GetSchemaResponse { schema: SCHEMA.to_owned() }))
     }
 
-    async fn cancel(&self, _: Request<()>) -> Result<Response<()>, Status> {
+    async fn cancel(&self, _: Request<()>) -> Reply<()> {
         Ok(Response::new(()))
     }
 
-    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Result<Response<rpc::ConfigureResponse>, Status> {
+    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         Ok(Response::new(rpc::ConfigureResponse {
             accept_secrets: true,
             accept_resources: true,
@@ -72,15 +74,12 @@ impl ResourceProvider for Components {
         }))
     }
 
-    async fn construct(
-        &self,
-        request: Request<rpc::ConstructRequest>,
-    ) -> Result<Response<rpc::ConstructResponse>, Status> {
+    async fn construct(&self, request: Request<rpc::ConstructRequest>) -> Reply<rpc::ConstructResponse> {
         let request = request.into_inner();
         let address = format!("http://{}", request.monitor_endpoint);
         let monitor =
             ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
-        let inputs = opened(request.inputs.clone())?;
+        let inputs = decode_properties(request.inputs.clone())?;
         let given = |key: &str| {
             let value = inputs.get(key).cloned().unwrap_or(PropertyValue::Null);
             let mut urns = request.input_dependencies.get(key).map(|of_it| of_it.urns.clone()).unwrap_or_default();
@@ -112,7 +111,7 @@ impl ResourceProvider for Components {
         Ok(Response::new(rpc::ConstructResponse {
             urn,
             state_dependencies: outputs.iter().map(dependencies).collect(),
-            state: Some(bag(&outputs)?),
+            state: Some(encode_outputs(&outputs)?),
         }))
     }
 }
@@ -124,7 +123,7 @@ impl ResourceProvider for Components {
 /// # Errors
 /// What the monitor said.
 pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Status> {
-    let address = format!("http://{}", request.run.monitor_endpoint);
+    let address = format!("http://{}", request.run.monitor_endpoint.unwrap_or_default());
     let monitor = ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
     let mut construction = Construction { monitor };
     let texts = |urns: &[Urn]| urns.iter().map(Urn::to_string).collect::<Vec<_>>();
@@ -137,7 +136,7 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
         ..component(&request.type_token, &request.name, &parent)
     };
     let registered = construction.register(own).await?;
-    if !opened(registered.object)?.is_empty() {
+    if !decode_properties(registered.object)?.is_empty() {
         return Err(Status::internal("a component is answered with outputs before it has said them"));
     }
     let urn = registered.urn;
@@ -257,14 +256,14 @@ impl Construction {
     }
 
     async fn ask(&mut self, of_type: &str, arguments: &Outputs) -> Result<(), Status> {
-        let args = Some(bag(arguments)?);
+        let args = Some(encode_outputs(arguments)?);
         let tok = format!("{of_type}/ask");
         self.monitor.call(rpc::ResourceCallRequest { tok, args, ..Default::default() }).await?;
         Ok(())
     }
 
     async fn register_outputs(&mut self, urn: &str, outputs: &Outputs) -> Result<(), Status> {
-        let outputs = Some(bag(outputs)?);
+        let outputs = Some(encode_outputs(outputs)?);
         self.monitor
             .register_resource_outputs(rpc::RegisterResourceOutputsRequest { urn: urn.to_owned(), outputs })
             .await?;
@@ -305,24 +304,18 @@ fn thing<'a>(
         custom: true,
         dependencies,
         property_dependencies: inputs.iter().map(of_property).collect(),
-        object: Some(bag(&inputs)?),
+        object: Some(encode_outputs(&inputs)?),
         ..component("rec:index:Thing", name, parent)
     })
 }
 
 /// An output of a registered resource; what a preview does not say is unknown.
 fn output(registered: &rpc::RegisterResourceResponse, key: &str) -> Result<Output, Status> {
-    let outputs = opened(registered.object.clone())?;
+    let outputs = decode_properties(registered.object.clone())?;
     let value = outputs.get(key).cloned().unwrap_or(PropertyValue::UNKNOWN);
     Ok(Output { value, urns: vec![registered.urn.clone()] })
 }
 
-fn opened(bag: Option<Bag>) -> Result<PropertyMap, Status> {
-    let opened = bag.map(|bag| decode(&bag, &DecodeOptions::EVERYTHING)).transpose();
-    opened.map(Option::unwrap_or_default).map_err(|error| Status::invalid_argument(error.to_string()))
-}
-
-fn bag(outputs: &Outputs) -> Result<Bag, Status> {
-    let values: PropertyMap = outputs.iter().map(|(key, output)| (key.clone(), output.value.clone())).collect();
-    encode(&values, &EncodeOptions::EVERYTHING).map_err(|error| Status::internal(error.to_string()))
+fn encode_outputs(outputs: &Outputs) -> Result<Bag, Status> {
+    encode_properties(&outputs.iter().map(|(key, output)| (key.clone(), output.value.clone())).collect())
 }

@@ -1,6 +1,6 @@
 //! Runs one recorded step with our engine and says what it did, in the shape of a recording.
 //!
-//! The seam between the recordings and `provisioner::deployment`: everything here is translation. Enters: a step, the
+//! The seam between the recordings and `engine`: everything here is translation. Enters: a step, the
 //! state it starts from. Leaves: an [`Outcome`] and, beside it, what no recording can tell of: broken promises of our own.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bridge::host::ProviderHost;
-use provisioner::deployment::{
+use engine::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severity};
+use engine::{
     ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ImportProvider, ProgramEnd, Scope, StopSignals, UrnPattern,
 };
-use provisioner::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severity};
-use provisioner::state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
 use pulumi_proto::urn::{TypeToken, Urn};
 use serde_json::{Map, Value};
+use state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
 
 use crate::export;
 use crate::player::{End, Pace, play};
@@ -114,7 +114,7 @@ fn imports(scenario: &Scenario, index: usize) -> Vec<ImportGoal> {
         name: step.name.clone(),
         id: step.id.clone(),
         parent: step.parent.as_ref().and_then(recorded),
-        provider: ImportProvider::Default(String::new()),
+        provider: ImportProvider::Default(None),
         protect: step.protect,
         aliases: Vec::new(),
         inputs: Arc::default(),
@@ -164,7 +164,7 @@ async fn run_with(
         if step.plays_program() {
             let end = match play(step, &deployment, pace).await {
                 End::Completed => ProgramEnd::Completed,
-                End::Failed | End::Refused => ProgramEnd::Failed,
+                End::Failed | End::Halted => ProgramEnd::Failed,
             };
             deployment.finish(end).await;
         }

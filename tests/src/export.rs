@@ -1,16 +1,17 @@
 //! Snapshots to the JSON of `stack export --show-secrets`, and back.
 //!
-//! A second opinion beside the encoder of `provisioner::state`: small, without encryption, manifest, times and source
+//! A second opinion beside the encoder of `state`: small, without encryption, manifest, times and source
 //! positions. What no recording holds (assets, references) is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use provisioner::state::{CustomTimeouts, OperationKind, PendingOperation, ResourceState, Snapshot};
+use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::{PropertyMap, PropertyValue, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING};
 use pulumi_proto::urn::{TypeToken, Urn};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 
 use crate::scenario::Deployment;
 
@@ -64,7 +65,7 @@ fn export_resource(state: &ResourceState) -> Value {
     put("pendingReplacement", json!(state.pending_replacement));
     put("additionalSecretOutputs", json!(state.additional_secret_outputs));
     put("aliases", export_urns(&state.aliases));
-    let timeouts = state.custom_timeouts;
+    let timeouts = state.custom_timeouts.durations();
     let timeouts = [
         ("create", timeouts.create),
         ("update", timeouts.update),
@@ -75,8 +76,7 @@ fn export_resource(state: &ResourceState) -> Value {
         "customTimeouts",
         timeouts
             .iter()
-            .filter(|(_, time)| *time != 0.0)
-            .map(|(name, time)| ((*name).to_owned(), json!(time)))
+            .filter_map(|(name, timeout)| Some(((*name).to_owned(), json!(timeout.as_ref()?.as_secs_f64()))))
             .collect::<Map<_, _>>()
             .into(),
     );
@@ -231,7 +231,7 @@ impl Uuids {
             }
             None => reference,
         });
-        let timeout = |name| entry.custom_timeouts.get(name).copied().unwrap_or_default();
+        let timeout = |name| entry.custom_timeouts.get(name).and_then(|seconds| duration::from_seconds(*seconds));
         Ok(Arc::new(ResourceState {
             delete: entry.delete,
             id: entry.id,
@@ -252,12 +252,13 @@ impl Uuids {
                 .collect::<Result<_, String>>()?,
             pending_replacement: entry.pending_replacement,
             additional_secret_outputs: entry.additional_secret_outputs,
-            custom_timeouts: CustomTimeouts {
+            custom_timeouts: Timeouts {
                 create: timeout("create"),
                 update: timeout("update"),
                 delete: timeout("delete"),
                 read: timeout("read"),
-            },
+            }
+            .into(),
             import_id: entry.import_id,
             retain_on_delete: entry.retain_on_delete,
             deleted_with: entry.deleted_with.map(import_urn).transpose()?,

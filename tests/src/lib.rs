@@ -17,4 +17,5 @@ pub mod program;
 pub mod rec;
 pub mod releases;
 pub mod scenario;
+pub mod service;
 pub mod things;

@@ -152,7 +152,7 @@ fn asset(shelves: &Shelves, id: &str) -> Option<Vec<u8>> {
 
 /// The sha256 of bytes, in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// What an entry of an archive is.

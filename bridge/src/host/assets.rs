@@ -5,40 +5,20 @@
 //! kept: providers open them again, where they say they are.
 
 mod content;
+mod error;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
-use pulumi_proto::property::hash::{ArchiveHasher, HashError, hash_content, member_name};
+use pulumi_proto::property::hash::{ArchiveHasher, hash_content, member_name};
 use pulumi_proto::property::{Archive, Asset, OutputValue, PropertyMap, PropertyValue};
 use tokio::task::spawn_blocking;
 
 use content::{Blob, Files, Place, each_packed, file, files_below};
+use error::AssetError;
 
-use crate::source::words;
-
-/// Why something has no hash.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AssetError {
-    /// Its content could not be read.
-    #[error("cannot read {place}: {problem}")]
-    Unreadable { place: String, problem: String },
-    /// A folder where a file is expected.
-    #[error("{0} is a folder: make it an archive instead of an asset")]
-    Folder(String),
-    /// A file where an archive is expected.
-    #[error("{0} is neither a folder nor named .tar, .tgz, .tar.gz, .zip or .jar")]
-    NoArchive(String),
-    /// Only its hash is known, where its content is needed.
-    #[error("the content of a member of an archive is not known")]
-    Elided,
-    /// A member of an archive is something else.
-    #[error("the member {0:?} of an archive is neither an asset nor an archive")]
-    NoMember(String),
-    #[error(transparent)]
-    Hash(#[from] HashError),
-}
+use crate::error::chain;
 
 /// Gives each asset and archive of a bag its hash, where it has none. Of archives that are maps, the members stay without.
 ///
@@ -52,7 +32,7 @@ pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<Prope
     let hashed = move || {
         let hashed = |(key, value)| match hashed(value, &files) {
             Ok(value) => Ok((key, value)),
-            Err(error) => Err(format!("{key}: {}", words(&error))),
+            Err(error) => Err(format!("{key}: {}", chain(&error))),
         };
         bag.into_iter().map(hashed).collect()
     };

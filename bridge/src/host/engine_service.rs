@@ -53,7 +53,7 @@ impl Engine for Service {
         let message = LogMessage {
             severity,
             text: request.message,
-            urn: request.urn,
+            urn: Some(request.urn).filter(|urn| !urn.is_empty()),
             stream_id: request.stream_id,
             ephemeral: request.ephemeral,
         };

@@ -12,12 +12,12 @@ pub trait HostEvents: Send + Sync {
 /// Something a plugin said, or that the host noticed about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
-    /// A plugin was resolved, verified, started, and said its version (may be empty).
+    /// A plugin was resolved, verified, started, and said its version, if it has one.
     Loaded {
         /// Name of the plugin.
         plugin: String,
         /// What GetPluginInfo answered.
-        version: String,
+        version: Option<String>,
     },
     /// A plugin is being fetched.
     Fetch {
@@ -58,8 +58,8 @@ pub struct LogMessage {
     pub severity: Severity,
     /// The text.
     pub text: String,
-    /// URN of the resource it is about; empty for none.
-    pub urn: String,
+    /// URN of the resource it is about.
+    pub urn: Option<String>,
     /// Chunks of one message share an id; 0 stands alone.
     pub stream_id: i32,
     /// Only for the status line, not for the final log.

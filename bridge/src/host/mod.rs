@@ -10,6 +10,7 @@ mod endpoint;
 mod engine_service;
 mod events;
 mod monitor;
+mod monitor_messages;
 mod monitor_service;
 mod plugin_host;
 mod provider_host;

@@ -46,10 +46,10 @@ pub struct MonitorRefusal(pub String);
 pub struct PackageChoice {
     /// The provider resource; `None`: the parent's, or the default one of the package.
     pub provider: Option<ProviderReference>,
-    /// Version of the package for a default provider; empty: any.
-    pub version: String,
-    /// Where the package of a default provider comes from; empty: the usual place.
-    pub download_url: String,
+    /// Version of the package for a default provider; `None`: any.
+    pub version: Option<String>,
+    /// Where the package of a default provider comes from; `None`: the usual place.
+    pub download_url: Option<String>,
 }
 
 /// A resource that is to exist.

@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use pulumi_proto::duration;
-use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, Unknowns, decode, decode_value, encode};
+use pulumi_proto::duration::Timeouts;
+use pulumi_proto::property::wire::{Bag, DecodeOptions, Unknowns, decode, decode_value};
 use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
 use pulumi_proto::rpc::resource_monitor_server::{ResourceMonitor, ResourceMonitorServer};
 use pulumi_proto::rpc::{
@@ -21,18 +20,21 @@ use pulumi_proto::rpc::{
     ResourceInvokeRequest, ResourceInvokeResponse, ResourceMonitorFeature, SupportsFeatureRequest,
     SupportsFeatureResponse,
 };
-use pulumi_proto::urn::{TypeToken, Urn};
+use pulumi_proto::urn::Urn;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::assets;
 use super::endpoint::Endpoint;
 use super::monitor::{
-    FunctionCall, MethodCall, Monitor, MonitorRefusal, PackageChoice, ResourceAnswer, ResourceOutcome, ResourceRead,
-    ResourceRegistration,
+    FunctionCall, MethodCall, Monitor, PackageChoice, ResourceOutcome, ResourceRead, ResourceRegistration,
+};
+use super::monitor_messages::{
+    Takes, add_dependencies, alias, failures, given, optional, parsed, refused, result, timeout, token, urns,
+    without_outputs,
 };
 use crate::launch::MAX_MESSAGE;
-use crate::provider::{Alias, AliasParent, CheckFailure, ResourceOptions, Timeouts};
+use crate::provider::{Alias, ResourceOptions};
 
 /// What SDKs ask for by name, and what this monitor can do of it. What is not named it cannot do.
 const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
@@ -314,10 +316,10 @@ impl Service {
             protect: request.protect,
             additional_secret_outputs: request.additional_secret_outputs,
             timeouts: Timeouts {
-                create: seconds("create", &timeouts.create)?,
-                update: seconds("update", &timeouts.update)?,
-                delete: seconds("delete", &timeouts.delete)?,
-                read: seconds("read", &timeouts.read)?,
+                create: timeout("create", &timeouts.create)?,
+                update: timeout("update", &timeouts.update)?,
+                delete: timeout("delete", &timeouts.delete)?,
+                read: timeout("read", &timeouts.read)?,
             },
             deleted_with: optional("deletedWith", &request.deleted_with)?,
             // SDKs of old say only what is true.
@@ -374,7 +376,8 @@ impl Service {
         if !reference.is_empty() {
             return Err(self.not_served("parameterized packages"));
         }
-        Ok(PackageChoice { provider: optional("provider", provider)?, version, download_url })
+        let provider = optional("provider", provider)?;
+        Ok(PackageChoice { provider, version: given(version), download_url: given(download_url) })
     }
 
     async fn with_hashes(&self, bag: PropertyMap) -> Result<PropertyMap, Status> {
@@ -388,118 +391,4 @@ impl Service {
         let decoded = bag.map(|bag| decode(&bag, &options)).transpose();
         Ok(decoded.map_err(|error| Status::invalid_argument(format!("{field}: {error}")))?.unwrap_or_default())
     }
-}
-
-/// Adds what values say themselves about where they came from.
-fn add_dependencies(known: &mut BTreeMap<String, Vec<Urn>>, bag: &PropertyMap) {
-    for (key, value) in bag {
-        let mut found = Vec::new();
-        value.collect_dependencies(&mut found);
-        if !found.is_empty() {
-            let known = known.entry(key.clone()).or_default();
-            known.extend(found);
-            known.sort();
-            known.dedup();
-        }
-    }
-}
-
-fn without_outputs(bag: PropertyMap) -> PropertyMap {
-    bag.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()
-}
-
-/// What the caller understands in an answer.
-#[derive(Clone, Copy)]
-struct Takes {
-    secrets: bool,
-    resources: bool,
-    bytes: bool,
-    /// Unknowns anywhere in a value; otherwise a value that holds one is left out.
-    partial: bool,
-}
-
-impl Takes {
-    fn bag(self, values: &PropertyMap) -> Result<Bag, Status> {
-        let options = EncodeOptions {
-            unknowns: Unknowns::Keep,
-            keep_secrets: self.secrets,
-            keep_resources: self.resources,
-            keep_outputs: false,
-            keep_bytes: self.bytes,
-            elide_assets: false,
-        };
-        let encoded = if self.partial {
-            encode(values, &options)
-        } else {
-            let known = values.iter().filter(|(_, value)| !value.contains_unknowns());
-            encode(&known.map(|(key, value)| (key.clone(), value.clone())).collect(), &options)
-        };
-        encoded.map_err(|error| Status::internal(error.to_string()))
-    }
-}
-
-fn result(answer: &ResourceAnswer) -> rpc::Result {
-    match answer.outcome {
-        ResourceOutcome::Succeeded | ResourceOutcome::Unknown => rpc::Result::Success,
-        ResourceOutcome::Failed => rpc::Result::Fail,
-    }
-}
-
-fn alias(alias: rpc::Alias) -> Result<Alias, Status> {
-    use rpc::alias::{self, spec};
-    let given = |text: String| Some(text).filter(|text| !text.is_empty());
-    Ok(match alias.alias {
-        Some(alias::Alias::Urn(urn)) => Alias::Urn(parsed("aliases", &urn)?),
-        Some(alias::Alias::Spec(spec)) => Alias::Spec {
-            name: given(spec.name),
-            type_token: given(spec.r#type),
-            stack: given(spec.stack),
-            project: given(spec.project),
-            parent: match spec.parent {
-                Some(spec::Parent::ParentUrn(urn)) if !urn.is_empty() => AliasParent::Urn(parsed("aliases", &urn)?),
-                Some(spec::Parent::NoParent(true)) => AliasParent::None,
-                Some(spec::Parent::ParentUrn(_) | spec::Parent::NoParent(false)) | None => AliasParent::Same,
-            },
-        },
-        None => return Err(Status::invalid_argument("aliases: an alias that says nothing")),
-    })
-}
-
-fn failures(failures: Vec<CheckFailure>) -> Vec<rpc::CheckFailure> {
-    let message = |failure: CheckFailure| rpc::CheckFailure { property: failure.property, reason: failure.reason };
-    failures.into_iter().map(message).collect()
-}
-
-/// A resource type has a name that a URN can hold.
-fn token(field: &str, text: &str) -> Result<TypeToken, Status> {
-    if text.is_empty() {
-        return Err(Status::invalid_argument(format!("{field}: missing")));
-    }
-    Ok(TypeToken::new(text))
-}
-
-fn seconds(field: &str, text: &str) -> Result<f64, Status> {
-    if text.is_empty() {
-        return Ok(0.0);
-    }
-    let invalid =
-        || Status::invalid_argument(format!("customTimeouts.{field}: {text:?} is not a duration such as 1m30s"));
-    Ok(duration::parse(text).ok_or_else(invalid)?.as_secs_f64())
-}
-
-fn urns(field: &str, texts: &[String]) -> Result<Vec<Urn>, Status> {
-    texts.iter().map(|text| parsed(field, text)).collect()
-}
-
-fn optional<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<Option<T>, Status> {
-    (!text.is_empty()).then(|| parsed(field, text)).transpose()
-}
-
-fn parsed<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<T, Status> {
-    text.parse().map_err(|error| Status::invalid_argument(format!("{field}: {error}")))
-}
-
-/// SDKs take some codes for the end of the engine and wait for their own: not this one.
-fn refused(refusal: MonitorRefusal) -> Status {
-    Status::aborted(refusal.0)
 }

@@ -1,7 +1,7 @@
 //! The host of plugins that are processes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 use super::engine_service::{self, RootResource};
 use super::type_facts::{self, Memory, PackageTypes};
 use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
+use crate::error::Hint;
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
 use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
@@ -162,7 +163,7 @@ impl PluginHost {
             let request = BootRequest { package, name: plugin.name().to_owned(), ..BootRequest::default() };
             let provider = self.boot(&request).await?;
             let schema = provider.schema(SchemaRequest::default()).await;
-            Ok((request.package, schema.map_err(|error| plugin.does_not_say_its_schema(&error))?))
+            Ok((request.package, schema.map_err(|error| plugin.does_not_say_its_schema(error))?))
         };
         Ok(try_join_all(first.into_iter().map(ask)).await?.into_iter().collect())
     }
@@ -204,13 +205,14 @@ impl PluginHost {
             self.warn(plugin, format!("passEnv names {name}, which is not set"));
         }
         let provider = self.start(plugin).await?;
-        let (found, declared) = (provider.version().parse::<PluginVersion>().ok(), plugin.package.version());
+        let (found, declared) =
+            (provider.version().and_then(|version| version.parse::<PluginVersion>().ok()), plugin.package.version());
         if let (Some(found), Some(declared)) = (&found, declared)
             && found < declared
         {
             self.warn(plugin, format!("version {declared} is declared, but the plugin says that it is {found}"));
         }
-        let version = found.map(|version| version.to_string()).unwrap_or_default();
+        let version = found.map(|version| version.to_string());
         self.settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version });
         *lock(&plugin.waiting) = Some(provider);
         Ok(())
@@ -265,7 +267,7 @@ impl PluginHost {
             (None, _) => {
                 let names: Vec<_> = of_package().map(Plugin::name).collect();
                 let message = format!("several plugins serve the package {:?}: {}", request.package, names.join(", "));
-                return Err(HostError { message, hint: "say which one with options.provider".to_owned() });
+                return Err(HostError::new(message).with_hint("say which one with options.provider"));
             }
         };
         // A state may have been made with another version. A later one has to cope with what an earlier one left.
@@ -321,9 +323,9 @@ impl ProviderHost for PluginHost {
                 None => self.start(plugin).await?,
             };
             let schema = provider.schema(SchemaRequest::default()).await;
-            let schema = schema.map_err(|error| plugin.does_not_say_its_schema(&error))?;
+            let schema = schema.map_err(|error| plugin.does_not_say_its_schema(error))?;
             let schema = schema.unwrap_or_else(|| "{}".to_owned());
-            let types = type_facts::read(package, &schema).map_err(|error| plugin.unreadable_schema(&error))?;
+            let types = type_facts::read(package, &schema).map_err(|error| plugin.unreadable_schema(error))?;
             if let Some(memory) = memory.clone() {
                 memory.remember(types.clone()).await;
             }
@@ -341,12 +343,12 @@ impl fmt::Debug for PluginHost {
 }
 
 impl Plugin {
-    fn does_not_say_its_schema(&self, error: &ProviderError) -> HostError {
-        without_schema(format!("plugin {} does not say its schema: {error}", self.name()))
+    fn does_not_say_its_schema(&self, error: ProviderError) -> HostError {
+        without_schema(format!("plugin {} does not say its schema", self.name())).with_source(error)
     }
 
-    fn unreadable_schema(&self, error: &serde_json::Error) -> HostError {
-        without_schema(format!("the schema of plugin {} cannot be read: {error}", self.name()))
+    fn unreadable_schema(&self, error: serde_json::Error) -> HostError {
+        without_schema(format!("the schema of plugin {} cannot be read", self.name())).with_source(error)
     }
 
     fn name(&self) -> &str {
@@ -385,59 +387,37 @@ enum LoadError {
     Handshake(#[source] ProviderError),
 }
 
-fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
-    let mut message = format!("failed to load plugin {}: {error}", plugin.name);
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message.push_str(&format!(": {error}"));
-        cause = error.source();
+impl Hint for LoadError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Resolve(error) => error.hint(),
+            Self::Launch(error) => error.hint(),
+            Self::Listen(_) | Self::Handshake(_) => None,
+        }
     }
-    HostError { message, hint: hint(&error) }
 }
 
-/// What to do next, where the message does not say it.
-fn hint(error: &LoadError) -> String {
-    match error {
-        LoadError::Resolve(InstallError::ChecksumMismatch { .. }) => {
-            "if the plugin was changed on purpose, declare the new checksum".to_owned()
-        }
-        LoadError::Resolve(InstallError::Fetch(error)) => error.hint().to_owned(),
-        LoadError::Resolve(InstallError::NoAsset { .. }) => {
-            "source.asset names another one; {version}, {os} and {arch} in it are filled in".to_owned()
-        }
-        LoadError::Resolve(InstallError::NoPlugin { .. } | InstallError::NotInArchive { .. }) => {
-            "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
-             source.subdir says where"
-                .to_owned()
-        }
-        LoadError::Resolve(InstallError::NoChecksum { .. }) => "add the digest of this platform to checksum".to_owned(),
-        LoadError::Launch(LaunchError::TooSlow { .. }) => "a larger startTimeout gives it more time".to_owned(),
-        // `1|5|unix|/tmp/…|grpc`
-        LoadError::Launch(LaunchError::NoPort { line, .. }) if line.split('|').count() >= 4 => {
-            "this looks like HashiCorp's go-plugin protocol; only Pulumi's own is spoken here".to_owned()
-        }
-        LoadError::Launch(LaunchError::NoPort { .. }) => {
-            "a Pulumi provider says its port, and nothing else, on the first line".to_owned()
-        }
-        _ => String::new(),
-    }
+fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
+    let failed = HostError::new(format!("failed to load plugin {}", plugin.name));
+    let failed = match error.hint() {
+        Some(hint) => failed.with_hint(hint),
+        None => failed,
+    };
+    failed.with_source(error)
 }
 
 fn without_schema(message: String) -> HostError {
     let hint = "nothing is known of the plugin's types without it, not what is secret either; its author can mend that";
-    HostError { message, hint: hint.to_owned() }
+    HostError::new(message).with_hint(hint)
 }
 
 fn ending(plugin: &Plugin) -> HostError {
-    let message = format!("plugin {} is not started: the run is ending", plugin.name());
-    HostError { message, hint: String::new() }
+    HostError::new(format!("plugin {} is not started: the run is ending", plugin.name()))
 }
 
 fn undeclared(request: &BootRequest) -> HostError {
-    HostError {
-        message: format!("no enabled plugin serves the package {:?}", request.package),
-        hint: "declare it in plugins, or enable it".to_owned(),
-    }
+    let message = format!("no enabled plugin serves the package {:?}", request.package);
+    HostError::new(message).with_hint("declare it in plugins, or enable it")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

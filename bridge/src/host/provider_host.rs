@@ -1,6 +1,8 @@
 //! The seam between the engine and whoever starts providers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::type_facts::PackageTypes;
+use crate::error::{Cause, Hint, cause};
 use crate::provider::Provider;
 
 /// Starts provider instances. The deployment knows why and when, the host knows packages and processes.
@@ -51,12 +54,41 @@ pub struct BootRequest {
     pub checksums: BTreeMap<String, String>,
 }
 
-/// Why no instance could be started.
+/// Why no instance could be started: what was attempted, its cause, and what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct HostError {
-    /// What was attempted and what came of it, causes included.
-    pub message: String,
-    /// What to do next; empty where there is nothing to advise.
-    pub hint: String,
+    message: String,
+    hint: Option<String>,
+    source: Option<Cause>,
+}
+
+impl HostError {
+    /// Makes an error of what was attempted, in words without the cause.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, source: None }
+    }
+
+    /// Adds what the user can do next.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Adds the cause: an error, or a text where nothing else is known.
+    #[must_use]
+    pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { source: Some(cause(source)), ..self }
+    }
+
+    /// Returns the cause, for an error that takes the place of this one.
+    pub fn into_cause(self) -> Option<Cause> {
+        self.source
+    }
+}
+
+impl Hint for HostError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
+    }
 }

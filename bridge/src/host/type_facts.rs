@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use crate::fs::{Access, create_folders, read_if_there, write_atomically};
 use crate::install::VerifiedPackage;
@@ -259,7 +258,7 @@ impl Memory {
         let digest = digest.to_hex();
         let origin = package.origin().as_os_str();
         let key = [FORMAT, name.as_bytes(), digest.as_bytes(), origin.as_encoded_bytes(), program.as_encoded_bytes()];
-        let key = Sha256Digest::from_bytes(Sha256::digest(key.join(&0)).into());
+        let key = Sha256Digest::of(key.join(&0));
         Some(Self(folder.join(format!("{}.json", key.to_hex()))))
     }
 

@@ -4,7 +4,8 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::local::{Located, executables, locate, read_manifest};
+use super::blocking::blocking;
+use super::layout::{Located, executables, locate, read_manifest};
 use super::runtime::{Home, Toolbox};
 use super::store::{Found, Key, Record, Store, Stored, WORK};
 use super::tree::FileDigests;
@@ -209,12 +210,4 @@ impl Cache {
         let (store, key) = (self.store.clone(), key.clone());
         blocking(move || store.open(&key)).await
     }
-}
-
-/// Does what reads or writes much on a thread that may wait for the disk.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, InstallError> + Send + 'static,
-) -> Result<T, InstallError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::fetched::{Cache, CacheSettings, Fetched, Wanted, blocking};
+use super::blocking::blocking;
+use super::fetched::{Cache, CacheSettings, Fetched, Wanted};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
 use super::unpack::{DEEPEST_PATH, LONGEST_PATH, MOST_BYTES, MOST_ENTRIES};

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
-use super::fetched::{Cache, CacheSettings, Fetched, Wanted, blocking};
-use super::local::{executables, locate};
+use super::blocking::blocking;
+use super::fetched::{Cache, CacheSettings, Fetched, Wanted};
+use super::layout::{executables, locate};
 use super::progress::Progress;
 use super::store::{Key, Record, Stored};
-use super::unpack::{ArchiveError, MOST_BYTES, Package};
+use super::unpack::{MOST_BYTES, Package};
 use super::verify::expected;
-use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
+use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
@@ -194,7 +195,7 @@ impl Declared<'_> {
         github.download(asset, sink).await?;
         progress.done();
         let hash = download.map_or_else(Sha256::new, |(_, hash)| hash);
-        Ok(Sha256Digest::from_bytes(hash.finalize().into()))
+        Ok(Sha256Digest::finish(hash))
     }
 }
 

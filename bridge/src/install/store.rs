@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::InstallError;
 use super::tree::FileDigests;
@@ -52,7 +51,7 @@ impl Key {
     }
 
     fn file_name(&self) -> String {
-        Sha256Digest::from_bytes(Sha256::digest(&self.0).into()).to_hex()
+        Sha256Digest::of(&self.0).to_hex()
     }
 }
 

@@ -53,7 +53,7 @@ impl FileDigests {
                 if leads_out(&target, depth) {
                     return Err(uncoverable("the link may lead out of the package"));
                 }
-                self.note(root, &path, digest_of(target.as_os_str().as_bytes()), false)?;
+                self.note(root, &path, Sha256Digest::of(target.as_os_str().as_bytes()), false)?;
             } else if kind.is_file() {
                 let (digest, executable) = digest_of_file(&path)?;
                 self.note(root, &path, digest, executable)?;
@@ -102,7 +102,7 @@ impl FileDigests {
     fn of_lines(&self, line: impl Fn(&str, &FileDigest) -> String) -> Sha256Digest {
         let mut lines: Vec<String> = self.0.iter().map(|(path, file)| line(path, file)).collect();
         lines.sort_unstable();
-        digest_of(lines.concat().as_bytes())
+        Sha256Digest::of(lines.concat())
     }
 }
 
@@ -123,10 +123,6 @@ pub(super) fn leads_out(target: &Path, depth: usize) -> bool {
     climbed > depth
 }
 
-fn digest_of(bytes: &[u8]) -> Sha256Digest {
-    Sha256Digest::from_bytes(Sha256::digest(bytes).into())
-}
-
 /// The digest of a file, and whether it may be executed.
 fn digest_of_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
     let mut file = File::open(path).map_err(PathError::of("read", path))?;
@@ -145,7 +141,7 @@ pub(super) fn digest_of_reading(
     loop {
         let read = file.read(&mut buffer).map_err(PathError::of("read", path))?;
         if read == 0 {
-            return Ok(Sha256Digest::from_bytes(hash.finalize().into()));
+            return Ok(Sha256Digest::finish(hash));
         }
         take(&buffer[..read])?;
         hash.update(&buffer[..read]);
@@ -182,11 +178,11 @@ mod tests {
         fs::write(folder.path().join("sub/b"), "two").unwrap();
         std::os::unix::fs::symlink("../a", folder.path().join("sub/l")).unwrap();
         let digests = FileDigests::of(folder.path()).unwrap();
-        let line = |content: &str, path: &str| format!("{}  {path}\n", digest_of(content.as_bytes()).to_hex());
+        let line = |content: &str, path: &str| format!("{}  {path}\n", Sha256Digest::of(content).to_hex());
         let mut lines = [line("one", "a"), line("two", "sub/b"), line("../a", "sub/l")];
         lines.sort();
-        assert_eq!(digests.digest(), digest_of(lines.concat().as_bytes()));
-        assert_eq!(digests.file(Path::new("sub/b")), Some(digest_of(b"two")));
+        assert_eq!(digests.digest(), Sha256Digest::of(lines.concat()));
+        assert_eq!(digests.file(Path::new("sub/b")), Some(Sha256Digest::of("two")));
         // Who may be executed is no part of a checksum, and one of what is kept.
         fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
         let executable = FileDigests::of(folder.path()).unwrap();

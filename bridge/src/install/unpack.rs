@@ -12,7 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
-use super::InstallError;
+use super::error::{ArchiveError, InstallError};
 use super::tree::{GIT, leads_out};
 use crate::fs::PathError;
 use crate::plugin::Sha256Digest;
@@ -30,28 +30,6 @@ const MOST_WORDS: u64 = 1 << 20;
 /// Longer paths than any plugin has, in bytes and in parts.
 pub(super) const LONGEST_PATH: usize = 1024;
 pub(super) const DEEPEST_PATH: usize = 64;
-
-/// Why an archive is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// It ends too early, or its bytes are none of an archive.
-    #[error("it cannot be read: {0}")]
-    Unreadable(#[source] io::Error),
-    /// A kind of archive that is not taken.
-    #[error("it is a {0} archive; tar, tar.gz and plain executables are taken")]
-    Kind(&'static str),
-    /// An entry that would do more than to add a file to the folder.
-    #[error("its entry {path:?} is refused: {reason}")]
-    Entry {
-        /// The entry's path.
-        path: String,
-        /// Why.
-        reason: &'static str,
-    },
-    /// It would fill the disk.
-    #[error("it is too large: {0}")]
-    TooLarge(&'static str),
-}
 
 /// A downloaded file.
 #[derive(Debug)]
@@ -103,7 +81,7 @@ impl Package<'_> {
                         hash.update(bytes);
                         Ok(())
                     })?;
-                    return Ok(Some(Sha256Digest::from_bytes(hash.finalize().into())));
+                    return Ok(Some(Sha256Digest::finish(hash)));
                 }
             }
             Ok(None)

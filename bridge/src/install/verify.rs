@@ -16,7 +16,6 @@ use super::InstallError;
 use super::tree::{FileDigests, GIT, digest_of_reading, leads_out};
 use crate::fs::{PathError, Scratch};
 use crate::plugin::{Checksum, Platform, Sha256Digest};
-use sha2::{Digest as _, Sha256};
 
 /// Files that were checked, or that nobody wanted checked. Made nowhere but here.
 #[derive(Debug)]
@@ -169,7 +168,7 @@ impl Tree<'_> {
             return Err(InstallError::Uncoverable { path: from.to_owned(), reason });
         }
         std::os::unix::fs::symlink(&target, to).map_err(PathError::of("create link", to))?;
-        Ok(Sha256Digest::from_bytes(Sha256::digest(target.as_os_str().as_bytes()).into()))
+        Ok(Sha256Digest::of(target.as_os_str().as_bytes()))
     }
 
     fn note(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {

@@ -23,8 +23,6 @@ const PREFIX: usize = 5;
 pub trait Procedure {
     /// Where it is: `/package.Service/Name`.
     const PATH: &'static str;
-    /// Its name, as messages have it.
-    const NAME: &'static str;
     /// What it takes.
     type Request: Message;
     /// What it answers.

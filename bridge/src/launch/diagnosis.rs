@@ -44,9 +44,9 @@ fn is_emulated(machine: u8) -> bool {
     Path::new("/proc/sys/fs/binfmt_misc").join(name).exists()
 }
 
-/// What to add to the message of a program that did not run: a reason with advice in parentheses, or nothing.
-pub(super) fn hint(program: &Path, directory: &Path, error: &io::Error) -> String {
-    let reason = if !directory.is_dir() {
+/// Returns why a program did not run, with advice; `None` where nothing more is known than the error says.
+pub(super) fn diagnose(program: &Path, directory: &Path, error: &io::Error) -> Option<String> {
+    if !directory.is_dir() {
         Some(format!("its working directory {} is missing", directory.display()))
     } else if error.kind() == io::ErrorKind::PermissionDenied {
         not_permitted(program)
@@ -59,8 +59,7 @@ pub(super) fn hint(program: &Path, directory: &Path, error: &io::Error) -> Strin
         )
     } else {
         None
-    };
-    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+    }
 }
 
 fn not_permitted(program: &Path) -> Option<String> {

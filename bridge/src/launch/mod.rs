@@ -13,6 +13,7 @@ mod local;
 mod port_line;
 pub mod pulumi;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::Hint;
 use crate::install::VerifiedPackage;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 
@@ -56,12 +58,12 @@ pub struct Launched {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The system refuses to run the program.
-    #[error("cannot run {}{hint}", program.display())]
+    #[error("cannot run {}{}", program.display(), in_parentheses(diagnosis.as_deref()))]
     NotRun {
         /// The program, where the user finds it.
         program: PathBuf,
-        /// What may be the reason, and what to do; empty where nothing is known.
-        hint: String,
+        /// The reason as far as the program's first bytes and its mode tell, with what to do.
+        diagnosis: Option<String>,
         /// Why.
         #[source]
         source: io::Error,
@@ -99,6 +101,26 @@ pub enum LaunchError {
         /// What it wrote instead.
         last_words: LastWords,
     },
+}
+
+impl Hint for LaunchError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::TooSlow { .. } => "a larger startTimeout gives it more time",
+            // `1|5|unix|/tmp/…|grpc`
+            Self::NoPort { line, .. } if line.split('|').count() >= 4 => {
+                "this looks like HashiCorp's go-plugin protocol; only Pulumi's own is spoken here"
+            }
+            Self::NoPort { .. } => "a Pulumi provider says its port, and nothing else, on the first line",
+            // The message says it.
+            Self::NotRun { .. } | Self::Spawn(_) | Self::Ended { .. } | Self::Closed { .. } => return None,
+        };
+        Some(hint.into())
+    }
+}
+
+fn in_parentheses(text: Option<&str>) -> String {
+    text.map(|text| format!(" ({text})")).unwrap_or_default()
 }
 
 /// The last lines a plugin wrote, as the end of a message.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::diagnosis::{hint, refusal};
+use super::diagnosis::{diagnose, refusal};
 use super::local::local;
 use super::port_line::parse_port;
 use super::{LastWords, LaunchError, LaunchSpec, Launched};
@@ -27,7 +27,7 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         environment: spec.environment,
     };
     let not_run = |source| LaunchError::NotRun {
-        hint: hint(&process_spec.program, &process_spec.directory, &source),
+        diagnosis: diagnose(&process_spec.program, &process_spec.directory, &source),
         program: if package.arguments().is_empty() {
             package.origin().to_owned()
         } else {

@@ -1,9 +1,10 @@
 //! SHA-256 digests.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::PluginValueError;
 
@@ -21,13 +22,19 @@ impl Sha256Digest {
         Self(bytes)
     }
 
+    /// Computes the digest of these bytes.
+    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
+        Self::finish(Sha256::new_with_prefix(bytes))
+    }
+
+    /// Returns the digest of all that a hasher was given.
+    pub fn finish(hasher: Sha256) -> Self {
+        Self(hasher.finalize().into())
+    }
+
     /// The 64 lower-case hexadecimal digits, without a prefix.
     pub fn to_hex(self) -> String {
-        let mut text = String::with_capacity(64);
-        for byte in self.0 {
-            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-        }
-        text
+        hex::encode(self.0)
     }
 }
 
@@ -35,16 +42,9 @@ impl FromStr for Sha256Digest {
     type Err = PluginValueError;
 
     fn from_str(text: &str) -> Result<Self, PluginValueError> {
-        let error = || PluginValueError::Digest(text.to_owned());
-        let hex = text.strip_prefix(PREFIX).unwrap_or(text);
-        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(error());
-        }
         let mut bytes = [0; 32];
-        for (byte, index) in bytes.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(&hex[index..index + 2], 16).map_err(|_| error())?;
-        }
-        Ok(Self(bytes))
+        let read = hex::decode_to_slice(text.strip_prefix(PREFIX).unwrap_or(text), &mut bytes);
+        read.map(|()| Self(bytes)).map_err(|_| PluginValueError::Digest(text.to_owned()))
     }
 }
 

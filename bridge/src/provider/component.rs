@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 
-use super::CheckFailure;
+use super::check::CheckFailure;
 
 /// What both Construct and Call say about the run they are in.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +24,8 @@ pub struct RunInfo {
     pub dry_run: bool,
     /// How many operations may run at once.
     pub parallel: i32,
-    /// Address of the ResourceMonitor, `host:port`.
-    pub monitor_endpoint: String,
+    /// Address of the ResourceMonitor, `host:port`; `None` in what the monitor itself says of the run.
+    pub monitor_endpoint: Option<String>,
     /// Organization name (Construct only).
     pub organization: String,
 }
@@ -101,19 +102,6 @@ pub struct ResourceOptions {
     pub replace_with: Vec<Urn>,
     /// Replace when this value changes.
     pub replacement_trigger: Option<PropertyValue>,
-}
-
-/// Seconds that operations may take; 0 leaves it to the provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Timeouts {
-    /// Create.
-    pub create: f64,
-    /// Update.
-    pub update: f64,
-    /// Delete.
-    pub delete: f64,
-    /// Read.
-    pub read: f64,
 }
 
 /// Where a resource was before.

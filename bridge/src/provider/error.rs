@@ -2,7 +2,9 @@
 
 use pulumi_proto::property::PropertyMap;
 
-use super::CheckFailure;
+use super::check::CheckFailure;
+use super::method::Method;
+use crate::error::Cause;
 
 /// Why a call to a provider failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -11,12 +13,14 @@ pub enum ProviderError {
     #[error("{message}")]
     Failed {
         /// The RPC.
-        method: &'static str,
+        method: Method,
         /// What the provider said, the cause it gave included.
         message: String,
         /// Whether the resource may have been touched: codes Unknown, Internal and DataLoss say so, and so does the
         /// death of the plugin.
         indeterminate: bool,
+        /// The cause on this side, such as a connection that broke off; `None` where the provider itself failed.
+        source: Option<Cause>,
     },
     /// The resource exists, but did not come up (ErrorResourceInitFailed). Create, Update and Read only.
     #[error("{message}")]
@@ -41,13 +45,13 @@ pub enum ProviderError {
     #[error("the provider does not implement {method}")]
     Unimplemented {
         /// The RPC.
-        method: &'static str,
+        method: Method,
     },
     /// The answer cannot be read or breaks the protocol.
     #[error("the provider's answer to {method} is not valid: {reason}")]
     Protocol {
         /// The RPC.
-        method: &'static str,
+        method: Method,
         /// What is wrong with it.
         reason: String,
     },
@@ -61,7 +65,7 @@ pub enum ProviderError {
         /// Name of the plugin.
         plugin: String,
         /// The RPC.
-        method: &'static str,
+        method: Method,
         /// Whether the call may have reached it.
         reached: bool,
         /// How it ended, in words.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pulumi_proto::property::PropertyMap;
 
-use super::PropertyDiff;
+use super::diff::PropertyDiff;
 
 /// A part of a resource, as its provider shows it. Nobody but the calls about the resource is ever asked for it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
-use super::{FetchError, is_loopback, without_credentials};
+use super::error::FetchError;
+use super::remote::Remote;
+use super::tree::{Tally, TreeLimits};
 use crate::fs::Access;
-use crate::plugin::SourceToken;
 use crate::process::{
     FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
 };
@@ -21,8 +20,6 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Where the helper finds what it says.
 const USER: &str = "SC_GIT_USER";
 const PASSWORD: &str = "SC_GIT_PASSWORD";
-/// The user that goes with a token: what GitHub and GitLab take, and others ignore.
-const TOKEN_USER: &str = "x-access-token";
 /// What git may know of our environment: where its settings are, how to reach hosts and to authenticate there. Not where
 /// the repository is that we may be run from.
 const ENVIRONMENT: [&str; 30] = [
@@ -61,132 +58,6 @@ const ENVIRONMENT: [&str; 30] = [
 const OLDEST: (u32, u32) = (2, 31);
 /// What the files of a tree may not ask for: programs that change them on their way out, other line ends.
 const ATTRIBUTES: &str = "* -filter -text -ident -working-tree-encoding -eol\n";
-
-/// A repository, and what authenticates us there.
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// Without credentials, unless they are a user's name for ssh.
-    url: String,
-    login: Option<Login>,
-}
-
-#[derive(Clone, Debug)]
-struct Login {
-    user: String,
-    password: SourceToken,
-}
-
-impl Remote {
-    /// The repository at a URL, or at a path that is relative to `root`.
-    ///
-    /// # Errors
-    /// [`FetchError::Address`], [`FetchError::Token`] where a token would travel in plain text.
-    pub fn new(url: &str, root: &Path, token: Option<SourceToken>) -> Result<Self, FetchError> {
-        let address =
-            |reason: &str| FetchError::Address { address: without_credentials(url), reason: reason.to_owned() };
-        if let Some(reason) = unusable_login(url) {
-            return Err(address(reason));
-        }
-        if url.starts_with('-') {
-            return Err(address("it looks like an option"));
-        }
-        if url.contains("::") && !url.contains("://") {
-            return Err(address("remote helpers are not used"));
-        }
-        let host_comes_first = url.split('/').next().is_some_and(|first| first.contains(':'));
-        let url = if host_comes_first { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
-        // What is in the address would be on the command line, where every user of the machine can read it.
-        let by_http = is_http(&url);
-        let written = by_http.then(|| login_in(&url)).flatten();
-        let url = if written.is_some() { without_credentials(&url) } else { url };
-        let login = token.map(|password| Login { user: TOKEN_USER.to_owned(), password }).or(written);
-        // They are said to git in lines.
-        if login.as_ref().is_some_and(|login| (login.user.clone() + login.password.expose()).contains(char::is_control))
-        {
-            let host = without_credentials(&url);
-            return Err(FetchError::Token { host, reason: "it holds characters that no token has" });
-        }
-        let remote = Self { url, login };
-        if remote.login.is_some() {
-            match remote.url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
-                Some("https") => {}
-                Some("http") if is_loopback(&remote.host()) => {}
-                _ => return Err(FetchError::Token { host: remote.host(), reason: "it would not go by https" }),
-            }
-        }
-        Ok(remote)
-    }
-
-    /// The address without credentials: for messages, and as the name of the repository.
-    pub fn shown(&self) -> String {
-        without_credentials(&self.url)
-    }
-
-    /// The host, without user and port; empty for a path.
-    fn host(&self) -> String {
-        let shown = self.shown();
-        let Some((_, rest)) = shown.split_once("://") else { return String::new() };
-        let authority = rest.split('/').next().unwrap_or_default();
-        let port = authority.rfind(':').filter(|at| !authority[*at..].contains(']'));
-        authority[..port.unwrap_or(authority.len())].to_owned()
-    }
-
-    /// `https://host:port`, for settings that hold there only.
-    fn origin(&self) -> String {
-        let shown = self.shown();
-        shown.match_indices('/').nth(2).map_or(shown.clone(), |(at, _)| shown[..at].to_owned())
-    }
-}
-
-/// Whether a URL is one of a web server, whatever case its scheme is in.
-fn is_http(url: &str) -> bool {
-    url.split_once("://")
-        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)))
-}
-
-/// Why the credentials in a URL cannot be taken out of it.
-fn unusable_login(url: &str) -> Option<&'static str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split('/').next().unwrap_or_default();
-    match authority.rsplit_once('@') {
-        Some((login, _)) if !is_http(url) && login.contains(':') => Some("a password in it goes by https only"),
-        Some(_) => None,
-        None if without_credentials(url) != url => Some("write / and @ in a user or password as %2F and %40"),
-        None => None,
-    }
-}
-
-/// User and password in a URL. A user alone may be a token, and goes as one.
-fn login_in(url: &str) -> Option<Login> {
-    let (_, rest) = url.split_once("://")?;
-    let (login, _) = rest.split('/').next()?.rsplit_once('@')?;
-    let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let (user, password) = (decoded(user), decoded(password));
-    match SourceToken::new(password) {
-        Some(password) => Some(Login { user, password }),
-        None => Some(Login { user: TOKEN_USER.to_owned(), password: SourceToken::new(user)? }),
-    }
-}
-
-/// Text with `%40` and the like put back.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, others @ ..] = rest {
-        let code = others.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &others[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = others;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
 
 /// A commit that a revision means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -339,7 +210,7 @@ impl Git {
     /// Refuses a tree that is too large. A few bytes can stand for a tree without end, so its listing is left as soon as
     /// it has gone too far.
     async fn measure(&self, remote: &Remote, id: &str, limits: TreeLimits, folder: &Path) -> Result<(), FetchError> {
-        let tally = Arc::new(Tally { limits, count: Mutex::default(), over: Notify::new() });
+        let tally = Arc::new(Tally::new(limits));
         let process = self.spawn(remote, folder, ["ls-tree", "-r", "-t", "-l", "--full-tree", id], tally.clone())?;
         tokio::select! {
             ended = success("ls-tree", &process) => ended?,
@@ -429,9 +300,9 @@ impl Git {
             ("advice.detachedHead".to_owned(), "false".to_owned()),
         ];
         let mut variables: Vec<(OsString, OsString)> = self.environment.select(ENVIRONMENT).collect();
-        if let Some(login) = &remote.login {
+        if let Some((login, origin)) = remote.login.as_ref().zip(remote.origin()) {
             // The helper says it when git asks on behalf of this host; one of the user's own would keep it.
-            let key = format!("credential.{}.helper", remote.origin());
+            let key = format!("credential.{origin}.helper");
             let say = format!("printf 'username=%s\\npassword=%s\\n' \"${USER}\" \"${PASSWORD}\"");
             let say = format!("!f() {{ test \"$1\" = get && {say}; }}; f");
             settings.extend([(key.clone(), String::new()), (key, say)]);
@@ -469,65 +340,6 @@ async fn success(action: &'static str, process: &Process) -> Result<(), FetchErr
     Err(FetchError::Git { action, status, output })
 }
 
-/// What a tree may hold at most.
-#[derive(Clone, Copy, Debug)]
-pub struct TreeLimits {
-    /// Files, folders and links.
-    pub entries: usize,
-    /// Bytes in all files together.
-    pub bytes: u64,
-    /// Bytes in a path.
-    pub path_length: usize,
-    /// Parts of a path.
-    pub path_depth: usize,
-}
-
-/// Counts what `git ls-tree -r -t -l` lists.
-#[derive(Debug)]
-struct Tally {
-    limits: TreeLimits,
-    count: Mutex<Count>,
-    over: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Count {
-    entries: usize,
-    bytes: u64,
-    /// The first limit that was passed.
-    excess: Option<&'static str>,
-}
-
-impl Tally {
-    fn excess(&self) -> Option<&'static str> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner).excess
-    }
-}
-
-impl OutputSink for Tally {
-    fn line(&self, stream: OutputStream, line: &str) {
-        if stream != OutputStream::Stdout {
-            return;
-        }
-        // Mode, kind, id, size, a tab, the path. What is no file has no size.
-        let (about, path) = line.split_once('\t').unwrap_or((line, ""));
-        let size = about.split_whitespace().nth(3).and_then(|size| size.parse().ok()).unwrap_or(0);
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        count.entries += 1;
-        count.bytes = count.bytes.saturating_add(size);
-        let passed = [
-            (count.entries > self.limits.entries, "no plugin has so many files"),
-            (count.bytes > self.limits.bytes, "no plugin has so many bytes"),
-            (path.len() > self.limits.path_length, "no plugin has such long paths"),
-            (path.split('/').count() > self.limits.path_depth, "no plugin has so many folders in each other"),
-        ];
-        if let Some((_, reason)) = passed.into_iter().find(|(passed, _)| *passed) {
-            count.excess.get_or_insert(reason);
-            self.over.notify_one();
-        }
-    }
-}
-
 /// What a command writes on its output after the first line.
 #[derive(Debug, Default)]
 struct Lines(Mutex<Vec<String>>);
@@ -543,58 +355,6 @@ impl OutputSink for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn remote(url: &str, token: Option<&str>) -> Result<Remote, FetchError> {
-        Remote::new(url, Path::new("/repo"), token.and_then(|token| SourceToken::new(token.into())))
-    }
-
-    #[test]
-    fn an_address_is_a_url_or_a_path_from_the_root() {
-        let table = [
-            ("https://me:word@git.example:99/a/b.git", "https://git.example:99/a/b.git", "git.example"),
-            ("git@git.example:a/b.git", "git@git.example:a/b.git", ""),
-            ("../plugins", "/repo/../plugins", ""),
-            ("/srv/plugins.git", "/srv/plugins.git", ""),
-            ("file:///srv/plugins.git", "file:///srv/plugins.git", ""),
-            ("http://[::1]:8/a", "http://[::1]:8/a", "[::1]"),
-        ];
-        for (url, shown, host) in table {
-            let remote = remote(url, None).unwrap();
-            assert_eq!((remote.shown().as_str(), remote.host().as_str()), (shown, host));
-        }
-        assert_eq!(remote("https://git.example:99/a/b.git", None).unwrap().origin(), "https://git.example:99");
-        for bad in ["--upload-pack=touch x", "ext::sh -c x"] {
-            assert!(matches!(remote(bad, None), Err(FetchError::Address { .. })), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_token_goes_by_https_only() {
-        for good in ["https://git.example/a", "http://127.0.0.1:80/a"] {
-            assert!(remote(good, Some("t")).is_ok(), "{good}");
-        }
-        for bad in
-            ["http://git.example/a", "git@git.example:a", "ssh://git.example/a", "/srv/a", "http://127.0.0.1.example/"]
-        {
-            assert!(matches!(remote(bad, Some("t")), Err(FetchError::Token { .. })), "{bad}");
-        }
-    }
-
-    #[test]
-    fn credentials_in_an_address_leave_it() {
-        let login = |url: &str| {
-            let remote = remote(url, None).unwrap();
-            let login = remote.login.map(|login| (login.user, login.password.expose().to_owned()));
-            (remote.url, login)
-        };
-        let some = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
-        let clean = "https://git.example/a".to_owned();
-        assert_eq!(login("https://me:w%40rd@git.example/a"), (clean.clone(), some("me", "w@rd")));
-        assert_eq!(login("https://t0ken@git.example/a"), (clean.clone(), some("x-access-token", "t0ken")));
-        assert_eq!(login(&clean), (clean.clone(), None));
-        assert_eq!(login("ssh://git@git.example/a"), ("ssh://git@git.example/a".to_owned(), None));
-        assert!(matches!(remote("http://me:word@git.example/a", None), Err(FetchError::Token { .. })));
-    }
 
     #[test]
     fn only_a_whole_id_is_a_commit_without_asking() {

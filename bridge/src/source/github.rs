@@ -7,13 +7,16 @@ use backon::{ExponentialBuilder, Retryable as _};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
 use octocrab::Octocrab;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use prost::bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
-use reqwest::{Url, redirect};
+use reqwest::redirect;
 use serde::Deserialize;
+use url::Url;
 
-use super::web::{self, words};
-use super::{FetchError, is_loopback, without_credentials};
+use super::address::{is_loopback, without_credentials};
+use super::error::FetchError;
+use super::web::{self, chain};
 use crate::fs::PathError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
 
@@ -38,26 +41,42 @@ impl Repository {
     /// # Errors
     /// [`FetchError::Address`].
     pub fn of(source: &GithubReleaseSource) -> Result<Self, FetchError> {
-        let (host, name) = match source.repository.strip_prefix("https://") {
-            Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
-            None => ("github.com", source.repository.as_str()),
+        let refused = |address: &str, reason: &str| FetchError::Address {
+            address: without_credentials(address),
+            reason: reason.to_owned(),
         };
-        let name = name.trim_end_matches('/').trim_end_matches(".git").to_owned();
-        let api = match &source.api_url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None if matches!(host, "github.com" | "www.github.com") => API_OF_GITHUB.to_owned(),
-            None => format!("https://{host}/api/v3"),
+        let written = source.repository.as_str();
+        let web = written.starts_with("https://").then(|| Url::parse(written)).transpose();
+        let web = web.map_err(|error| refused(written, &error.to_string()))?;
+        let name = web.as_ref().map_or(written, |url| url.path().trim_start_matches('/'));
+        let api = match (&source.api_url, &web) {
+            (Some(url), _) => url.trim_end_matches('/').to_owned(),
+            (None, None) => API_OF_GITHUB.to_owned(),
+            (None, Some(url)) if holds_credentials(url) => return Err(refused(written, CREDENTIALS)),
+            (None, Some(url)) if matches!(url.host_str(), Some("github.com" | "www.github.com")) => {
+                API_OF_GITHUB.to_owned()
+            }
+            (None, Some(url)) => format!("{}/api/v3", url.origin().ascii_serialization()),
         };
-        let refused =
-            |reason: &str| Err(FetchError::Address { address: without_credentials(&api), reason: reason.to_owned() });
-        match Url::parse(&api) {
-            _ if api.contains('@') => refused("it holds credentials; give source.token instead"),
-            Err(error) => refused(&error.to_string()),
-            Ok(url) if !matches!(url.scheme(), "https" | "http") => refused("it is neither https nor http"),
-            Ok(url) if url.query().is_some() || url.fragment().is_some() => refused("it has a query"),
-            Ok(_) => Ok(Self { api, name }),
-        }
+        let reason = match Url::parse(&api) {
+            Err(error) => error.to_string(),
+            Ok(url) if holds_credentials(&url) => CREDENTIALS.to_owned(),
+            Ok(url) if !matches!(url.scheme(), "https" | "http") => "it is neither https nor http".to_owned(),
+            Ok(url) if url.query().is_some() || url.fragment().is_some() => "it has a query".to_owned(),
+            Ok(_) => {
+                let name = name.trim_end_matches('/').trim_end_matches(".git").to_owned();
+                return Ok(Self { api, name });
+            }
+        };
+        Err(refused(&api, &reason))
     }
+}
+
+/// Why an address with a user or a password is refused.
+const CREDENTIALS: &str = "it holds credentials; give source.token instead";
+
+fn holds_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 /// A release.
@@ -135,7 +154,7 @@ impl Github {
         let host = base.host_str().unwrap_or_default().to_owned();
         // As it is asked for below: the token goes to the very same authority only.
         let known = Octocrab::builder().base_uri(base.as_str().trim_end_matches('/'));
-        let mut known = known.map_err(|error| address(words(&error)))?;
+        let mut known = known.map_err(|error| address(chain(&error)))?;
         if let Some(token) = token {
             let unusable = |reason| FetchError::Token { host: host.clone(), reason };
             if base.scheme() != "https" && !is_loopback(&host) {
@@ -148,8 +167,8 @@ impl Github {
         }
         // Redirects are followed below: what decides there is whether the token has been left behind.
         let http = web::client(&host).redirect(redirect::Policy::none());
-        let http = http.build().map_err(|error| address(words(&error)))?;
-        let client = known.build_with_reqwest(http.clone()).map_err(|error| address(words(&error)))?;
+        let http = http.build().map_err(|error| address(chain(&error)))?;
+        let client = known.build_with_reqwest(http.clone()).map_err(|error| address(chain(&error)))?;
         let backoff = web::backoff();
         Ok(Self { repository, base, authenticated: token.is_some(), client, stranger: http, backoff })
     }
@@ -239,12 +258,12 @@ impl Github {
             let response = if place.at_home {
                 let response = self.client._get_with_headers(place.url.as_str(), Some(headers.clone())).await;
                 response
-                    .map_err(|error| place.network(words(&error)))?
-                    .map(|body| body.map_err(|error| Broken(words(&error))).boxed())
+                    .map_err(|error| place.network(chain(&error)))?
+                    .map(|body| body.map_err(|error| Broken(chain(&error))).boxed())
             } else {
                 let response = self.stranger.get(place.url.clone()).headers(headers.clone()).send().await;
-                let response = http::Response::from(response.map_err(|error| place.network(words(&error)))?);
-                response.map(|body| body.map_err(|error| Broken(words(&error))).boxed())
+                let response = http::Response::from(response.map_err(|error| place.network(chain(&error)))?);
+                response.map(|body| body.map_err(|error| Broken(chain(&error))).boxed())
             };
             let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
             let Some(location) = location else {
@@ -328,10 +347,10 @@ fn first_line(message: &str) -> String {
     line[..line.floor_char_boundary(200)].to_owned()
 }
 
-/// A tag as part of a path: everything but letters, digits and `-._~/` is encoded.
-fn encoded(tag: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    tag.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+/// Encodes a tag as part of a path. Slashes stay: they are part of tags such as `sdk/v1.2.3`.
+fn encoded(tag: &str) -> PercentEncode<'_> {
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+    utf8_percent_encode(tag, ENCODED)
 }
 
 #[cfg(test)]
@@ -357,6 +376,7 @@ mod tests {
             ("https://github.com/acme/reef", None, "https://api.github.com", "acme/reef"),
             ("https://github.com/acme/reef.git", None, "https://api.github.com", "acme/reef"),
             ("https://git.reef.example/acme/reef/", None, "https://git.reef.example/api/v3", "acme/reef"),
+            ("https://git.reef.example:8443/acme/reef", None, "https://git.reef.example:8443/api/v3", "acme/reef"),
             ("acme/reef", Some("http://127.0.0.1:99/api/"), "http://127.0.0.1:99/api", "acme/reef"),
         ];
         for (repository, api, base, name) in table {
@@ -379,11 +399,16 @@ mod tests {
             assert!(matches!(error, FetchError::Address { .. }), "{api}: {error}");
             assert!(!error.to_string().contains("word"), "{error}");
         }
+        let error = Repository::of(&source("https://me:word@git.reef.example/acme/reef", None)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"cannot use the address "https://git.reef.example/acme/reef": it holds credentials; give source.token instead"#
+        );
     }
 
     #[test]
     fn a_tag_is_one_part_of_a_path() {
-        assert_eq!(encoded("v1.2.3-rc~1"), "v1.2.3-rc~1");
-        assert_eq!(encoded("sdk/v1 #?%é"), "sdk/v1%20%23%3F%25%C3%A9");
+        assert_eq!(encoded("v1.2.3-rc~1").to_string(), "v1.2.3-rc~1");
+        assert_eq!(encoded("sdk/v1 #?%é").to_string(), "sdk/v1%20%23%3F%25%C3%A9");
     }
 }

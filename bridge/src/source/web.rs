@@ -1,13 +1,16 @@
 //! How everything is asked over HTTP: how long it may take, how often it is tried, how its failures are told.
 
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
-use reqwest::{ClientBuilder, Url};
+use reqwest::ClientBuilder;
+use url::Url;
 
-use super::is_loopback;
+use super::address::is_loopback;
+use crate::error::chain_with;
 
 /// How long a connection may take to come up.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -32,8 +35,8 @@ pub(super) fn backoff() -> ExponentialBuilder {
 /// # Errors
 /// Why there is none, in words without the URL.
 pub(crate) async fn download(url: &Url) -> Result<File, String> {
-    let client = client(url.host_str().unwrap_or_default()).build().map_err(|error| words(&error))?;
-    let lost = |error: reqwest::Error| Missed { is_transient: true, problem: words(&error) };
+    let client = client(url.host_str().unwrap_or_default()).build().map_err(|error| chain(&error))?;
+    let lost = |error: reqwest::Error| Missed { is_transient: true, problem: chain(&error) };
     let once = || async {
         let mut answer = client.get(url.clone()).send().await.map_err(lost)?;
         let status = answer.status();
@@ -59,22 +62,13 @@ struct Missed {
     problem: String,
 }
 
-/// An error and its causes in one line. Those that only repeat the next one are left out.
-pub(crate) fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        // The query may hold a signature, which works like a password.
-        let text = match error.downcast_ref::<reqwest::Error>() {
-            Some(error) if error.url().is_some() => {
-                error.to_string().split(" for url").next().unwrap_or_default().to_owned()
-            }
-            _ => error.to_string(),
-        };
-        if error.downcast_ref::<octocrab::Error>().is_none() && texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    texts.join(": ")
+/// Returns an error and its causes in one line, as [`chain`](crate::error::chain) does, without the URLs that they quote: a
+/// query may hold a signature, which works like a password.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    chain_with(error, |error| match error.downcast_ref::<reqwest::Error>() {
+        Some(error) if error.url().is_some() => error.to_string().split(" for url").next().map(str::to_owned),
+        // It only says that one of its causes happened.
+        None if error.is::<octocrab::Error>() => None,
+        _ => Some(error.to_string()),
+    })
 }

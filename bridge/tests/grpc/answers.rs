@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bridge::provider::{
     Autonaming, Capabilities, CheckRequest, CreateRequest, DiffChanges, DiffKind, DiffReply, DiffRequest,
-    InvokeRequest, ListReply, ListRequest, Provider, ProviderError, ReadRequest, SchemaRequest, UpdateRequest, Views,
+    InvokeRequest, ListReply, ListRequest, Method, Provider, ProviderError, ReadRequest, SchemaRequest, UpdateRequest,
+    Views,
 };
 use pulumi_proto::property::wire::{EncodeOptions, encode};
 use pulumi_proto::property::{Asset, AssetContent, PropertyMap, PropertyValue, UNKNOWN_STRING};
@@ -35,7 +36,7 @@ fn check(news: Arc<PropertyMap>, preview: bool) -> CheckRequest {
 }
 
 fn create(inputs: Arc<PropertyMap>, preview: bool) -> CreateRequest {
-    CreateRequest { urn: urn(), inputs, timeout: 0.0, preview, views: Views::default() }
+    CreateRequest { urn: urn(), inputs, timeout: None, preview, views: Views::default() }
 }
 
 #[tokio::test]
@@ -62,7 +63,7 @@ async fn who_takes_no_secrets_gets_them_marked_again_in_what_comes_back() {
         olds: Arc::default(),
         old_inputs: Arc::default(),
         news: sent.clone(),
-        timeout: 0.0,
+        timeout: None,
         ignore_changes: vec![],
         preview: false,
         views: Views::default(),
@@ -73,7 +74,7 @@ async fn who_takes_no_secrets_gets_them_marked_again_in_what_comes_back() {
         id: "i".into(),
         outputs: Some(sent.clone()),
         inputs: Some(shared([("b", secret("2"))])),
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     };
     let read = provider.read(read).await.unwrap();
@@ -101,7 +102,7 @@ async fn absent_bags_are_empty_except_where_they_say_that_something_is_gone() {
         id: "i".into(),
         outputs: Some(Arc::default()),
         inputs: None,
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     };
     assert_eq!(provider.read(read.clone()).await.unwrap(), Default::default());
@@ -136,7 +137,10 @@ async fn a_created_resource_has_an_id_except_in_a_preview() {
     let provider = probe.provider(Some(ALL));
     assert_eq!(provider.create(create(Arc::default(), true)).await.unwrap().id, "");
     let error = provider.create(create(Arc::default(), false)).await.unwrap_err();
-    assert!(matches!(&error, ProviderError::Protocol { method: "Create", .. }) && error.is_indeterminate(), "{error}");
+    assert!(
+        matches!(&error, ProviderError::Protocol { method: Method::Create, .. }) && error.is_indeterminate(),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -158,7 +162,7 @@ async fn an_asset_that_comes_back_as_a_hash_gets_its_contents_again() {
         id: "i".into(),
         outputs: Some(inputs.clone()),
         inputs: Some(inputs),
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     };
     let reply = probe.provider(Some(ALL)).read(read).await.unwrap();
@@ -265,7 +269,7 @@ async fn a_list_is_a_page() {
     else {
         panic!("no page")
     };
-    assert_eq!((results.len(), results[1].id.as_str(), continuation_token.as_str()), (2, "b", "next"));
+    assert_eq!((results.len(), results[1].id.as_str(), continuation_token.as_deref()), (2, "b", Some("next")));
 }
 
 #[tokio::test]

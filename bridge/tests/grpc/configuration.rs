@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bridge::provider::grpc::{Announcement, AuthEntry, Limits, PluginInit, connect};
 use bridge::provider::{
-    Capabilities, CheckConfigRequest, ConfigureRequest, DiffChanges, DiffConfigRequest, Provider, ProviderError,
+    Capabilities, CheckConfigRequest, ConfigureRequest, DiffChanges, DiffConfigRequest, Method, Provider, ProviderError,
 };
 use pulumi_proto::plugin_v1 as v1;
 use pulumi_proto::property::PropertyValue;
@@ -34,7 +34,7 @@ async fn a_handshake_says_who_we_are_and_what_the_provider_takes() {
 
     let expected =
         Capabilities { accept_secrets: true, accept_byte_strings: true, supports_preview: true, ..Default::default() };
-    assert_eq!((provider.capabilities(), provider.version()), (expected, "v1.2"));
+    assert_eq!((provider.capabilities(), provider.version()), (expected, Some("v1.2")));
     let sent: rpc::ProviderHandshakeRequest = probe.last("Handshake");
     assert_eq!(
         sent,
@@ -242,7 +242,7 @@ async fn a_plugin_that_fails_to_initialize_or_is_not_healthy_is_not_configured()
     probe.answers("HealthCheck", v1::HealthCheckResponse { status: sick, message: "no disk".into() });
     let error = probe.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "failed to initialize plugin rec: no disk");
-    assert!(matches!(error, ProviderError::Failed { method: "HealthCheck", indeterminate: false, .. }));
+    assert!(matches!(error, ProviderError::Failed { method: Method::HealthCheck, indeterminate: false, .. }));
 }
 
 #[tokio::test]

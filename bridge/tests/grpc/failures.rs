@@ -6,7 +6,7 @@ use std::time::Duration;
 use bridge::process::{Process, ProcessSpec, Spawner};
 use bridge::provider::grpc::GrpcProvider;
 use bridge::provider::{
-    Capabilities, CreateRequest, DeleteRequest, PartialFailure, Provider, ProviderError, ReadRequest, Views,
+    Capabilities, CreateRequest, DeleteRequest, Method, PartialFailure, Provider, ProviderError, ReadRequest, Views,
 };
 use prost::Message;
 use prost_types::Any;
@@ -29,7 +29,7 @@ fn create() -> CreateRequest {
     CreateRequest {
         urn: urn(),
         inputs: shared([("a", secret("1"))]),
-        timeout: 0.0,
+        timeout: None,
         preview: false,
         views: Views::default(),
     }
@@ -41,7 +41,7 @@ fn delete() -> DeleteRequest {
         id: "i".into(),
         outputs: Arc::default(),
         old_inputs: Arc::default(),
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     }
 }
@@ -60,7 +60,7 @@ async fn the_code_says_whether_the_resource_may_have_been_touched() {
         let probe = Probe::default();
         probe.fails("Create", Status::new(code, "no"));
         match probe.provider(Some(ALL)).create(create()).await.unwrap_err() {
-            ProviderError::Failed { method: "Create", message, indeterminate: found } => {
+            ProviderError::Failed { method: Method::Create, message, indeterminate: found, .. } => {
                 assert_eq!((message.as_str(), found), ("no", indeterminate), "{code:?}");
             }
             other => panic!("{code:?}: {other:?}"),
@@ -69,7 +69,7 @@ async fn the_code_says_whether_the_resource_may_have_been_touched() {
     let probe = Probe::default();
     probe.fails("Delete", Status::unimplemented("no"));
     let error = probe.provider(Some(ALL)).delete(delete()).await.unwrap_err();
-    assert!(matches!(error, ProviderError::Unimplemented { method: "Delete" }));
+    assert!(matches!(error, ProviderError::Unimplemented { method: Method::Delete }));
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_read_may_fail_in_part_with_inputs() {
     let probe = Probe::default();
     probe.fails("Read", status(Code::Unknown, "no", "ErrorResourceInitFailed", &detail));
     let read =
-        ReadRequest { urn: urn(), id: "i".into(), outputs: None, inputs: None, timeout: 0.0, views: Views::default() };
+        ReadRequest { urn: urn(), id: "i".into(), outputs: None, inputs: None, timeout: None, views: Views::default() };
     let error = probe.provider(Some(ALL)).read(read).await.unwrap_err();
     let ProviderError::Partial { failure, .. } = error else { panic!("{error:?}") };
     assert_eq!(failure.inputs, Some(bag([("a", "1".into())])));
@@ -170,7 +170,7 @@ fn process(script: &str) -> Arc<Process> {
 }
 
 fn with_process(probe: &Probe, process: &Arc<Process>) -> GrpcProvider {
-    GrpcProvider::new(probe.channel(), "rec", Some(ALL), "", Some(process.clone()))
+    GrpcProvider::new(probe.channel(), "rec", Some(ALL), None, Some(process.clone()))
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn calls_in_flight_die_with_the_process_and_so_does_each_later_one() {
         );
     }
     let later = provider.delete(delete()).await.unwrap_err();
-    assert!(matches!(later, ProviderError::Died { method: "Delete", .. }));
+    assert!(matches!(later, ProviderError::Died { method: Method::Delete, .. }));
     assert_eq!(probe.methods(), ["Create", "Create"]);
 }
 

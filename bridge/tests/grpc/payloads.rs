@@ -147,7 +147,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         olds: olds.clone(),
         old_inputs: olds.clone(),
         news: news.clone(),
-        timeout: 0.0,
+        timeout: None,
         ignore_changes: vec![],
         preview,
         views: Views::default(),
@@ -163,7 +163,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         id: "1".into(),
         outputs: Some(olds.clone()),
         inputs: Some(olds.clone()),
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     };
     provider.read(request).await.unwrap();
@@ -176,7 +176,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         id: "1".into(),
         outputs: olds.clone(),
         old_inputs: olds.clone(),
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     };
     provider.delete(request).await.unwrap();
@@ -220,7 +220,7 @@ fn construct(inputs: Arc<PropertyMap>, preview: bool) -> ConstructRequest {
 
 async fn create(provider: &GrpcProvider, inputs: Arc<PropertyMap>, preview: bool) -> Result<(), ProviderError> {
     provider
-        .create(CreateRequest { urn: urn(), inputs, timeout: 0.0, preview, views: Views::default() })
+        .create(CreateRequest { urn: urn(), inputs, timeout: None, preview, views: Views::default() })
         .await
         .map(drop)
 }
@@ -332,8 +332,14 @@ async fn a_component_needs_a_provider_that_takes_secrets() {
 #[tokio::test]
 async fn an_import_sends_an_empty_state_and_no_inputs() {
     let probe = Probe::default();
-    let request =
-        ReadRequest { urn: urn(), id: "x".into(), outputs: None, inputs: None, timeout: 2.5, views: Views::default() };
+    let request = ReadRequest {
+        urn: urn(),
+        id: "x".into(),
+        outputs: None,
+        inputs: None,
+        timeout: Some(std::time::Duration::from_millis(2500)),
+        views: Views::default(),
+    };
     probe.provider(Some(ALL)).read(request).await.unwrap();
     let sent: rpc::ReadRequest = probe.last("Read");
     assert_eq!((sent.properties, sent.inputs, sent.timeout), (Some(Bag::default()), None, 2.5));

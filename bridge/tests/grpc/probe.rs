@@ -84,7 +84,7 @@ impl Probe {
 
     /// A provider without process, whose handshake said this.
     pub(crate) fn provider(&self, handshake: Option<Capabilities>) -> GrpcProvider {
-        GrpcProvider::new(self.channel(), "rec", handshake, "1.2.3", None)
+        GrpcProvider::new(self.channel(), "rec", handshake, Some("1.2.3".to_owned()), None)
     }
 
     async fn answer<Q: Message, A: Message + Default>(

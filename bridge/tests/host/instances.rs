@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::error::chain;
 use bridge::host::{BootRequest, HostEvent, LogMessage, PluginHost, ProviderHost, Severity};
 use bridge::plugin::{Checksum, PluginSource, Sha256Digest};
 use bridge::process::OutputStream;
 use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError, Views};
-use sha2::{Digest as _, Sha256};
 
 use crate::Bench;
 
@@ -24,7 +24,7 @@ async fn configured(host: &PluginHost, package: &str) -> Arc<dyn Provider> {
 
 async fn create(provider: &dyn Provider) -> Result<String, ProviderError> {
     let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
-    let request = CreateRequest { urn, inputs: Arc::default(), timeout: 0.0, preview: false, views: Views::default() };
+    let request = CreateRequest { urn, inputs: Arc::default(), timeout: None, preview: false, views: Views::default() };
     provider.create(request).await.map(|reply| reply.id)
 }
 
@@ -49,11 +49,11 @@ async fn the_instance_that_was_started_first_serves_first_and_others_are_booted(
     let first = configured(&host, "x").await;
     assert_eq!(count(), 1);
     let second = configured(&host, "x").await;
-    assert_eq!((count(), first.version(), second.version()), (2, "v1.2.3", "v1.2.3"));
+    assert_eq!((count(), first.version(), second.version()), (2, Some("v1.2.3"), Some("v1.2.3")));
     assert!(first.capabilities().accept_secrets && first.capabilities().supports_preview);
 
     host.close().await;
-    let loaded = HostEvent::Loaded { plugin: "x".into(), version: "1.2.3".into() };
+    let loaded = HostEvent::Loaded { plugin: "x".into(), version: Some("1.2.3".into()) };
     assert_eq!(bench.events.all().iter().filter(|event| **event == loaded).count(), 1);
     let mut calls = bench.calls("x");
     calls.sort();
@@ -61,7 +61,7 @@ async fn the_instance_that_was_started_first_serves_first_and_others_are_booted(
     let expected = ["Cancel", "Cancel", "Cleanup", "Cleanup", "Configure", "Configure", initialize, initialize];
     assert_eq!(calls, expected);
     assert!(matches!(create(&*first).await, Err(ProviderError::Died { .. })));
-    assert!(host.boot(&request("x")).await.unwrap_err().message.contains("the run is ending"));
+    assert!(host.boot(&request("x")).await.unwrap_err().to_string().contains("the run is ending"));
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn what_a_plugin_says_is_relayed() {
     let message = LogMessage {
         severity: Severity::Warning,
         text: "hello".into(),
-        urn: "u".into(),
+        urn: Some("u".into()),
         stream_id: 7,
         ephemeral: true,
     };
@@ -166,7 +166,7 @@ async fn a_disabled_plugin_is_not_started_and_serves_nothing() {
     bench.script("x", &format!("touch '{}'", mark.display())).enabled = false;
     let host = bench.load().await.unwrap();
     let error = host.boot(&request("x")).await.unwrap_err();
-    assert_eq!(error.message, r#"no enabled plugin serves the package "x""#);
+    assert_eq!(error.to_string(), r#"no enabled plugin serves the package "x""#);
     assert!(!mark.exists());
 }
 
@@ -178,7 +178,7 @@ async fn two_plugins_of_one_package_are_told_apart_by_name() {
     }
     let host = bench.load().await.unwrap();
     let error = host.boot(&request("x")).await.unwrap_err();
-    assert_eq!(error.message, r#"several plugins serve the package "x": one, two"#);
+    assert_eq!(error.to_string(), r#"several plugins serve the package "x": one, two"#);
     let two = BootRequest { package: "x".into(), name: "two".into(), ..BootRequest::default() };
     host.boot(&two).await.unwrap().cancel().await.unwrap();
     assert_eq!((bench.calls("one").len(), bench.calls("two")), (0, vec!["Cancel".to_owned()]));
@@ -197,7 +197,7 @@ async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
     };
     let PluginSource::Local(source) = &mut config.source else { unreachable!() };
     if pinned {
-        let digest = Sha256Digest::from_bytes(Sha256::digest(std::fs::read(&source.path).unwrap()).into());
+        let digest = Sha256Digest::of(std::fs::read(&source.path).unwrap());
         source.checksum = Some(Checksum::One(digest));
     }
     for asks in [true, true, false] {
@@ -212,7 +212,7 @@ async fn schemas_asked(pinned: bool, sins: &[&str]) -> usize {
                 }
                 Err(error) => {
                     assert_eq!(sins, ["keep the schema"]);
-                    assert!(error.message.starts_with("plugin x does not say its schema: "), "{}", error.message);
+                    assert!(chain(&error).starts_with("plugin x does not say its schema: "), "{}", chain(&error));
                 }
             }
         }
@@ -254,7 +254,7 @@ async fn a_plugin_that_leaves_out_its_schema_has_none() {
 async fn what_several_plugins_of_one_download_say_is_remembered_apart() {
     let mut bench = Bench::new();
     let program = std::fs::read(env!("CARGO_BIN_EXE_bridge-plugin")).unwrap();
-    let digest = Sha256Digest::from_bytes(Sha256::digest(&program).into());
+    let digest = Sha256Digest::of(&program);
     for name in ["x", "y"] {
         let PluginSource::Local(source) = &mut bench.file(name, &program, 0o755).source else { unreachable!() };
         source.checksum = Some(Checksum::One(digest));

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bridge::error::{Hint as _, chain};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
 use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
@@ -119,6 +120,6 @@ impl Bench {
     /// The message and the hint of a load that fails.
     pub(crate) async fn failure(&self) -> (String, String) {
         let error = self.load().await.unwrap_err();
-        (error.message, error.hint)
+        (chain(&error), error.hint().unwrap_or_default().into_owned())
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bridge::host::{
@@ -262,7 +263,7 @@ async fn options_arrive_as_they_were_meant() {
         panic!("{:?}", options.aliases);
     };
     assert_eq!((name.as_deref(), type_token, urn.name()), (Some("old"), &None, "a"));
-    assert_eq!((options.timeouts.create, options.timeouts.update), (90.0, 0.0));
+    assert_eq!((options.timeouts.create, options.timeouts.update), (Some(Duration::from_secs(90)), None));
     assert_eq!(options.delete_before_replace, None, "it was not said");
     assert_eq!(registered.package.provider.unwrap().to_string(), reference);
     assert_eq!(registered.providers["t"].urn.name(), "mine");

@@ -1,5 +1,7 @@
 //! Plugins that do not come up: each sin has its message.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use bridge::plugin::{Checksum, PluginSource};
@@ -92,6 +94,17 @@ async fn one_that_cannot_be_run_is_explained() {
             assert_eq!(bench.failure().await.0, format!("{LOAD}cannot run {}{expected}", path.display()));
         }
     }
+}
+
+#[tokio::test]
+async fn a_failed_load_keeps_its_first_cause() {
+    let mut bench = Bench::new();
+    bench.file("x", b"#!/bin/sh\n", 0o644);
+    let failed = bench.load().await.unwrap_err();
+    assert_eq!(failed.to_string(), "failed to load plugin x");
+    let causes = std::iter::successors(Some(&failed as &(dyn Error + 'static)), |&error| error.source());
+    let first = causes.last().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(first.kind(), io::ErrorKind::PermissionDenied);
 }
 
 #[tokio::test]

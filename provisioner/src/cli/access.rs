@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provisioner::config::{SecretsProvider, Stack, StateStorage, Surroundings};
-use provisioner::state::secrets::{Keyring, Passphrase};
-use provisioner::state::store::{FileStore, FileUrl, StackReference};
-use provisioner::state::{StackAccess, StackSettings};
+use config::{SecretsProvider, Stack, StateStorage, Surroundings};
+use state::secrets::{Keyring, Passphrase};
+use state::store::{FileStore, FileUrl, StackReference};
+use state::{StackAccess, StackSettings};
 
 use super::stacks::Stacks;
 use super::storage::file_options;

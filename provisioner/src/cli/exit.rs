@@ -1,13 +1,15 @@
 //! How the program ends: one table of exit codes, and what an error prints.
 
+use std::borrow::Cow;
 use std::io;
 
-use provisioner::events::{Outcome, StepOp, Summary};
+use bridge::error::Hint;
+use engine::events::{Outcome, StepOp, Summary};
 use provisioner::operation::OperationError;
-use provisioner::state::StateError;
-use provisioner::state::format::FormatError;
-use provisioner::state::secrets::SecretsError;
-use provisioner::state::store::{StackReference, StoreError};
+use state::StateError;
+use state::format::FormatError;
+use state::secrets::SecretsError;
+use state::store::{StackReference, StoreError};
 
 use super::display::{Line, Palette};
 
@@ -111,18 +113,25 @@ fn has_changes(summary: &Summary) -> bool {
 pub(crate) struct CliError {
     exit: Exit,
     message: String,
-    hint: String,
+    hint: Option<String>,
 }
 
 impl CliError {
     /// Wrong usage.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), hint: hint.into() }
+        Self { exit: Exit::Usage, ..Self::failed(message, hint) }
     }
 
     /// Something that cannot be done as things are.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, message: message.into(), hint: hint.into() }
+        let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
+        Self { exit: Exit::Failed, message: message.into(), hint }
+    }
+}
+
+impl Hint for CliError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
     }
 }
 
@@ -154,7 +163,7 @@ fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e 
 /// What to do about an error, where that can be said.
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<CliError>() {
-        return Some(error.hint.clone()).filter(|hint| !hint.is_empty());
+        return error.hint().map(Cow::into_owned);
     }
     if let Some(stack) = locked_stack(cause) {
         return Some(format!(
@@ -163,7 +172,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         ));
     }
     match known::<OperationError>(cause) {
-        Some(OperationError::Plugins(error)) => return Some(error.hint.clone()).filter(|hint| !hint.is_empty()),
+        Some(OperationError::Plugins(error)) => return error.hint().map(Cow::into_owned),
         Some(OperationError::Unserved { .. }) => {
             return Some(
                 "declare the plugin again in `plugins`, or enable it: who made them has to delete them".to_owned(),
@@ -178,15 +187,15 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         Some(OperationError::State(_) | OperationError::Stopped) | None => {}
     }
     let of_state = match state_error(cause) {
-        Some(StateError::Secrets(error)) => return error.hint().map(str::to_owned),
+        Some(StateError::Secrets(error)) => return error.hint().map(Cow::into_owned),
         Some(error) => state_hint(error).map(str::to_owned),
         None => {
-            let of_secrets = known::<SecretsError>(cause).and_then(SecretsError::hint);
-            of_secrets.or_else(|| known::<StoreError>(cause).and_then(store_hint)).map(str::to_owned)
+            let of_secrets = known::<SecretsError>(cause).and_then(SecretsError::hint).map(Cow::into_owned);
+            of_secrets.or_else(|| known::<StoreError>(cause).and_then(store_hint).map(str::to_owned))
         }
     };
     of_state.or_else(|| match known::<FormatError>(cause) {
-        Some(FormatError::Secret(error)) => error.hint().map(str::to_owned),
+        Some(FormatError::Secret(error)) => error.hint().map(Cow::into_owned),
         _ => None,
     })
 }
@@ -278,7 +287,7 @@ mod tests {
     use std::time::Duration;
 
     use anyhow::Context as _;
-    use provisioner::events::{Operation, Phase};
+    use engine::events::{Operation, Phase};
 
     use super::*;
 

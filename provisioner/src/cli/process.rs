@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use config::{Account, Surroundings};
 use jiff::Zoned;
-use provisioner::config::{Account, Surroundings};
 
 use super::exit::CliError;
 

@@ -10,12 +10,12 @@ use bridge::host::Sources;
 use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::Limits;
-use provisioner::config::Stack;
-use provisioner::deployment::{Scope, UrnPattern};
-use provisioner::events::{Outcome, Summary};
+use config::Stack;
+use engine::events::{Outcome, Summary};
+use engine::{Scope, UrnPattern};
 use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun, open_config};
-use provisioner::state::free_aside;
-use provisioner::state::store::LockHolder;
+use state::free_aside;
+use state::store::LockHolder;
 
 use super::access::access;
 use super::args::{ProgramArgs, ReplaceArgs, RunArgs, ScopeArgs, ShowArgs};

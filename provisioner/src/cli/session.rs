@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use provisioner::deployment::StopSignals;
-use provisioner::events::{EventSink, Message, Severity};
+use engine::StopSignals;
+use engine::events::{EventSink, Message, Severity};
 
 use super::display::{Display, Locate, Secrets};
 use super::exit::Exit;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     let display = ui.start_display(options.diff, options.secrets)?;
     let session = Session { ui, display, signals: StopSignals::default() };
     let sink = session.sink("", None);
-    let tell = |text: &str| sink.emit(provisioner::events::Event::Message(Message::new(Severity::Warning, text)));
+    let tell = |text: &str| sink.emit(engine::events::Event::Message(Message::new(Severity::Warning, text)));
     let result = tokio::select! {
         result = work(&session) => result,
         exit = signals::listen(&session.signals, tell) => Ok(exit),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use provisioner::deployment::StopSignals;
+use engine::StopSignals;
 
 use super::exit::Exit;
 

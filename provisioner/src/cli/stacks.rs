@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provisioner::config::diagnostics::{Diagnostic, SourceFiles, closest, excerpt, has_errors};
-use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use config::diagnostics::{Diagnostic, SourceFiles, closest, excerpt, has_errors};
+use config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
 use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types::TypeTable;
+use provisioner::registry::types;
 use pulumi_proto::property::path::PropertyPath;
+use state::store::StackReference;
 
 use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
 use super::display::{Locate, Place};
@@ -65,7 +66,7 @@ pub(crate) fn program(stack: &Arc<Stack>) -> Program {
 pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
     Arc::new(move |source, property| {
         // Where the path makes no sense, the resource as a whole is as good a place.
-        let path: Option<PropertyPath> = property.parse().ok();
+        let path: Option<PropertyPath> = property.and_then(|property| property.parse().ok());
         let span = program.source_of(source, path.as_ref())?;
         let position = sources.position(span);
         Some(Place {
@@ -111,7 +112,7 @@ fn read(
     let name = global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE);
     let profile = Profile::read(name, &repository, &surroundings, &mut sources);
     let profile = profile.map_err(|found| mistakes(ui, &found, &sources))?;
-    let types = TypeTable::product();
+    let types = types::product();
     let workspace = Workspace {
         repository: &repository,
         profile: &profile,
@@ -183,6 +184,11 @@ fn check_exists(there: &[String], name: &str) -> Result<(), CliError> {
 
 fn no_stacks() -> CliError {
     CliError::usage("there are no stacks", "a stack is a folder with a server.yaml below `.sc/stacks`")
+}
+
+pub(crate) fn not_provisioned(stack: &StackReference) -> CliError {
+    let hint = format!("`sc provision -s {}` does that", stack.stack());
+    CliError::failed(format!("{} has not been provisioned yet", stack.stack()), hint)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provisioner::state::store::{Compression, FileOptions};
+use state::store::{Compression, FileOptions, Layout, LegacyStores};
 
 use super::exit::CliError;
 
@@ -34,8 +34,8 @@ pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<Fil
         compression,
         retain_checkpoints: is_set(environment, RETAIN),
         skip_backups: is_set(environment, SKIP_BACKUPS),
-        new_legacy: is_set(environment, NEW_LEGACY),
-        accept_legacy: is_set(environment, ACCEPT_LEGACY),
+        new_layout: if is_set(environment, NEW_LEGACY) { Layout::Legacy } else { Layout::Projects },
+        legacy_stores: if is_set(environment, ACCEPT_LEGACY) { LegacyStores::Accepted } else { LegacyStores::Refused },
     })
 }
 
@@ -83,9 +83,9 @@ mod tests {
 
     #[test]
     fn the_layout_of_long_ago_may_be_asked_for_and_accepted() {
-        assert!(options([(NEW_LEGACY[0], "1")]).new_legacy);
-        assert!(options([(NEW_LEGACY[1], "1")]).new_legacy);
-        assert!(options([(ACCEPT_LEGACY[0], "true")]).accept_legacy);
+        assert_eq!(options([(NEW_LEGACY[0], "1")]).new_layout, Layout::Legacy);
+        assert_eq!(options([(NEW_LEGACY[1], "1")]).new_layout, Layout::Legacy);
+        assert_eq!(options([(ACCEPT_LEGACY[0], "true")]).legacy_stores, LegacyStores::Accepted);
     }
 
     #[test]

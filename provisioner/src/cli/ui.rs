@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
-use provisioner::config::diagnostics::{Diagnostic, SourceFiles, Style, render};
+use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{

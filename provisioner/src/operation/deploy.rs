@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bridge::host::ProviderHost;
 
-use crate::deployment::{Deployment, DeploymentOptions, ProgramEnd};
-use crate::events::{Event, EventSink, Operation, StepOp};
 use crate::program::End;
-use crate::state::secrets::SecretsManager;
-use crate::state::{JournalRecorder, Snapshot, StateRecorder};
+use engine::events::{Event, EventSink, Operation, StepOp};
+use engine::{Deployment, DeploymentOptions, ProgramEnd};
+use state::secrets::SecretsManager;
+use state::{JournalRecorder, Snapshot, StateRecorder};
 
 use super::{Report, StackRun};
 
@@ -111,9 +111,9 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::events::StepInfo;
-    use crate::state::SecretsDescription;
-    use crate::state::secrets::{Crypter, SecretsError};
+    use engine::events::StepInfo;
+    use state::SecretsDescription;
+    use state::secrets::{Crypter, SecretsError};
 
     #[derive(Default)]
     struct Counted(AtomicUsize);

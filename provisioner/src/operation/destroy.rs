@@ -1,7 +1,7 @@
 //! Destroy: deletes everything that is recorded.
 
-use crate::events::Operation;
-use crate::state::format::UpdateKind;
+use engine::events::Operation;
+use state::format::UpdateKind;
 
 use super::{OperationError, RefreshOptions, Report, StackRun};
 

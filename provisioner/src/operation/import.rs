@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::deployment::ImportGoal;
-use crate::events::Operation;
-use crate::state::format::UpdateKind;
+use engine::ImportGoal;
+use engine::events::Operation;
+use state::format::UpdateKind;
 
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};

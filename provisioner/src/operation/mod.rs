@@ -3,7 +3,6 @@
 //! Enters: a stack that was read ([`StackRun`]), and what the user wants done. Leaves: a [`Report`]; events on the way.
 //! Never here: decisions about resources, the grammar of files, terminals.
 
-mod config;
 mod deploy;
 mod destroy;
 mod import;
@@ -11,31 +10,33 @@ mod plugins;
 mod preview;
 mod provision;
 mod refresh;
+mod stack_config;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bridge::error::chain;
 use bridge::host::{HostError, PluginHost, Sources};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
 
-use crate::config::diagnostics::Diagnostic;
-use crate::deployment::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
-use crate::events::{EventSink, Summary};
 use crate::program::Program;
-use crate::state::ResourceState;
-use crate::state::store::LockHolder;
-use crate::state::{Snapshot, StackAccess, StackState, StateError};
+use config::diagnostics::Diagnostic;
+use engine::events::{EventSink, Summary};
+use engine::{BUILT_IN, ConfigEntry, ImportGoal, Scope, StopSignals, UrnPattern};
+use state::ResourceState;
+use state::store::LockHolder;
+use state::{Snapshot, StackAccess, StackState, StateError};
 
 use pulumi_proto::urn::{TypeToken, Urn};
 
-pub use config::open_config;
 pub use destroy::destroy;
 pub use import::import;
 pub use plugins::Installed;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
 pub use refresh::{Fate, RefreshOptions, recovery_text, refresh};
+pub use stack_config::open_config;
 
 /// A stack, and everything that an operation on it works with.
 #[derive(Clone)]
@@ -82,7 +83,7 @@ pub struct RunOptions {
     pub parallel: usize,
     /// Go on with what does not hang on a failure.
     pub continue_on_error: bool,
-    /// What reads or deletes runs the program, too: see [`crate::deployment::DeploymentOptions::run_program`].
+    /// What reads or deletes runs the program, too: see [`engine::DeploymentOptions::run_program`].
     pub run_program: bool,
     /// Which resources may be touched.
     pub scope: Scope,
@@ -126,7 +127,7 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     /// A plugin could not be loaded.
-    #[error("failed to load plugins: {}", .0.message)]
+    #[error("failed to load plugins: {}", chain(.0))]
     Plugins(HostError),
     /// The state could not be loaded, locked or saved.
     #[error(transparent)]

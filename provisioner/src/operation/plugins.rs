@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bridge::error::{Hint as _, chain};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost};
 use bridge::install::{FetchEvent, VerifiedPackage};
 use bridge::plugin::PluginConfig;
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::join_all;
 
-use crate::config::{PluginDeclaration, SecretText, Stack, values};
-use crate::deployment::{ConfigEntry, StopSignals, chain};
-use crate::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
 use crate::schema::Package;
+use config::{PluginDeclaration, SecretText, Stack, values};
+use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severity};
+use engine::{ConfigEntry, StopSignals};
 use pulumi_proto::property::PropertyValue;
 
 use super::{OperationError, PluginRoom, StackRun};
@@ -76,6 +77,21 @@ impl ToldSecrets {
             }
         }
     }
+
+    /// Masks what an error and its causes say. Causes cannot be changed, so an error that says a secret becomes its text.
+    fn masked(&self, error: HostError) -> HostError {
+        let said = chain(&error);
+        let mut masked = said.clone();
+        self.mask(&mut masked);
+        if masked == said {
+            return error;
+        }
+        let hidden = HostError::new(masked);
+        match error.hint() {
+            Some(hint) => hidden.with_hint(hint),
+            None => hidden,
+        }
+    }
 }
 
 fn relay(events: &Arc<dyn EventSink>, secrets: &Arc<ToldSecrets>) -> Arc<dyn HostEvents> {
@@ -105,17 +121,16 @@ impl PluginRoom {
     ) -> Result<Vec<Package>, OperationError> {
         let host = self.load(stack, &[], events, signals).await?;
         let asked = tokio::select! {
-            asked = host.schemas() => asked.map_err(|mut error| {
-                ToldSecrets::of(&stack.plugins, &[]).mask(&mut error.message);
-                OperationError::Plugins(error)
+            asked = host.schemas() => asked.map_err(|error| {
+                OperationError::Plugins(ToldSecrets::of(&stack.plugins, &[]).masked(error))
             }),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         };
         host.close().await;
         let read = |(name, text): (String, Option<String>)| {
             let unreadable = |error: schemas::SchemaError| {
-                let message = format!("the schema of the package {name} cannot be read: {}", chain(&error));
-                OperationError::Plugins(HostError { message, hint: String::new() })
+                let message = format!("the schema of the package {name} cannot be read");
+                OperationError::Plugins(HostError::new(message).with_source(error))
             };
             let schemas = text.as_deref().map(schemas::convert_package).transpose().map_err(unreadable)?;
             Ok(Package { schemas, name })
@@ -147,10 +162,9 @@ impl PluginRoom {
         };
         let loading = PluginHost::load(settings, declared.collect());
         tokio::select! {
-            loaded = loading => loaded.map(Arc::new).map_err(|mut error| {
-                secrets.mask(&mut error.message);
-                OperationError::Plugins(error)
-            }),
+            loaded = loading => {
+                loaded.map(Arc::new).map_err(|error| OperationError::Plugins(secrets.masked(error)))
+            }
             // What was started is killed with the future.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
@@ -169,10 +183,7 @@ impl PluginRoom {
         let secrets = Arc::new(ToldSecrets::of(&stack.plugins, &[]));
         let events = relay(events, &secrets);
         let fetch = async |plugin: &PluginConfig| {
-            let package = self.sources.fetch(plugin, &events).await.map_err(|mut error| {
-                secrets.mask(&mut error.message);
-                error
-            });
+            let package = self.sources.fetch(plugin, &events).await.map_err(|error| secrets.masked(error));
             Installed { plugin: plugin.clone(), package }
         };
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
@@ -244,11 +255,11 @@ impl HostEvents for Relay {
         let message = match event {
             HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),
             HostEvent::Loaded { plugin, version } => {
-                let version = if version.is_empty() { String::new() } else { format!(" v{version}") };
+                let version = version.map(|version| format!(" v{version}")).unwrap_or_default();
                 Message::new(Severity::Info, format!("Loaded plugin: {plugin}{version}"))
             }
             HostEvent::Log { plugin, message } => Message {
-                urn: message.urn.parse().ok(),
+                urn: message.urn.and_then(|urn| urn.parse().ok()),
                 plugin: Some(plugin),
                 ephemeral: message.ephemeral,
                 ..Message::new(severity(message.severity), message.text)

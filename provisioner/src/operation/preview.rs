@@ -1,7 +1,7 @@
 //! Previews: what an operation would do. Nothing is created, saved or locked.
 
-use crate::events::Operation;
-use crate::state::{StackView, StateError};
+use engine::events::Operation;
+use state::{StackView, StateError};
 
 use super::deploy::Effect;
 use super::{OperationError, Report, StackRun, check_served};

@@ -4,8 +4,8 @@ use hashbrown::HashSet;
 use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
-use crate::events::{Operation, Outcome};
-use crate::state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use engine::events::{Operation, Outcome};
+use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};

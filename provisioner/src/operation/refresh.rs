@@ -6,10 +6,10 @@ use bridge::host::PluginHost;
 use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
-use crate::deployment::{ImportGoal, ImportProvider, UrnPattern, interrupted};
-use crate::events::{Event, Message, Operation, Outcome, Severity};
-use crate::state::format::UpdateKind;
-use crate::state::{OperationKind, PendingOperation, Recovered, ResourceState, Snapshot};
+use engine::events::{Event, Message, Operation, Outcome, Severity};
+use engine::{ImportGoal, ImportProvider, UrnPattern, interrupted};
+use state::format::UpdateKind;
+use state::{OperationKind, PendingOperation, Recovered, ResourceState, Snapshot};
 
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
@@ -147,7 +147,7 @@ fn import_of(resource: &ResourceState, id: &str) -> ImportGoal {
         parent: resource.parent.clone(),
         provider: match &resource.provider {
             Some(reference) => ImportProvider::Recorded(reference.clone()),
-            None => ImportProvider::Default(String::new()),
+            None => ImportProvider::Default(None),
         },
         protect: resource.protect,
         aliases: Vec::new(),

@@ -10,10 +10,10 @@ use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
 use super::known::Known;
 use super::positions;
-use crate::config::diagnostics::Diagnostic;
-use crate::config::{AliasOption, PluginDeclaration, Resource, Stack};
-use crate::deployment::Goal;
-use crate::registry::provision::{Inputs, Resolved, timeouts};
+use crate::registry::provision::{Inputs, Resolved};
+use config::diagnostics::Diagnostic;
+use config::{AliasOption, AliasParentOption, PluginDeclaration, Resource, Stack};
+use engine::Goal;
 
 /// The root stack resource, parent of all.
 pub(super) fn root(stack: &Stack) -> Goal {
@@ -32,8 +32,8 @@ pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn
     }
     let mut goal = inputs.into_goal(TypeToken::provider(declaration.package()), declaration.name(), &[]);
     if let Some(version) = plugin.source.version() {
-        goal.version = version.to_string();
-        goal.plugin_download_url = download_url(&plugin.source, declaration.package()).unwrap_or_default();
+        goal.version = Some(version.to_string());
+        goal.plugin_download_url = download_url(&plugin.source, declaration.package());
     }
     goal.parent = Some(root.clone());
     goal.source = Some(positions::of_plugin(index));
@@ -86,7 +86,7 @@ impl PluginResource<'_> {
         goal.additional_secret_outputs = options.additional_secret_outputs.clone();
         goal.aliases = options.aliases.iter().map(alias).collect();
         goal.import_id = options.import.clone().unwrap_or_default();
-        goal.custom_timeouts = timeouts(options);
+        goal.custom_timeouts = options.custom_timeouts;
         Ok(goal)
     }
 }
@@ -123,19 +123,17 @@ pub(super) fn fill_in(goal: &mut Goal, facts: &TypeFacts) {
 }
 
 pub(super) fn alias(option: &AliasOption) -> Alias {
-    // URNs were checked when the options were read.
-    let urn = |text: &str| text.parse::<Urn>().expect("the URN of an alias was checked when it was read");
     match option {
-        AliasOption::Urn(text) => Alias::Urn(urn(text)),
-        AliasOption::Spec { name, type_token, stack, project, parent, no_parent } => Alias::Spec {
+        AliasOption::Urn(urn) => Alias::Urn(urn.clone()),
+        AliasOption::Spec { name, type_token, stack, project, parent } => Alias::Spec {
             name: name.clone(),
             type_token: type_token.clone(),
             stack: stack.clone(),
             project: project.clone(),
-            parent: match (parent, no_parent) {
-                (Some(parent), _) => AliasParent::Urn(urn(parent)),
-                (None, true) => AliasParent::None,
-                (None, false) => AliasParent::Same,
+            parent: match parent {
+                AliasParentOption::Urn(parent) => AliasParent::Urn(parent.clone()),
+                AliasParentOption::None => AliasParent::None,
+                AliasParentOption::Same => AliasParent::Same,
             },
         },
     }

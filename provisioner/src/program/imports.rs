@@ -6,9 +6,9 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::{goals, positions};
-use crate::config::diagnostics::closest;
-use crate::config::{Resource, Stack, Target, values};
-use crate::deployment::{ImportGoal, ImportProvider};
+use config::diagnostics::closest;
+use config::{Resource, Stack, Target, values};
+use engine::{ImportGoal, ImportProvider};
 
 /// Why a stack says nothing of a resource that could be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

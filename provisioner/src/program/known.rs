@@ -6,12 +6,11 @@ use std::sync::Arc;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
-use crate::config::diagnostics::{Code, Diagnostic, closest};
-use crate::config::placeholder::{Reference, Template};
-use crate::config::values;
-use crate::config::yaml::Node;
-use crate::deployment::{Registered, RegistrationResult};
 use crate::registry::provision::{Provisioned, Resolved, without_unknowns};
+use config::diagnostics::{Code, Diagnostic, closest};
+use config::tree::{Node, Reference, Template};
+use config::values;
+use engine::{Registered, RegistrationResult};
 
 /// A resource that others may refer to now.
 #[derive(Clone, Debug)]

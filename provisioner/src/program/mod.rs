@@ -14,38 +14,21 @@ mod run;
 
 use std::sync::Arc;
 
-use crate::config::Stack;
-use crate::config::diagnostics::{Diagnostic, Span};
-use crate::deployment::{ImportGoal, Registrar};
-use crate::events::SourceRef;
 use crate::registry::provision::ProvisionTable;
+use config::Stack;
+use config::diagnostics::{Diagnostic, Span};
+use engine::events::SourceRef;
+use engine::{ImportGoal, Registrar};
 use pulumi_proto::property::path::PropertyPath;
 
 pub use imports::NoImport;
+pub use run::{End, Ended};
 
 /// A stack, ready to drive a deployment. Several runs of one stack (preview, then update) use one program.
 #[derive(Clone, Debug)]
 pub struct Program {
     stack: Arc<Stack>,
     core: ProvisionTable,
-}
-
-/// How a program ended.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// Whether everything was registered.
-    pub end: End,
-    /// Mistakes that showed only while it ran; they have not been told yet.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-/// Whether everything was registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It was: what is in the state and was not registered may go.
-    Complete,
-    /// Something failed or was refused: what was not registered says nothing about what the user wants.
-    Incomplete,
 }
 
 impl Program {

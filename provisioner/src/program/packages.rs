@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::diagnostics::{Code, Diagnostic};
-use crate::config::{PluginDeclaration, Resource, Stack, Target};
 use crate::registry::provision::{Package, ProvisionTable};
+use config::diagnostics::{Code, Diagnostic};
+use config::{PluginDeclaration, Resource, Stack, Target};
 
 const PACKAGE: Code = Code("package");
 

@@ -2,10 +2,10 @@
 
 use pulumi_proto::property::path::{Element, PropertyPath};
 
-use crate::config::Stack;
-use crate::config::diagnostics::Span;
-use crate::config::yaml::{Node, Value};
-use crate::events::SourceRef;
+use config::Stack;
+use config::diagnostics::Span;
+use config::tree::{Node, Value};
+use engine::events::SourceRef;
 
 /// The root stack resource: nobody wrote it.
 pub(super) const ROOT: SourceRef = SourceRef(0);

@@ -13,20 +13,38 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::goals::{self, PluginResource};
 use super::known::{Done, Known, Mode};
-use super::{End, Ended, packages, positions};
-use crate::config::diagnostics::{Code, Diagnostic};
-use crate::config::graph::{needs, references};
-use crate::config::placeholder::Reference;
-use crate::config::{Resource, Stack, Target};
-use crate::deployment::{Refused, Registrar, RegistrationResult};
+use super::{packages, positions};
 use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, without_unknowns};
+use config::diagnostics::{Code, Diagnostic};
+use config::graph::{needs, references};
+use config::tree::Reference;
+use config::{Resource, Stack, Target};
+use engine::{Registrar, RegistrationResult};
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Whether everything was registered.
+    pub end: End,
+    /// Mistakes that showed only while it ran; they have not been told yet.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Whether everything was registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was: what is in the state and was not registered may go.
+    Complete,
+    /// Something failed or was refused: what was not registered says nothing about what the user wants.
+    Incomplete,
+}
 
 /// Registers everything.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
     let types = registrar.type_facts(packages::with_types(stack, core));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
-        (Ok(_) | Err(Refused), _) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
+        (Ok(_) | Err(_), _) => return Ended { end: End::Incomplete, diagnostics: Vec::new() },
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
     run.drive().await;
@@ -53,7 +71,7 @@ enum Outcome {
     /// It failed, and the run goes on with what does not hang on it.
     Failed,
     /// The deployment has stopped.
-    Refused,
+    Halted,
     /// The user made a mistake that shows only now.
     Mistake(Box<Diagnostic>),
 }
@@ -184,7 +202,7 @@ impl<'r> Run<'r> {
                 self.end = End::Incomplete;
                 return;
             }
-            Outcome::Refused => {
+            Outcome::Halted => {
                 (self.end, self.stopped) = (End::Incomplete, true);
                 return;
             }
@@ -232,7 +250,7 @@ impl<'r> Run<'r> {
             match registrar.register(goal).await {
                 Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
                 Ok(registered) => Outcome::Provider(registered.as_provider_reference()),
-                Err(Refused) => Outcome::Refused,
+                Err(_) => Outcome::Halted,
             }
         })
     }
@@ -268,7 +286,7 @@ impl<'r> Run<'r> {
             match registrar.register(goal).await {
                 Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
                 Ok(registered) => Outcome::Resource(Done::Plugin(registered)),
-                Err(Refused) => Outcome::Refused,
+                Err(_) => Outcome::Halted,
             }
         })
     }
@@ -308,7 +326,7 @@ impl<'r> Run<'r> {
             };
             match provision.provision(core).await {
                 Ok(provisioned) => Outcome::Resource(Done::Core(provisioned)),
-                Err(ProvisionError::Refused(Refused)) => Outcome::Refused,
+                Err(ProvisionError::Halted(_)) => Outcome::Halted,
                 Err(ProvisionError::Failed) => Outcome::Failed,
                 Err(ProvisionError::Mistake(diagnostic)) => Outcome::Mistake(diagnostic),
             }

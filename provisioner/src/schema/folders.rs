@@ -6,8 +6,9 @@ use schemas::PackageSchemas;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{DIALECT, Package, closed, text};
-use crate::registry::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
+use super::json_schema::{DIALECT, closed, text};
+use super::package::Package;
+use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
 
 /// The file that a package's types share.
 const SHARED: &str = "types.json";
@@ -22,7 +23,7 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
         folder.add_core(core);
     }
     // Types with one kind of config share a file, called after the last of them, as Simple Container's do.
-    let mut templates: Vec<&TemplateType> = TemplateType::all().iter().collect();
+    let mut templates: Vec<&TemplateType> = types.templates().iter().collect();
     templates.sort_by_key(|template| template.name());
     let templates: BTreeMap<TemplateConfigName, &TemplateType> =
         templates.into_iter().map(|template| (template.config(), template)).collect();

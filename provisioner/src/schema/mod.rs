@@ -13,226 +13,23 @@
 //! ```
 
 mod folders;
+mod json_schema;
+mod package;
+mod server;
 
 use std::collections::BTreeMap;
 
-use schemars::Schema;
-use schemas::PackageSchemas;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use config::types::TypeTable;
 
-use crate::registry::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
-
-/// The dialect of all schemas.
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+use json_schema::text;
+pub use package::Package;
 
 /// All files by their paths, with `/`.
 ///
-/// `None`: nobody was asked what plugins have, so that any of their types may be.
+/// Without `packages` the types of plugins are not known, and any of them is accepted.
 pub fn files(types: &TypeTable, packages: Option<Vec<Package>>) -> BTreeMap<String, String> {
     let mut files = folders::files(types, packages.as_deref().unwrap_or_default());
     // Last, for it takes what it needs: the schemas of a large package are large.
-    files.insert("server.schema.json".to_owned(), text(&server(types, packages)));
+    files.insert("server.schema.json".to_owned(), text(&server::server(types, packages)));
     files
-}
-
-/// A package that plugins of a stack serve.
-#[derive(Clone, Debug)]
-pub struct Package {
-    /// Its name, the prefix of its types.
-    pub name: String,
-    /// Its schemas; `None` where its plugin has none, so that nothing is known of its types.
-    pub schemas: Option<PackageSchemas>,
-}
-
-/// The schema of server.yaml.
-fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
-    let mut schema: Value = serde_json::from_str(include_str!("server.json")).expect("our own schema is JSON");
-    let mut definitions = Definitions(Map::new());
-    let mut choices: Vec<Value> = Vec::new();
-    let mut known: Vec<String> = Vec::new();
-    let mut open: Vec<Value> = Vec::new();
-    for core in types.iter() {
-        known.push(core.name().to_owned());
-        choices.push(choice(exactly(core.name()), definitions.core(core)));
-    }
-    let mut templates: Vec<Value> = Vec::new();
-    for template in TemplateType::all() {
-        let TemplateConfigName { provider, name } = template.config();
-        let then = definitions.add(&format!("{provider} {name}"), closed(template.schema()));
-        templates.push(choice(exactly(template.name()), then));
-    }
-    let mut configurations: Vec<Value> = Vec::new();
-    if packages.is_none() {
-        open.push(json!({ "type": "string", "pattern": "^[^:]+:[^:]+:[^:]+$" }));
-    }
-    for Package { name, schemas } in packages.unwrap_or_default() {
-        let Some(schemas) = schemas else {
-            open.push(json!({ "type": "string", "pattern": format!("^{name}:[^:]+:[^:]+$") }));
-            continue;
-        };
-        known.extend(schemas.resources.keys().cloned());
-        let prefix = json!({ "pattern": format!("^{name}:") });
-        let PackageSchemas { resources, configuration, definitions: shared, .. } = schemas;
-        choices.push(json!({ "if": of_type(&prefix), "then": definitions.package(&name, resources) }));
-        configurations.push(definitions.configuration(&name, configuration));
-        definitions.0.extend(shared);
-    }
-    let known = json!({ "enum": known });
-    let accepted = if open.is_empty() {
-        known
-    } else {
-        open.insert(0, known);
-        json!({ "anyOf": open })
-    };
-    let target = schema.pointer_mut("/$defs").and_then(Value::as_object_mut).expect("our own schema has definitions");
-    target.extend(definitions.0);
-    let mut put = |pointer: &str, value: Value| {
-        *schema.pointer_mut(pointer).expect("our own schema has these places") = value;
-    };
-    // A list of no schemas is none.
-    let some = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
-    put("/$defs/resource/allOf", some(choices));
-    let template_types: Vec<_> = TemplateType::all().iter().map(TemplateType::name).collect();
-    put("/$defs/template/else/properties/type/enum", json!(template_types));
-    put("/$defs/plugin/allOf", some(configurations));
-    put("/$defs/template/else/allOf", some(templates));
-    let kind = &mut schema["$defs"]["resource"]["properties"]["type"];
-    if let (Value::Object(kind), Value::Object(accepted)) = (kind, accepted) {
-        kind.extend(accepted);
-    }
-    schema
-}
-
-/// What is referred to.
-struct Definitions(Map<String, Value>);
-
-impl Definitions {
-    /// Adds the `config` of a core type, and says where it stands.
-    fn core(&mut self, core: &CoreType) -> Then {
-        let mut schema = closed(core.schema());
-        if let Some(Value::Object(shared)) = schema.remove("$defs") {
-            self.0.extend(shared);
-        }
-        self.add(core.name(), schema)
-    }
-
-    /// Adds what a package has, and says what holds for its resources: a choice by module, then by type, so that nobody
-    /// has to try a thousand types for each resource.
-    fn package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
-        let mut modules: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for (token, schema) in resources {
-            let Value::Object(schema) = schema else { continue };
-            let then = self.add(&format!("config of {token}"), schema);
-            modules.entry(module(&token).to_owned()).or_default().push(choice(exactly(&token), then));
-        }
-        let by_module = modules.into_iter().map(|(module, choices)| {
-            let prefix = json!({ "pattern": format!("^{name}:{}[/:]", escaped(&module)) });
-            json!({ "if": of_type(&prefix), "then": { "allOf": choices } })
-        });
-        json!({ "allOf": by_module.collect::<Vec<_>>() })
-    }
-
-    /// Adds the configuration of a package, and says what holds for its plugins.
-    fn configuration(&mut self, name: &str, configuration: Value) -> Value {
-        let Value::Object(mut schema) = configuration else { return true.into() };
-        // What is missing may come from the environment of the plugin.
-        schema.remove("required");
-        let then = self.add(&format!("configuration of {name}"), schema);
-        let named = json!({ "properties": { "name": { "const": name } }, "required": ["name"] });
-        let packaged = json!({ "properties": { "package": { "const": name } }, "required": ["package"] });
-        let unpackaged = json!({ "allOf": [named, { "not": { "required": ["package"] } }] });
-        json!({
-            "if": { "anyOf": [packaged, unpackaged] },
-            "then": { "properties": { "config": { "anyOf": [{ "$ref": then.reference }, { "type": "null" }] } } },
-        })
-    }
-
-    fn add(&mut self, name: &str, schema: Map<String, Value>) -> Then {
-        let required = schema.get("required").and_then(Value::as_array).is_some_and(|required| !required.is_empty());
-        self.0.insert(name.to_owned(), schema.into());
-        Then { reference: reference(name), required }
-    }
-}
-
-/// What holds for `config` where the type is known.
-struct Then {
-    reference: String,
-    /// Whether some of it is required, and so all of it.
-    required: bool,
-}
-
-/// `if` the type is this one, `then` the config is that one.
-fn choice(condition: Value, then: Then) -> Value {
-    let holds = if then.required {
-        json!({ "properties": { "config": { "$ref": then.reference } }, "required": ["config"] })
-    } else {
-        json!({ "properties": { "config": { "anyOf": [{ "$ref": then.reference }, { "type": "null" }] } } })
-    };
-    json!({ "if": of_type(&condition), "then": holds })
-}
-
-fn of_type(condition: &Value) -> Value {
-    json!({ "properties": { "type": condition }, "required": ["type"] })
-}
-
-fn exactly(token: &str) -> Value {
-    json!({ "const": token })
-}
-
-/// The JSON pointer of a definition, as part of a URI.
-fn reference(name: &str) -> String {
-    let pointer = name.replace('~', "~0").replace('/', "~1").replace('%', "%25").replace(' ', "%20");
-    format!("#/{}/{pointer}", schemas::DEFINITIONS)
-}
-
-/// `s3` of `aws:s3/bucket:Bucket`.
-fn module(token: &str) -> &str {
-    token.split(':').nth(1).and_then(|module| module.split('/').next()).unwrap_or_default()
-}
-
-/// Text within a regular expression.
-fn escaped(text: &str) -> String {
-    // No more than that: by the letter of ECMAScript another character must not be escaped.
-    text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
-/// The schema of a `config`, closed: a slip in a name must show.
-fn closed(schema: Schema) -> Map<String, Value> {
-    let Value::Object(mut schema) = schema.to_value() else { return Map::new() };
-    for key in ["$schema", "title"] {
-        schema.remove(key);
-    }
-    schema.insert("additionalProperties".to_owned(), false.into());
-    let mut schema = Value::Object(schema);
-    drop_empty_defaults(&mut schema);
-    match schema {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    }
-}
-
-/// Takes out defaults that say nothing: what an absent text or list is.
-fn drop_empty_defaults(schema: &mut Value) {
-    let says_nothing = |default: &Value| match default {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.values().all(|value| value.is_null() || *value == json!([])),
-        Value::Bool(_) | Value::Number(_) => false,
-    };
-    match schema {
-        Value::Object(members) => {
-            if members.get("default").is_some_and(says_nothing) {
-                members.remove("default");
-            }
-            members.values_mut().for_each(drop_empty_defaults);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_empty_defaults),
-        _ => {}
-    }
-}
-
-fn text(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("a value is JSON") + "\n"
 }

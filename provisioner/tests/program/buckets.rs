@@ -1,9 +1,10 @@
 //! What the buckets of both clouds register, line by line as simple-container §7.3 and §7.6 have it.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use bridge::provider::Alias;
-use provisioner::deployment::{Goal, RegistrationResult};
+use engine::{Goal, RegistrationResult};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
 use crate::fake::{FakeDeployment, Subject};
@@ -52,8 +53,8 @@ fn properties(map: &PropertyMap) -> Vec<String> {
 /// One registration: what it is, its inputs and what they came from, its options.
 fn registration(goal: &Goal) -> String {
     let mut told = format!("{} {}", goal.type_token, goal.name);
-    if !goal.version.is_empty() {
-        write!(told, " ({})", goal.version).unwrap();
+    if let Some(version) = &goal.version {
+        write!(told, " ({version})").unwrap();
     }
     for (name, value) in &*goal.inputs {
         write!(told, "\n  {name}: {}", text(value)).unwrap();
@@ -68,7 +69,8 @@ fn registration(goal: &Goal) -> String {
         other => panic!("{other:?}"),
     });
     let flag = |flag: Option<bool>| flag.map(|flag| flag.to_string()).unwrap_or_default();
-    let timeout = |seconds: f64| if seconds > 0.0 { format!("{seconds} s") } else { String::new() };
+    let timeout =
+        |timeout: Option<Duration>| timeout.map(|timeout| format!("{} s", timeout.as_secs_f64())).unwrap_or_default();
     for (option, value) in [
         ("after", after.join(", ")),
         ("provider", goal.provider.as_ref().map(|provider| provider.urn.name().to_owned()).unwrap_or_default()),

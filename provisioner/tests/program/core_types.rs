@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provisioner::config::yaml::de::TextHandle;
-use provisioner::deployment::RegistrationResult;
+use config::types::{CoreConfig, CoreType, TextHandle, TypeTable};
+use engine::RegistrationResult;
 use provisioner::registry::provision::{
     CoreResource, Inputs, Package, Provision, ProvisionError, ProvisionTable, Provisioned, output,
 };
-use provisioner::registry::types::{CoreConfig, CoreType, TypeTable};
 use pulumi_proto::property::PropertyMap;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use provisioner::program::{End, Program};
 use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types::TypeTable;
+use provisioner::registry::types;
 use pulumi_proto::property::PropertyValue;
 
 use crate::fake::{FakeDeployment, read};
@@ -25,7 +25,7 @@ fn promised(folder: &Path) -> BTreeSet<(String, String, BTreeSet<String>)> {
 #[tokio::test]
 async fn every_registration_of_the_example_is_the_one_promised() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/example");
-    let (stack, _) = read(&folder.join("repo"), "aquarium", &TypeTable::product());
+    let (stack, _) = read(&folder.join("repo"), "aquarium", &types::product());
     let deployment = FakeDeployment::default()
         .with("media--staging", "region", "eu-north-1")
         .with("media--production", "region", "eu-north-1")
@@ -65,8 +65,8 @@ async fn every_registration_of_the_example_is_the_one_promised() {
     assert_eq!(deployment.output("indexes"), vec!["staging/index.txt".into(), "production/index.txt".into()].into());
     let (files, tls) = (deployment.goal("files"), deployment.goal("tls"));
     assert_eq!(*files.inputs, [("root".to_owned(), "site".into())].into());
-    assert_eq!((files.version.as_str(), tls.version.as_str()), ("", "5.2.2"));
-    assert_eq!(tls.plugin_download_url, "", "Pulumi's tools find it where it is");
+    assert_eq!((files.version, tls.version.as_deref()), (None, Some("5.2.2")));
+    assert_eq!(tls.plugin_download_url, None, "Pulumi's tools find it where it is");
     assert!(tls.inputs["proxy"].as_map().unwrap()["password"].is_secret());
     assert_eq!(tls.property_dependencies.keys().collect::<Vec<_>>(), ["proxy"]);
 }

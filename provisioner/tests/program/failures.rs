@@ -1,6 +1,6 @@
 //! What a program does when something fails, is skipped, or is not there.
 
-use provisioner::deployment::RegistrationResult;
+use engine::RegistrationResult;
 use provisioner::program::End;
 use pulumi_proto::property::PropertyValue;
 

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bridge::host::PackageTypes;
-use provisioner::config::diagnostics::{Diagnostic, SourceFiles, Style, render};
-use provisioner::config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
-use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
+use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
+use config::types::TypeTable;
+use config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, Registrar, RegistrationResult};
 use provisioner::program::{End, Program};
 use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types::TypeTable;
+use provisioner::registry::types;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 
@@ -77,11 +78,11 @@ impl Registrar for FakeDeployment {
         self.run == Run::Preview
     }
 
-    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Refused> {
+    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
 
-    async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
+    async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         let urn = urn(&goal);
         {
             let mut goals = self.goals.lock().unwrap();
@@ -92,7 +93,7 @@ impl Registrar for FakeDeployment {
             goals.push(goal.clone());
         }
         if self.refuse.contains(&goal.name.as_str()) {
-            return Err(Refused);
+            return Err(Halted::Stopped);
         }
         // Answers come in another order than questions.
         for _ in 0..goal.name.len() % 3 {
@@ -109,18 +110,18 @@ impl Registrar for FakeDeployment {
         Ok(Registered { id, outputs: Arc::new(outputs), ..Registered::without_outputs(urn, result) })
     }
 
-    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
         assert_eq!(urn.type_token(), "pulumi:pulumi:Stack");
         *self.stack_outputs.lock().unwrap() = Some(outputs);
         Ok(())
     }
 
-    async fn read(&self, _: ReadGoal) -> Result<Registered, Refused> {
-        Err(Refused)
+    async fn read(&self, _: ReadGoal) -> Result<Registered, Halted> {
+        Err(Halted::Stopped)
     }
 
-    async fn invoke(&self, _: InvokeGoal) -> Result<PropertyMap, Refused> {
-        Err(Refused)
+    async fn invoke(&self, _: InvokeGoal) -> Result<PropertyMap, Halted> {
+        Err(Halted::Stopped)
     }
 }
 
@@ -145,12 +146,12 @@ resources:
     }
 
     pub(crate) fn server(sections: &str) -> Self {
-        Self::with_types(sections, TypeTable::product(), ProvisionTable::product())
+        Self::with_types(sections, types::product(), ProvisionTable::product())
     }
 
     pub(crate) fn with_secrets(sections: &str, secrets: &str) -> Self {
         let plugin = "plugins: [{ name: p, source: { type: local, path: p } }]";
-        Self::written(&format!("{plugin}\n{sections}"), secrets, TypeTable::product(), ProvisionTable::product())
+        Self::written(&format!("{plugin}\n{sections}"), secrets, types::product(), ProvisionTable::product())
     }
 
     pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {

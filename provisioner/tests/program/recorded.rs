@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use bridge::provider::Alias;
-use provisioner::deployment::Goal;
+use engine::Goal;
 use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types::TypeTable;
+use provisioner::registry::types;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ fn registration(goal: &Goal) -> Value {
         ("provider", goal.provider.as_ref().map_or("", |provider| provider.urn.name()).into()),
         ("additionalSecretOutputs", goal.additional_secret_outputs.clone().into()),
         ("aliases", former.collect()),
-        ("version", goal.version.as_str().into()),
+        ("version", goal.version.as_deref().unwrap_or_default().into()),
         ("import", goal.import_id.as_str().into()),
         ("parent", goal.parent.as_ref().map_or("", Urn::name).into()),
     ];
@@ -95,7 +95,7 @@ async fn every_recorded_server_yaml_registers_what_go_registers() {
     for case in &cases {
         let name = case["name"].as_str().unwrap();
         let server = case["server"].as_str().unwrap();
-        let subject = Subject::whole(server, "", TypeTable::product(), ProvisionTable::product());
+        let subject = Subject::whole(server, "", types::product(), ProvisionTable::product());
         let mut deployment = FakeDeployment::default();
         for (resource, outputs) in case["outputs"].as_object().unwrap() {
             for (property, value) in outputs.as_object().unwrap() {

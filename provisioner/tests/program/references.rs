@@ -1,5 +1,7 @@
 //! Values, dependencies and options of the goals of plugin resources.
 
+use std::time::Duration;
+
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
@@ -111,7 +113,11 @@ async fn a_provider_says_where_its_package_comes_from() {
         let deployment = FakeDeployment::default();
         subject.run(&deployment).await;
         let goal = deployment.goal("p");
-        assert_eq!((goal.version.as_str(), goal.plugin_download_url.as_str()), (version, url), "{source}");
+        assert_eq!(
+            (goal.version.as_deref().unwrap_or_default(), goal.plugin_download_url.as_deref().unwrap_or_default()),
+            (version, url),
+            "{source}"
+        );
     }
 }
 
@@ -143,7 +149,10 @@ a:
     );
     assert_eq!((goal.ignore_changes, goal.replace_on_changes), (vec!["x.y".to_owned()], vec!["z".to_owned()]));
     assert_eq!((goal.additional_secret_outputs, goal.import_id), (vec!["out".to_owned()], "id-1".to_owned()));
-    assert_eq!((goal.custom_timeouts.create, goal.custom_timeouts.delete), (300.0, 90.0));
+    assert_eq!(
+        (goal.custom_timeouts.create, goal.custom_timeouts.delete),
+        (Some(Duration::from_secs(300)), Some(Duration::from_secs(90)))
+    );
     insta::assert_debug_snapshot!(goal.aliases, @r#"
     [
         Spec {

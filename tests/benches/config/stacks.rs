@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::ensure;
-use provisioner::config::diagnostics::{SourceFiles, has_errors};
-use provisioner::config::{Profile, Repository, Surroundings, Workspace};
-use provisioner::registry::types::TypeTable;
+use config::diagnostics::{SourceFiles, has_errors};
+use config::{Profile, Repository, Surroundings, Workspace};
+use provisioner::registry::types;
 
 use crate::in_turns;
 
@@ -29,7 +29,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
     let repository = Repository { root: folder.path().to_owned(), git: None };
     let read = || {
         let surroundings = Surroundings { environment: BTreeMap::new(), now: jiff::Zoned::now(), account: None };
-        let (types, mut sources) = (TypeTable::product(), SourceFiles::default());
+        let (types, mut sources) = (types::product(), SourceFiles::default());
         let profile = Profile::read("default", &repository, &surroundings, &mut sources);
         let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;
         let (repository, surroundings) = (&repository, &surroundings);

@@ -11,16 +11,16 @@ use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
-use futures_util::future::join_all;
-use provisioner::deployment::{
-    Deployment, DeploymentEnd, DeploymentOptions, Goal, ProgramEnd, Refused, Registered, Registrar, StopSignals,
+use engine::events::{Event, EventSink, Operation, Outcome};
+use engine::{
+    Deployment, DeploymentEnd, DeploymentOptions, Goal, Halted, ProgramEnd, Registered, Registrar, StopSignals,
 };
-use provisioner::events::{Event, EventSink, Operation, Outcome};
-use provisioner::state::secrets::{Keyring, Passphrase};
-use provisioner::state::store::{FileStore, FileUrl, LockHolder, StackReference};
-use provisioner::state::{StackAccess, StackState};
+use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
+use state::secrets::{Keyring, Passphrase};
+use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+use state::{StackAccess, StackState};
 use tokio::sync::SetOnce;
 
 use crate::figures::{EngineFigures, Figures, MORE, peak_memory, seconds};
@@ -118,7 +118,7 @@ impl<'f> Bench<'f> {
 
     async fn run(&mut self, operation: Operation, workload: Workload) -> anyhow::Result<Run> {
         let started = Instant::now();
-        let host = self.host().await.map_err(|error| anyhow::anyhow!(error.message))?;
+        let host = self.host().await?;
         self.provider_start = seconds(started.elapsed());
 
         // What the run before left to be freed aside is freed meanwhile.
@@ -187,14 +187,14 @@ impl<'f> Bench<'f> {
             events: Arc::new(Silence),
         };
         let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });
-        let name = "rec".parse().map_err(|_| HostError { message: "no name".into(), hint: String::new() })?;
+        let name = "rec".parse().map_err(|_| HostError::new("no name"))?;
         let config = PluginConfig::new(name, source);
         PluginHost::load(settings, vec![DeclaredPlugin { config, init: PluginInit::default() }]).await
     }
 }
 
 /// The program: each resource as soon as what it needs is known.
-async fn register_all(deployment: &Deployment, workload: Workload) -> Result<(), Refused> {
+async fn register_all(deployment: &Deployment, workload: Workload) -> Result<(), Halted> {
     let root = Goal::component(TypeToken::new(ROOT_STACK_TYPE), format!("{PROJECT}-{STACK}"), PropertyMap::new());
     let root = deployment.register(root).await?.urn;
     let things = workload.things();
@@ -208,7 +208,7 @@ async fn register(
     root: &Urn,
     thing: &Thing,
     done: &[SetOnce<Registered>],
-) -> Result<(), Refused> {
+) -> Result<(), Halted> {
     let mut needed = Vec::new();
     for index in &thing.needs {
         needed.push(done[*index].wait().await);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provisioner::state::store::{
+use state::store::{
     Backups, FileStore, LockHolder, LockInfo, StackCatalog, StackLock, StackReference, StateStore, StoreError, Tags,
 };
 

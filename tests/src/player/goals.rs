@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use bridge::provider::{Alias, AliasParent};
-use provisioner::deployment::{Goal, ReadGoal};
-use provisioner::state::CustomTimeouts;
-use pulumi_proto::duration;
+use engine::{Goal, ReadGoal};
+use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
@@ -42,8 +41,9 @@ pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) 
         replacement_trigger: options
             .replacement_trigger
             .as_ref()
-            .map_or(PropertyValue::Null, |value| known.value(value)),
-        version: options.version.clone().unwrap_or_default(),
+            .map(|value| known.value(value))
+            .filter(|trigger| *trigger != PropertyValue::Null),
+        version: options.version.clone(),
         custom: !resource.is_component(),
         remote: resource.is_component(),
         ..Goal::component(TypeToken::new(&resource.type_token), resource.name.as_str(), known.map(&resource.props))
@@ -65,8 +65,8 @@ pub(super) fn read(resource: &Resource, get: &Get, known: &Known<'_>, stack: &Ur
         dependencies: Vec::new(),
         provider: provider(resource, known),
         additional_secret_outputs: resource.options.additional_secret_outputs.clone(),
-        version: resource.options.version.clone().unwrap_or_default(),
-        plugin_download_url: String::new(),
+        version: resource.options.version.clone(),
+        plugin_download_url: None,
         source: None,
     }
 }
@@ -97,12 +97,16 @@ fn alias(option: &AliasOption, known: &Known<'_>) -> Option<Alias> {
     })
 }
 
-fn custom_timeouts(texts: &BTreeMap<String, String>) -> Option<CustomTimeouts> {
-    let seconds = |name| texts.get(name).map_or(Some(0.0), |text| Some(duration::parse(text)?.as_secs_f64()));
-    Some(CustomTimeouts {
-        create: seconds("create")?,
-        update: seconds("update")?,
-        delete: seconds("delete")?,
-        read: seconds("read")?,
+fn custom_timeouts(texts: &BTreeMap<String, String>) -> Option<Timeouts> {
+    let timeout = |name| {
+        texts
+            .get(name)
+            .map_or(Some(None), |text| Some(Some(duration::parse(text)?).filter(|timeout| !timeout.is_zero())))
+    };
+    Some(Timeouts {
+        create: timeout("create")?,
+        update: timeout("update")?,
+        delete: timeout("delete")?,
+        read: timeout("read")?,
     })
 }

@@ -9,9 +9,9 @@ mod values;
 
 use std::collections::BTreeSet;
 
+use engine::{Goal, Halted, InvokeGoal, Registered, Registrar, RegistrationResult};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use provisioner::deployment::{Goal, InvokeGoal, Refused, Registered, Registrar, RegistrationResult};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
@@ -37,7 +37,7 @@ pub enum End {
     /// sense. No deletes may follow.
     Failed,
     /// The deployment stopped.
-    Refused,
+    Halted,
 }
 
 /// Plays the program of a step.
@@ -46,7 +46,7 @@ pub async fn play(step: &Step, registrar: &dyn Registrar, pace: Pace) -> End {
     let stack = match registrar.register(root).await {
         Ok(stack) if stack.result == RegistrationResult::Succeeded => stack.urn,
         Ok(_) => return End::Failed,
-        Err(Refused) => return End::Refused,
+        Err(_) => return End::Halted,
     };
     let known = Known::new(&step.program, registrar.is_preview());
     let mut play = Play { registrar, stack, known, failed: BTreeSet::new(), under_way: FuturesUnordered::new() };
@@ -63,7 +63,7 @@ pub async fn play(step: &Step, registrar: &dyn Registrar, pace: Pace) -> End {
 }
 
 /// The name of a resource, and what became of its registration.
-type Answer = (String, Result<Registered, Refused>);
+type Answer = (String, Result<Registered, Halted>);
 
 struct Play<'a> {
     registrar: &'a dyn Registrar,
@@ -92,7 +92,7 @@ impl<'a> Play<'a> {
                 Node::Variable(name, call) => self.call(name, call).await?,
                 Node::Outputs => {
                     let outputs = self.known.map(&step.program.outputs);
-                    self.registrar.register_outputs(&self.stack, outputs).await.map_err(|Refused| End::Refused)?;
+                    self.registrar.register_outputs(&self.stack, outputs).await.map_err(|_| End::Halted)?;
                 }
             }
             while pace == Pace::OneByOne
@@ -128,7 +128,7 @@ impl<'a> Play<'a> {
     }
 
     fn settle(&mut self, (name, answer): Answer) -> Result<(), End> {
-        let registered = answer.map_err(|Refused| End::Refused)?;
+        let registered = answer.map_err(|_| End::Halted)?;
         if registered.result == RegistrationResult::Failed {
             self.failed.insert(name);
         } else {
@@ -149,10 +149,10 @@ impl<'a> Play<'a> {
                 token: TypeToken::new(&call.function),
                 arguments,
                 provider: None,
-                version: String::new(),
-                plugin_download_url: String::new(),
+                version: None,
+                plugin_download_url: None,
             };
-            let mut result = self.registrar.invoke(goal).await.map_err(|Refused| End::Refused)?;
+            let mut result = self.registrar.invoke(goal).await.map_err(|_| End::Halted)?;
             let value = match &call.member {
                 Some(member) => result.remove(member).unwrap_or(PropertyValue::Null),
                 None => PropertyValue::Map(result),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provisioner::deployment::{Registered, RegistrationResult};
+use engine::{Registered, RegistrationResult};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use serde_json::Value;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::host::{BootRequest, HostError, ProviderHost};
 use bridge::provider::Provider;
-use bridge::provider::grpc::GrpcProvider;
 
 use super::book::Book;
-use crate::channel::in_memory;
+use crate::service::start_in_memory;
 
 /// Boots instances of the scripted provider, all with one book, and of the component provider. Needs a runtime to run them in.
 #[derive(Debug)]
@@ -36,14 +35,13 @@ impl ProviderHost for RecHost {
         if let Some(others) = self.others.as_ref().filter(|_| request.package != "rec") {
             return others.boot(request).await;
         }
-        let channel = match request.package.as_str() {
-            "rec" => in_memory(super::service(Arc::clone(&self.book))),
-            "comp" => in_memory(crate::comp::service()),
+        match request.package.as_str() {
+            "rec" => Ok(start_in_memory(super::service(Arc::clone(&self.book)), "rec", Some("1.0.0".to_owned()))),
+            "comp" => Ok(start_in_memory(crate::comp::service(), "comp", Some("1.0.0".to_owned()))),
             other => {
                 let message = format!("there is no plugin for the package {other}");
-                return Err(HostError { message, hint: String::new() });
+                Err(HostError::new(message))
             }
-        };
-        Ok(Arc::new(GrpcProvider::new(channel, &request.package, None, "1.0.0", None)))
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::book::{Book, Call};
 use super::rules;
 use super::script::{Behaviour, Hang, Script, ScriptedCreate, ScriptedDiff, ScriptedRead, ScriptedUpdate};
 use super::spelling::Spelled;
+use crate::service::Reply;
 
 /// One instance of the scripted provider. Instances share their book.
 #[derive(Debug)]
@@ -25,8 +26,6 @@ pub struct Recorder {
     /// Set by the first Cancel.
     cancelled: CancellationToken,
 }
-
-type Answer<T> = Result<Response<T>, Status>;
 
 impl Recorder {
     /// An instance that nobody has configured yet.
@@ -120,23 +119,23 @@ fn refusals(properties: &[String]) -> Vec<rpc::CheckFailure> {
 
 #[tonic::async_trait]
 impl ResourceProvider for Recorder {
-    async fn get_plugin_info(&self, _: Request<()>) -> Answer<rpc::PluginInfo> {
+    async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
         Ok(Response::new(rpc::PluginInfo { version: "1.0.0".to_owned() }))
     }
 
-    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Answer<rpc::GetSchemaResponse> {
+    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Reply<rpc::GetSchemaResponse> {
         let schema = self.script()?.provider.schema.unwrap_or_else(|| super::SCHEMA.to_owned());
         Ok(Response::new(rpc::GetSchemaResponse { schema }))
     }
 
-    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
         self.record("CheckConfig", &request, None);
         let failures = refusals(&self.script()?.provider.check_failures);
         Ok(Response::new(rpc::CheckResponse { inputs: request.news, failures }))
     }
 
-    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         let request = request.into_inner();
         self.record("DiffConfig", &request, None);
         let script = self.script()?.provider;
@@ -148,7 +147,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rules::compare(&old, &new, rules::CONFIG_REPLACES, &how)))
     }
 
-    async fn configure(&self, request: Request<rpc::ConfigureRequest>) -> Answer<rpc::ConfigureResponse> {
+    async fn configure(&self, request: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         let script = self.script()?.provider;
         self.recorded("Configure", &request.into_inner(), script.configure.is_some())?;
         if script.hang {
@@ -163,7 +162,7 @@ impl ResourceProvider for Recorder {
         }))
     }
 
-    async fn check(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+    async fn check(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Check", &request, how.check.is_some())?;
@@ -175,7 +174,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rpc::CheckResponse { inputs: Some(inputs.into()), failures: refusals(&how.check_failures) }))
     }
 
-    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Diff", &request, how.diff == Some(ScriptedDiff::Error))?;
@@ -184,7 +183,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rules::resource_diff(old.as_ref(), new.as_ref(), &request.ignore_changes, &how)))
     }
 
-    async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
+    async fn create(&self, request: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         let inputs = opened(request.properties.clone())?;
@@ -217,7 +216,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rpc::CreateResponse { id, properties, refresh_before_update }))
     }
 
-    async fn read(&self, request: Request<rpc::ReadRequest>) -> Answer<rpc::ReadResponse> {
+    async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Read", &request, how.read == Some(ScriptedRead::Error))?;
@@ -248,7 +247,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rpc::ReadResponse { id, properties, inputs, refresh_before_update }))
     }
 
-    async fn update(&self, request: Request<rpc::UpdateRequest>) -> Answer<rpc::UpdateResponse> {
+    async fn update(&self, request: Request<rpc::UpdateRequest>) -> Reply<rpc::UpdateResponse> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         read_too([&request.olds, &request.old_inputs])?;
@@ -270,7 +269,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rpc::UpdateResponse { properties, refresh_before_update }))
     }
 
-    async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Answer<()> {
+    async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Reply<()> {
         let request = request.into_inner();
         let how = self.behaviour(&request.urn)?;
         self.recorded("Delete", &request, how.delete.is_some())?;
@@ -280,7 +279,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(()))
     }
 
-    async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Answer<rpc::InvokeResponse> {
+    async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Reply<rpc::InvokeResponse> {
         let request = request.into_inner();
         self.record("Invoke", &request, None);
         let arguments = opened(request.args)?.unwrap_or_default();
@@ -289,7 +288,7 @@ impl ResourceProvider for Recorder {
         Ok(Response::new(rpc::InvokeResponse { r#return, ..Default::default() }))
     }
 
-    async fn cancel(&self, _: Request<()>) -> Answer<()> {
+    async fn cancel(&self, _: Request<()>) -> Reply<()> {
         // Every plugin gets one at its end: only that which meets a hanging call tells something.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.record("Cancel", &(), None);

@@ -8,5 +8,6 @@
 mod peer;
 mod repository;
 
-pub use peer::{Call, Home, Peer, Secrecy};
+pub use crate::peers::Peer;
+pub use peer::{Call, Home, Secrecy};
 pub use repository::{ANOTHER_SECRET, PASSPHRASE, Repository, SECRET, Wanted, plain, thing};

@@ -12,37 +12,14 @@
 //! ```
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::peers;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// On `pulumi.provider.experimental`: takes no secrets, shows previews, has no handshake.
-    Python,
-    /// On `@pulumi/pulumi/provider`: takes secrets, shows no previews, has no handshake.
-    Node,
-    /// On the generated server code of `pulumi/sdk/v3`: takes secrets, shows previews, shakes hands.
-    Go,
-}
+use crate::peers::{Peer, PeerPlugin};
 
 impl Peer {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Go];
-
-    /// Name of the module that holds its cells of the table.
-    pub fn module(self) -> &'static str {
-        match self {
-            Self::Python => "python",
-            Self::Node => "node",
-            Self::Go => "go",
-        }
-    }
-
     /// Name of the plugin and of its package.
     pub fn package(self) -> &'static str {
         match self {
@@ -68,36 +45,9 @@ impl Peer {
         }
     }
 
-    /// Makes the plugin in a folder of that name, its SDK installed, and returns what has to come first on PATH for it.
-    pub fn install(self, folder: &Path) -> Option<PathBuf> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_providers").join(self.module());
-        fs::create_dir_all(folder).unwrap();
-        match self {
-            Self::Python => {
-                let venv = peers::python_venv("python-pulumi", &["pulumi>=3.272.0"]).unwrap();
-                copy_files(&source, folder);
-                symlink(venv.folder(), folder.join("venv")).unwrap();
-                None
-            }
-            Self::Node => {
-                let node = peers::node_modules("node-pulumi", 22, &["@pulumi/pulumi@^3.270.0"]).unwrap();
-                copy_files(&source, folder);
-                symlink(node.folder(), folder.join("node_modules")).unwrap();
-                Some(node.bin())
-            }
-            Self::Go => {
-                let program = peers::go_program("pulumi-resource-peergo", &source).unwrap();
-                fs::copy(program, folder.join("pulumi-resource-peergo")).unwrap();
-                None
-            }
-        }
-    }
-}
-
-fn copy_files(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    /// Makes the plugin in a folder, its SDK installed.
+    pub fn install(self, folder: &Path) -> PeerPlugin {
+        self.install_plugin("interop_providers", self.package(), folder).unwrap()
     }
 }
 

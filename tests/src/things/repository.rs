@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use provisioner::state::secrets::{Keyring, Passphrase};
-use provisioner::state::store::{FileStore, FileUrl, StackReference};
-use provisioner::state::{ExportedSecrets, StackAccess, StackView};
 use serde_json::{Value, json};
+use state::secrets::{Keyring, Passphrase};
+use state::store::{FileStore, FileUrl, StackReference};
+use state::{ExportedSecrets, StackAccess, StackView};
 use tempfile::TempDir;
 
 use super::{Call, Home, Peer};
@@ -45,11 +45,13 @@ impl Repository {
         let folder = tempfile::tempdir().unwrap();
         let mut path = std::env::var_os("PATH").unwrap();
         for peer in peers {
-            if let Some(bin) = peer.install(&folder.path().join("plugins").join(peer.package())) {
-                path = crate::peers::first_on_path(&bin).unwrap();
+            let plugin = peer.install(&folder.path().join("plugins").join(peer.package()));
+            if plugin.first_on_path.is_some() {
+                path = plugin.path().unwrap();
             }
         }
         let home = Home::create(folder.path().join("world"));
+        fs::create_dir(folder.path().join("rec")).unwrap();
         let repository = Self { folder, peers: peers.to_vec(), path, home };
         repository.file(".sc/cfg.default.yaml", "projectName: tide\n");
         let secrets = json!({
@@ -58,6 +60,12 @@ impl Repository {
         });
         repository.file(".sc/stacks/reef/secrets.yaml", &secrets.to_string());
         repository
+    }
+
+    /// Starts plugins with this PATH from now on.
+    #[must_use]
+    pub fn with_path(self, path: OsString) -> Self {
+        Self { path, ..self }
     }
 
     /// Describes the stack anew: these resources, and the outputs of each as an output of the stack.
@@ -164,6 +172,18 @@ impl Repository {
         resources.iter().filter(|resource| resource["urn"].as_str().unwrap().ends_with(&urn_end)).cloned().collect()
     }
 
+    /// The resources of the state, each as its name and, if it has one, its provider's.
+    pub fn resources(&self) -> Vec<String> {
+        let name = |urn: &str| urn.rsplit("::").next().unwrap_or_default().to_owned();
+        let line = |resource: &Value| {
+            // The id of the instance comes last.
+            let provider = resource["provider"].as_str().and_then(|reference| reference.rsplit_once("::"));
+            let provider = provider.map(|(urn, _)| format!(" by {}", name(urn))).unwrap_or_default();
+            name(resource["urn"].as_str().unwrap()) + &provider
+        };
+        self.state()["deployment"]["resources"].as_array().into_iter().flatten().map(line).collect()
+    }
+
     /// The one entry of the state for the resource.
     pub fn entry(&self, key: &str) -> Value {
         let mut entries = self.entries(key);
@@ -204,7 +224,8 @@ impl Repository {
             .env_clear()
             .env("PATH", &self.path)
             .env("HOME", self.folder.path().join("home"))
-            .env("PEER_HOME", self.home.folder());
+            .env("PEER_HOME", self.home.folder())
+            .env("REC_DIR", self.folder.path().join("rec"));
         command
     }
 

@@ -38,7 +38,7 @@ fn a_plugin_that_is_not_what_was_declared_is_not_executed() {
 #[test]
 fn a_file_that_is_swapped_after_it_was_checked_is_not_what_runs() {
     let honest = "#!/bin/sh\nuntil grep -q evil rude.sh; do :; done\necho \"I am $0\" >&2\nexit 3\n";
-    let checksum: String = Sha256::digest(honest).iter().map(|byte| format!("{byte:02x}")).collect();
+    let checksum = hex::encode(Sha256::digest(honest));
     let plugins = format!(
         "- {{ name: rude, source: {{ type: local, path: rude.sh, checksum: {checksum} }} }}
 - {{ name: swapper, source: {{ type: local, path: swapper.sh }} }}"

@@ -1,7 +1,7 @@
 //! `Pulumi.<stack>.yaml`: what the configuration in it does to a run.
 
-use provisioner::state::secrets::{Passphrase, PassphraseManager, SecretsManager as _};
 use serde_json::{Value, json};
+use state::secrets::{Passphrase, PassphraseManager, SecretsManager as _};
 
 use crate::repository::{REC, Repository, Sections};
 

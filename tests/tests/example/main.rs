@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use provisioner::config::diagnostics::SourceFiles;
-use provisioner::config::{Profile, Repository, Stack, Surroundings, Workspace};
-use provisioner::deployment::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
-use provisioner::events::{Event, EventSink, Operation, Outcome, StepOp};
+use config::diagnostics::SourceFiles;
+use config::{Profile, Repository, Stack, Surroundings, Workspace};
+use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
+use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
 use provisioner::program::{End, Program};
 use provisioner::registry::provision::ProvisionTable;
-use provisioner::registry::types::TypeTable;
-use provisioner::state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
+use provisioner::registry::types;
 use pulumi_proto::property::PropertyValue;
+use state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
 
 use crate::stand_in::StandIns;
 
@@ -29,7 +29,7 @@ fn stack() -> Stack {
     let surroundings =
         Surroundings { environment: BTreeMap::new(), now: "2024-01-02T03:04:05[UTC]".parse().unwrap(), account: None };
     let repository = Repository { root: folder().join("repo"), git: None };
-    let (mut sources, types) = (SourceFiles::default(), TypeTable::product());
+    let (mut sources, types) = (SourceFiles::default(), types::product());
     let profile = Profile::read("default", &repository, &surroundings, &mut sources).unwrap();
     let workspace = Workspace {
         repository: &repository,

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bridge::host::{BootRequest, HostError, ProviderHost};
 use bridge::provider::Provider;
-use bridge::provider::grpc::GrpcProvider;
-use prost_types::value::Kind;
-use prost_types::{Struct, Value};
-use pulumi_proto::property::wire::Bag;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::diff_response::DiffChanges;
 use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProviderServer};
-use tonic::{Request, Response, Status};
+use tests::service::{Reply, decode_properties, encode_properties, start_in_memory, type_and_name};
+use tonic::{Request, Response};
 
 /// Boots a stand-in for whatever is asked.
 #[derive(Debug)]
@@ -21,33 +19,19 @@ pub(crate) struct StandIns;
 #[async_trait]
 impl ProviderHost for StandIns {
     async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
-        let version = request.version.clone().unwrap_or_default();
-        let channel = tests::channel::in_memory(ResourceProviderServer::new(StandIn));
-        Ok(Arc::new(GrpcProvider::new(channel, &request.package, None, version, None)))
+        Ok(start_in_memory(ResourceProviderServer::new(StandIn), &request.package, request.version.clone()))
     }
 }
 
 /// Takes all inputs, and adds what its kind of resource is known for.
 struct StandIn;
 
-type Answer<T> = Result<Response<T>, Status>;
-
-/// What is in a bag.
-fn opened(bag: Option<Bag>) -> Result<Struct, Status> {
-    bag.unwrap_or_default().open().map_err(|error| Status::invalid_argument(error.to_string()))
-}
-
 /// The id and the further outputs of a new resource.
-fn made(urn: &str, inputs: &Struct) -> (String, Vec<(&'static str, String)>) {
-    let name = urn.rsplit("::").next().unwrap_or_default();
-    let token = urn.split("::").nth(2).unwrap_or_default();
-    let token = token.rsplit('$').next().unwrap_or_default();
+fn made(urn: &str, inputs: &PropertyMap) -> (String, Vec<(&'static str, String)>) {
+    let (token, name) = type_and_name(urn);
     match token {
         "aws:s3/bucket:Bucket" => {
-            let bucket = match inputs.fields.get("bucket").and_then(|value| value.kind.as_ref()) {
-                Some(Kind::StringValue(bucket)) => bucket.clone(),
-                _ => String::new(),
-            };
+            let bucket = inputs.get("bucket").and_then(PropertyValue::as_str).unwrap_or_default().to_owned();
             let arn = format!("arn:aws:s3:::{bucket}");
             (bucket, vec![("arn", arn), ("region", "eu-north-1".to_owned())])
         }
@@ -69,15 +53,15 @@ fn made(urn: &str, inputs: &Struct) -> (String, Vec<(&'static str, String)>) {
 
 #[tonic::async_trait]
 impl ResourceProvider for StandIn {
-    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+    async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         Ok(Response::new(rpc::CheckResponse { inputs: request.into_inner().news, failures: Vec::new() }))
     }
 
-    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+    async fn diff_config(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         self.diff(request).await
     }
 
-    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Answer<rpc::ConfigureResponse> {
+    async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         let answer = rpc::ConfigureResponse {
             accept_secrets: true,
             supports_preview: true,
@@ -86,36 +70,33 @@ impl ResourceProvider for StandIn {
         Ok(Response::new(answer))
     }
 
-    async fn check(&self, request: Request<rpc::CheckRequest>) -> Answer<rpc::CheckResponse> {
+    async fn check(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         self.check_config(request).await
     }
 
-    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Answer<rpc::DiffResponse> {
+    async fn diff(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         let request = request.into_inner();
         let changes = if request.old_inputs == request.news { DiffChanges::DiffNone } else { DiffChanges::DiffSome };
         Ok(Response::new(rpc::DiffResponse { changes: changes.into(), ..rpc::DiffResponse::default() }))
     }
 
-    async fn create(&self, request: Request<rpc::CreateRequest>) -> Answer<rpc::CreateResponse> {
+    async fn create(&self, request: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
         let request = request.into_inner();
-        let mut properties = opened(request.properties)?;
-        let (id, outputs) = made(&request.urn, &properties);
         if request.preview {
-            return Ok(Response::new(rpc::CreateResponse {
-                properties: Some(properties.into()),
-                ..Default::default()
-            }));
+            return Ok(Response::new(rpc::CreateResponse { properties: request.properties, ..Default::default() }));
         }
-        let text = |text| Value { kind: Some(Kind::StringValue(text)) };
-        properties.fields.extend(outputs.into_iter().map(|(name, value)| (name.to_owned(), text(value))));
-        Ok(Response::new(rpc::CreateResponse { id, properties: Some(properties.into()), ..Default::default() }))
+        let mut properties = decode_properties(request.properties)?;
+        let (id, outputs) = made(&request.urn, &properties);
+        properties.extend(outputs.into_iter().map(|(name, value)| (name.to_owned(), value.as_str().into())));
+        let properties = Some(encode_properties(&properties)?);
+        Ok(Response::new(rpc::CreateResponse { id, properties, ..Default::default() }))
     }
 
-    async fn delete(&self, _: Request<rpc::DeleteRequest>) -> Answer<()> {
+    async fn delete(&self, _: Request<rpc::DeleteRequest>) -> Reply<()> {
         Ok(Response::new(()))
     }
 
-    async fn cancel(&self, _: Request<()>) -> Answer<()> {
+    async fn cancel(&self, _: Request<()>) -> Reply<()> {
         Ok(Response::new(()))
     }
 }

@@ -30,7 +30,7 @@ fn every_recording_is_like_itself() {
 fn every_recorded_state_survives_being_read_and_written() {
     each_step(|name, recorded, compare| {
         let snapshot = export::import(&recorded.state).unwrap_or_else(|error| panic!("{name}: {error}"));
-        provisioner::state::integrity::verify(&snapshot).unwrap_or_else(|error| panic!("{name}: {error}"));
+        state::integrity::verify(&snapshot).unwrap_or_else(|error| panic!("{name}: {error}"));
         let outcome = Outcome { state: export::export(&snapshot), ..recorded.clone() };
         assert_eq!(compare(&outcome), [], "{name}");
     });

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bridge::host::PackageTypes;
-use provisioner::deployment::{Goal, InvokeGoal, ReadGoal, Refused, Registered, Registrar, RegistrationResult};
-use provisioner::state::{ResourceState, Snapshot};
+use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, Registrar, RegistrationResult};
 use pulumi_proto::property::{PropertyMap, PropertyValue, SECRET_SIGNATURE, SIGNATURE_KEY};
 use pulumi_proto::urn::{TypeToken, Urn};
 use serde_json::{Map, Value, json};
+use state::{ResourceState, Snapshot};
 use tests::export;
 use tests::player::{End, Pace, play};
 use tests::scenario::{Op, PROJECT, STACK, Step};
@@ -106,20 +106,20 @@ impl Registrar for Replay<'_> {
         false
     }
 
-    async fn type_facts(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Refused> {
+    async fn type_facts(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(BTreeMap::new())
     }
 
-    async fn register(&self, goal: Goal) -> Result<Registered, Refused> {
+    async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(check) = self.call(&["Check", "CheckConfig"], &urn)
             && check["olds"] == json!({})
         {
             let secrets = self.step.script.provider.accept_secrets != Some(false) && !goal.type_token.is_provider();
             let mut inputs = goal.inputs.clone();
-            if goal.type_token.is_provider() && !goal.version.is_empty() {
+            if let Some(version) = goal.version.as_deref().filter(|_| goal.type_token.is_provider()) {
                 // The deployment makes the version of a provider resource an input of it.
-                Arc::make_mut(&mut inputs).insert("version".to_owned(), goal.version.as_str().into());
+                Arc::make_mut(&mut inputs).insert("version".to_owned(), version.into());
             }
             self.fits(&urn, "inputs", doubles(&check["news"]), wire_map(&inputs, secrets));
         }
@@ -139,9 +139,14 @@ impl Registrar for Replay<'_> {
             self.fits(&urn, "ignoreChanges", &entry.ignore_changes, &goal.ignore_changes);
             self.fits(&urn, "replaceOnChanges", &entry.replace_on_changes, &goal.replace_on_changes);
             self.fits(&urn, "secret outputs", &entry.additional_secret_outputs, &goal.additional_secret_outputs);
-            self.fits(&urn, "timeouts", entry.custom_timeouts, goal.custom_timeouts);
+            self.fits(&urn, "timeouts", entry.custom_timeouts, goal.custom_timeouts.into());
             self.fits(&urn, "replaceWith", &entry.replace_with, &goal.replace_with);
-            self.fits(&urn, "trigger", &entry.replacement_trigger, &goal.replacement_trigger);
+            self.fits(
+                &urn,
+                "trigger",
+                &entry.replacement_trigger,
+                goal.replacement_trigger.as_ref().unwrap_or(&PropertyValue::Null),
+            );
             self.fits(&urn, "importID", &entry.import_id, &goal.import_id);
             if goal.deleted_with.is_some() {
                 self.fits(&urn, "deletedWith", &entry.deleted_with, &goal.deleted_with);
@@ -153,12 +158,12 @@ impl Registrar for Replay<'_> {
         Ok(self.answer(urn))
     }
 
-    async fn register_outputs(&self, _: &Urn, outputs: PropertyMap) -> Result<(), Refused> {
+    async fn register_outputs(&self, _: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
         self.seen.lock().unwrap().outputs = Some(outputs);
         Ok(())
     }
 
-    async fn read(&self, goal: ReadGoal) -> Result<Registered, Refused> {
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(read) = self.call(&["Read"], &urn) {
             self.fits(&urn, "id", read["id"].as_str(), goal.id.as_deref());
@@ -167,7 +172,7 @@ impl Registrar for Replay<'_> {
         Ok(self.answer(urn))
     }
 
-    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Refused> {
+    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
         let invoke = self.step.expect.calls.iter().find(|call| call.rpc == "Invoke").expect("no Invoke was recorded");
         assert_eq!(doubles(&invoke.request["args"]), wire_map(&goal.arguments, true), "{}", self.name);
         Ok([("result".to_owned(), PropertyValue::Map(goal.arguments))].into())

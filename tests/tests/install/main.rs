@@ -64,7 +64,7 @@ impl Machine {
     }
 
     async fn refusal(&self, plugin: &PluginConfig) -> String {
-        self.install(plugin).await.unwrap_err().to_string()
+        bridge::error::chain(&self.install(plugin).await.unwrap_err())
     }
 
     /// What was told since this was asked last.

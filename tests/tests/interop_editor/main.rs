@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use provisioner::registry::types::TypeTable;
+use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 use serde_json::json;
 use tests::peers::{python_venv, run};
@@ -55,7 +55,7 @@ fn reef() -> Package {
 }
 
 fn write(folder: &Path, packages: Option<Vec<Package>>) {
-    for (path, text) in files(&TypeTable::product(), packages) {
+    for (path, text) in files(&types::product(), packages) {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();

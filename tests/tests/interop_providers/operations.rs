@@ -212,11 +212,11 @@ pub(crate) fn overlap(peer: Peer) {
 /// All peers in one stack.
 pub(crate) fn processes() {
     let repository = Repository::new(&Peer::ALL);
-    let wanted: Vec<_> = Peer::ALL.into_iter().map(|peer| (peer.module(), peer, thing("1", "x", "first"))).collect();
+    let wanted: Vec<_> = Peer::ALL.into_iter().map(|peer| (peer.language(), peer, thing("1", "x", "first"))).collect();
     repository.describe(&wanted);
     let calls = repository.provision();
     let of = |peer: Peer| {
-        let name = format!("{}--main", peer.module());
+        let name = format!("{}--main", peer.language());
         calls.iter().filter(|call| call.name == name).cloned().collect::<Vec<_>>()
     };
     let pids: Vec<_> = Peer::ALL.into_iter().map(|peer| assert_processes_of_its_own(&of(peer))).collect();

@@ -3,16 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bridge::host::{
-    BootRequest, DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, ProviderHost as _, Sources,
-};
-use bridge::install::LocalPackages;
-use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
-use bridge::process::{HostEnvironment, Spawner};
-use bridge::provider::grpc::{Limits, PluginInit};
+use bridge::host::{BootRequest, PluginHost, ProviderHost as _};
 use bridge::provider::{
     Capabilities, CheckConfigRequest, CheckRequest, ConfigureRequest, CreateRequest, DeleteRequest, DiffChanges,
-    DiffConfigRequest, DiffKind, DiffReply, DiffRequest, ListRequest, PropertyDiff, Provider, ProviderError,
+    DiffConfigRequest, DiffKind, DiffReply, DiffRequest, ListRequest, Method, PropertyDiff, Provider, ProviderError,
     ReadRequest, SchemaRequest, UpdateRequest, Views,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -34,48 +28,14 @@ impl Running {
     async fn start(peer: Peer) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plugin_folder = folder.path().join("plugin");
-        let bin = tokio::task::spawn_blocking({
-            let plugin_folder = plugin_folder.clone();
-            move || peer.install(&plugin_folder)
-        });
-        let path = match bin.await.unwrap() {
-            Some(bin) => tests::peers::first_on_path(&bin).unwrap(),
-            None => std::env::var_os("PATH").unwrap(),
-        };
+        let plugin = tokio::task::spawn_blocking(move || peer.install(&plugin_folder)).await.unwrap();
         let home = Home::create(folder.path().join("home"));
-        let environment =
-            HostEnvironment::new([("PATH".into(), path), ("PEER_HOME".into(), home.folder().as_os_str().to_owned())]);
-        let local = LocalPackages {
-            root: folder.path().to_owned(),
-            work: folder.path().join("work"),
-            environment: environment.clone(),
-            spawner: Spawner::unsupervised(),
-        };
-        let settings = HostSettings {
-            project: "t".into(),
-            directory: folder.path().to_owned(),
-            environment,
-            spawner: Spawner::unsupervised(),
-            sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
-            limits: Limits::default(),
-            type_facts: None,
-            events: Arc::new(Deaf),
-        };
-        let source = PluginSource::Local(LocalSource { path: plugin_folder, checksum: None });
-        let mut config = PluginConfig::new(peer.package().parse().unwrap(), source);
-        config.pass_env = vec!["PEER_HOME".into()];
-        let host = PluginHost::load(settings, vec![DeclaredPlugin { config, init: PluginInit::default() }]).await;
-        let host = host.unwrap();
+        let variables = [("PEER_HOME", home.folder().as_os_str().to_owned())];
+        let host = plugin.host(peer.package(), &variables).await.unwrap();
         let request = BootRequest { package: peer.package().into(), name: "main".into(), ..BootRequest::default() };
         let provider = host.boot(&request).await.unwrap();
         Self { host, provider, home, _folder: folder }
     }
-}
-
-struct Deaf;
-
-impl HostEvents for Deaf {
-    fn emit(&self, _: HostEvent) {}
 }
 
 fn urn(peer: Peer, of: &str, name: &str) -> Urn {
@@ -114,7 +74,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
     let request = CreateRequest {
         urn: thing.clone(),
         inputs: inputs.clone(),
-        timeout: 0.0,
+        timeout: None,
         preview: false,
         views: Views::default(),
     };
@@ -149,7 +109,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         olds: outputs.clone(),
         old_inputs: inputs.clone(),
         news: updated.clone(),
-        timeout: 0.0,
+        timeout: None,
         ignore_changes: vec![],
         preview: false,
         views: Views::default(),
@@ -164,7 +124,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
             id: created.id.clone(),
             outputs,
             inputs,
-            timeout: 0.0,
+            timeout: None,
             views: Views::default(),
         };
         provider.read(request).await.unwrap()
@@ -184,7 +144,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         id: created.id.clone(),
         outputs: Arc::new(update.outputs.clone()),
         old_inputs: updated.clone(),
-        timeout: 0.0,
+        timeout: None,
         views: Views::default(),
     };
     provider.delete(request.clone()).await.unwrap();
@@ -192,7 +152,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
     let gone = read(Some(update.outputs.clone()), Some(&updated)).await;
     assert!(gone.id.is_empty(), "{gone:?}");
     let error = provider.delete(request).await.unwrap_err();
-    assert!(matches!(error, ProviderError::Failed { method: "Delete", indeterminate: true, .. }), "{error:?}");
+    assert!(matches!(error, ProviderError::Failed { method: Method::Delete, indeterminate: true, .. }), "{error:?}");
 
     let error = provider.list(ListRequest { token: thing.type_token().to_owned(), ..ListRequest::default() }).await;
     assert!(matches!(error, Err(ProviderError::Unimplemented { .. })), "{error:?}");
@@ -215,7 +175,7 @@ async fn before_configure(peer: Peer, provider: &dyn Provider) {
     let before = provider.capabilities();
     let shook_hands = before != Capabilities::default();
     assert_eq!(shook_hands, peer == Peer::Go);
-    assert_eq!(provider.version(), "1.0.0");
+    assert_eq!(provider.version(), Some("1.0.0"));
     let schema = provider.schema(SchemaRequest::default()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&schema).unwrap()["name"], peer.package());
     assert_eq!(provider.mappings("terraform").await.unwrap(), None);
@@ -266,7 +226,7 @@ async fn preview(provider: &dyn Provider, thing: &Urn) {
     let request = CreateRequest {
         urn: thing.clone(),
         inputs: inputs.clone(),
-        timeout: 0.0,
+        timeout: None,
         preview: true,
         views: Views::default(),
     };
@@ -304,7 +264,7 @@ pub(crate) async fn works_on_fifty_at_once(peer: Peer) {
         running.provider.create(CreateRequest {
             urn: thing,
             inputs,
-            timeout: 0.0,
+            timeout: None,
             preview: false,
             views: Views::default(),
         })

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use provisioner::state::format::{UpdateInfo, UpdateKind, UpdateResult};
-use provisioner::state::secrets::{Keyring, Passphrase, PassphraseManager, SecretsManager as _};
-use provisioner::state::store::{FileStore, FileUrl, LockHolder, StackReference};
-use provisioner::state::{
-    Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _, Subject,
-};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 use serde_json::Value;
+use state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use state::secrets::{Keyring, Passphrase, PassphraseManager, SecretsManager as _};
+use state::store::{FileStore, FileUrl, LockHolder, StackReference};
+use state::{
+    Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _, Subject,
+};
 use tests::peers;
 
 const PASSPHRASE: &str = "kelp & \"forest\" ü";

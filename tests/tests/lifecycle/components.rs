@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use provisioner::deployment::RegistrationResult;
-use provisioner::events::Outcome;
-use provisioner::state::{ResourceState, Snapshot};
+use engine::RegistrationResult;
+use engine::events::Outcome;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
+use state::{ResourceState, Snapshot};
 
 use crate::program::{PROJECT, STACK, get, group, provider, remote, thing};
 use crate::run::entry;
@@ -155,7 +155,7 @@ async fn row_51_construct_says_what_the_program_says_and_where_to_register() {
     assert!(preview.inputs["v"].contains_unknowns());
     assert_eq!(real.inputs["v"].clone().without_outputs(), "a-1".into());
     assert_eq!((real.name.as_str(), real.options.protect), ("c", Some(true)));
-    assert!(!real.run.monitor_endpoint.is_empty());
+    assert!(real.run.monitor_endpoint.is_some());
     assert!(ended.calls.iter().all(|call| call.name != "c"), "neither Check nor Diff, whoever constructs it");
 }
 

@@ -1,8 +1,8 @@
 //! Many things at once.
 
-use provisioner::deployment::RegistrationResult;
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::RegistrationResult;
+use engine::events::Outcome;
+use state::Snapshot;
 
 use crate::program::{group, provider, thing};
 use crate::run::{entries, entry};

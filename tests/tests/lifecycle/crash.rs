@@ -1,7 +1,7 @@
 //! Death at every record: each leaves a sound state, and the next run makes good.
 
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::events::Outcome;
+use state::Snapshot;
 
 use crate::program::{Thing, group, provider, thing};
 use crate::run::Ended;

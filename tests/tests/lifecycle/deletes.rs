@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use provisioner::deployment::RegistrationResult;
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::RegistrationResult;
+use engine::events::Outcome;
+use state::Snapshot;
 
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bridge::provider::{Alias, AliasParent};
-use provisioner::deployment::{ImportGoal, ImportProvider};
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::events::Outcome;
+use engine::{ImportGoal, ImportProvider};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::{TypeToken, Urn};
+use state::Snapshot;
 
 use crate::program::{PROJECT, STACK, get, thing};
 use crate::run::entry;
@@ -23,7 +23,7 @@ fn import(name: &str, id: &str) -> ImportGoal {
         name: name.to_owned(),
         id: id.to_owned(),
         parent: None,
-        provider: ImportProvider::Default(String::new()),
+        provider: ImportProvider::Default(None),
         protect: false,
         aliases: Vec::new(),
         inputs: Arc::default(),

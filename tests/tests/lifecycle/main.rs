@@ -19,8 +19,8 @@ mod views;
 mod with_program;
 mod world;
 
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::events::Outcome;
+use state::Snapshot;
 
 use crate::program::Thing;
 use crate::world::World;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::provider::{Alias, AliasParent};
+use engine::{
+    Deployment, Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar as _, RegistrationResult,
+};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use provisioner::deployment::{
-    Deployment, Goal, InvokeGoal, ProgramEnd, ReadGoal, Refused, Registered, Registrar as _, RegistrationResult,
-};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
@@ -243,7 +243,7 @@ impl Thing {
 }
 
 /// What a program got for an answer.
-pub(crate) type Answer = Result<RegistrationResult, Refused>;
+pub(crate) type Answer = Result<RegistrationResult, Halted>;
 
 /// Registers everything, each as soon as what it needs has its answer, in the order of the list. Dependents of what
 /// failed are registered all the same: a program may not notice.
@@ -256,7 +256,7 @@ pub(crate) async fn drive(things: &[Thing], deployment: &Deployment, end: Progra
     };
     let mut known: BTreeMap<String, Registered> = BTreeMap::new();
     let mut waiting: Vec<&Thing> = things.iter().collect();
-    let mut under_way: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Refused>)>> = FuturesUnordered::new();
+    let mut under_way: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Halted>)>> = FuturesUnordered::new();
     let mut refused = false;
     loop {
         let (ready, rest): (Vec<_>, Vec<_>) =
@@ -271,7 +271,7 @@ pub(crate) async fn drive(things: &[Thing], deployment: &Deployment, end: Progra
             Ok(registered) => {
                 known.insert(name, registered);
             }
-            Err(Refused) => refused = true,
+            Err(_) => refused = true,
         }
     }
     assert!(refused || waiting.is_empty(), "the program names what it does not hold: {waiting:?}");
@@ -283,7 +283,7 @@ fn begin<'a>(
     thing: &'a Thing,
     deployment: &'a Deployment,
     known: &BTreeMap<String, Registered>,
-) -> BoxFuture<'a, (String, Result<Registered, Refused>)> {
+) -> BoxFuture<'a, (String, Result<Registered, Halted>)> {
     let name = thing.name.clone();
     let urn_of = |name: &String| known.get(name).map(|registered| registered.urn.clone());
     let mut inputs = PropertyMap::new();
@@ -324,8 +324,8 @@ fn begin<'a>(
                 dependencies,
                 provider,
                 additional_secret_outputs: Vec::new(),
-                version: String::new(),
-                plugin_download_url: String::new(),
+                version: None,
+                plugin_download_url: None,
                 source: None,
             };
             return Box::pin(async move { (name, deployment.read(goal).await) });
@@ -335,8 +335,8 @@ fn begin<'a>(
                 token: TypeToken::new("cloud:index:ask"),
                 arguments: inputs,
                 provider,
-                version: String::new(),
-                plugin_download_url: String::new(),
+                version: None,
+                plugin_download_url: None,
             };
             return Box::pin(async move {
                 let answer = deployment.invoke(goal).await.map(|outputs| Registered {
@@ -361,7 +361,7 @@ fn begin<'a>(
         if let (Ok(registered), Some(outputs)) = (&answer, outputs)
             && deployment.register_outputs(&registered.urn, outputs).await.is_err()
         {
-            return (name, Err(Refused));
+            return (name, Err(Halted::Stopped));
         }
         (name, answer)
     })

@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use provisioner::deployment::RegistrationResult;
-use provisioner::state::{
-    Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity,
-};
+use engine::RegistrationResult;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
+use state::{Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, StateRecorder, integrity};
 
 use crate::program::{Answer, Thing};
 use crate::world::{Call, Moment, World};

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use bridge::provider::ParameterizeRequest;
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::events::Outcome;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+use state::Snapshot;
 
 use crate::program::{PROJECT, STACK, provider, thing};
 use crate::run::entry;
@@ -199,7 +199,7 @@ async fn a_plugin_of_many_packages_is_told_which_one_before_it_is_configured() {
     assert_eq!(wanted.collect::<Vec<_>>(), [("cloud", Some("1.1.0"), "p"); 2]);
     for told in world.parameterized() {
         let ParameterizeRequest::Value { name, version, value } = told else { panic!("{told:?}") };
-        assert_eq!((name.as_str(), version.as_str(), value.as_slice()), ("reef", "2.0.0", &b"coral"[..]));
+        assert_eq!((name.as_str(), version.as_deref(), value.as_slice()), ("reef", Some("2.0.0"), &b"coral"[..]));
     }
     assert_eq!(world.parameterized().len(), 2);
 }

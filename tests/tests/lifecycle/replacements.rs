@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use engine::events::Outcome;
 use pulumi_proto::property::PropertyValue;
+use state::Snapshot;
 
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use provisioner::deployment::{
-    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, Refused, RegistrationResult, StopSignals,
-    UrnPattern,
+use engine::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
+use engine::{
+    ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ProgramEnd, RegistrationResult, StopSignals, UrnPattern,
 };
-use provisioner::events::{Event, EventSink, Operation, Outcome, Severity, StepInfo, StepOp};
-use provisioner::state::{ResourceState, Snapshot, StateRecorder, integrity};
 use pulumi_proto::urn::Urn;
+use state::{ResourceState, Snapshot, StateRecorder, integrity};
 
 use crate::program::{self, Answer, PROJECT, STACK, Thing};
 use crate::promises::{self, Tape};
@@ -301,7 +300,7 @@ impl Ended {
 
     pub(crate) fn result(&self, name: &str) -> RegistrationResult {
         let answer = self.answers.get(name).unwrap_or_else(|| panic!("{name} got no answer"));
-        answer.unwrap_or_else(|Refused| panic!("{name} was refused"))
+        answer.unwrap_or_else(|_| panic!("{name} was refused"))
     }
 }
 
@@ -348,7 +347,9 @@ impl Events {
                 Event::StepFailed(step, failure) if failure.partial => half_done.push(named(step)),
                 Event::SecretsTold(values) => told_secrets.extend(values.keys().cloned()),
                 Event::Message(message) => {
-                    hints.extend((message.severity == Severity::Error).then(|| message.hint.clone()));
+                    hints.extend(
+                        (message.severity == Severity::Error).then(|| message.hint.clone().unwrap_or_default()),
+                    );
                     let told = match message.severity {
                         Severity::Error => &mut errors,
                         Severity::Warning => &mut warnings,

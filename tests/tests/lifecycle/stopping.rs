@@ -1,8 +1,8 @@
 //! The two ways to stop, a provider that dies, a disk that is full.
 
-use provisioner::deployment::RegistrationResult;
-use provisioner::events::Outcome;
-use provisioner::state::{OperationKind, Snapshot};
+use engine::RegistrationResult;
+use engine::events::Outcome;
+use state::{OperationKind, Snapshot};
 
 use crate::program::{get, provider, thing};
 use crate::run::{Ended, Run};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use provisioner::events::{Outcome, StepOp};
-use provisioner::state::{ResourceState, Snapshot};
+use engine::events::{Outcome, StepOp};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
+use state::{ResourceState, Snapshot};
 
 use crate::program::{invoke, provider, thing};
 use crate::run::entry;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use provisioner::deployment::RegistrationResult;
-use provisioner::events::{Outcome, StepOp};
-use provisioner::state::{ResourceState, Snapshot};
+use engine::RegistrationResult;
+use engine::events::{Outcome, StepOp};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
+use state::{ResourceState, Snapshot};
 
 use crate::program::{PROJECT, STACK, Thing, thing};
 use crate::run::entry;

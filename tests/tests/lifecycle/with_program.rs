@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use provisioner::deployment::RegistrationResult;
-use provisioner::events::{Outcome, StepOp};
+use engine::RegistrationResult;
+use engine::events::{Outcome, StepOp};
 use pulumi_proto::property::PropertyValue;
 
 use crate::program::{get, group, provider, thing};
@@ -319,7 +319,7 @@ async fn what_a_refresh_did_not_do_is_left_to_the_next_update() {
     let asks = |trigger: &str, import: &str| {
         let (trigger, import) = (trigger.to_owned(), import.to_owned());
         thing("a").but(move |goal| {
-            goal.replacement_trigger = trigger.as_str().into();
+            goal.replacement_trigger = Some(trigger.as_str().into());
             goal.import_id.clone_from(&import);
         })
     };

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bridge::host::{BootRequest, HostError, ProviderHost};
 use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, ParameterizeRequest, Provider};
-use provisioner::state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 use tokio_util::sync::CancellationToken;
 
 use self::instance::Instance;
@@ -405,7 +405,7 @@ impl ProviderHost for World {
         };
         if goes.is_some() {
             self.inner().instances[number].closed = 1;
-            return Err(HostError { message: format!("{} cannot be started", request.name), hint: String::new() });
+            return Err(HostError::new(format!("{} cannot be started", request.name)));
         }
         Ok(Arc::new(Instance { world: self.clone(), number }))
     }

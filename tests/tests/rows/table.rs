@@ -52,9 +52,9 @@ fn every_row_has_one_test_and_a_line_in_the_table() {
 }
 
 #[test]
-fn every_row_that_is_a_decision_is_in_the_tables_of_decide() {
+fn every_row_that_is_a_decision_is_in_the_tables_of_decisions() {
     let decided: BTreeSet<u32> =
-        table().into_iter().filter(|(_, _, place)| place.contains("`decide")).map(|(row, _, _)| row).collect();
-    let tables: BTreeSet<u32> = tests_in("provisioner/src/deployment/decide/tests").into_keys().collect();
+        table().into_iter().filter(|(_, _, place)| place.contains("`decisions/")).map(|(row, _, _)| row).collect();
+    let tables: BTreeSet<u32> = tests_in("provisioner/engine/src/decisions/tests").into_keys().collect();
     assert_eq!(decided, tables);
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use pulumi_proto::property::hash::{EMPTY_ARCHIVE_HASH, EMPTY_ASSET_HASH, member_name};
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap};
-use reqwest::Url;
 use tokio::runtime::Handle;
+use url::Url;
 
-use super::AssetError;
+use super::error::AssetError;
 use crate::source::download;
 
 /// What Pulumi keeps beside files, and never counts as content.

@@ -5,12 +5,12 @@ use pulumi_proto::property::wire::{
 };
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue};
 
-use crate::provider::{Capabilities, ProviderError};
+use crate::provider::{Capabilities, Method, ProviderError};
 
 /// Encodes the bags of one call, for a provider that can take what its capabilities say.
 #[derive(Clone, Copy)]
 pub(super) struct Encoder {
-    pub(super) method: &'static str,
+    pub(super) method: Method,
     pub(super) capabilities: Capabilities,
 }
 
@@ -117,14 +117,14 @@ impl Encoder {
 
     /// Nothing was sent: nothing was touched.
     fn refused(&self, error: &WireError) -> ProviderError {
-        ProviderError::Failed { method: self.method, message: error.to_string(), indeterminate: false }
+        ProviderError::Failed { method: self.method, message: error.to_string(), indeterminate: false, source: None }
     }
 }
 
 /// Decodes the bags of one answer.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder {
-    pub(super) method: &'static str,
+    pub(super) method: Method,
     unknowns: Unknowns,
     keep_outputs: bool,
 }
@@ -132,19 +132,19 @@ pub(super) struct Decoder {
 impl Decoder {
     /// Unknowns are taken in a preview and are an error otherwise: Check, Create, Update. (CheckConfig: always taken;
     /// Read, Invoke: never.)
-    pub(super) fn new(method: &'static str, unknowns: bool) -> Self {
+    pub(super) fn new(method: Method, unknowns: bool) -> Self {
         let unknowns = if unknowns { Unknowns::Keep } else { Unknowns::Reject };
         Self { method, unknowns, keep_outputs: false }
     }
 
     /// Construct and Call: output values stay; unknowns vanish outside a preview.
-    pub(super) fn of_component(method: &'static str, preview: bool) -> Self {
+    pub(super) fn of_component(method: Method, preview: bool) -> Self {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         Self { method, unknowns, keep_outputs: true }
     }
 
     /// Views: unknowns vanish outside a preview.
-    pub(super) fn of_view(method: &'static str, preview: bool) -> Self {
+    pub(super) fn of_view(method: Method, preview: bool) -> Self {
         Self { keep_outputs: false, ..Self::of_component(method, preview) }
     }
 

@@ -8,12 +8,16 @@ use pulumi_proto::rpc;
 
 use tonic::{Code, Status};
 
+use super::client::GrpcProvider;
+use super::errors::{self, BrokenCall};
+use super::limits::Limits;
 use super::procedures::{GetPluginInfo, Handshake};
-use super::{GrpcProvider, Limits, ViewDesk, errors};
+use super::views::ViewDesk;
+use crate::error::cause;
 use crate::launch::Connection;
 use crate::plugin::PluginVersion;
 use crate::process::Process;
-use crate::provider::{Capabilities, ProviderError};
+use crate::provider::{Capabilities, Method, ProviderError};
 
 /// How long is waited between attempts while the plugin is not there yet.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
@@ -40,17 +44,18 @@ pub async fn connect(
     announcement: Announcement<'_>,
     limits: Limits,
 ) -> Result<GrpcProvider, ProviderError> {
-    let provider = GrpcProvider::new(connection.clone(), name, None, "", process.clone()).with_limits(limits);
+    let provider = GrpcProvider::new(connection.clone(), name, None, None, process.clone()).with_limits(limits);
     let mut last_attempt = None;
     let handshake = tokio::time::timeout(limits.handshake, provider.handshake(announcement, &mut last_attempt)).await;
     let capabilities = handshake.unwrap_or_else(|_| Err(not_in_time(limits.handshake, last_attempt)))?;
     let info = provider.call_within::<GetPluginInfo>(limits.plugin_info, &()).await?;
-    if !info.version.is_empty() && info.version.parse::<PluginVersion>().is_err() {
-        let reason = format!("{:?} is no version", info.version);
-        return Err(ProviderError::Protocol { method: "GetPluginInfo", reason });
+    let version = Some(info.version).filter(|version| !version.is_empty());
+    if let Some(version) = version.as_ref().filter(|version| version.parse::<PluginVersion>().is_err()) {
+        let reason = format!("{version:?} is no version");
+        return Err(ProviderError::Protocol { method: Method::GetPluginInfo, reason });
     }
     let views = announcement.views.map(|desk| (announcement.engine_address.to_owned(), Arc::clone(desk)));
-    let provider = GrpcProvider::new(connection, name, capabilities, info.version, process);
+    let provider = GrpcProvider::new(connection, name, capabilities, version, process);
     Ok(GrpcProvider { views, ..provider.with_limits(limits) })
 }
 
@@ -76,7 +81,7 @@ impl GrpcProvider {
         };
         loop {
             if let Some(process) = self.process.as_ref().filter(|process| process.exit().is_some()) {
-                return Err(self.died("Handshake", process, true).await);
+                return Err(self.died(Method::Handshake, process, true).await);
             }
             let status = match self.connection.call::<Handshake>(&request).await {
                 Ok(reply) => return Ok(Some(capabilities(reply))),
@@ -85,7 +90,7 @@ impl GrpcProvider {
             match status.code() {
                 Code::Unimplemented => return Ok(None),
                 code if code != Code::Unavailable && !errors::is_lost_connection(&status) => {
-                    return Err(errors::from_status("Handshake", &status, None));
+                    return Err(errors::from_status(Method::Handshake, &status, None));
                 }
                 _ => {}
             }
@@ -96,10 +101,10 @@ impl GrpcProvider {
 }
 
 fn not_in_time(limit: Duration, last_attempt: Option<Status>) -> ProviderError {
-    match (errors::too_slow("Handshake", limit), last_attempt) {
+    match (errors::too_slow(Method::Handshake, limit), last_attempt) {
         (ProviderError::Failed { method, message, .. }, Some(status)) => {
-            let message = format!("{message}: {}", errors::in_words(&status));
-            ProviderError::Failed { method, message, indeterminate: false }
+            let source = Some(cause(BrokenCall(status)));
+            ProviderError::Failed { method, message, indeterminate: false, source }
         }
         (error, _) => error,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pulumi_proto::duration::of_seconds;
+use pulumi_proto::duration;
 use pulumi_proto::rpc::{self, alias, call_request, construct_request};
 use pulumi_proto::urn::Urn;
 
@@ -24,7 +24,7 @@ pub(super) fn call_message(encoder: &Encoder, request: CallRequest) -> Result<rp
         organization: String::new(),
         dry_run: request.run.dry_run,
         parallel: request.run.parallel,
-        monitor_endpoint: request.run.monitor_endpoint,
+        monitor_endpoint: request.run.monitor_endpoint.unwrap_or_default(),
         // Go providers insist on it.
         accepts_output_values: true,
         stack_trace_handle: String::new(),
@@ -47,15 +47,15 @@ pub(super) fn construct_message(
 ) -> Result<rpc::ConstructRequest, ProviderError> {
     if !encoder.capabilities.accept_secrets {
         let message = "a provider that takes no secrets cannot make components".to_owned();
-        return Err(ProviderError::Failed { method: encoder.method, message, indeterminate: false });
+        return Err(ProviderError::Failed { method: encoder.method, message, indeterminate: false, source: None });
     }
     let dependencies = |(name, urns)| (name, construct_request::PropertyDependencies { urns: texts(urns) });
     let (run, options) = (request.run, request.options);
     let timeouts = construct_request::CustomTimeouts {
-        create: of_seconds(options.timeouts.create),
-        update: of_seconds(options.timeouts.update),
-        delete: of_seconds(options.timeouts.delete),
-        read: of_seconds(options.timeouts.read),
+        create: duration::format(options.timeouts.create),
+        update: duration::format(options.timeouts.update),
+        delete: duration::format(options.timeouts.delete),
+        read: duration::format(options.timeouts.read),
     };
     let trigger = options.replacement_trigger.as_ref();
     Ok(rpc::ConstructRequest {
@@ -66,7 +66,7 @@ pub(super) fn construct_message(
         organization: run.organization,
         dry_run: run.dry_run,
         parallel: run.parallel,
-        monitor_endpoint: run.monitor_endpoint,
+        monitor_endpoint: run.monitor_endpoint.unwrap_or_default(),
         r#type: request.type_token,
         name: request.name,
         parent: request.parent.as_ref().map(Urn::to_string).unwrap_or_default(),

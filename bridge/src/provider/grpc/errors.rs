@@ -1,5 +1,7 @@
 //! What a gRPC status means (provider protocol, section 6): the details first, then the code.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use prost::Message as _;
@@ -9,11 +11,12 @@ use pulumi_proto::{google_rpc, rpc};
 use tonic::{Code, Status};
 
 use super::bags::Decoder;
-use crate::provider::{CheckFailure, PartialFailure, ProviderError};
+use crate::error::cause;
+use crate::provider::{CheckFailure, Method, PartialFailure, ProviderError};
 
 /// The error that a status is. `partial` decodes what a call that can fail in part says of its resource; `None` for
 /// the other calls.
-pub(super) fn from_status(method: &'static str, status: &Status, partial: Option<&Decoder>) -> ProviderError {
+pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Decoder>) -> ProviderError {
     let mut message = status.message().to_owned();
     let mut partial_failure = None;
     let mut refused_inputs = None;
@@ -46,36 +49,47 @@ pub(super) fn from_status(method: &'static str, status: &Status, partial: Option
         code => {
             let indeterminate = matches!(code, Code::Unknown | Code::Internal | Code::DataLoss);
             let message = if message.is_empty() { code.description().to_owned() } else { message };
-            ProviderError::Failed { method, message, indeterminate }
+            ProviderError::Failed { method, message, indeterminate, source: None }
         }
     }
 }
 
 /// Whether a status was made on this side because the call or the whole connection broke off: a status that was sent has no source.
 pub(super) fn is_lost_connection(status: &Status) -> bool {
-    std::error::Error::source(status).is_some()
+    status.source().is_some()
 }
 
 /// The error of a call that broke off although the plugin's process lives. What was sent may have arrived.
-pub(super) fn lost_connection(method: &'static str, status: &Status) -> ProviderError {
-    let message = format!("the plugin broke off the call: {}", in_words(status));
-    ProviderError::Failed { method, message, indeterminate: true }
+pub(super) fn lost_connection(method: Method, status: Status) -> ProviderError {
+    let (message, source) = ("the plugin broke off the call".to_owned(), Some(cause(BrokenCall(status))));
+    ProviderError::Failed { method, message, indeterminate: true, source }
 }
 
-/// What happened to a call that broke off: the causes say more than the status does.
-pub(super) fn in_words(status: &Status) -> String {
-    let mut words = vec![status.message().to_owned()];
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        // tonic's own name for anything of the kind.
-        if text != "transport error" && !words.iter().any(|known| known.contains(&text)) {
-            words.push(text);
-        }
-        cause = error.source();
+/// A call that broke off, or a connection that was not made: the status that was made of it on this side, in the words of
+/// what happened instead of those of gRPC.
+#[derive(Debug)]
+pub(super) struct BrokenCall(pub(super) Status);
+
+impl fmt::Display for BrokenCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.message())
     }
-    words.retain(|words| !words.is_empty());
-    words.join(": ")
+}
+
+impl Error for BrokenCall {
+    /// Returns the first cause that adds anything to the message: tonic repeats causes in it, or calls them all "transport
+    /// error".
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let mut next = self.0.source();
+        while let Some(error) = next {
+            let text = error.to_string();
+            if text != "transport error" && !self.0.message().contains(&text) {
+                return next;
+            }
+            next = error.source();
+        }
+        None
+    }
 }
 
 fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, message: String) -> ProviderError {
@@ -128,9 +142,9 @@ fn detail(any: &Any) -> Option<Detail> {
 }
 
 /// The error of a call that was not answered in time.
-pub(super) fn too_slow(method: &'static str, limit: Duration) -> ProviderError {
+pub(super) fn too_slow(method: Method, limit: Duration) -> ProviderError {
     let message = format!("the plugin has not answered {method} within {} s", limit.as_secs_f32());
-    ProviderError::Failed { method, message, indeterminate: true }
+    ProviderError::Failed { method, message, indeterminate: true, source: None }
 }
 
 /// `None` for a method that the plugin does not have.
@@ -139,5 +153,31 @@ pub(super) fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result
         Ok(reply) => Ok(Some(reply)),
         Err(ProviderError::Unimplemented { .. }) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::error::chain;
+
+    #[test]
+    fn a_broken_call_names_each_of_its_causes_once() {
+        let reset = || io::Error::from(io::ErrorKind::ConnectionReset);
+        let wrapped = io::Error::other(reset());
+        for (status, words) in [
+            (Status::from_error(reset().into()), "connection reset"),
+            (Status::from_error(wrapped.into()), "connection reset"),
+            (Status::unknown(""), ""),
+        ] {
+            let error = lost_connection(Method::Read, status);
+            assert!(error.is_indeterminate());
+            assert_eq!(
+                chain(&error).trim_start_matches("the plugin broke off the call").trim_start_matches(": "),
+                words
+            );
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! What a plugin may serve beside its provider: `simplecontainer.plugin.v1`. A plugin without it works just as well.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::Ordering;
 
 use pulumi_proto::plugin_v1::health_check_response::Status as Health;
@@ -9,51 +7,11 @@ use pulumi_proto::plugin_v1::{AuthConfig, CleanupRequest, HealthCheckRequest, In
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::{Bag, EncodeOptions, Unknowns, encode};
 
-use super::GrpcProvider;
+use super::client::GrpcProvider;
 use super::errors::unless_unimplemented;
+use super::plugin_init::PluginInit;
 use super::procedures::{Cleanup, HealthCheck, Initialize};
-use crate::provider::ProviderError;
-
-/// What a plugin is told once, right after Configure (Simple Container, section 10.2). Holds credentials.
-#[derive(Clone, Default)]
-pub struct PluginInit {
-    /// Name of the project.
-    pub project: String,
-    /// Name of the stack.
-    pub stack: String,
-    /// Secrets by name, plain.
-    pub secrets: BTreeMap<String, String>,
-    /// Entries of `auth` by name.
-    pub auth: BTreeMap<String, AuthEntry>,
-    /// The plugin's `config`.
-    pub config: PropertyMap,
-}
-
-/// One entry of `auth`. Holds credentials.
-#[derive(Clone, Default)]
-pub struct AuthEntry {
-    /// Its type, such as `aws-token`.
-    pub kind: String,
-    /// Its configuration, placeholders resolved.
-    pub config: PropertyMap,
-}
-
-impl fmt::Debug for PluginInit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PluginInit")
-            .field("project", &self.project)
-            .field("stack", &self.stack)
-            .field("secrets", &self.secrets.keys())
-            .field("auth", &self.auth)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for AuthEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthEntry").field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
+use crate::provider::{Method, ProviderError};
 
 impl GrpcProvider {
     /// Initialize, then HealthCheck. Exactly once per process, as Configure is.
@@ -74,7 +32,12 @@ impl GrpcProvider {
             Some(health) => {
                 let why = if health.message.is_empty() { "it says that it cannot work" } else { &health.message };
                 let message = why.to_owned();
-                Err(failed(ProviderError::Failed { method: "HealthCheck", message, indeterminate: false }))
+                Err(failed(ProviderError::Failed {
+                    method: Method::HealthCheck,
+                    message,
+                    indeterminate: false,
+                    source: None,
+                }))
             }
         }
     }
@@ -89,10 +52,11 @@ impl GrpcProvider {
     /// The error of a plugin that does not let itself be initialized. A dead one says that itself.
     fn not_initialized(&self, error: ProviderError) -> ProviderError {
         match error {
-            ProviderError::Failed { method, message, indeterminate } => ProviderError::Failed {
+            ProviderError::Failed { method, message, indeterminate, source } => ProviderError::Failed {
                 method,
                 message: format!("failed to initialize plugin {}: {message}", self.name),
                 indeterminate,
+                source,
             },
             other => other,
         }
@@ -124,27 +88,9 @@ fn plain(bag: &PropertyMap) -> Result<Bag, ProviderError> {
         elide_assets: false,
     };
     encode(bag, &options).map_err(|error| ProviderError::Failed {
-        method: "Initialize",
+        method: Method::Initialize,
         message: error.to_string(),
         indeterminate: false,
+        source: None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_holds_credentials_shows_names_only() {
-        let auth = AuthEntry { kind: "aws-token".into(), config: [("key".into(), "s3cr3t".into())].into() };
-        let init = PluginInit {
-            project: "p".into(),
-            stack: "s".into(),
-            secrets: [("token".into(), "s3cr3t".into())].into(),
-            auth: [("main".into(), auth)].into(),
-            config: [("password".into(), "s3cr3t".into())].into(),
-        };
-        let shown = format!("{init:?}");
-        assert!(!shown.contains("s3cr3t") && shown.contains("token") && shown.contains("aws-token"), "{shown}");
-    }
 }

@@ -3,6 +3,13 @@
 use pulumi_proto::{plugin_v1, rpc};
 
 use crate::launch::Procedure;
+use crate::provider::Method;
+
+/// A procedure that errors name.
+pub(super) trait Rpc: Procedure {
+    /// Its name.
+    const METHOD: Method;
+}
 
 macro_rules! procedures {
     ($service:literal: $($name:ident($request:ty) -> $reply:ty;)*) => {
@@ -11,9 +18,12 @@ macro_rules! procedures {
 
             impl Procedure for $name {
                 const PATH: &'static str = concat!("/", $service, "/", stringify!($name));
-                const NAME: &'static str = stringify!($name);
                 type Request = $request;
                 type Reply = $reply;
+            }
+
+            impl Rpc for $name {
+                const METHOD: Method = Method::$name;
             }
         )*
     };
@@ -73,7 +83,8 @@ mod tests {
         defined
     }
 
-    fn ours<P: Procedure>() -> (String, String, String) {
+    fn ours<P: Rpc>() -> (String, String, String) {
+        assert!(P::PATH.ends_with(&format!("/{}", P::METHOD)), "{} is not {}", P::PATH, P::METHOD);
         let last = |name: &str| if name == "()" { "Empty" } else { name.rsplit("::").next().unwrap() }.to_owned();
         (P::PATH.to_owned(), last(type_name::<P::Request>()), last(type_name::<P::Reply>()))
     }
@@ -81,6 +92,7 @@ mod tests {
     #[test]
     fn the_table_is_what_the_interface_definitions_say() {
         let defined = defined();
+        assert!(defined.iter().any(|(path, ..)| path.ends_with(&format!("/{}", Method::PublishViewSteps))));
         macro_rules! hold {
             ($($name:ident)*) => { $(assert!(defined.contains(&ours::<$name>()), "{:?}", ours::<$name>());)* };
         }

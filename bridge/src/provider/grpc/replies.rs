@@ -7,19 +7,19 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use super::bags::restore_secrets;
 use super::errors::unless_unimplemented;
 use crate::provider::{
-    Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, PropertyDiff, ProviderError,
+    Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, Method, PropertyDiff, ProviderError,
 };
 
 /// Whether CheckConfig or DiffConfig failed because there is none. Two providers say that in words of their own.
 pub(super) fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool {
     match error {
         ProviderError::Unimplemented { .. } => true,
-        ProviderError::Failed { method, message, indeterminate: true } => {
+        ProviderError::Failed { method, message, indeterminate: true, .. } => {
             match TypeToken::new(urn.type_token()).provider_package() {
                 Some("pulumi-nodejs") => true,
                 Some("kubernetes") => {
                     message.contains("Unimplemented")
-                        || (*method == "DiffConfig"
+                        || (*method == Method::DiffConfig
                             && message.contains("cannot unmarshal string into Go value of type struct"))
                 }
                 _ => false,
@@ -78,7 +78,7 @@ pub(super) fn autonaming(autonaming: Autonaming) -> rpc::check_request::Autonami
     AutonamingOptions { proposed_name, mode: mode.into() }
 }
 
-pub(super) fn diff_reply(method: &'static str, reply: rpc::DiffResponse) -> Result<DiffReply, ProviderError> {
+pub(super) fn diff_reply(method: Method, reply: rpc::DiffResponse) -> Result<DiffReply, ProviderError> {
     use rpc::diff_response::DiffChanges as Wire;
     let changes = match Wire::try_from(reply.changes) {
         Ok(Wire::DiffUnknown) => DiffChanges::Unknown,

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::bags::{Decoder, Encoder};
 use super::replies::property_diff;
-use crate::provider::{ProviderError, View, ViewFailure, ViewListener, ViewOp, ViewStep};
+use crate::provider::{Method, ProviderError, View, ViewFailure, ViewListener, ViewOp, ViewStep};
 
-const METHOD: &str = "PublishViewSteps";
+const METHOD: Method = Method::PublishViewSteps;
 
 /// The calls under way during which a plugin may publish views, each by its token.
 #[derive(Debug, Default)]

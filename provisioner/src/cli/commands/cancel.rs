@@ -1,7 +1,7 @@
 //! `sc cancel`: breaks the lock that a run left behind.
 
 use clap::Args;
-use provisioner::state::{StackAccess, StateError};
+use state::{StackAccess, StateError};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::access;

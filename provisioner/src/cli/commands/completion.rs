@@ -1,9 +1,8 @@
 //! `sc completion`: scripts that complete `sc` in shells.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Cli;
 use crate::cli::exit::Exit;
 use crate::cli::ui::print_result;
 
@@ -24,29 +23,30 @@ pub(crate) struct CompletionArgs {
     shell: Shell,
 }
 
-/// Prints the script.
-pub(crate) fn run(args: CompletionArgs) -> anyhow::Result<Exit> {
-    print_result(&script(args.shell))?;
+/// Prints the script for a command line.
+pub(crate) fn run(mut command: Command, args: CompletionArgs) -> anyhow::Result<Exit> {
+    print_result(&script(&mut command, args.shell))?;
     Ok(Exit::Done)
 }
 
-fn script(shell: Shell) -> String {
+fn script(command: &mut Command, shell: Shell) -> String {
     // Into memory first: the generator would panic where standard output is closed.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "sc", &mut script);
+    clap_complete::generate(shell, command, "sc", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
+    use clap::{CommandFactory, ValueEnum};
 
+    use super::super::Cli;
     use super::*;
 
     #[test]
     fn every_shell_gets_a_script_that_knows_the_commands() {
         for shell in Shell::value_variants() {
-            let script = script(*shell);
+            let script = script(&mut Cli::command(), *shell);
             for word in ["provision", "destroy", "outputs", "expect-no-changes"] {
                 assert!(script.contains(word), "{shell}: {word}");
             }

@@ -1,7 +1,7 @@
 //! `sc destroy`: deletes what a stack holds.
 
 use clap::Args;
-use provisioner::events::Outcome;
+use engine::events::Outcome;
 use provisioner::operation;
 
 use crate::cli::args::{ConfirmArgs, GlobalArgs, RunArgs, StackArgs};

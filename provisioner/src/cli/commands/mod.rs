@@ -13,7 +13,7 @@ pub(crate) mod stack;
 pub(crate) mod state;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::args::GlobalArgs;
 use super::exit::Exit;
@@ -80,7 +80,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::State(command) => state::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
-        Command::Completion(args) => completion::run(args),
+        Command::Completion(args) => completion::run(Cli::command(), args),
     }
 }
 

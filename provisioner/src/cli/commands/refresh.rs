@@ -2,8 +2,8 @@
 
 use clap::Args;
 use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
-use provisioner::state::{OperationKind, StackView};
 use pulumi_proto::urn::Urn;
+use state::{OperationKind, StackView};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bridge::fs::{Access, create_folders, read_if_there, write_atomically};
 use clap::Args;
-use provisioner::registry::types::TypeTable;
+use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
@@ -86,7 +86,7 @@ fn version(package: &Package) -> &str {
 fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
-    let files = files(&TypeTable::product(), packages);
+    let files = files(&types::product(), packages);
     let mut changed = 0;
     for (path, text) in &files {
         let path = folder.join(path);

@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use provisioner::state::store::StackReference;
-use provisioner::state::{self, ExportedSecrets, StackSummary, StackView};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::ROOT_STACK_TYPE;
+use state::{self, ExportedSecrets, StackSummary, StackView};
 
 use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
@@ -22,7 +21,7 @@ use crate::cli::display::{Line, Secrets, Shown, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
 use crate::cli::runs::holder;
-use crate::cli::stacks::{read_all, read_stack};
+use crate::cli::stacks::{not_provisioned, read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
 
@@ -200,7 +199,7 @@ impl Entry {
     }
 
     fn updated(&self) -> Option<String> {
-        self.summary.as_ref().map(|summary| summary.updated.clone()).filter(|time| !time.is_empty())
+        self.summary.as_ref()?.updated.clone()
     }
 }
 
@@ -264,11 +263,6 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
         ui.say(&[Line::plain(format!("imported {what} as the state of {name}"))]);
     }
     Ok(Exit::Done)
-}
-
-fn not_provisioned(stack: &StackReference) -> CliError {
-    let hint = format!("`sc provision -s {}` does that", stack.stack());
-    CliError::failed(format!("{} has not been provisioned yet", stack.stack()), hint)
 }
 
 /// What `sc stack outputs` prints.

@@ -1,11 +1,11 @@
 //! `sc state`: changes what is recorded of a stack, by hand.
 
 use clap::{Args, Subcommand};
-use provisioner::deployment::UrnPattern;
+use engine::UrnPattern;
 use provisioner::operation::recovery_text;
-use provisioner::state::surgery::{self, Mark, Removal, Repair, Selection, SurgeryError};
-use provisioner::state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use pulumi_proto::urn::Urn;
+use state::surgery::{self, Blocked, Mark, Removal, Repair, Selection, SurgeryError};
+use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::access;
@@ -195,7 +195,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
 
 async fn rm(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let names = Names::new(&args.resources);
-    let how = Removal { id: args.id.as_deref(), force: args.force, dependents: args.target_dependents };
+    let if_set = |flag| if flag { Blocked::Removed } else { Blocked::Refused };
+    let (protected, dependents) = (if_set(args.force), if_set(args.target_dependents));
+    let how = Removal { id: args.id.as_deref(), protected, dependents };
     let edit = |snapshot: &mut Snapshot| {
         names.check(snapshot)?;
         let removed = surgery::remove(snapshot, names.selection(), how).map_err(refused)?;

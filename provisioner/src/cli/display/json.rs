@@ -4,11 +4,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use bridge::provider::DiffKind;
-use provisioner::events::{
-    Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary,
-};
-use provisioner::state::ResourceState;
+use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome, Phase, Severity, StepInfo, Summary};
 use serde_json::{Map, Value, json};
+use state::ResourceState;
 
 use super::value::{Secrets, Shown, map_to_json};
 use super::{Origin, Renderer, Stamp};
@@ -173,10 +171,10 @@ fn describe_message(message: &Message, line: &mut Map<String, Value>) {
     };
     line.insert("severity".into(), severity.into());
     line.insert("urn".into(), message.urn.as_ref().map(|urn| urn.as_str()).into());
-    line.insert("property".into(), message.property.as_str().into());
+    line.insert("property".into(), message.property.as_deref().unwrap_or_default().into());
     line.insert("plugin".into(), message.plugin.as_deref().into());
     line.insert("text".into(), message.text.as_str().into());
-    line.insert("hint".into(), message.hint.as_str().into());
+    line.insert("hint".into(), message.hint.as_deref().unwrap_or_default().into());
     line.insert("ephemeral".into(), message.ephemeral.into());
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use provisioner::events::{Download, DownloadStage, Event, Phase, Summary};
+use engine::events::{Download, DownloadStage, Event, Phase, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::painter::Painter;

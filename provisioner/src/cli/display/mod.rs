@@ -9,6 +9,7 @@ mod live;
 mod painter;
 mod palette;
 mod plain;
+mod property_changes;
 mod redact;
 mod report;
 mod rows;
@@ -22,8 +23,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use engine::events::{Event, EventSink, SourceRef};
 use jiff::Timestamp;
-use provisioner::events::{Event, EventSink, SourceRef};
 
 pub(crate) use diff::{DiffOptions, values};
 pub(crate) use json::JsonDisplay;
@@ -87,7 +88,7 @@ pub(crate) struct Place {
 }
 
 /// Finds the place in the user's files of a resource and a property path within it.
-pub(crate) type Locate = Arc<dyn Fn(SourceRef, &str) -> Option<Place> + Send + Sync>;
+pub(crate) type Locate = Arc<dyn Fn(SourceRef, Option<&str>) -> Option<Place> + Send + Sync>;
 
 /// One way to show events. Called from the display's own thread only.
 pub(crate) trait Renderer: Send {
@@ -218,7 +219,7 @@ impl EventSink for StackSink {
         let stamp = Stamp { at: self.began.elapsed(), time: Timestamp::now() };
         let place = match (&event, &self.locate) {
             (Event::Message(message), Some(locate)) => {
-                message.source.and_then(|source| locate(source, &message.property))
+                message.source.and_then(|source| locate(source, message.property.as_deref()))
             }
             _ => None,
         };

@@ -1,7 +1,7 @@
 //! Colours and words for operations and severities. Whether colour is shown at all is decided where lines are printed.
 
 use anstyle::{AnsiColor, Style};
-use provisioner::events::{Operation, Phase, Severity, StepOp};
+use engine::events::{Operation, Phase, Severity, StepOp};
 
 /// The styles in use.
 pub(crate) struct Palette;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use provisioner::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
+use engine::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::palette::{Palette, look};

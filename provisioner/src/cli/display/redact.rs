@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use provisioner::events::{Event, StepInfo};
-use provisioner::state::ResourceState;
+use engine::events::{Event, StepInfo};
 use pulumi_proto::property::PropertyValue;
+use state::ResourceState;
 
 use super::value::{SECRET, secret_texts};
 
@@ -34,8 +34,8 @@ impl Redactor {
             Event::SecretsTold(values) => self.learn_values(values.values()),
             Event::Message(message) => {
                 self.mask(&mut message.text);
-                self.mask(&mut message.hint);
-                self.mask(&mut message.property);
+                message.hint.iter_mut().for_each(|hint| self.mask(hint));
+                message.property.iter_mut().for_each(|property| self.mask(property));
             }
             Event::PhaseStarted(_) | Event::PhaseEnded(_) | Event::Download(_) => {}
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use provisioner::events::{Download, Message, Operation, Outcome, Phase, Severity, Summary};
+use engine::events::{Download, Message, Operation, Outcome, Phase, Severity, Summary};
 use pulumi_proto::urn::Urn;
 
 use super::diff::{DiffOptions, bag_diff, step_diff};
@@ -104,8 +104,8 @@ pub(crate) fn message(told: &Told) -> Vec<Line> {
     if let Some(urn) = &message.urn {
         head = head.join(subject(urn));
         // Providers mostly say themselves which property they mean.
-        if !message.property.is_empty() && !message.text.contains(&message.property) {
-            head = head.text(" ").styled(Palette::UPDATE, &message.property);
+        if let Some(property) = message.property.as_deref().filter(|property| !message.text.contains(property)) {
+            head = head.text(" ").styled(Palette::UPDATE, property);
         }
         head = head.text(": ");
     } else if let Some(plugin) = &message.plugin {
@@ -118,7 +118,7 @@ pub(crate) fn message(told: &Told) -> Vec<Line> {
         lines.push(Line::plain("  ").styled(Palette::DIM, "at ").text(&place.position));
         lines.extend(place.excerpt.iter().map(|line| Line::plain("  ").styled(Palette::DIM, line)));
     }
-    let mut hint = message.hint.trim_end().lines();
+    let mut hint = message.hint.as_deref().unwrap_or_default().trim_end().lines();
     if let Some(first) = hint.next() {
         lines.push(Line::plain("  ").styled(Palette::HINT, "hint").styled(Palette::BOLD, ":").text(" ").text(first));
         lines.extend(hint.map(|line| Line::plain("        ").text(line)));

@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provisioner::events::{Event, Message, Operation, Phase, Severity, StepInfo, StepOp};
-use provisioner::state::ResourceState;
+use engine::events::{Event, Message, Operation, Phase, Severity, StepInfo, StepOp};
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
+use state::ResourceState;
 
 use super::palette::row_op;
 

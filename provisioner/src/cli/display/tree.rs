@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use provisioner::events::StepOp;
+use engine::events::StepOp;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
 use super::palette::{Palette, look};

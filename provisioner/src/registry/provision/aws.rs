@@ -6,12 +6,11 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    CoreResource, Inputs, Package, Provision, ProvisionError, Provisioned, Resolved, both, id, inputs, output,
-};
-use crate::config::diagnostics::{Code, Diagnostic};
-use crate::config::yaml::de::{Decoded, TextHandle};
+use super::core_resource::{CoreResource, Package, Provision, ProvisionError, Provisioned, both, id, output};
+use super::inputs::{self, Inputs, Resolved};
 use crate::registry::types::{AwsAccount, S3BucketConfig};
+use config::diagnostics::{Code, Diagnostic};
+use config::types::{Decoded, TextHandle};
 
 const AWS: Package = Package { name: "aws", version: "6.83.4" };
 

@@ -5,9 +5,10 @@ use bridge::provider::{Alias, AliasParent};
 use futures_util::future::{join, join_all};
 use pulumi_proto::property::PropertyValue;
 
-use super::{CoreResource, Inputs, Package, Provision, ProvisionError, Provisioned, Resolved, both, output};
-use crate::config::yaml::de::{Decoded, TextHandle};
+use super::core_resource::{CoreResource, Package, Provision, ProvisionError, Provisioned, both, output};
+use super::inputs::{Inputs, Resolved};
 use crate::registry::types::GcpBucketConfig;
+use config::types::{Decoded, TextHandle};
 
 const GCP: Package = Package { name: "gcp", version: "8.41.1" };
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{TypeToken, Urn};
 
-use crate::deployment::Goal;
+use engine::Goal;
 
 /// A value and the resources it came from.
 #[derive(Clone, Debug, PartialEq)]

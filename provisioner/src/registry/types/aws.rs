@@ -1,12 +1,10 @@
 //! `config` of the core types on AWS.
 
+use config::diagnostics::{Code, Diagnostic, Span};
+use config::tree::Node;
+use config::types::{CoreConfig, Decoded, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use super::CoreConfig;
-use crate::config::diagnostics::{Code, Diagnostic, Span};
-use crate::config::yaml::Node;
-use crate::config::yaml::de::{Decoded, TextHandle};
 
 const CREDENTIALS: Code = Code("credentials");
 

@@ -1,12 +1,10 @@
 //! `config` of the core types on Google Cloud.
 
+use config::diagnostics::{Code, Diagnostic};
+use config::tree::Node;
+use config::types::{CoreConfig, Decoded, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use super::CoreConfig;
-use crate::config::diagnostics::{Code, Diagnostic};
-use crate::config::yaml::Node;
-use crate::config::yaml::de::{Decoded, TextHandle};
 
 /// `config` of `gcp-bucket` (simple-container §7.6).
 #[derive(Debug, Default, Deserialize, JsonSchema)]

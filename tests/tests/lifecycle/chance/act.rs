@@ -1,7 +1,7 @@
 //! Acts: what the user does with a stack, and what goes wrong meanwhile.
 
 use proptest::prelude::*;
-use provisioner::state::Snapshot;
+use state::Snapshot;
 
 use super::graph::{Graph, Temper, Version, importable, name};
 use crate::run::Run;

@@ -1,5 +1,7 @@
 //! Graphs: what a stack may hold, in two versions, and the programs that say so.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
@@ -348,7 +350,7 @@ impl Graph {
                 goal.replace_on_changes = vec![path.to_owned()];
             }),
             Choice::Trigger(trigger) => made.but_marked(&format!("trigger {trigger}"), move |goal| {
-                goal.replacement_trigger = f64::from(trigger).into();
+                goal.replacement_trigger = Some(f64::from(trigger).into());
             }),
             Choice::DeleteFirst(first) => made.but_marked(&format!("delete first: {first}"), move |goal| {
                 goal.delete_before_replace = Some(first);
@@ -356,10 +358,12 @@ impl Graph {
             Choice::Secret => made.but_marked("secret", move |goal| {
                 goal.additional_secret_outputs = vec![key.to_owned(), "id".to_owned()]
             }),
-            Choice::Timeouts => made.but_marked("timeouts", |goal| goal.custom_timeouts.create = 60.0),
+            Choice::Timeouts => {
+                made.but_marked("timeouts", |goal| goal.custom_timeouts.create = Some(Duration::from_secs(60)))
+            }
             Choice::Fresh => made.with(FRESH, true),
             Choice::Vague => made.with(VAGUE, true),
-            Choice::Version => made.but_marked("version 1.1.0", |goal| goal.version = "1.1.0".to_owned()),
+            Choice::Version => made.but_marked("version 1.1.0", |goal| goal.version = Some("1.1.0".to_owned())),
         }
     }
 

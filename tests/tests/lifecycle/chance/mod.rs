@@ -9,10 +9,10 @@ mod graph;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::events::Outcome;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use provisioner::events::Outcome;
-use provisioner::state::Snapshot;
+use state::Snapshot;
 
 use self::act::{Act, Does, act};
 use self::graph::{Graph, Temper, Version, graph, readable};

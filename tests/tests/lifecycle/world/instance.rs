@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use bridge::provider::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges, DiffConfigRequest,
-    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, ParameterizeReply, ParameterizeRequest,
-    PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
+    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Method, ParameterizeReply,
+    ParameterizeRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply,
+    UpdateRequest,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
@@ -81,7 +82,7 @@ impl Instance {
     async fn ask(
         &self,
         verb: &'static str,
-        method: &'static str,
+        method: Method,
         urn: &pulumi_proto::urn::Urn,
         id: &str,
         news: &PropertyMap,
@@ -93,7 +94,7 @@ impl Instance {
     }
 }
 
-fn failure(method: &'static str, goes: Goes) -> ProviderError {
+fn failure(method: Method, goes: Goes) -> ProviderError {
     match goes {
         Goes::Down | Goes::Lost => ProviderError::Died {
             plugin: "cloud".to_owned(),
@@ -102,7 +103,12 @@ fn failure(method: &'static str, goes: Goes) -> ProviderError {
             status: "signal 9".to_owned(),
             stderr: Vec::new(),
         },
-        _ => ProviderError::Failed { method, message: format!("{method} went wrong"), indeterminate: false },
+        _ => ProviderError::Failed {
+            method,
+            message: format!("{method} went wrong"),
+            indeterminate: false,
+            source: None,
+        },
     }
 }
 
@@ -158,17 +164,17 @@ impl Provider for Instance {
         Capabilities { accept_secrets: true, supports_preview: true, ..Capabilities::default() }
     }
 
-    fn version(&self) -> &str {
-        "1.0.0"
+    fn version(&self) -> Option<&str> {
+        Some("1.0.0")
     }
 
     async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
-        self.ask("checkconfig", "CheckConfig", &request.urn, "", &request.news).await?;
+        self.ask("checkconfig", Method::CheckConfig, &request.urn, "", &request.news).await?;
         Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() })
     }
 
     async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
-        self.ask("diffconfig", "DiffConfig", &request.urn, "", &request.news).await?;
+        self.ask("diffconfig", Method::DiffConfig, &request.urn, "", &request.news).await?;
         Ok(compare(&request.old_inputs, &request.news))
     }
 
@@ -177,7 +183,7 @@ impl Provider for Instance {
         if self.world.inner().instances[self.number].configured > 1 {
             self.world.fault(format!("instance {} is configured twice", self.number));
         }
-        self.ask("configure", "Configure", &request.urn, "", &request.inputs).await
+        self.ask("configure", Method::Configure, &request.urn, "", &request.inputs).await
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
@@ -186,14 +192,14 @@ impl Provider for Instance {
         self.world.inner().checked.push(request.clone());
         let failures = match goes {
             Some(Goes::HalfWell) => vec![CheckFailure { property: "v".to_owned(), reason: "not allowed".to_owned() }],
-            Some(goes) => return Err(failure("Check", goes)),
+            Some(goes) => return Err(failure(Method::Check, goes)),
             None => Vec::new(),
         };
         Ok(CheckReply { inputs: (*request.news).clone(), failures })
     }
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
-        self.ask("diff", "Diff", &request.urn, &request.id, &request.news).await?;
+        self.ask("diff", Method::Diff, &request.urn, &request.id, &request.news).await?;
         Ok(compare(&request.old_inputs, &request.news))
     }
 
@@ -208,7 +214,7 @@ impl Provider for Instance {
             return Ok(CreateReply { outputs: known, ..CreateReply::default() });
         }
         if let Some(goes @ (Goes::Wrong | Goes::Down)) = goes {
-            return Err(failure("Create", goes));
+            return Err(failure(Method::Create, goes));
         }
         if goes == Some(Goes::Gone) {
             return Err(half_well("", outputs("", &request.inputs)));
@@ -227,7 +233,7 @@ impl Provider for Instance {
         let outputs = outputs(&id, &request.inputs);
         match goes {
             Some(Goes::HalfWell) => Err(half_well(&id, outputs)),
-            Some(goes @ Goes::Lost) => Err(failure("Create", goes)),
+            Some(goes @ Goes::Lost) => Err(failure(Method::Create, goes)),
             _ => Ok(CreateReply { id, outputs, refresh_before_update: request.inputs.contains_key(super::FRESH) }),
         }
     }
@@ -236,7 +242,7 @@ impl Provider for Instance {
         let (call, goes) = self.begin("read", &request.urn, &request.id, &PropertyMap::new()).await;
         self.end(call);
         if let Some(goes @ (Goes::Wrong | Goes::Down | Goes::Lost)) = goes {
-            return Err(failure("Read", goes));
+            return Err(failure(Method::Read, goes));
         }
         if goes == Some(Goes::Gone) {
             self.world.vanish(&request.id);
@@ -293,7 +299,7 @@ impl Provider for Instance {
         let outputs = outputs(&request.id, &request.news);
         match goes {
             Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
-            Some(goes) => Err(failure("Update", goes)),
+            Some(goes) => Err(failure(Method::Update, goes)),
             None => Ok(UpdateReply { outputs, refresh_before_update: request.news.contains_key(super::FRESH) }),
         }
     }
@@ -306,7 +312,7 @@ impl Provider for Instance {
             if goes == Goes::Lost {
                 self.world.vanish(&request.id);
             }
-            return Err(failure("Delete", goes));
+            return Err(failure(Method::Delete, goes));
         }
         let inner = &mut *self.world.inner();
         let was_there = Arc::make_mut(&mut inner.existing).remove(&request.id).is_some();
@@ -353,10 +359,10 @@ impl Provider for Instance {
             ParameterizeRequest::Value { name, version, .. } => match inner.script.get(&format!("parameterize {name}"))
             {
                 Some(Goes::Gone) => Ok(ParameterizeReply { name: "another".to_owned(), version }),
-                Some(goes) => Err(failure("Parameterize", *goes)),
+                Some(goes) => Err(failure(Method::Parameterize, *goes)),
                 None => Ok(ParameterizeReply { name, version }),
             },
-            ParameterizeRequest::Arguments(_) => Err(ProviderError::Unimplemented { method: "Parameterize" }),
+            ParameterizeRequest::Arguments(_) => Err(ProviderError::Unimplemented { method: Method::Parameterize }),
         }
     }
 
@@ -365,7 +371,7 @@ impl Provider for Instance {
     }
 
     async fn list(&self, _: ListRequest) -> Result<ListReply, ProviderError> {
-        Err(ProviderError::Unimplemented { method: "List" })
+        Err(ProviderError::Unimplemented { method: Method::List })
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
@@ -376,7 +382,12 @@ impl Provider for Instance {
     }
 
     async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
-        let failed = |message: String| ProviderError::Failed { method: "Construct", message, indeterminate: false };
+        let failed = |message: String| ProviderError::Failed {
+            method: Method::Construct,
+            message,
+            indeterminate: false,
+            source: None,
+        };
         let said = format!("construct {}", request.name);
         self.world.inner().constructed.push(request.clone());
         if self.world.inner().script.contains_key(&said) {

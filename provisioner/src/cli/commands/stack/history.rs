@@ -2,8 +2,7 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use provisioner::state;
-use provisioner::state::format::UpdateInfo;
+use state::format::UpdateInfo;
 
 use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use provisioner::state;
-use provisioner::state::store::StackReference;
+use state::store::StackReference;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::{access, settings_file};

@@ -4,8 +4,7 @@ use std::io::ErrorKind;
 
 use anyhow::Context as _;
 use clap::Args;
-use provisioner::state;
-use provisioner::state::store::Backups;
+use state::store::Backups;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::access::{access, settings_file};

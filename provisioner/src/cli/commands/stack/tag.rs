@@ -1,14 +1,14 @@
 //! `sc stack tag`: the tags of a stack.
 
 use clap::{Args, Subcommand};
-use provisioner::state::StackAccess;
-use provisioner::state::store::Tags;
+use state::StackAccess;
+use state::store::Tags;
 
 use crate::cli::access::access;
 use crate::cli::args::{GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::stacks::read_stack;
+use crate::cli::stacks::{not_provisioned, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
 
@@ -104,7 +104,7 @@ async fn tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result
     let stacks = read_stack(ui, global, stack)?;
     let access = access(&stacks, stacks.only()?).await?;
     if access.store.load(&access.stack).await?.is_none() {
-        return Err(super::not_provisioned(&access.stack).into());
+        return Err(not_provisioned(&access.stack).into());
     }
     let tags = access.store.tags(&access.stack).await?;
     Ok((access, tags))

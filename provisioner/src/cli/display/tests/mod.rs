@@ -6,13 +6,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bridge::provider::{DiffKind, PropertyDiff};
+use engine::events::{Event, Message, Operation, Outcome, Phase, Severity, StepFailure, StepInfo, StepOp, Summary};
 use jiff::Timestamp;
-use provisioner::events::{
-    Event, Message, Operation, Outcome, Phase, Severity, StepFailure, StepInfo, StepOp, Summary,
-};
-use provisioner::state::ResourceState;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
+use state::ResourceState;
 
 use super::*;
 
@@ -194,8 +192,8 @@ fn everything(preview: bool) -> Script {
         65_010,
         Event::Message(Message {
             urn: Some(key.clone()),
-            property: "hours".to_owned(),
-            hint: "ask for at most 36 hours".to_owned(),
+            property: Some("hours".to_owned()),
+            hint: Some("ask for at most 36 hours".to_owned()),
             ..Message::new(Severity::Warning, "so long a life is seldom allowed\nby most authorities")
         }),
     );
@@ -402,10 +400,10 @@ fn messages_say_the_place_that_the_program_knows() {
     let out = Shared::default();
     let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
     let locate: Locate = Arc::new(|source, property| {
-        Some(Place { position: format!("server.yaml:{}:{property}", source.0), excerpt: Vec::new() })
+        Some(Place { position: format!("server.yaml:{}:{}", source.0, property.unwrap()), excerpt: Vec::new() })
     });
     let message =
-        Message { source: Some(SourceRef(7)), property: "a.b".to_owned(), ..Message::new(Severity::Error, "no") };
+        Message { source: Some(SourceRef(7)), property: Some("a.b".to_owned()), ..Message::new(Severity::Error, "no") };
     display.sink("dev", Some(locate)).emit(Event::Message(message.clone()));
     display.sink("dev", None).emit(Event::Message(message));
     display.finish().unwrap();

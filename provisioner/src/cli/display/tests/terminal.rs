@@ -1,6 +1,6 @@
 //! The live tree, read back from an emulated terminal.
 
-use provisioner::events::{Download, DownloadStage};
+use engine::events::{Download, DownloadStage};
 
 use super::*;
 

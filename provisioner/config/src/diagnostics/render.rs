@@ -1,0 +1,171 @@
+//! Draws a diagnostic: file, line and column, the line itself, what was expected, what to do.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::sources::{FileId, Sensitivity, SourceFiles, Span};
+
+/// How to draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Text alone.
+    Plain,
+    /// With the escapes of a colour terminal.
+    Coloured,
+}
+
+/// Draws one diagnostic, without a final line end. Lines of files that hold secrets are not shown.
+pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(&*diagnostic.summary).id(diagnostic.code.0));
+    for element in places(diagnostic, sources) {
+        group = group.element(element);
+    }
+    if let Some(detail) = &diagnostic.detail {
+        group = group.element(Level::NOTE.message(&**detail));
+    }
+    for help in &diagnostic.help {
+        group = group.element(Level::HELP.with_name("hint").message(&**help));
+    }
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Coloured => Renderer::styled(),
+    };
+    renderer.decor_style(DecorStyle::Ascii).render(&[group])
+}
+
+/// The line that a piece starts on, numbered, and a mark under what it shows of the piece. Nothing of files that hold
+/// secrets.
+pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
+    let file = sources.get(span.file);
+    if file.sensitivity() == Sensitivity::Secret {
+        return Vec::new();
+    }
+    let position = sources.position(span);
+    let line = file.text().lines().nth(position.line - 1).unwrap_or_default();
+    let marked = file.text().get(visible(span, file.text())).map_or(1, |piece| piece.trim_end().chars().count().max(1));
+    let number = position.line.to_string();
+    let margin = " ".repeat(number.len());
+    vec![
+        format!("{margin} |"),
+        format!("{number} | {line}"),
+        format!("{margin} | {}{}", " ".repeat(position.column - 1), "^".repeat(marked)),
+    ]
+}
+
+/// One element per file that the diagnostic points into, its own place first.
+fn places<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Element<'d>> {
+    let Some(primary) = diagnostic.span else { return Vec::new() };
+    let mut marks: Vec<(FileId, AnnotationKind, Span, Option<&str>)> =
+        vec![(primary.file, AnnotationKind::Primary, primary, diagnostic.expected.as_deref())];
+    marks.extend(
+        diagnostic
+            .labels
+            .iter()
+            .map(|label| (label.span.file, AnnotationKind::Context, label.span, Some(label.text.as_str()))),
+    );
+    let mut files: Vec<FileId> = Vec::new();
+    for (file, ..) in &marks {
+        if !files.contains(file) {
+            files.push(*file);
+        }
+    }
+    files
+        .into_iter()
+        .flat_map(|id| {
+            let file = sources.get(id);
+            let here: Vec<_> = marks.iter().filter(|(file, ..)| *file == id).collect();
+            match file.sensitivity() {
+                Sensitivity::Public => vec![Element::from(
+                    Snippet::source(&**file.text()).path(&**file.path()).annotations(
+                        here.into_iter()
+                            .map(|(_, kind, span, label)| kind.span(visible(*span, file.text())).label(*label)),
+                    ),
+                )],
+                Sensitivity::Secret => {
+                    here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources))).collect()
+                }
+            }
+        })
+        .collect()
+}
+
+/// Only file, line and column.
+fn origin(span: Span, sources: &SourceFiles) -> Origin<'_> {
+    let position = sources.position(span);
+    Origin::path(position.path.to_string()).line(position.line).char_column(position.column)
+}
+
+/// The part of a span on its first line: a mark under a whole block says less than one under its first line.
+fn visible(span: Span, text: &str) -> std::ops::Range<usize> {
+    let range = span.range();
+    let (start, end) = (range.start.min(text.len()), range.end.min(text.len()));
+    let first_line = text[start..end].find('\n').map_or(end, |index| start + index);
+    start..first_line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::diagnostic::Code;
+    use super::*;
+
+    /// Two files: one that may be shown, and one that may not.
+    fn subject() -> (SourceFiles, Diagnostic) {
+        let mut sources = SourceFiles::default();
+        let public = sources.add("server.yaml", "a: 1\nb:\n  c: über ${x}\n  d: 2\n", Sensitivity::Public);
+        let secret = sources.add("secrets.yaml", "values:\n  x: hunter2\n", Sensitivity::Secret);
+        let span = |file, start, end| Span { file, start, end };
+        let diagnostic = Diagnostic::error(Code("sample"), span(public, 19, 23), "something is wrong")
+            .expected("a number")
+            .also(span(public, 0, 1), "because of this")
+            .also(span(secret, 10, 11), "and of that")
+            .detail("There is more to it.")
+            .help("do this")
+            .did_you_mean("ax", ["bx", "unlike"]);
+        (sources, diagnostic)
+    }
+
+    #[test]
+    fn a_diagnostic_shows_its_line_what_was_expected_and_what_to_do() {
+        let (sources, diagnostic) = subject();
+        let drawn = render(&diagnostic, &sources, Style::Plain);
+        assert!(!drawn.contains("hunter2"));
+        insta::assert_snapshot!(drawn, @r"
+        error[sample]: something is wrong
+         --> server.yaml:3:11
+          |
+        1 | a: 1
+          | - because of this
+        2 | b:
+        3 |   c: über ${x}
+          |           ^^^^ a number
+         ::: secrets.yaml:2:3
+          = note: There is more to it.
+          = hint: do this
+          = hint: did you mean `bx`?
+        ");
+    }
+
+    #[test]
+    fn without_a_place_there_are_only_words() {
+        let diagnostic = Diagnostic::warning(Code("sample"), None, "no such file").help("make one");
+        insta::assert_snapshot!(render(&diagnostic, &SourceFiles::default(), Style::Plain), @r"
+        warning[sample]: no such file
+         |
+         = hint: make one
+        ");
+    }
+
+    #[test]
+    fn colour_adds_escapes_and_nothing_else() {
+        let (sources, diagnostic) = subject();
+        let coloured = render(&diagnostic, &sources, Style::Coloured);
+        assert!(coloured.contains("\u{1b}[1m\u{1b}[91merror[sample]"), "{coloured:?}");
+        let stripped = anstream::adapter::strip_str(&coloured).to_string();
+        assert_eq!(stripped, render(&diagnostic, &sources, Style::Plain));
+    }
+}

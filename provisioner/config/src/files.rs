@@ -1,0 +1,92 @@
+//! Reads files and folders: small, bounded, UTF-8. No other module of the crate touches the file system.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::str::Utf8Error;
+
+/// Files of people are far smaller.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// The system's answer.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file is not what people write.
+    #[error("the file is larger than 4 MiB")]
+    TooLarge,
+    /// The text is not UTF-8.
+    #[error("the file is not UTF-8")]
+    NotUtf8(#[source] Utf8Error),
+}
+
+impl ReadError {
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Reads a text file.
+pub(super) fn read(path: &Path) -> Result<String, ReadError> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(ReadError::TooLarge);
+    }
+    String::from_utf8(bytes).map_err(|error| ReadError::NotUtf8(error.utf8_error()))
+}
+
+/// Reads a text file where not having it is an answer too.
+pub(super) fn read_small(path: &Path) -> Option<String> {
+    read(path).ok()
+}
+
+/// Whether a folder, or a link to one, is there.
+pub(super) fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// What a folder holds, sorted; nothing where it cannot be read.
+pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
+    entries(folder).map(|entries| entries.into_iter().map(|entry| entry.path).collect()).unwrap_or_default()
+}
+
+/// An entry of a folder.
+pub(super) struct FolderEntry {
+    /// Its path.
+    pub(super) path: PathBuf,
+    /// A folder, or a symbolic link to anything.
+    pub(super) folder_or_link: bool,
+}
+
+/// What a folder holds, sorted by name.
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<FolderEntry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        entries.push(FolderEntry { path: entry.path(), folder_or_link: kind.is_dir() || kind.is_symlink() });
+    }
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_utf_8_is_refused_with_the_place_of_the_first_wrong_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("server.yaml");
+        fs::write(&file, b"name: \xff").unwrap();
+        let error = read(&file).unwrap_err();
+        assert_eq!(error.to_string(), "the file is not UTF-8");
+        assert!(error.source().unwrap().to_string().contains("index 6"));
+        assert!(!error.is_missing());
+    }
+}

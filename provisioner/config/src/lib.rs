@@ -1,0 +1,81 @@
+//! Stacks of a repository: files to typed, positioned, inherited and resolved values, with every mistake collected.
+//!
+//! Enters: a [`Repository`], the [`Surroundings`] of the process, and a [`TypeTable`](types::TypeTable), the types that
+//! resources and templates may have. Leaves: [`Stack`]s, and [`diagnostics`] with file, line and column. Never here: the
+//! environment of the process, the network, a write, an engine, a type of a product.
+//!
+//! A [`Workspace`] reads stacks: `server.yaml` and `secrets.yaml` of each, and of those that they inherit from.
+//! Placeholders are resolved, except for references to outputs of resources. Such a reference stays in the
+//! tree, and [`values`] resolves it once its resource is registered.
+//!
+//! ```
+//! use config::diagnostics::SourceFiles;
+//! use config::types::TypeTable;
+//! use config::{Profile, Repository, Surroundings, Workspace};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::fs::create_dir_all(folder.path().join(".sc/stacks/reef"))?;
+//! # std::fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: sea\n")?;
+//! # std::fs::write(folder.path().join(".sc/stacks/reef/server.yaml"), "
+//! # provisioner:
+//! #   type: pulumi
+//! #   config:
+//! #     state-storage: { type: fs, config: { path: 'file://${project:root}/state' } }
+//! #     secrets-provider: { type: passphrase }
+//! # ")?;
+//! let repository = Repository::discover(folder.path());
+//! let surroundings = Surroundings { environment: std::env::vars().collect(), now: jiff::Zoned::now(), account: None };
+//! let mut sources = SourceFiles::default();
+//! let profile = Profile::read("default", &repository, &surroundings, &mut sources).map_err(|found| format!("{found:?}"))?;
+//!
+//! let types = TypeTable::default();
+//! let workspace = Workspace {
+//!     repository: &repository,
+//!     profile: &profile,
+//!     stacks_dir: None,
+//!     surroundings: &surroundings,
+//!     types: &types,
+//! };
+//! let loaded = workspace.load(&["reef".to_owned()], &mut sources);
+//! assert!(loaded.diagnostics.is_empty());
+//! assert_eq!(loaded.stacks[0].project, "sea");
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod diagnostics;
+mod files;
+pub mod graph;
+mod inherit;
+mod load;
+mod options;
+mod placeholder;
+mod plugins;
+mod profile;
+mod provisioner;
+mod raw;
+mod reader;
+mod resources;
+mod routing;
+mod secret_text;
+mod secrets;
+mod sections;
+mod stack;
+mod surroundings;
+mod templates;
+pub mod tree;
+pub mod types;
+pub mod values;
+mod yaml;
+
+pub use load::{Loaded, Workspace};
+pub use plugins::{PluginDeclaration, PluginSecrets};
+pub use profile::Profile;
+pub use secret_text::SecretText;
+pub use secrets::{Auth, AuthKind};
+pub use stack::{
+    AliasOption, AliasParentOption, Environment, Options, Output, Provisioner, Resource, SecretsProvider, Stack,
+    StateStorage, Target,
+};
+pub use surroundings::{Account, Git, Head, Repository, Surroundings};

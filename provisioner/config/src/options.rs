@@ -1,0 +1,158 @@
+//! `options` of a resource (the table in the grammar of server.yaml). Unknown keys are mistakes.
+
+use std::time::Duration;
+
+use bridge::plugin::PluginVersion;
+use pulumi_proto::duration::{self, Timeouts};
+use pulumi_proto::property::path::PropertyPath;
+use pulumi_proto::urn::{NameError, Urn};
+
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::plugins::PluginDeclaration;
+use crate::reader::{Reader, Section};
+use crate::stack::{AliasOption, AliasParentOption, Options, Target};
+use crate::tree::Node;
+
+const OPTION: Code = Code("option");
+const KEYS: [&str; 12] = [
+    "dependsOn",
+    "protect",
+    "deleteBeforeReplace",
+    "retainOnDelete",
+    "ignoreChanges",
+    "replaceOnChanges",
+    "additionalSecretOutputs",
+    "aliases",
+    "import",
+    "customTimeouts",
+    "version",
+    "provider",
+];
+/// The ones that make sense for several resources at once.
+const CORE_KEYS: [&str; 4] = ["protect", "retainOnDelete", "dependsOn", "customTimeouts"];
+
+/// Reads resolved options.
+pub(super) fn read(
+    node: Option<&Node>,
+    target: &Target,
+    plugins: &[PluginDeclaration],
+    found: &mut Vec<Diagnostic>,
+) -> Options {
+    let mut reader = Reader::new(found);
+    let Some(section) = node.and_then(|node| reader.mapping(node, "`options`")) else { return Options::default() };
+    reader.only_keys(section, &KEYS, "`options`");
+    match target {
+        Target::Core { type_name } => {
+            for entry in section.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
+                if !CORE_KEYS.contains(&entry.key.as_str()) {
+                    let summary = format!("`{}` cannot be set on the core type {type_name:?}", entry.key);
+                    reader.push(
+                        Diagnostic::error(OPTION, entry.key_span, summary)
+                            .help(format!("core types take {}", CORE_KEYS.join(", "))),
+                    );
+                }
+            }
+        }
+        Target::Plugin { plugin, .. } => check_version(section, &plugins[*plugin], &mut reader),
+    }
+    let names = |texts: Vec<(String, Span)>| texts.into_iter().map(|(text, _)| text).collect();
+    Options {
+        depends_on: reader.texts(section, "dependsOn"),
+        protect: reader.boolean(section, "protect"),
+        delete_before_replace: reader.boolean(section, "deleteBeforeReplace"),
+        retain_on_delete: reader.boolean(section, "retainOnDelete"),
+        ignore_changes: paths(section, "ignoreChanges", &mut reader),
+        replace_on_changes: paths(section, "replaceOnChanges", &mut reader),
+        additional_secret_outputs: names(reader.texts(section, "additionalSecretOutputs")),
+        aliases: aliases(section, &mut reader),
+        import: reader.text_at(section, "import").map(|(id, _)| id).filter(|id| !id.is_empty()),
+        custom_timeouts: timeouts(section, &mut reader),
+    }
+}
+
+fn check_version(section: Section<'_>, plugin: &PluginDeclaration, reader: &mut Reader<'_>) {
+    let Some((text, span)) = reader.text_at(section, "version") else { return };
+    let Ok(version) = text.parse::<PluginVersion>() else {
+        reader.push(
+            Diagnostic::error(OPTION, span, format!("{text:?} is not a version")).help("write one such as `5.2.2`"),
+        );
+        return;
+    };
+    let declared = plugin.plugin.source.version();
+    if declared.as_ref() != Some(&version) {
+        let summary = format!("version {version} is not that of the plugin {:?}", plugin.name());
+        let has = match declared {
+            Some(declared) => format!("the plugin is declared with version {declared}"),
+            None => "the plugin is declared without a version".to_owned(),
+        };
+        reader.push(Diagnostic::error(OPTION, span, summary).also(plugin.name_span, has));
+    }
+}
+
+/// Pulumi's property paths.
+fn paths(section: Section<'_>, key: &str, reader: &mut Reader<'_>) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (text, span) in reader.texts(section, key) {
+        match text.parse::<PropertyPath>() {
+            Ok(_) => paths.push(text),
+            Err(error) => reader.push(Diagnostic::error(OPTION, span, error.to_string())),
+        }
+    }
+    paths
+}
+
+fn aliases(section: Section<'_>, reader: &mut Reader<'_>) -> Vec<AliasOption> {
+    let items = reader.list(section, "aliases").iter();
+    items
+        .filter_map(|item| if item.as_mapping().is_some() { spec(item, reader) } else { urn_alias(item, reader) })
+        .collect()
+}
+
+fn urn_alias(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
+    let text = reader.text(item, "an alias")?;
+    urn(&text, item.span, reader).map(AliasOption::Urn)
+}
+
+fn spec(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
+    let section = reader.mapping(item, "an alias")?;
+    reader.only_keys(section, &["name", "type", "stack", "project", "parent", "noParent"], "an alias");
+    let parent = reader.text_at(section, "parent");
+    let no_parent = reader.boolean(section, "noParent").unwrap_or(false);
+    let parent = match parent {
+        Some((_, span)) if no_parent => {
+            reader.push(Diagnostic::error(OPTION, span, "an alias has either `parent` or `noParent`"));
+            return None;
+        }
+        Some((text, span)) => AliasParentOption::Urn(urn(&text, span, reader)?),
+        None if no_parent => AliasParentOption::None,
+        None => AliasParentOption::Same,
+    };
+    let mut text = |key: &str| reader.text_at(section, key).map(|(text, _)| text);
+    Some(AliasOption::Spec {
+        name: text("name"),
+        type_token: text("type"),
+        stack: text("stack"),
+        project: text("project"),
+        parent,
+    })
+}
+
+fn urn(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Urn> {
+    text.parse().map_err(|error: NameError| reader.push(Diagnostic::error(OPTION, span, error.to_string()))).ok()
+}
+
+/// Reads `customTimeouts`. A timeout of zero is none.
+fn timeouts(section: Section<'_>, reader: &mut Reader<'_>) -> Timeouts {
+    let Some(section) = reader.section(section, "customTimeouts", "customTimeouts") else { return Timeouts::default() };
+    reader.only_keys(section, &["create", "update", "delete", "read"], "`customTimeouts`");
+    let mut timeout = |key: &str| -> Option<Duration> {
+        let (text, span) = reader.text_at(section, key)?;
+        let parsed = duration::parse(&text);
+        if parsed.is_none() {
+            let summary = format!("{text:?} is not a duration");
+            reader.push(Diagnostic::error(OPTION, span, summary).help("write one such as `90s`, `5m` or `1h30m`"));
+        }
+        parsed.filter(|timeout| !timeout.is_zero())
+    };
+    Timeouts { create: timeout("create"), update: timeout("update"), delete: timeout("delete"), read: timeout("read") }
+}

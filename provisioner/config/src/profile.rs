@@ -1,0 +1,130 @@
+//! The profile: `cfg.<profile>.yaml`, or the text of `SIMPLE_CONTAINER_CONFIG` (simple-container §1.2).
+
+use std::path::Path;
+
+use crate::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span, has_errors};
+use crate::files;
+use crate::reader::Reader;
+use crate::secret_text::SecretText;
+use crate::surroundings::{Repository, Surroundings};
+use crate::yaml;
+
+/// The variable whose text takes the place of every profile file.
+const VARIABLE: &str = "SIMPLE_CONTAINER_CONFIG";
+const CODE: Code = Code("profile");
+const KEYS: [&str; 8] = [
+    "projectName",
+    "privateKeyPath",
+    "publicKeyPath",
+    "privateKey",
+    "publicKey",
+    "privateKeyPassword",
+    "stacksDir",
+    "parentRepository",
+];
+
+/// A profile. Absent and empty fields are `None`; placeholders are not resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The Pulumi project.
+    pub project_name: Option<String>,
+    /// File of the private key.
+    pub private_key_path: Option<String>,
+    /// File of the public key.
+    pub public_key_path: Option<String>,
+    /// The private key itself.
+    pub private_key: Option<SecretText>,
+    /// The public key itself.
+    pub public_key: Option<String>,
+    /// Passphrase of the private key.
+    pub private_key_password: Option<SecretText>,
+    /// Where the stacks are, instead of `.sc/stacks`.
+    pub stacks_dir: Option<String>,
+    /// Used by CI generation only.
+    pub parent_repository: Option<String>,
+    /// Where the project's name was written.
+    pub project_name_span: Option<Span>,
+}
+
+impl Profile {
+    /// Reads the profile of a name.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that it does not exist.
+    pub fn read(
+        name: &str,
+        repository: &Repository,
+        surroundings: &Surroundings,
+        sources: &mut SourceFiles,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let wrapped = |cause: String| {
+            Diagnostic::error(CODE, None, format!("failed to read config file for profile {name:?}: {cause}"))
+        };
+        let file = match surroundings.environment.get(VARIABLE).filter(|text| !text.is_empty()) {
+            Some(text) => sources.add(VARIABLE, text, Sensitivity::Secret),
+            None => {
+                let path = repository.root.join(".sc").join(format!("cfg.{name}.yaml"));
+                let shown = repository.shorten(&path);
+                let text = files::read(&path).map_err(|error| {
+                    let cause = format!("profile does not exist: {name:?}: failed to read {shown}: {error}");
+                    let help = profile_help(&repository.root.join(".sc"), name);
+                    vec![help.into_iter().fold(wrapped(cause), Diagnostic::help)]
+                })?;
+                sources.add(&shown, &text, Sensitivity::Secret)
+            }
+        };
+        let document = yaml::parse(file, sources).map_err(|diagnostic| vec![*diagnostic])?;
+        let mut diagnostics = Vec::new();
+        let profile = Self::from_document(&document, &mut Reader::new(&mut diagnostics));
+        if has_errors(&diagnostics) { Err(diagnostics) } else { Ok(profile) }
+    }
+
+    fn from_document(document: &yaml::Document, reader: &mut Reader<'_>) -> Self {
+        let Some(root) = reader.root(document, &KEYS, &KEYS) else { return Self::default() };
+        let mut field = |key: &str| reader.text_at(root, key).filter(|(text, _)| !text.is_empty());
+        let (project_name, project_name_span) = field("projectName").unzip();
+        let mut text = |key: &str| field(key).map(|(text, _)| text);
+        Self {
+            project_name,
+            project_name_span,
+            private_key_path: text("privateKeyPath"),
+            public_key_path: text("publicKeyPath"),
+            private_key: text("privateKey").map(SecretText::new),
+            public_key: text("publicKey"),
+            private_key_password: text("privateKeyPassword").map(SecretText::new),
+            stacks_dir: text("stacksDir"),
+            parent_repository: text("parentRepository"),
+        }
+    }
+
+    /// The project's name.
+    ///
+    /// # Errors
+    /// It is missing, or no name that a state can carry.
+    pub fn project(&self) -> Result<&str, Box<Diagnostic>> {
+        let Some(name) = &self.project_name else {
+            return Err(Diagnostic::error(CODE, None, "bad stack reference, project was not set")
+                .help("set `projectName` in the profile, `.sc/cfg.default.yaml`")
+                .into());
+        };
+        if name.len() > 100 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            let text = "project names may only contain alphanumerics, hyphens, underscores, and periods";
+            return Err(Diagnostic::error(CODE, self.project_name_span, text).into());
+        }
+        Ok(name)
+    }
+}
+
+/// What to do where the profile is not there.
+fn profile_help(folder: &Path, name: &str) -> Vec<String> {
+    let profiles: Vec<String> = files::list(folder)
+        .iter()
+        .filter_map(|path| path.file_name()?.to_str()?.strip_prefix("cfg.")?.strip_suffix(".yaml").map(str::to_owned))
+        .collect();
+    if profiles.is_empty() {
+        return vec!["it is a YAML file that holds `projectName: NAME`".into()];
+    }
+    let meant = crate::diagnostics::closest(name, profiles.iter().map(String::as_str));
+    let meant = meant.map(|profile| format!("did you mean `{profile}`?"));
+    meant.into_iter().chain([format!("the profiles are {}", profiles.join(", "))]).collect()
+}

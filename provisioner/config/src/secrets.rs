@@ -1,0 +1,207 @@
+//! `secrets.yaml` of a stack (simple-container §4.1): what `${secret:…}` and `${auth:…}` can name.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::reader::{Reader, Section};
+use crate::secret_text::SecretText;
+use crate::tree::Node;
+use crate::yaml::Document;
+use crate::yaml::scalar::config_text;
+
+/// The secrets of a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Secrets {
+    /// `values`.
+    pub(crate) values: BTreeMap<String, SecretText>,
+    /// `auth`, inherited entries included.
+    pub(crate) auth: BTreeMap<String, Auth>,
+}
+
+/// One entry of `auth`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    /// Its type.
+    pub kind: AuthKind,
+    /// Its non-empty fields.
+    pub config: BTreeMap<String, SecretText>,
+}
+
+/// The types of `auth` entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthKind {
+    /// `aws-token`
+    AwsToken,
+    /// `gcp-service-account`
+    GcpServiceAccount,
+    /// `kubernetes`
+    Kubernetes,
+    /// `pulumi-token`
+    PulumiToken,
+}
+
+impl AuthKind {
+    const ALL: [Self; 4] = [Self::AwsToken, Self::GcpServiceAccount, Self::Kubernetes, Self::PulumiToken];
+
+    /// The name in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AwsToken => "aws-token",
+            Self::GcpServiceAccount => "gcp-service-account",
+            Self::Kubernetes => "kubernetes",
+            Self::PulumiToken => "pulumi-token",
+        }
+    }
+
+    /// The fields of its `config`, in the order in which they are written out.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::AwsToken => &["account", "accessKey", "secretAccessKey", "region", "credentials"],
+            Self::GcpServiceAccount => &["projectId", "credentials"],
+            Self::Kubernetes => &["kubeconfig"],
+            Self::PulumiToken => &["credentials"],
+        }
+    }
+}
+
+impl Auth {
+    /// What `${auth:<name>}` stands for. Placeholders inside of it stay as they are.
+    pub fn credentials(&self) -> SecretText {
+        let field = match self.kind {
+            AuthKind::AwsToken | AuthKind::GcpServiceAccount | AuthKind::PulumiToken => "credentials",
+            AuthKind::Kubernetes => "kubeconfig",
+        };
+        match (self.kind, self.config.get(field)) {
+            (AuthKind::AwsToken, None) => SecretText::new(self.account_json()),
+            (_, text) => text.cloned().unwrap_or_else(|| SecretText::new("")),
+        }
+    }
+
+    /// What `${auth:<name>.projectId}` stands for.
+    pub fn project_id(&self) -> SecretText {
+        let field = match self.kind {
+            AuthKind::AwsToken => "account",
+            AuthKind::GcpServiceAccount => "projectId",
+            AuthKind::Kubernetes => return SecretText::new("n/a"),
+            AuthKind::PulumiToken => return SecretText::new(""),
+        };
+        self.config.get(field).cloned().unwrap_or_else(|| SecretText::new(""))
+    }
+
+    /// Compact JSON with all fields, escaped as Go's encoder does.
+    fn account_json(&self) -> String {
+        let members = self.kind.fields().iter().map(|field| {
+            let text = self.config.get(*field).map_or("", SecretText::expose);
+            let text = serde_json::Value::from(text).to_string();
+            let text = [
+                ("<", "\\u003c"),
+                (">", "\\u003e"),
+                ("&", "\\u0026"),
+                ("\u{2028}", "\\u2028"),
+                ("\u{2029}", "\\u2029"),
+            ]
+            .into_iter()
+            .fold(text, |text, (from, to)| text.replace(from, to));
+            format!("\"{field}\":{text}")
+        });
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// `secrets.yaml` as written, before anything is inherited.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SecretsFile {
+    pub(super) values: BTreeMap<String, SecretText>,
+    pub(super) auth: BTreeMap<String, AuthDeclaration>,
+}
+
+/// An entry of `auth` as written.
+#[derive(Clone, Debug)]
+pub(super) enum AuthDeclaration {
+    Own(Auth),
+    /// The entry of the same name in another stack.
+    Inherited {
+        stack: String,
+        span: Span,
+    },
+}
+
+impl SecretsFile {
+    /// Reads the file. What is wrong with an entry leaves that entry out.
+    pub(super) fn read(document: &Document, reader: &mut Reader<'_>) -> Self {
+        let mut file = Self::default();
+        let Some(root) = reader.root(document, &["schemaVersion", "auth", "values"], &["auth", "values"]) else {
+            return file;
+        };
+        reader.text_at(root, "schemaVersion");
+        if let Some(values) = reader.section(root, "values", "values") {
+            for entry in values.mapping {
+                if let Some(text) = reader.text(&entry.value, "a secret") {
+                    file.values.insert(entry.key.clone(), SecretText::new(text));
+                }
+            }
+        }
+        if let Some(auth) = reader.section(root, "auth", "auth") {
+            for entry in auth.mapping {
+                if let Some(declaration) = auth_entry(&entry.key, &entry.value, reader) {
+                    file.auth.insert(entry.key.clone(), declaration);
+                }
+            }
+        }
+        file
+    }
+}
+
+fn auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDeclaration> {
+    let section = reader.mapping(node, "an auth entry")?;
+    reader.near_misses(section, &["type", "config", "inherit"]);
+    let kind = reader.text_at(section, "type");
+    if let Some((stack, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
+        if let Some((kind, at)) = kind {
+            let summary = format!("auth {name:?} is inherited, but type {kind:?} is defined");
+            reader.push(Diagnostic::error(Code("inherit-and-type"), at, summary).help("remove `type` or `inherit`"));
+            return None;
+        }
+        return Some(AuthDeclaration::Inherited { stack, span });
+    }
+    let (kind, at) = kind.unwrap_or((String::new(), section.span));
+    let Some(known) = AuthKind::ALL.into_iter().find(|known| known.as_str() == kind) else {
+        let names = AuthKind::ALL.map(AuthKind::as_str);
+        let summary = format!("failed to detect auth type for {name:?}: unknown auth type {kind:?}");
+        reader.push(
+            Diagnostic::error(Code("unknown-auth-type"), at, summary)
+                .did_you_mean(&kind, names)
+                .help(format!("the types are {}", names.join(", "))),
+        );
+        return None;
+    };
+    let mut config = BTreeMap::new();
+    if let Some(fields) = reader.section(section, "config", "config") {
+        reader.near_misses(fields, known.fields());
+        for field in known.fields() {
+            if let Some(text) = config_field(fields, field, reader).filter(|text| !text.is_empty()) {
+                config.insert((*field).to_owned(), SecretText::new(text));
+            }
+        }
+    }
+    Some(AuthDeclaration::Own(Auth { kind: known, config }))
+}
+
+/// A string field of a `config`; warns where the value is not what was written.
+pub(super) fn config_field(section: Section<'_>, field: &str, reader: &mut Reader<'_>) -> Option<String> {
+    let node = section.mapping.get(field)?;
+    let Some(scalar) = node.as_scalar() else {
+        reader.wrong_kind(node, "a text");
+        return None;
+    };
+    let text = config_text(scalar);
+    if text != scalar.text && !scalar.is_null() {
+        let summary = format!("`{field}` is not read as it is written");
+        reader.push(
+            Diagnostic::warning(Code("rewritten-scalar"), node.span, summary)
+                .detail("a bare number or date is first read as such and then written again as text")
+                .help("put the value in quotes"),
+        );
+    }
+    Some(text)
+}

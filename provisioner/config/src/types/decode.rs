@@ -1,0 +1,381 @@
+//! The typed `config` of a core type: a node to a `serde` type, with all mistakes collected.
+//!
+//! Scalars are read as the Go program reads them inside `config` (see [`crate::yaml::scalar`]); keys that nobody reads are
+//! ignored, with a warning where they look like one that somebody does.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::reader::{Reader, Section};
+use crate::tree::{Entry, Mapping, Node, Part, Scalar, Template, Value};
+use crate::yaml::scalar::{Free, config_bool, config_int, config_text, free};
+
+const TEXT_HANDLE: &str = "$sc::TextHandle";
+const WRONG_KIND: Code = Code("wrong-kind");
+
+/// A text of a typed `config` that may hold secrets and references: its value exists only when the resource is
+/// registered. Names an entry of [`Decoded::texts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextHandle(usize);
+
+/// A `config` with the texts that its handles name.
+#[derive(Clone, Debug)]
+pub struct Decoded<T> {
+    /// The typed configuration.
+    pub config: T,
+    texts: Vec<(Template, Span)>,
+}
+
+impl<T> Decoded<T> {
+    /// The text of a handle, with its place.
+    ///
+    /// # Panics
+    /// If the handle comes from another configuration.
+    pub fn text(&self, handle: TextHandle) -> (&Template, Span) {
+        let (template, span) = &self.texts[handle.0];
+        (template, *span)
+    }
+
+    /// The text of a handle, unless there is nothing in it: neither a character nor a reference.
+    pub fn written(&self, handle: Option<TextHandle>) -> Option<&Template> {
+        let (template, _) = self.text(handle?);
+        (template.known().as_deref() != Some("")).then_some(template)
+    }
+}
+
+/// Decodes a `config`; `None` after a mistake that stops the run.
+pub fn decode<T: DeserializeOwned>(node: &Node, diagnostics: &mut Vec<Diagnostic>) -> Option<Decoded<T>> {
+    let context = Context::default();
+    let result = T::deserialize(Decoder { node, context: &context });
+    let mut found = context.found.into_inner();
+    let mistaken = context.mistaken.into_inner();
+    if let Err(Fault::Message(text)) = &result
+        && !mistaken
+    {
+        found.push(Diagnostic::error(WRONG_KIND, node.span, text.clone()));
+    }
+    diagnostics.extend(found);
+    let config = result.ok().filter(|_| !mistaken)?;
+    Some(Decoded { config, texts: context.texts.into_inner() })
+}
+
+impl<'de> Deserialize<'de> for TextHandle {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Handle;
+        impl Visitor<'_> for Handle {
+            type Value = TextHandle;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+            fn visit_u64<E: de::Error>(self, index: u64) -> Result<TextHandle, E> {
+                usize::try_from(index).map(TextHandle).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_newtype_struct(TEXT_HANDLE, Handle)
+    }
+}
+
+/// Users write a string.
+impl JsonSchema for TextHandle {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+#[derive(Default)]
+struct Context {
+    found: RefCell<Vec<Diagnostic>>,
+    mistaken: RefCell<bool>,
+    texts: RefCell<Vec<(Template, Span)>>,
+}
+
+impl Context {
+    fn error(&self, diagnostic: Diagnostic) {
+        *self.mistaken.borrow_mut() = true;
+        self.found.borrow_mut().push(diagnostic);
+    }
+}
+
+/// Why decoding stopped.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    /// Told already, at its place.
+    #[error("told")]
+    Told,
+    /// Still to be told.
+    #[error("{0}")]
+    Message(String),
+}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::Message(message.to_string())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Decoder<'n> {
+    node: &'n Node,
+    context: &'n Context,
+}
+
+impl<'n> Decoder<'n> {
+    /// Tells what is wrong here; decoding goes on with a value that nobody will see.
+    fn wrong(self, expected: &str) {
+        let summary = format!("expected {expected}, found {}", self.node.kind());
+        let diagnostic = Diagnostic::error(WRONG_KIND, self.node.span, summary);
+        let quoted = self.node.as_scalar().is_some_and(|scalar| !scalar.plain);
+        self.context.error(if quoted { diagnostic.help("write it without quotes") } else { diagnostic });
+    }
+
+    fn scalar(self, expected: &str) -> Option<&'n Scalar> {
+        let scalar = self.node.as_scalar();
+        if scalar.is_none() {
+            self.wrong(expected);
+        }
+        scalar
+    }
+
+    fn text(self) -> String {
+        match &self.node.value {
+            Value::Scalar(scalar) => {
+                let text = config_text(scalar);
+                if text != scalar.text && !scalar.is_null() {
+                    let summary = format!("{:?} is read as {text:?}", scalar.text);
+                    let help = "put the value in quotes to keep it as it is written";
+                    self.context
+                        .found
+                        .borrow_mut()
+                        .push(Diagnostic::warning(Code("rewritten-scalar"), self.node.span, summary).help(help));
+                }
+                text
+            }
+            Value::Template(template) => template.known().unwrap_or_else(|| {
+                let summary = "a reference to another resource cannot stand here";
+                self.context.error(Diagnostic::error(Code("misplaced-reference"), self.node.span, summary));
+                String::new()
+            }),
+            Value::Sequence(_) | Value::Mapping(_) => {
+                self.wrong("a text");
+                String::new()
+            }
+        }
+    }
+
+    /// A text with whatever it holds becomes an entry of the table; the visitor gets its number.
+    fn handle<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let template = match &self.node.value {
+            Value::Template(template) => template.clone(),
+            _ => Template { parts: vec![Part::Text(self.text())], secret: false },
+        };
+        let mut texts = self.context.texts.borrow_mut();
+        texts.push((template, self.node.span));
+        visitor.visit_u64(texts.len() as u64 - 1)
+    }
+
+    fn entries(self) -> &'n [Entry] {
+        match &self.node.value {
+            Value::Mapping(Mapping(entries)) => entries,
+            _ if self.node.is_null() => &[],
+            _ => {
+                self.wrong("a mapping");
+                &[]
+            }
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            match self.node.is_null().then_some(0).or_else(|| self.node.as_scalar().and_then(config_int)) {
+                Some(value) => visitor.visit_i64(value),
+                None => {
+                    self.wrong("a whole number");
+                    visitor.visit_i64(0)
+                }
+            }
+        })*
+    };
+}
+
+impl<'de> de::Deserializer<'de> for Decoder<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Scalar(scalar) => match free(scalar) {
+                Free::Null => visitor.visit_unit(),
+                Free::Bool(value) => visitor.visit_bool(value),
+                Free::Number(..) => match config_int(scalar) {
+                    Some(value) if !scalar.text.contains(['.', 'e', 'E']) => visitor.visit_i64(value),
+                    _ => self.deserialize_f64(visitor),
+                },
+                Free::Text(_) => visitor.visit_str(&scalar.text),
+            },
+            Value::Template(_) => visitor.visit_string(self.text()),
+            Value::Sequence(_) => self.deserialize_seq(visitor),
+            Value::Mapping(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.is_null().then_some(false).or_else(|| self.node.as_scalar().and_then(config_bool)) {
+            Some(value) => visitor.visit_bool(value),
+            None => {
+                self.wrong("`true` or `false`");
+                visitor.visit_bool(false)
+            }
+        }
+    }
+
+    integers! { deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let number = self.scalar("a number").filter(|scalar| scalar.plain).map(config_text);
+        match number.filter(|text| !text.is_empty()).map(|text| text.parse()) {
+            Some(Ok(number)) => visitor.visit_f64(number),
+            Some(Err(_)) => {
+                self.wrong("a number");
+                visitor.visit_f64(0.0)
+            }
+            None => visitor.visit_f64(0.0),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_string(self.text())
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_string(self.text())
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.node.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        if name == TEXT_HANDLE { self.handle(visitor) } else { visitor.visit_newtype_struct(self) }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let items: &[Node] = match &self.node.value {
+            Value::Sequence(items) => items,
+            _ if self.node.is_null() => &[],
+            _ => {
+                self.wrong("a list");
+                &[]
+            }
+        };
+        // A null in a list is dropped.
+        let items: Vec<&Node> = items.iter().filter(|item| !item.is_null()).collect();
+        visitor.visit_seq(Items { items: items.into_iter(), context: self.context })
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(Entries { entries: self.entries().iter(), value: None, context: self.context })
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        if let Value::Mapping(mapping) = &self.node.value {
+            let section = Section { mapping, span: self.node.span };
+            Reader::new(&mut self.context.found.borrow_mut()).near_misses(section, fields);
+        }
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let text = self.text();
+        if !variants.contains(&text.as_str()) {
+            self.context.error(
+                Diagnostic::error(Code("unknown-value"), self.node.span, format!("{text:?} is none of the values"))
+                    .did_you_mean(&text, variants.iter().copied())
+                    .help(format!("the values are {}", variants.join(", "))),
+            );
+            return Err(Fault::Told);
+        }
+        visitor.visit_enum(text.into_deserializer())
+    }
+
+    forward_to_deserialize_any! { i128 u128 char bytes byte_buf unit_struct tuple tuple_struct identifier }
+}
+
+struct Items<'n> {
+    items: std::vec::IntoIter<&'n Node>,
+    context: &'n Context,
+}
+
+impl<'de> de::SeqAccess<'de> for Items<'de> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some(node) = self.items.next() else { return Ok(None) };
+        decode_at(seed, node, self.context).map(Some)
+    }
+}
+
+struct Entries<'n> {
+    entries: std::slice::Iter<'n, Entry>,
+    value: Option<&'n Node>,
+    context: &'n Context,
+}
+
+impl<'de> de::MapAccess<'de> for Entries<'de> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some(entry) = self.entries.next() else { return Ok(None) };
+        self.value = Some(&entry.value);
+        seed.deserialize(entry.key.as_str().into_deserializer()).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let node = self.value.take().ok_or_else(|| Fault::Message("a value without a key".into()))?;
+        decode_at(seed, node, self.context)
+    }
+}
+
+fn decode_at<'n, S: DeserializeSeed<'n>>(seed: S, node: &'n Node, context: &'n Context) -> Result<S::Value, Fault> {
+    seed.deserialize(Decoder { node, context }).map_err(|fault| {
+        if let Fault::Message(text) = fault {
+            context.error(Diagnostic::error(WRONG_KIND, node.span, text));
+        }
+        Fault::Told
+    })
+}

@@ -1,0 +1,481 @@
+//! Parser events to a tree, by the rules of simple-container §2.1.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as Piece, StrInput, Tag, options};
+
+use crate::diagnostics::{Code, Diagnostic, FileId, SourceFiles, Span};
+use crate::tree::{Entry, Mapping, Node, Scalar, Value};
+
+/// How deep collections may be nested.
+const MAX_DEPTH: usize = 64;
+/// How many nodes a file may have, aliases written out.
+const MAX_NODES: usize = 500_000;
+
+/// What `!!` stands for.
+const YAML_TAGS: &str = "tag:yaml.org,2002:";
+
+const SYNTAX: Code = Code("yaml-syntax");
+const LIMIT: Code = Code("yaml-limit");
+
+/// The first document of a file; what follows it is not even looked at.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// Its content; `None` where there is nothing.
+    pub(crate) root: Option<Node>,
+    /// Keys that were written twice in one mapping; the first one is in the tree.
+    pub(crate) duplicates: Vec<Duplicate>,
+}
+
+/// A key that was written twice in one mapping.
+#[derive(Clone, Debug)]
+pub(crate) struct Duplicate {
+    /// The key.
+    pub(crate) key: String,
+    /// Where it stands first.
+    pub(crate) first: Span,
+    /// Where it stands again.
+    pub(crate) again: Span,
+    /// The top-level key that it stands below; `None` at the top.
+    pub(crate) section: Option<String>,
+}
+
+impl Duplicate {
+    /// The mistake, in words.
+    pub(crate) fn diagnostic(&self) -> Diagnostic {
+        let code = Code("duplicate-key");
+        Diagnostic::error(code, self.again, format!("the key `{}` is written twice", self.key))
+            .also(self.first, "first written here")
+    }
+}
+
+/// Reads the first document of a file.
+///
+/// # Errors
+/// What is wrong with its syntax. The parser stops at the first mistake.
+pub(crate) fn parse(file: FileId, sources: &SourceFiles) -> Result<Document, Box<Diagnostic>> {
+    let text = sources.get(file).text().clone();
+    let limits = options! {
+        emit_comments: false,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    let mut composer = Composer {
+        events: Parser::new_from_str_with_options(&text, limits),
+        text: &text,
+        file,
+        anchors: HashMap::new(),
+        duplicates: Vec::new(),
+        section: None,
+        nodes: 0,
+        depth: 0,
+    };
+    let root = composer.document()?;
+    Ok(Document { root, duplicates: composer.duplicates })
+}
+
+struct Composer<'t> {
+    events: Parser<'t, StrInput<'t>>,
+    text: &'t str,
+    file: FileId,
+    anchors: HashMap<usize, (Node, usize)>,
+    duplicates: Vec<Duplicate>,
+    section: Option<String>,
+    nodes: usize,
+    depth: usize,
+}
+
+type Composed<T> = Result<T, Box<Diagnostic>>;
+
+impl<'t> Composer<'t> {
+    fn document(&mut self) -> Composed<Option<Node>> {
+        loop {
+            match self.next()? {
+                None | Some((Event::StreamEnd, _)) => return Ok(None),
+                Some((Event::DocumentStart(_, Some(version)), piece)) if (version.major, version.minor) != (1, 1) => {
+                    return Err(self
+                        .fault(SYNTAX, piece, "found incompatible YAML document")
+                        .help("remove the `%YAML` directive")
+                        .into());
+                }
+                Some((Event::StreamStart | Event::DocumentStart(..), _)) => {}
+                Some((Event::DocumentEnd, _)) => return Ok(None),
+                Some((event, piece)) => {
+                    let node = self.node(event, piece)?;
+                    return Ok((!node.is_null()).then_some(node));
+                }
+            }
+        }
+    }
+
+    fn next(&mut self) -> Composed<Option<(Event<'t>, Piece)>> {
+        self.events.next_event().transpose().map_err(|error| self.syntax(&error).into())
+    }
+
+    fn next_inside(&mut self, opened: Piece) -> Composed<(Event<'t>, Piece)> {
+        match self.next()? {
+            Some(next) => Ok(next),
+            None => Err(self.fault(SYNTAX, opened, "the file ends inside of this").into()),
+        }
+    }
+
+    fn node(&mut self, event: Event<'t>, piece: Piece) -> Composed<Node> {
+        self.count(1, piece)?;
+        let before = self.nodes;
+        let (anchor, node) = match event {
+            Event::Alias(id) => return self.alias(id, piece),
+            Event::Scalar(text, style, anchor, tag) => {
+                (anchor, self.scalar(text.into_owned(), style, tag.as_deref(), piece)?)
+            }
+            Event::SequenceStart(_, anchor, tag) => (anchor, self.sequence(tag.as_deref(), piece)?),
+            Event::MappingStart(_, anchor, tag) => (anchor, self.mapping(tag.as_deref(), piece)?),
+            other => return Err(self.fault(SYNTAX, piece, format!("unexpected {other:?}")).into()),
+        };
+        if anchor != 0 {
+            self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
+        }
+        Ok(node)
+    }
+
+    fn alias(&mut self, id: usize, piece: Piece) -> Composed<Node> {
+        let Some((node, size)) = self.anchors.get(&id) else {
+            return Err(self.fault(SYNTAX, piece, "the anchor contains itself").into());
+        };
+        let (node, size) = (node.clone(), *size);
+        self.count(size, piece)?;
+        Ok(node)
+    }
+
+    fn count(&mut self, more: usize, piece: Piece) -> Composed<()> {
+        self.nodes += more;
+        if self.nodes > MAX_NODES {
+            return Err(self
+                .fault(LIMIT, piece, format!("the file has more than {MAX_NODES} values"))
+                .help("aliases count as often as they are used")
+                .into());
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: String, style: ScalarStyle, tag: Option<&Tag>, piece: Piece) -> Composed<Node> {
+        let plain = matches!(style, ScalarStyle::Plain);
+        let span = self.span(piece);
+        // Where nothing is written the parser reports a tilde.
+        let text = if plain && span.start == span.end { String::new() } else { text };
+        let scalar = match tag.map(|tag| (tag.suffix_in_namespace(YAML_TAGS), tag)) {
+            None => Scalar { text, plain },
+            Some((Some(suffix), tag)) => match &*suffix {
+                "int" | "float" | "bool" | "null" | "timestamp" | "merge" => Scalar { text, plain },
+                "str" => Scalar { text, plain: false },
+                "binary" => Scalar { text: self.binary(&text, piece)?, plain: false },
+                _ => return Err(self.unknown_tag(tag, piece)),
+            },
+            Some((None, tag)) => return Err(self.unknown_tag(tag, piece)),
+        };
+        Ok(Node { value: Value::Scalar(scalar), span })
+    }
+
+    fn binary(&self, text: &str, piece: Piece) -> Composed<String> {
+        let packed: String = text.split_whitespace().collect();
+        base64::engine::general_purpose::STANDARD
+            .decode(packed)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .ok_or_else(|| self.fault(SYNTAX, piece, "`!!binary` value contains invalid base64 data").into())
+    }
+
+    fn collection_tag(&self, tag: Option<&Tag>, allowed: &str, piece: Piece) -> Composed<()> {
+        match tag {
+            Some(tag) if tag.suffix_in_namespace(YAML_TAGS).as_deref() != Some(allowed) => {
+                Err(self.unknown_tag(tag, piece))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn unknown_tag(&self, tag: &Tag, piece: Piece) -> Box<Diagnostic> {
+        let summary = format!("the YAML tag `{}` means nothing here", tag.original());
+        self.fault(Code("yaml-tag"), piece, summary).help("remove the tag").into()
+    }
+
+    fn sequence(&mut self, tag: Option<&Tag>, opened: Piece) -> Composed<Node> {
+        self.collection_tag(tag, "seq", opened)?;
+        self.enter(opened)?;
+        let mut items: Vec<Node> = Vec::new();
+        let end = loop {
+            let (event, piece) = self.next_inside(opened)?;
+            match event {
+                Event::SequenceEnd => break piece,
+                event => items.push(self.node(event, piece)?),
+            }
+        };
+        self.depth -= 1;
+        let span = self.block(opened, end, items.last().map(|item| item.span));
+        Ok(Node { value: Value::Sequence(items), span })
+    }
+
+    fn mapping(&mut self, tag: Option<&Tag>, opened: Piece) -> Composed<Node> {
+        self.collection_tag(tag, "map", opened)?;
+        self.enter(opened)?;
+        let mut mapping = Mapping::default();
+        let mut seen: HashMap<String, Span> = HashMap::new();
+        let mut merge: Option<(Span, Node)> = None;
+        let end = loop {
+            let (event, piece) = self.next_inside(opened)?;
+            if matches!(event, Event::MappingEnd) {
+                break piece;
+            }
+            let key = self.node(event, piece)?;
+            let (key_span, Value::Scalar(Scalar { text: key_text, plain })) = (key.span, key.value) else {
+                return Err(self.fault(SYNTAX, piece, "a key must be a single value").into());
+            };
+            let is_merge = plain && key_text == "<<";
+            if self.depth == 1 {
+                self.section = Some(key_text.clone());
+            }
+            let (event, piece) = self.next_inside(opened)?;
+            let value = self.node(event, piece)?;
+            let first = if is_merge { merge.as_ref().map(|(span, _)| *span) } else { seen.get(&key_text).copied() };
+            match first {
+                Some(first) => {
+                    let section = self.section.clone().filter(|_| self.depth > 1);
+                    self.duplicates.push(Duplicate { key: key_text, first, again: key_span, section });
+                }
+                None if is_merge => merge = Some((key_span, value)),
+                None => {
+                    seen.insert(key_text.clone(), key_span);
+                    mapping.0.push(Entry { key: key_text, key_span, value });
+                }
+            }
+        };
+        self.depth -= 1;
+        let span = self.block(opened, end, mapping.0.last().map(|entry| entry.value.span));
+        if let Some((_, source)) = merge {
+            self.merge(&mut mapping, source)?;
+        }
+        Ok(Node { value: Value::Mapping(mapping), span })
+    }
+
+    /// Own keys win wherever they stand, then the first of the list.
+    fn merge(&self, mapping: &mut Mapping, source: Node) -> Composed<()> {
+        let refused = |span: Span| -> Box<Diagnostic> {
+            Diagnostic::error(SYNTAX, span, "map merge requires map or sequence of maps as the value").into()
+        };
+        let sources = match source.value {
+            Value::Mapping(_) => vec![source],
+            Value::Sequence(items) => items,
+            Value::Scalar(_) | Value::Template(_) => return Err(refused(source.span)),
+        };
+        for source in sources {
+            let Value::Mapping(from) = source.value else { return Err(refused(source.span)) };
+            for entry in from.0 {
+                if mapping.entry(&entry.key).is_none() {
+                    mapping.0.push(entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, opened: Piece) -> Composed<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.fault(LIMIT, opened, format!("nested deeper than {MAX_DEPTH} levels")).into());
+        }
+        Ok(())
+    }
+
+    /// A flow collection ends at its bracket; a block ends with its last item, not where the parser noticed.
+    fn block(&self, opened: Piece, end: Piece, last: Option<Span>) -> Span {
+        let start = self.offset(opened.start);
+        let bracket = self.text[start..].starts_with(['[', '{']);
+        let end = match last {
+            Some(last) if !bracket && last.end as usize >= start => last.end as usize,
+            _ => self.offset(end.end),
+        };
+        self.bytes(start, end)
+    }
+
+    fn offset(&self, marker: Marker) -> usize {
+        marker.byte_offset().unwrap_or(self.text.len()).min(self.text.len())
+    }
+
+    fn span(&self, piece: Piece) -> Span {
+        let (start, end) = (self.offset(piece.start), self.offset(piece.end));
+        let written = self.text[start..end.max(start)].trim_end();
+        self.bytes(start, start + written.len())
+    }
+
+    fn bytes(&self, start: usize, end: usize) -> Span {
+        // The reader of files refuses those of more than a few megabytes.
+        let byte = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        Span { file: self.file, start: byte(start), end: byte(end.max(start)) }
+    }
+
+    fn fault(&self, code: Code, piece: Piece, summary: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, self.span(piece), summary)
+    }
+
+    fn syntax(&self, error: &ScanError) -> Diagnostic {
+        let at = self.offset(*error.marker());
+        let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+        Diagnostic::error(SYNTAX, self.bytes(at, end), format!("this is not YAML: {}", error.info()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::{Sensitivity, Style, render};
+
+    fn read(text: &str) -> (SourceFiles, Result<Document, Box<Diagnostic>>) {
+        let mut sources = SourceFiles::default();
+        let file = sources.add("t.yaml", text, Sensitivity::Public);
+        let document = parse(file, &sources);
+        (sources, document)
+    }
+
+    /// Each scalar with its place and what the file shows there.
+    fn places(text: &str) -> String {
+        fn walk(node: &Node, path: &str, sources: &SourceFiles, out: &mut String) {
+            match &node.value {
+                Value::Sequence(items) => {
+                    for (index, item) in items.iter().enumerate() {
+                        walk(item, &format!("{path}/{index}"), sources, out);
+                    }
+                }
+                Value::Mapping(mapping) => {
+                    for entry in mapping {
+                        assert_eq!(sources.slice(entry.key_span).trim_matches(['"', '\'']), entry.key);
+                        walk(&entry.value, &format!("{path}/{}", entry.key), sources, out);
+                    }
+                }
+                Value::Scalar(scalar) => {
+                    let place = sources.position(node.span);
+                    let source = sources.slice(node.span);
+                    let line = format!("{path} {}:{} {source:?} = {:?}\n", place.line, place.column, scalar.text);
+                    out.push_str(&line);
+                }
+                Value::Template(_) => unreachable!("the parser makes none"),
+            }
+        }
+        let (sources, document) = read(text);
+        let mut out = String::new();
+        walk(document.unwrap().root.as_ref().unwrap(), "", &sources, &mut out);
+        out
+    }
+
+    fn fault(text: &str) -> String {
+        let (sources, document) = read(text);
+        match document {
+            Err(diagnostic) => render(&diagnostic, &sources, Style::Plain),
+            Ok(document) => {
+                let all: Vec<_> =
+                    document.duplicates.iter().map(|d| render(&d.diagnostic(), &sources, Style::Plain)).collect();
+                all.join("\n")
+            }
+        }
+    }
+
+    #[test]
+    fn every_scalar_knows_where_it_was_written() {
+        insta::assert_snapshot!(places(
+            "\u{feff}a: one # note\nb:\n  - 'two'\n  - {c: \"t\\u00e9 3\", d: }\ne: |\n  four\n  five\nü: sechs\n"
+        ), @r#"
+        /a 1:4 "one" = "one"
+        /b/0 3:5 "'two'" = "two"
+        /b/1/c 4:9 "\"t\\u00e9 3\"" = "té 3"
+        /b/1/d 4:23 "" = ""
+        /e 6:3 "four\n  five" = "four\nfive\n"
+        /ü 8:4 "sechs" = "sechs"
+        "#);
+    }
+
+    #[test]
+    fn aliases_and_merged_keys_point_at_their_definition() {
+        insta::assert_snapshot!(places(
+            "x: &x {p: 1, q: 2}\ny: &y {q: 3, r: 4}\nz:\n  <<: [*x, *y]\n  p: 0\nw: *x\n"
+        ), @r#"
+        /x/p 1:11 "1" = "1"
+        /x/q 1:17 "2" = "2"
+        /y/q 2:11 "3" = "3"
+        /y/r 2:17 "4" = "4"
+        /z/p 5:6 "0" = "0"
+        /z/q 1:17 "2" = "2"
+        /z/r 2:17 "4" = "4"
+        /w/p 1:11 "1" = "1"
+        /w/q 1:17 "2" = "2"
+        "#);
+    }
+
+    #[test]
+    fn the_tags_of_yaml_itself_are_known() {
+        insta::assert_snapshot!(places("- !!str 5\n- !!binary aGVsbG8=\n- !!int \"5\"\n- !!seq [!!float 1]\n"), @r#"
+        /0 1:9 "5" = "5"
+        /1 2:12 "aGVsbG8=" = "hello"
+        /2 3:9 "\"5\"" = "5"
+        /3/0 4:18 "1" = "1"
+        "#);
+        assert!(read("- !!binary x\n").1.is_err());
+    }
+
+    #[test]
+    fn only_the_first_document_is_read() {
+        assert!(read("a: 1\n---\n{broken\n").1.is_ok());
+        assert!(read("--- \n---\na: 1\n").1.unwrap().root.is_none());
+        assert!(read("# nothing\n").1.unwrap().root.is_none());
+    }
+
+    #[test]
+    fn syntax_that_go_refuses_is_refused_with_its_place() {
+        for bad in ["a: {b\n", "a:\n\tb: 1\n", "a: *x\n", "a: &a [*a]\n", "%YAML 1.2\n---\na: 1\n", "a: \u{1}\n"] {
+            assert!(read(bad).1.is_err(), "{bad:?}");
+        }
+        assert!(read("%YAML 1.1\n---\na: 1\n").1.is_ok());
+        insta::assert_snapshot!(fault("a: 1\n<<: 2\n"), @r"
+        error[yaml-syntax]: map merge requires map or sequence of maps as the value
+         --> t.yaml:2:5
+          |
+        2 | <<: 2
+          |     ^
+        ");
+        insta::assert_snapshot!(fault("a:\n  - !Ref x\n"), @r"
+        error[yaml-tag]: the YAML tag `!Ref` means nothing here
+         --> t.yaml:2:10
+          |
+        2 |   - !Ref x
+          |          ^
+          |
+          = hint: remove the tag
+        ");
+    }
+
+    #[test]
+    fn a_key_written_twice_is_found_in_any_spelling() {
+        insta::assert_snapshot!(fault("s:\n  a: 1\n  \"a\": 2\n"), @r#"
+        error[duplicate-key]: the key `a` is written twice
+         --> t.yaml:3:3
+          |
+        2 |   a: 1
+          |   - first written here
+        3 |   "a": 2
+          |   ^^^
+        "#);
+        assert_eq!(fault("s: {1: a, 01: b}\n"), "");
+        assert!(fault("m: &m {}\ns:\n  <<: *m\n  <<: *m\n").contains("written twice"));
+    }
+
+    #[test]
+    fn bombs_are_refused_quickly() {
+        let mut bomb = String::from("a0: &a0 [1,1,1,1,1,1,1,1,1]\n");
+        for level in 1..9 {
+            let items = vec![format!("*a{}", level - 1); 9].join(",");
+            bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+        }
+        assert!(fault(&bomb).contains("more than 500000 values"));
+        assert!(read(&"[".repeat(100_000)).1.is_err());
+        let deep: String = (0..100).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+        assert!(read(&deep).1.is_err());
+    }
+}

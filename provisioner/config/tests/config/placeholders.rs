@@ -1,0 +1,288 @@
+//! What `${…}` becomes, and what is said where it becomes nothing.
+
+use config::Target;
+use config::tree::{Part, Value};
+use config::{SecretsProvider, StateStorage};
+
+use crate::repository::Files;
+
+const PLUGIN: &str = "plugins: [{ name: p, source: { type: local, path: p } }]\n";
+
+/// A text inside the `config` of a resource, resolved; `?` before it: secret; `<…>`: a reference.
+fn resolved(text: &str) -> String {
+    let server = format!(
+        "{PLUGIN}variables: {{ color: {{ type: string, value: green }}, ph: {{ type: string, value: '${{env:NAME}}' }} }}\n\
+         resources: {{ resources: {{ e: {{ resources: {{ a: {{ type: 'p:m:A' }}, b: {{ type: 'p:m:B', config: {{ x: '{text}' }} }} }} }} }} }}\n"
+    );
+    let secrets = "auth:\n  aw: { type: aws-token, config: { account: '123', accessKey: AK, secretAccessKey: S<&>K, region: r } }\n\
+                   values: { TOKEN: t0k, PH: '${var:color}' }\n";
+    let stack = Files::sections(&server).secrets(secrets).environment(vec![("NAME", "pear"), ("EMPTY", "")]).stack();
+    let resource = &stack.environments[0].resources[1];
+    assert!(matches!(resource.target, Target::Plugin { plugin: 0, .. }));
+    match &resource.config.at(["x"]).unwrap().value {
+        Value::Scalar(scalar) => scalar.text.clone(),
+        Value::Template(template) => {
+            let part = |part: &Part| match part {
+                Part::Text(text) => text.clone(),
+                Part::Reference(reference) => format!("<{} {}>", reference.resource, reference.path.join("/")),
+            };
+            let text: String = template.parts.iter().map(part).collect();
+            format!("{}{text}", if template.secret { "?" } else { "" })
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_namespace_knows_its_values() {
+    for (text, expected) in [
+        ("a${env:NAME}b${env:NAME}c", "apearbpearc"),
+        ("${env:MISSING}", ""),
+        ("${env:MISSING:a:b}", "a:b"),
+        ("${env:EMPTY:def}", "def"),
+        ("$${env:NAME}}", "$pear}"),
+        ("${unknown:x:d:e}", "d:e"),
+        ("${secret:TOKEN}", "?t0k"),
+        ("x${secret:TOKEN}", "?xt0k"),
+        ("${secret:PH}", "?${var:color}"),
+        ("${var:color} ${var:ph}", "green ${env:NAME}"),
+        ("${stack:name}", "s"),
+        (
+            "${auth:aw}",
+            r#"?{"account":"123","accessKey":"AK","secretAccessKey":"S\u003c\u0026\u003eK","region":"r","credentials":""}"#,
+        ),
+        ("${auth:aw.projectId}", "?123"),
+        ("${git:branch} ${git:branch.raw} ${git:commit.short}", "f-x f/x 39d4ed9"),
+        ("${date:time} ${date:rfc3339} ${date:timestamp}", "2024-01-02T03:04:05 2024-01-02T03:04:05Z 1704164645"),
+        ("${user:home} ${user:name}", "/home/pearl Pearl Diver"),
+        ("${resource:a.b.0}", "<a b/0>"),
+        ("${resource:a.id}-${resource:a.urn}${secret:TOKEN}", "?<a id>-<a urn>t0k"),
+        ("${} ${", "${} ${"),
+    ] {
+        assert_eq!(resolved(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_provisioner_is_typed_first_and_resolved_then() {
+    let server = "
+provisioner:
+  type: pulumi
+  config:
+    organization: organization
+    state-storage: { type: fs, config: { path: 'file://${project:root}/x' } }
+    secrets-provider: { type: passphrase, config: { passPhrase: '${secret:pass}' } }
+";
+    let read = Files::server(server).secrets("values: { pass: 0123 }").read(&["s"]);
+    assert_eq!(read.words(), "");
+    let provisioner = &read.loaded.stacks[0].provisioner;
+    let StateStorage::FileSystem { url, .. } = &provisioner.state_storage;
+    assert_eq!(*url, format!("file://{}/x", read.root.display()));
+    let SecretsProvider::Passphrase { passphrase, .. } = &provisioner.secrets_provider;
+    assert_eq!(passphrase.as_ref().unwrap().expose(), "0123");
+    assert_eq!(format!("{passphrase:?}"), "Some([secret])");
+}
+
+#[test]
+fn what_cannot_be_resolved_is_shown_with_what_may_have_been_meant() {
+    let words = Files::sections(
+        r#"
+variables: { color: { value: green } }
+plugins:
+  - name: p
+    source: { type: local, path: "${env:X:p}" }
+    config:
+      a: "${secret:TOKN} and ${var:colour}"
+      b: "${auth:aw.region} ${auth:wa}"
+      c: "${git:comit.short} ${evn:HOME} ${aws:username} ${user}"
+      d: "\u0024{secret:none}"
+      e: "${resource:a.b}"
+"#,
+    )
+    .secrets("auth: { aw: { type: pulumi-token, config: { credentials: c } } }\nvalues: { TOKEN: t }\n")
+    .words();
+    insta::assert_snapshot!(words, @r#"
+    error[unresolved-placeholder]: the secret "TOKN" is not defined for stack "s"
+      --> .sc/stacks/s/server.yaml:12:11
+       |
+    12 |       a: "${secret:TOKN} and ${var:colour}"
+       |           ^^^^^^^^^^^^^^
+       |
+       = hint: did you mean `TOKEN`?
+       = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+
+    error[unresolved-placeholder]: the variable "colour" is not defined
+      --> .sc/stacks/s/server.yaml:12:30
+       |
+    12 |       a: "${secret:TOKN} and ${var:colour}"
+       |                              ^^^^^^^^^^^^^
+       |
+       = hint: did you mean `color`?
+       = hint: add it to `variables` as `{ type: string, value: … }`
+
+    error[unresolved-placeholder]: an auth entry has no property "region"
+      --> .sc/stacks/s/server.yaml:13:11
+       |
+    13 |       b: "${auth:aw.region} ${auth:wa}"
+       |           ^^^^^^^^^^^^^^^^^
+       |
+       = hint: `${auth:aw}` is its credentials, `${auth:aw.projectId}` its account or project
+
+    error[unresolved-placeholder]: the auth entry "wa" is not defined for stack "s"
+      --> .sc/stacks/s/server.yaml:13:29
+       |
+    13 |       b: "${auth:aw.region} ${auth:wa}"
+       |                             ^^^^^^^^^^
+       |
+       = hint: did you mean `aw`?
+       = hint: add it to `auth` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+
+    error[unresolved-placeholder]: the namespace `git` has no "comit.short"
+      --> .sc/stacks/s/server.yaml:14:11
+       |
+    14 |       c: "${git:comit.short} ${evn:HOME} ${aws:username} ${user}"
+       |           ^^^^^^^^^^^^^^^^^^
+       |
+       = hint: did you mean `commit.short`?
+       = hint: it has root, commit.short, commit.full, branch, branch.clean, branch.raw
+
+    error[unresolved-placeholder]: `${evn:HOME}` cannot be resolved: there is no namespace "evn"
+      --> .sc/stacks/s/server.yaml:14:30
+       |
+    14 |       c: "${git:comit.short} ${evn:HOME} ${aws:username} ${user}"
+       |                              ^^^^^^^^^^^
+       |
+       = hint: did you mean `env`?
+       = hint: to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again
+
+    error[unresolved-placeholder]: `${aws:username}` cannot be resolved: there is no namespace "aws"
+      --> .sc/stacks/s/server.yaml:14:42
+       |
+    14 |       c: "${git:comit.short} ${evn:HOME} ${aws:username} ${user}"
+       |                                          ^^^^^^^^^^^^^^^
+       |
+       = hint: to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again
+
+    error[unresolved-placeholder]: `${user}` names nothing
+      --> .sc/stacks/s/server.yaml:14:58
+       |
+    14 |       c: "${git:comit.short} ${evn:HOME} ${aws:username} ${user}"
+       |                                                          ^^^^^^^
+       |
+       = hint: write `${user:NAME}`
+
+    error[unresolved-placeholder]: the secret "none" is not defined for stack "s"
+      --> .sc/stacks/s/server.yaml:15:10
+       |
+    15 |       d: "\u0024{secret:none}"
+       |          ^^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+
+    error[misplaced-reference]: `${resource:a.b}` cannot stand here
+      --> .sc/stacks/s/server.yaml:16:11
+       |
+    16 |       e: "${resource:a.b}"
+       |           ^^^^^^^^^^^^^^^
+       |
+       = hint: `${resource:…}` stands in `config` of a resource and in `outputs`
+    "#);
+}
+
+#[test]
+fn references_have_a_shape_and_a_place() {
+    let words = Files::sections(
+        r#"
+plugins: [{ name: p, source: { type: local, path: p } }]
+resources:
+  resources:
+    e:
+      resources:
+        a: { type: "p:m:A", config: { x: "${resource:b}", y: "${resource:f/b.c}", z: "${resource:bb.c}" } }
+        b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
+        c: { type: "p:m:A", config: { x: "${resource:d.x}" } }
+        d: { type: "p:m:A", config: { x: "${resource:c.x}" } }
+    f:
+      resources:
+        b: { type: "p:m:A", config: { x: "${resource:b.x}" } }
+outputs:
+  p: "${resource:b.x}"
+  q: "${resource:g/b.x}"
+  r: "${resource:e/bx.x} ${resource:zzz.x}"
+"#,
+    )
+    .words();
+    insta::assert_snapshot!(words, @r#"
+    error[malformed-reference]: resource placeholder requires format ${resource:KEY.PATH}, got: ${resource:b}
+      --> .sc/stacks/s/server.yaml:12:43
+       |
+    12 |         a: { type: "p:m:A", config: { x: "${resource:b}", y: "${resource:f/b.c}", z: "${resource:bb.c}" } }
+       |                                           ^^^^^^^^^^^^^
+
+    error[malformed-reference]: resource placeholder requires format ${resource:KEY.PATH}, got: ${resource:f/b.c}
+      --> .sc/stacks/s/server.yaml:12:63
+       |
+    12 |         a: { type: "p:m:A", config: { x: "${resource:b}", y: "${resource:f/b.c}", z: "${resource:bb.c}" } }
+       |                                                               ^^^^^^^^^^^^^^^^^
+       |
+       = hint: a resource refers to resources of its own environment only
+
+    error[unknown-resource]: resource "bb" referenced by "a" is not defined in env "e"
+      --> .sc/stacks/s/server.yaml:12:87
+       |
+    12 |         a: { type: "p:m:A", config: { x: "${resource:b}", y: "${resource:f/b.c}", z: "${resource:bb.c}" } }
+       |                                                                                       ^^^^^^^^^^^^^^^^
+
+    error[unknown-resource]: resource "aa" referenced by "b" is not defined in env "e"
+      --> .sc/stacks/s/server.yaml:13:52
+       |
+    13 |         b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
+       |                                                    ^^
+
+    error[misplaced-reference]: `${resource:a.id}` cannot stand here
+      --> .sc/stacks/s/server.yaml:13:66
+       |
+    13 |         b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
+       |                                                                  ^^^^^^^^^^^^^^^^
+       |
+       = hint: `${resource:…}` stands in `config` of a resource and in `outputs`
+
+    error[dependency-cycle]: resource dependency cycle: c -> d -> c
+      --> .sc/stacks/s/server.yaml:15:43
+       |
+    15 |         d: { type: "p:m:A", config: { x: "${resource:c.x}" } }
+       |                                           ^^^^^^^^^^^^^^^
+
+    error[dependency-cycle]: resource dependency cycle: b -> b
+      --> .sc/stacks/s/server.yaml:18:43
+       |
+    18 |         b: { type: "p:m:A", config: { x: "${resource:b.x}" } }
+       |                                           ^^^^^^^^^^^^^^^
+
+    error[unknown-resource]: resource "b" referenced by output "p" is defined in several envs
+      --> .sc/stacks/s/server.yaml:20:7
+       |
+    20 |   p: "${resource:b.x}"
+       |       ^^^^^^^^^^^^^^^
+       |
+       = hint: say which one: `${resource:e/b.x}`
+
+    error[unknown-resource]: env "g" referenced by output "q" is not defined
+      --> .sc/stacks/s/server.yaml:21:7
+       |
+    21 |   q: "${resource:g/b.x}"
+       |       ^^^^^^^^^^^^^^^^^
+
+    error[unknown-resource]: resource "bx" referenced by output "r" is not defined in env "e"
+      --> .sc/stacks/s/server.yaml:22:7
+       |
+    22 |   r: "${resource:e/bx.x} ${resource:zzz.x}"
+       |       ^^^^^^^^^^^^^^^^^^
+
+    error[unknown-resource]: resource "zzz" referenced by output "r" is not defined in any env
+      --> .sc/stacks/s/server.yaml:22:26
+       |
+    22 |   r: "${resource:e/bx.x} ${resource:zzz.x}"
+       |                          ^^^^^^^^^^^^^^^^^
+    "#);
+}

@@ -1,0 +1,315 @@
+//! What all parts of a deployment share: options, state, records, providers, jobs, and what has been reported.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bridge::error::{Hint as _, chain};
+use bridge::host::{HostError, Monitor, MonitorEndpoint, ProviderHost};
+use bridge::provider::Provider;
+use futures_util::future::BoxFuture;
+use hashbrown::HashMap;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ProviderReference, Urn};
+use state::{ResourceState, Snapshot, StateRecorder};
+use tokio::sync::{OnceCell, RwLock, Semaphore, oneshot, watch};
+
+use crate::decisions::autonaming::Naming;
+use crate::deployment_state::{DeploymentState, SharedState};
+use crate::events::{Event, EventSink, Message, Severity, SourceRef};
+use crate::jobs::Jobs;
+use crate::options::{DeploymentOptions, StopSignals};
+use crate::providers::{Instance, ProviderRegistry};
+use crate::records::Records;
+use crate::registrar::{Halted, Registered};
+use crate::reporter::{ErrorReported, Failure, Reporter, about};
+
+/// Whether what must be read before any decision has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InitialRefresh {
+    /// Not yet.
+    Running,
+    /// All of it.
+    Done,
+}
+
+/// What all parts of a deployment share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) options: DeploymentOptions,
+    pub(crate) signals: StopSignals,
+    pub(crate) reporter: Reporter,
+    pub(crate) shared: Arc<SharedState>,
+    pub(crate) records: Records,
+    pub(crate) providers: ProviderRegistry,
+    pub(crate) jobs: Jobs,
+    /// How many resources may be worked on at once.
+    pub(crate) slots: Semaphore,
+    /// Held for reading while a registration is undecided, for writing by a replacement that must see only decided ones.
+    pub(crate) deciding: RwLock<()>,
+    pub(crate) initial_refresh: watch::Sender<InitialRefresh>,
+    /// Physical names that the configuration proposes, or what is wrong with it.
+    pub(crate) naming: Result<Naming, String>,
+    /// Provider resources that are registered by the first resource that wants them.
+    once_registered: Mutex<HashMap<ProviderKey, Arc<OnceRegistered>>>,
+    monitor: MonitorService,
+}
+
+/// What tells apart the provider resources that are registered by the first resource that wants them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ProviderKey {
+    /// A default provider.
+    Default {
+        /// Its package.
+        package: String,
+        /// The version of the package; `None`: any.
+        version: Option<String>,
+        /// Where the package comes from; `None`: the usual place.
+        download_url: Option<String>,
+    },
+    /// A provider that an import declares.
+    Declared(Urn),
+}
+
+/// The registration of a provider resource that several resources wait for.
+pub(crate) type OnceRegistered = OnceCell<Result<Registered, Halted>>;
+
+/// What components register with, served from the first Construct on.
+struct MonitorService {
+    monitor: Arc<dyn Monitor>,
+    endpoint: OnceCell<MonitorEndpoint>,
+}
+
+impl std::fmt::Debug for MonitorService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MonitorService").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// What a deployment works with, beside its options.
+pub(crate) struct Parts {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) host: Arc<dyn ProviderHost>,
+    pub(crate) recorder: Option<Box<dyn StateRecorder>>,
+    pub(crate) sink: Arc<dyn EventSink>,
+    pub(crate) signals: StopSignals,
+    pub(crate) jobs: Jobs,
+    pub(crate) monitor: Arc<dyn Monitor>,
+}
+
+impl Context {
+    /// The context of a deployment that has done nothing yet.
+    pub(crate) fn new(options: DeploymentOptions, parts: Parts) -> Self {
+        let Parts { snapshot, host, recorder, sink, signals, jobs, monitor } = parts;
+        let shared = Arc::new(SharedState::new(snapshot));
+        Self {
+            reporter: Reporter::new(sink),
+            records: Records::new(Arc::clone(&shared), options.mode(), recorder),
+            shared,
+            providers: ProviderRegistry::new(host),
+            jobs,
+            slots: Semaphore::new(options.parallel.max(1)),
+            deciding: RwLock::new(()),
+            initial_refresh: watch::Sender::new(InitialRefresh::Running),
+            naming: Naming::read(&options.config, &options.project, &options.stack),
+            once_registered: Mutex::default(),
+            monitor: MonitorService { monitor, endpoint: OnceCell::new() },
+            signals,
+            options,
+        }
+    }
+
+    /// Locks the deployment's state.
+    pub(crate) fn state(&self) -> MutexGuard<'_, DeploymentState> {
+        self.shared.lock()
+    }
+
+    /// Whether nothing is changed.
+    pub(crate) fn is_preview(&self) -> bool {
+        self.options.preview
+    }
+
+    /// Emits an event.
+    pub(crate) fn emit(&self, event: Event) {
+        self.reporter.emit(event);
+    }
+
+    /// Emits a message about a resource that is no error.
+    pub(crate) fn message(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
+        self.emit(Event::Message(about(urn, source, message)));
+    }
+
+    /// Reports an error of a resource.
+    pub(crate) fn error(
+        &self,
+        urn: &Urn,
+        source: Option<SourceRef>,
+        message: Message,
+        failure: Failure,
+    ) -> ErrorReported {
+        self.general_error(about(urn, source, message), failure)
+    }
+
+    /// Reports an error that is of no resource in particular.
+    pub(crate) fn general_error(&self, message: Message, failure: Failure) -> ErrorReported {
+        let error = self.reporter.error(message, failure);
+        self.shared.wake();
+        error
+    }
+
+    /// Makes more of an error that has been reported.
+    pub(crate) fn escalate(&self, error: ErrorReported, failure: Failure) -> ErrorReported {
+        let error = self.reporter.escalate(error, failure);
+        self.shared.wake();
+        error
+    }
+
+    /// Reports an error of a resource that no step failed with, and lets nothing new start.
+    pub(crate) fn fatal(&self, urn: &Urn, source: Option<SourceRef>, message: Message) -> ErrorReported {
+        self.error(urn, source, message, Failure::Fatal)
+    }
+
+    /// Whether nothing new may start.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.reporter.has_failed(Failure::Fatal)
+            || self.signals.stop.is_cancelled()
+            || (self.reporter.has_failed(Failure::Step) && !self.options.continue_on_error)
+    }
+
+    /// Checks that something new may start.
+    ///
+    /// # Errors
+    /// [`Halted`].
+    pub(crate) fn check_running(&self) -> Result<(), Halted> {
+        if self.is_halted() { Err(self.halted()) } else { Ok(()) }
+    }
+
+    /// Returns why the run goes no further.
+    pub(crate) fn halted(&self) -> Halted {
+        self.reporter.first_error().map_or(Halted::Stopped, Halted::Failed)
+    }
+
+    /// Waits until everything that a resource refers to, and that this run has decided on, is settled; or until nothing new
+    /// may start.
+    pub(crate) async fn wait_for_references(&self, resource: &ResourceState) {
+        self.wait_until(|state| {
+            resource.provider_and_references().all(|urn| {
+                let urn = state.new_name(urn);
+                !state.has_begun(urn) || state.is_settled(urn)
+            })
+        })
+        .await;
+    }
+
+    /// Waits until the steps of another resource that carry the entry of a URN over are done, if there are any; or until
+    /// nothing new may start.
+    pub(crate) async fn wait_until_carried_over(&self, urn: &Urn) {
+        self.wait_until(|state| !state.is_carried_over(urn) || state.is_settled(urn)).await;
+    }
+
+    async fn wait_until(&self, holds: impl Fn(&DeploymentState) -> bool) {
+        self.shared.wait_until(|state| holds(state) || self.is_halted()).await;
+    }
+
+    /// Ends an instance that no resource refers to, beside everything else.
+    pub(crate) fn close_later(self: &Arc<Self>, provider: Arc<dyn Provider>) {
+        let context = Arc::clone(self);
+        let closing = async move {
+            provider.close().await;
+            context.providers.closed(&provider);
+        };
+        // A deployment that has ended has closed every instance.
+        self.jobs.start(closing).ok();
+    }
+
+    /// Ends an instance beside everything else, once nothing uses it any more.
+    pub(crate) fn retire(self: &Arc<Self>, instance: Arc<Instance>) {
+        let (provider, unused) = instance.retire();
+        let context = Arc::clone(self);
+        let closing = async move {
+            unused.await;
+            provider.close().await;
+            context.providers.closed(&provider);
+        };
+        self.jobs.start(closing).ok();
+    }
+
+    /// Runs work as a job of the deployment, so that it goes on even if the caller stops waiting.
+    ///
+    /// The work is boxed: tens of thousands of registrations may wait at once, so each must be small.
+    ///
+    /// # Errors
+    /// What the work returns; [`Halted`] if the deployment has ended.
+    pub(crate) async fn job<T: Send + 'static, E: From<Halted> + Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> BoxFuture<'static, Result<T, E>>,
+    ) -> Result<T, E> {
+        let (sender, reply) = oneshot::channel();
+        let mut initial_refresh = self.initial_refresh.subscribe();
+        let work = work(Arc::clone(self));
+        let job = async move {
+            // A decision by what is recorded must wait until that has been read.
+            initial_refresh.wait_for(|refresh| *refresh == InitialRefresh::Done).await.ok();
+            drop(sender.send(work.await));
+        };
+        self.jobs.start(job).map_err(|_| self.halted())?;
+        reply.await.unwrap_or_else(|_| Err(self.halted().into()))
+    }
+
+    /// Returns the place of a provider resource that is registered by the first resource that wants it.
+    pub(crate) fn once_registered(&self, key: ProviderKey) -> Arc<OnceRegistered> {
+        let mut cells = self.once_registered.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cells.entry(key).or_default())
+    }
+
+    /// Returns the instance behind a reference: one that is running, or one that is started as it is recorded.
+    ///
+    /// # Errors
+    /// [`HostError`] if it is neither recorded nor running, or does not start.
+    pub(crate) async fn load_instance(&self, reference: &ProviderReference) -> Result<Arc<Instance>, HostError> {
+        if let Some(instance) = self.providers.get(reference) {
+            return Ok(instance);
+        }
+        let recorded = self.state().loaded_provider(reference).map(|state| Arc::clone(&state.inputs));
+        let Some(recorded) = recorded else {
+            let name = reference.urn.name();
+            return Err(HostError::new(format!("the provider {name} is not recorded and was not registered")));
+        };
+        self.reporter.secrets(&recorded);
+        self.providers.load(reference, &recorded, &self.jobs).await
+    }
+
+    /// Returns the instance behind a reference, for a resource that cannot do without.
+    ///
+    /// # Errors
+    /// The error of [`Context::load_instance`], which is fatal.
+    pub(crate) async fn instance(
+        &self,
+        reference: &ProviderReference,
+        urn: &Urn,
+        source: Option<SourceRef>,
+    ) -> Result<Arc<Instance>, ErrorReported> {
+        self.load_instance(reference).await.map_err(|error| self.fatal(urn, source, host_error(error)))
+    }
+
+    /// Emits which secrets a provider is about to receive.
+    pub(crate) fn emit_secrets(&self, values: &PropertyMap) {
+        self.reporter.secrets(values);
+    }
+
+    /// Returns the address of the resource monitor, which is served from the first call on.
+    ///
+    /// # Errors
+    /// [`std::io::Error`] if it cannot listen.
+    pub(crate) async fn monitor_address(&self) -> std::io::Result<String> {
+        let MonitorService { monitor, endpoint } = &self.monitor;
+        let directory = self.providers.host().directory().to_owned();
+        let serve = || MonitorEndpoint::serve(Arc::clone(monitor), directory);
+        Ok(endpoint.get_or_try_init(serve).await?.address())
+    }
+}
+
+/// Turns the error of a provider that does not start into a message.
+pub(crate) fn host_error(error: HostError) -> Message {
+    let hint = error.hint().map(Cow::into_owned);
+    Message { hint, ..Message::new(Severity::Error, chain(&error)) }
+}

@@ -1,0 +1,124 @@
+//! Dependent replacements: the resources that are deleted and replaced because a resource that they depend on is deleted
+//! before it is replaced (engine semantics, section 2.12).
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashSet;
+use pulumi_proto::urn::Urn;
+
+use state::ResourceState;
+
+use crate::entry::Entry;
+
+/// A walk over the loaded snapshot that collects the dependents that must be replaced together with a resource that is
+/// deleted before it is replaced.
+///
+/// [`DependentWalk::next`] returns a query; the caller asks the provider and passes the reply to [`DependentWalk::answer`].
+#[derive(Debug)]
+pub(crate) struct DependentWalk {
+    /// What comes after the root in the snapshot, reversed.
+    ahead: Vec<Entry>,
+    /// The root and all its direct and indirect dependents.
+    dependents: HashSet<Urn>,
+    /// The root and the dependents that are replaced with it.
+    replaced_urns: HashSet<Urn>,
+    replaced: Vec<DependentReplacement>,
+    asked: Option<(Entry, Vec<String>)>,
+}
+
+/// A dependent that is replaced together with the root.
+#[derive(Clone, Debug)]
+pub(crate) struct DependentReplacement {
+    pub(crate) entry: Entry,
+    /// Why: input names, `provider`, `deletedWith` or `replaceWith`.
+    pub(crate) keys: Vec<String>,
+}
+
+/// What comes next in a walk.
+#[derive(Debug)]
+pub(crate) enum Probe {
+    /// Would the entry be replaced if these inputs became unknown?
+    WouldReplace { entry: Entry, keys: Vec<String> },
+    /// The walk is complete: these dependents are replaced, in the order of the snapshot.
+    Done(Vec<DependentReplacement>),
+}
+
+impl DependentWalk {
+    /// Starts at a root. `passed` names entries that this run has decided on already: they no longer depend on the root.
+    pub(crate) fn new(root: &Entry, snapshot: &[Entry], passed: impl Fn(&Entry) -> bool) -> Self {
+        let after = snapshot.iter().position(|(id, _)| *id == root.0).map_or(snapshot.len(), |index| index + 1);
+        let ahead = snapshot[after..].iter().rev().filter(|entry| !passed(entry)).cloned().collect::<Vec<_>>();
+        let urns = HashSet::from([root.1.urn.clone()]);
+        Self { ahead, dependents: urns.clone(), replaced_urns: urns, replaced: Vec::new(), asked: None }
+    }
+
+    /// Returns the next query, or the result.
+    pub(crate) fn next(&mut self) -> Probe {
+        while let Some(entry) = self.ahead.pop() {
+            if !self.is_dependent(&entry.1) {
+                continue;
+            }
+            self.dependents.insert(entry.1.urn.clone());
+            if !entry.1.custom || entry.1.external {
+                continue;
+            }
+            match self.judge(&entry.1) {
+                Verdict::Stays => {}
+                Verdict::IsReplaced(key) => self.replace(entry, vec![key.to_owned()]),
+                Verdict::Probe(keys) => {
+                    self.asked = Some((entry.clone(), keys.clone()));
+                    return Probe::WouldReplace { entry, keys };
+                }
+            }
+        }
+        Probe::Done(std::mem::take(&mut self.replaced))
+    }
+
+    /// Takes the reply to the last query.
+    pub(crate) fn answer(&mut self, would_replace: bool) {
+        if let Some((entry, keys)) = self.asked.take()
+            && would_replace
+        {
+            self.replace(entry, keys);
+        }
+    }
+
+    fn replace(&mut self, entry: Entry, keys: Vec<String>) {
+        self.replaced_urns.insert(entry.1.urn.clone());
+        self.replaced.push(DependentReplacement { entry, keys });
+    }
+
+    fn is_dependent(&self, state: &ResourceState) -> bool {
+        state
+            .dependencies
+            .iter()
+            .chain(state.property_dependencies.values().flatten())
+            .chain(&state.deleted_with)
+            .chain(&state.replace_with)
+            .chain(state.provider.as_ref().map(|provider| &provider.urn))
+            .any(|urn| self.dependents.contains(urn))
+    }
+
+    fn judge(&self, state: &ResourceState) -> Verdict {
+        let is_replaced = |urn: &Urn| self.replaced_urns.contains(urn);
+        if state.provider.as_ref().is_some_and(|provider| is_replaced(&provider.urn)) {
+            return Verdict::IsReplaced("provider");
+        }
+        if state.deleted_with.as_ref().is_some_and(is_replaced) {
+            return Verdict::IsReplaced("deletedWith");
+        }
+        let keys: BTreeSet<&String> = state
+            .property_dependencies
+            .iter()
+            .filter(|(key, urns)| state.inputs.contains_key(*key) && urns.iter().any(is_replaced))
+            .map(|(key, _)| key)
+            .collect();
+        if keys.is_empty() { Verdict::Stays } else { Verdict::Probe(keys.into_iter().cloned().collect()) }
+    }
+}
+
+enum Verdict {
+    Stays,
+    IsReplaced(&'static str),
+    Probe(Vec<String>),
+}

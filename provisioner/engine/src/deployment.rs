@@ -1,0 +1,227 @@
+//! The deployment: the handle that programs drive it with, and the one task that polls everything and orders the phases.
+//!
+//! What a program asks for becomes a job that this task polls beside the providers' replies. So nothing that has begun is lost
+//! because its caller stopped waiting.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bridge::host::{PackageTypes, ProviderHost};
+use futures_util::future::{FusedFuture, FutureExt as _, try_join_all};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+use state::{Snapshot, StateRecorder, free_aside};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::context::{Context, InitialRefresh, Parts, host_error};
+use crate::deployment_state::DeploymentState;
+use crate::events::{Event, EventSink, Operation, Outcome, Phase, Summary};
+use crate::goal::{Goal, InvokeGoal, ReadGoal};
+use crate::jobs::JobQueue;
+use crate::options::{DeploymentOptions, StopSignals};
+use crate::phases::{self, PhaseEnd};
+use crate::registrar::{Halted, Registered, Registrar};
+use crate::reporter::Failure;
+use crate::resource_monitor::ResourceMonitor;
+
+/// A handle of a deployment: what a program registers with, and the way to end the program.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    context: Arc<Context>,
+    ends: mpsc::UnboundedSender<(ProgramEnd, oneshot::Sender<()>)>,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramEnd {
+    /// It registered all it had to.
+    Completed,
+    /// It gave up: nothing is deleted.
+    Failed,
+}
+
+/// What a deployment came to.
+#[derive(Debug)]
+pub struct DeploymentEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The list as it is now, pending operations included. Of a preview: as it would be.
+    pub snapshot: Snapshot,
+    /// What was counted.
+    pub summary: Summary,
+}
+
+impl Deployment {
+    /// Prepares a deployment: the handle for its program, and the future that does the work, to be polled beside it.
+    ///
+    /// `recorder` is `None` in previews.
+    pub fn new(
+        options: DeploymentOptions,
+        snapshot: Snapshot,
+        host: Arc<dyn ProviderHost>,
+        recorder: Option<Box<dyn StateRecorder>>,
+        sink: Arc<dyn EventSink>,
+        signals: StopSignals,
+    ) -> (Self, impl Future<Output = DeploymentEnd>) {
+        let (jobs, queue) = JobQueue::new();
+        let (ends, end_queue) = mpsc::unbounded_channel();
+        let context = Arc::new_cyclic(|context| {
+            let monitor = Arc::new(ResourceMonitor::new(context.clone(), &options));
+            Context::new(options, Parts { snapshot, host, recorder, sink, signals, jobs, monitor })
+        });
+        let run = run(Arc::clone(&context), queue, end_queue);
+        (Self { context, ends }, run)
+    }
+
+    /// Says that the program has ended. The deployment then finishes what is under way and deletes what nobody
+    /// registered.
+    pub async fn finish(&self, end: ProgramEnd) {
+        let (sender, taken) = oneshot::channel();
+        if self.ends.send((end, sender)).is_ok() {
+            // An error says that the deployment has ended already.
+            taken.await.ok();
+        }
+    }
+}
+
+#[async_trait]
+impl Registrar for Deployment {
+    fn is_preview(&self) -> bool {
+        self.context.is_preview()
+    }
+
+    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
+        let host = self.context.providers.host();
+        let ask = async |plugin: String| host.type_facts(&plugin).await.map(|types| (plugin, types));
+        let signals = &self.context.signals;
+        let types = tokio::select! {
+            types = try_join_all(plugins.into_iter().map(ask)) => types,
+            // Nothing new is registered then, whatever it is.
+            () = signals.stop.cancelled() => return Err(Halted::Stopped),
+            () = signals.abort.cancelled() => return Err(Halted::Stopped),
+        };
+        let types = types.map_err(|error| self.context.general_error(host_error(error), Failure::Fatal))?;
+        Ok(types.into_iter().collect())
+    }
+
+    async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
+        self.context.job(|ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
+    }
+
+    async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
+        let urn = urn.clone();
+        self.context.job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed()).await
+    }
+
+    async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
+        self.context.job(|ctx| async move { phases::read(&ctx, goal).await }.boxed()).await
+    }
+
+    async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
+        self.context.job(|ctx| async move { phases::invoke(&ctx, goal).await }.boxed()).await
+    }
+}
+
+type ProgramEnds = mpsc::UnboundedReceiver<(ProgramEnd, oneshot::Sender<()>)>;
+
+async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> DeploymentEnd {
+    let started = Instant::now();
+    let phase = Phase { operation: ctx.options.operation, preview: ctx.is_preview() };
+    ctx.emit(Event::PhaseStarted(phase));
+
+    let abort = ctx.signals.abort.clone();
+    let end = tokio::select! {
+        biased;
+        () = abort.cancelled() => PhaseEnd::Stopped,
+        end = run_phases(&ctx, &mut queue, ends) => end,
+    };
+    drop(queue);
+    ctx.providers.close_all().await;
+
+    let outcome = match (end, ctx.reporter.has_failed(Failure::AtEnd)) {
+        (PhaseEnd::Stopped, _) => Outcome::Canceled,
+        (PhaseEnd::Complete, true) => Outcome::Failed,
+        (PhaseEnd::Complete, false) => Outcome::Succeeded,
+    };
+    let (snapshot, changes) = {
+        let mut state = ctx.state();
+        let snapshot = state.ledger_mut().snapshot();
+        let changes = state.take_counts();
+        free_aside(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
+        (snapshot, changes)
+    };
+    let summary = Summary { phase, changes, outcome, duration: started.elapsed() };
+    ctx.emit(Event::PhaseEnded(summary.clone()));
+    DeploymentEnd { outcome, snapshot, summary }
+}
+
+/// Runs the phases: refresh, program or import, deletion of what was not registered.
+async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramEnds) -> PhaseEnd {
+    let canceller = Arc::clone(ctx);
+    let cancel = async move {
+        canceller.signals.stop.cancelled().await;
+        canceller.shared.wake();
+        canceller.providers.cancel_all().await;
+    };
+    // Polled with the rest, and dropped with the rest if nobody stops the run.
+    let mut cancel = Box::pin(cancel.fuse());
+
+    phases::report_pending_operations(ctx);
+    let mut end = PhaseEnd::Complete;
+    if phases::check_names(ctx).and_then(|()| phases::check_hooks(ctx)).is_ok() {
+        end = beside(&mut cancel, queue.run_until(phases::refresh_first(ctx))).await;
+    }
+    ctx.initial_refresh.send_replace(InitialRefresh::Done);
+
+    if ctx.options.has_program() {
+        let program_end = beside(&mut cancel, queue.run_until(ends.recv())).await;
+        beside(&mut cancel, queue.run_to_end()).await;
+        end = end.and(PhaseEnd::of(ctx, true));
+        let program_end = program_end.map(|(program_end, received)| {
+            received.send(()).ok();
+            program_end
+        });
+        match program_end {
+            Some(ProgramEnd::Completed) => {}
+            Some(ProgramEnd::Failed) | None => {
+                ctx.reporter.program_failed();
+                ctx.shared.wake();
+            }
+        }
+    }
+    if ctx.options.operation == Operation::Import && !ctx.is_halted() {
+        end = end.and(beside(&mut cancel, queue.run_until(phases::import_all(ctx))).await);
+    }
+    phases::check_targets_found(ctx);
+    if ctx.is_halted() {
+        end = end.and(PhaseEnd::of(ctx, deletes_follow(ctx) || ctx.options.has_program()));
+    } else {
+        end = end.and(beside(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
+        if deletes_follow(ctx) {
+            end = end.and(beside(&mut cancel, queue.run_until(phases::delete_unregistered(ctx))).await);
+        }
+    }
+    beside(&mut cancel, queue.run_to_end()).await;
+    phases::rename_superseded(ctx).await;
+    beside(&mut cancel, queue.run_until(phases::record_stack_outputs(ctx))).await;
+    beside(&mut cancel, queue.run_to_end()).await;
+    end.and(PhaseEnd::of(ctx, ctx.reporter.has_failed(Failure::AtEnd)))
+}
+
+fn deletes_follow(ctx: &Context) -> bool {
+    matches!(ctx.options.operation, Operation::Update | Operation::Destroy)
+}
+
+/// Polls work, and beside it what cancels the providers once the user stops the run.
+async fn beside<T>(cancel: &mut (impl FusedFuture<Output = ()> + Unpin), work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut *cancel, if !cancel.is_terminated() => {}
+            output = &mut work => return output,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The effects of a step on the recorded list, together with everything that follows from them, for one record.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pulumi_proto::urn::Urn;
+use state::{Effect, EntryId, ResourceState};
+
+use super::DeploymentState;
+use super::repairs::EmptyKeys;
+use super::views::rename_view;
+use crate::entry::Entry;
+
+impl DeploymentState {
+    /// Returns the effects of a new entry that takes no other one's place.
+    pub(crate) fn add_effects(&self, new: &Entry) -> Vec<Effect> {
+        let mut effects = self.give_way(&new.1.urn);
+        effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
+        effects
+    }
+
+    /// Returns the effects of a new entry in place of an old one.
+    pub(crate) fn update_effects(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
+        self.follow(old, new, vec![Effect::Remove(old)])
+    }
+
+    /// Returns the effects of a new entry beside an old one, which is superseded together with its views. `under` renames them.
+    pub(crate) fn replace_effects(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
+        let superseded = |state: &mut ResourceState| {
+            state.delete = true;
+            if let Some(urn) = under {
+                state.urn = urn.clone();
+            }
+        };
+        let views = self.ledger.get(old).into_iter().flat_map(|owner| self.views_of(owner));
+        let mut effects = self.rewrite_effects(old, superseded);
+        effects.extend(views.flat_map(|(view, _)| {
+            self.rewrite_effects(view, |state| {
+                state.delete = true;
+                under.iter().for_each(|urn| rename_view(state, urn));
+            })
+        }));
+        self.follow(old, new, effects)
+    }
+
+    /// Returns the effects of removing an entry together with its views, whether or not its provider publishes that.
+    pub(crate) fn remove_effects(&self, entry: EntryId) -> Vec<Effect> {
+        let mut effects = self.without_views(entry);
+        effects.push(Effect::Remove(entry));
+        effects
+    }
+
+    /// Returns the effects of a deletion whose replacement is pending: the entry stays, so that references to it stay valid.
+    pub(crate) fn pending_replacement_effects(&self, entry: EntryId) -> Vec<Effect> {
+        let mut effects = self.without_views(entry);
+        effects.extend(self.rewrite_effects(entry, |state| state.pending_replacement = true));
+        effects
+    }
+
+    fn without_views(&self, entry: EntryId) -> Vec<Effect> {
+        let Some(owner) = self.ledger.get(entry) else { return Vec::new() };
+        // The last of a name leaves nobody behind whose they could be.
+        let is_last = self.ledger.named(&owner.urn).all(|(id, _)| id == entry);
+        let views = self.ledger.views(&owner.urn).filter(|(_, state)| is_last || state.delete == owner.delete);
+        views.map(|(view, _)| Effect::Remove(view)).collect()
+    }
+
+    /// Returns the effects of a deletion. A superseded entry may be the last one of its name, where a refresh has removed its
+    /// successor: references that only it kept valid are removed, too.
+    pub(crate) fn delete_effects(&self, entry: EntryId) -> Vec<Effect> {
+        let mut effects = self.remove_effects(entry);
+        let last_copy = self.ledger.get(entry).filter(|state| state.delete).filter(|state| {
+            self.ledger.named(&state.urn).all(|(id, _)| id == entry)
+                && self.ledger.entries().any(|(_, other)| other.references().any(|urn| *urn == state.urn))
+        });
+        if last_copy.is_some() {
+            effects.extend(self.repairs(&effects, |_| EmptyKeys::Kept));
+        }
+        effects
+    }
+
+    /// Returns the effects of a new entry in place of one that was deleted first. A provider resource that an entry still
+    /// refers to is superseded instead of removed.
+    pub(crate) fn complete_replacement_effects(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
+        let reference = self.ledger.get(old).and_then(|state| state.as_provider_reference());
+        let mut others = self.ledger.entries().filter(|(id, state)| *id != old && !state.pending_replacement);
+        let effects = if reference.is_some() && others.any(|(_, state)| state.provider == reference) {
+            self.rewrite_effects(old, |state| (state.delete, state.pending_replacement) = (true, false))
+        } else {
+            self.remove_effects(old)
+        };
+        self.follow(old, new, effects)
+    }
+
+    /// Returns the effects of confirming an entry as it is, once, and before it everything it refers to that nothing else has
+    /// confirmed, such as a provider resource that was replaced meanwhile.
+    pub(crate) fn confirm_effects(&self, entry: EntryId) -> Vec<Effect> {
+        if self.ledger.is_finished(entry) || self.ledger.get(entry).is_none() {
+            return Vec::new();
+        }
+        let mut kept = BTreeSet::new();
+        let mut open = vec![entry];
+        while let Some(id) = open.pop() {
+            let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
+            let named = state
+                .references()
+                .filter(|urn| self.ledger.named(urn).all(|(id, _)| !self.ledger.is_finished(id)))
+                .flat_map(|urn| self.ledger.named(urn));
+            let providers = state.provider.iter().flat_map(|reference| {
+                let provides = |state: &ResourceState| state.as_provider_reference().as_ref() == Some(reference);
+                let entries = self.ledger.named(&reference.urn).filter(move |(_, state)| provides(state));
+                let confirmed = entries.clone().any(|(id, _)| self.ledger.is_finished(id));
+                entries.filter(move |_| !confirmed)
+            });
+            // What an entry refers to comes before it.
+            open.extend(named.chain(providers).map(|(needed, _)| needed).filter(|needed| *needed < id));
+        }
+        // What this run has not touched is in the order it was loaded in, by which it is numbered.
+        kept.into_iter().map(Effect::Keep).collect()
+    }
+
+    /// Returns the effects of updating the options of an entry that is about to be deleted: whether, how and by which provider
+    /// it is deleted is as the goal says, all else as it is recorded.
+    pub(crate) fn prepare_deletion_effects(&self, entry: EntryId, goal: &ResourceState) -> Vec<Effect> {
+        let Some(now) = self.ledger.get(entry) else { return Vec::new() };
+        let new_owner = || goal.deleted_with.clone().filter(|with| self.can_refer_to(entry, with));
+        let updated = ResourceState {
+            provider: goal.provider.clone(),
+            protect: goal.protect,
+            retain_on_delete: goal.retain_on_delete,
+            custom_timeouts: goal.custom_timeouts,
+            deleted_with: now.deleted_with.clone().or_else(new_owner),
+            ..(**now).clone()
+        };
+        if updated == **now {
+            return Vec::new();
+        }
+        let moves = updated.provider != now.provider || updated.deleted_with != now.deleted_with;
+        let mut effects = vec![Effect::Rewrite(entry, Arc::new(updated))];
+        if moves {
+            // Something that hangs on it may have brought it here before what it refers to now.
+            effects.push(Effect::Keep(entry));
+            effects.extend(self.confirmed_dependents(entry).into_iter().map(Effect::Keep));
+        }
+        effects
+    }
+
+    /// Returns the effects of changing an entry where it stands.
+    pub(crate) fn rewrite_effects(&self, entry: EntryId, change: impl FnOnce(&mut ResourceState)) -> Vec<Effect> {
+        let Some(state) = self.ledger.get(entry) else { return Vec::new() };
+        let mut state = (**state).clone();
+        change(&mut state);
+        vec![Effect::Rewrite(entry, Arc::new(state))]
+    }
+}

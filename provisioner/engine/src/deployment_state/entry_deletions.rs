@@ -1,0 +1,150 @@
+//! Entries that are deleted before their replacement is created.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use state::{EntryId, ResourceState};
+use tokio::sync::watch;
+
+/// Whether an entry has been deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deleted {
+    /// Not so far.
+    NotYet,
+    /// It is gone: by this run, or by an earlier one that was interrupted.
+    Done,
+}
+
+/// Reports the deletion of one entry. Dropped without a report where the steps that were to delete it end early.
+#[derive(Debug)]
+pub(crate) struct DeletionReport(watch::Sender<Deleted>);
+
+/// Waits for the deletion of one entry.
+#[derive(Clone, Debug)]
+pub(crate) struct DeletionWait(watch::Receiver<Deleted>);
+
+/// The entry stays: the steps that were to delete it ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryStays;
+
+/// Returns the two ends by which the deletion of an entry is reported and awaited.
+pub(crate) fn deletion_report(deleted: Deleted) -> (DeletionReport, DeletionWait) {
+    let (sender, receiver) = watch::channel(deleted);
+    (DeletionReport(sender), DeletionWait(receiver))
+}
+
+impl DeletionReport {
+    /// Reports that the entry is gone.
+    pub(crate) fn done(&self) {
+        self.0.send_replace(Deleted::Done);
+    }
+}
+
+impl DeletionWait {
+    /// Whether the entry is gone by now.
+    pub(super) fn is_done(&self) -> bool {
+        *self.0.borrow() == Deleted::Done
+    }
+
+    /// Waits until the entry is gone.
+    ///
+    /// # Errors
+    /// [`EntryStays`].
+    pub(crate) async fn wait(&self) -> Result<(), EntryStays> {
+        let mut deleted = self.0.clone();
+        deleted.wait_for(|deleted| *deleted == Deleted::Done).await.map(drop).map_err(|_| EntryStays)
+    }
+}
+
+/// The entries that are or were deleted before their replacement.
+#[derive(Debug, Default)]
+pub(super) struct EntryDeletions {
+    planned: HashMap<EntryId, DeletionWait>,
+    /// Those whose provider is at work: the entries as they were loaded, with the names by which loaded entries refer to each
+    /// other. Few at a time, where thousands may be planned.
+    running: HashMap<EntryId, Arc<ResourceState>>,
+}
+
+impl EntryDeletions {
+    /// Notes that an entry is to be deleted.
+    pub(super) fn plan(&mut self, entry: EntryId, wait: DeletionWait) {
+        self.planned.insert(entry, wait);
+    }
+
+    /// Begins a deletion, unless an entry is just being deleted that refers to this one, or that this one refers to: they go
+    /// one after the other. Returns whether it has begun.
+    pub(super) fn start(&mut self, entry: EntryId, loaded: Arc<ResourceState>) -> bool {
+        let conflicts = |other: &Arc<ResourceState>| {
+            other.provider_and_references().any(|urn| *urn == loaded.urn)
+                || loaded.references().any(|urn| *urn == other.urn)
+        };
+        if self.running.values().any(conflicts) {
+            return false;
+        }
+        self.running.insert(entry, loaded);
+        true
+    }
+
+    /// Ends a running deletion, successful or not.
+    pub(super) fn end(&mut self, entry: EntryId) {
+        self.running.remove(&entry);
+    }
+
+    /// Returns what waits for the deletion of an entry; `None`: the entry is not deleted before its replacement.
+    pub(super) fn wait(&self, entry: EntryId) -> Option<&DeletionWait> {
+        self.planned.get(&entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulumi_proto::urn::Urn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deletion_that_is_reported_ends_the_wait() {
+        let (report, wait) = deletion_report(Deleted::NotYet);
+        assert!(!wait.is_done());
+        report.done();
+        assert!(wait.is_done());
+        assert_eq!(wait.wait().await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn steps_that_end_early_leave_the_entry() {
+        let (report, wait) = deletion_report(Deleted::NotYet);
+        drop(report);
+        assert_eq!(wait.wait().await, Err(EntryStays));
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_run_deleted_is_gone_without_a_report() {
+        let (report, wait) = deletion_report(Deleted::Done);
+        drop(report);
+        assert!(wait.is_done());
+        assert_eq!(wait.wait().await, Ok(()));
+    }
+
+    fn state(name: &str, dependency: Option<&str>) -> Arc<ResourceState> {
+        let urn = |name: &str| Urn::new("s", "p", None, "t:m:T", name);
+        let mut state = ResourceState::new(urn(name), true);
+        state.dependencies = dependency.map(urn).into_iter().collect();
+        Arc::new(state)
+    }
+
+    #[test]
+    fn entries_that_refer_to_each_other_are_deleted_one_after_the_other() {
+        let (base, dependent, other) = (EntryId(0), EntryId(1), EntryId(2));
+        let mut deletions = EntryDeletions::default();
+        for entry in [base, dependent, other] {
+            deletions.plan(entry, deletion_report(Deleted::NotYet).1);
+        }
+        assert!(deletions.start(dependent, state("dependent", Some("base"))));
+        assert!(!deletions.start(base, state("base", None)), "its dependent is being deleted");
+        assert!(deletions.start(other, state("other", None)), "it has nothing to do with them");
+        deletions.end(dependent);
+        assert!(deletions.start(base, state("base", None)));
+        assert!(!deletions.start(dependent, state("dependent", Some("base"))), "what it depends on is being deleted");
+    }
+}

@@ -1,0 +1,215 @@
+//! What a run knows: what was recorded before it, what it has decided and done so far.
+//!
+//! Enters: a loaded snapshot, then every decision and every record of the run. Leaves: the answers that decisions need, the
+//! effects of steps, and in the end the new snapshot. [`SharedState`] is the one place that locks it. Never here: I/O, async
+//! work, calls of providers.
+
+mod dependents;
+mod effects;
+mod entry_deletions;
+mod renames;
+mod repairs;
+mod resource_record;
+mod resource_status;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod transitions;
+mod views;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ProviderReference, Urn};
+use state::{EntryId, Ledger, ResourceState, Snapshot};
+
+use crate::decisions::deletions::superseded_first;
+use crate::decisions::scope::UrnPattern;
+use crate::entry::Entry;
+use crate::events::{SourceRef, StepOp};
+
+pub(crate) use dependents::{EntriesByUrn, by_urn};
+pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_report};
+pub(crate) use repairs::EmptyKeys;
+pub(crate) use resource_record::{Incomplete, Inheritance, PendingReplacement};
+pub(crate) use shared::SharedState;
+pub(crate) use views::rename_view;
+
+use entry_deletions::EntryDeletions;
+use resource_record::ResourceRecord;
+
+/// What a run knows.
+#[derive(Debug)]
+pub(crate) struct DeploymentState {
+    ledger: Ledger,
+    /// All entries as they were loaded (and refreshed), in their order.
+    loaded: Vec<Entry>,
+    /// The live entry of each URN among them. Views are left out: no program registers them.
+    loaded_live: HashMap<Urn, EntryId>,
+    /// The provider resources among them, by the references to them.
+    loaded_providers: HashMap<ProviderReference, Arc<ResourceState>>,
+    /// URNs that were loaded, and whose entries a refresh of this run has removed.
+    removed_by_refresh: Vec<Urn>,
+    /// What has become of each URN.
+    resources: HashMap<Urn, ResourceRecord>,
+    /// Whether any of them is incomplete.
+    any_incomplete: bool,
+    /// Recorded URNs that a registration has taken over under a new one.
+    new_names: HashMap<Urn, Urn>,
+    /// The same the other way round.
+    recorded_names: HashMap<Urn, Urn>,
+    /// Entries that are or were deleted before their replacement.
+    entry_deletions: EntryDeletions,
+    /// Entries whose recorded `deletedWith` the program has changed or removed.
+    released_from_owner: HashSet<EntryId>,
+    /// URNs that targets or excludes name, and those that depend on them where the options say so.
+    scope_marks: HashSet<Urn>,
+    /// Steps that succeeded.
+    counts: BTreeMap<StepOp, usize>,
+    /// Outputs of the root stack, held back until the end.
+    stack_outputs: Option<(Urn, PropertyMap)>,
+}
+
+impl DeploymentState {
+    /// Starts from a loaded snapshot.
+    pub(crate) fn new(snapshot: Snapshot) -> Self {
+        let mut state = Self {
+            ledger: Ledger::new(snapshot),
+            loaded: Vec::new(),
+            loaded_live: HashMap::new(),
+            loaded_providers: HashMap::new(),
+            removed_by_refresh: Vec::new(),
+            resources: HashMap::new(),
+            any_incomplete: false,
+            new_names: HashMap::new(),
+            recorded_names: HashMap::new(),
+            entry_deletions: EntryDeletions::default(),
+            released_from_owner: HashSet::new(),
+            scope_marks: HashSet::new(),
+            counts: BTreeMap::new(),
+            stack_outputs: None,
+        };
+        state.reload();
+        state
+    }
+
+    /// Takes the list as it stands for what was loaded: at the start, and after a refresh.
+    pub(crate) fn reload(&mut self) {
+        let before = std::mem::take(&mut self.loaded);
+        self.loaded = self.ledger.entries().map(|(id, state)| (id, Arc::clone(state))).collect();
+        if before.len() > self.loaded.len() {
+            let left: HashSet<EntryId> = self.loaded.iter().map(|(id, _)| *id).collect();
+            let removed = before.into_iter().filter(|(id, _)| !left.contains(id));
+            self.removed_by_refresh.extend(removed.map(|(_, state)| state.urn.clone()));
+        }
+        let live = self.loaded.iter().filter(|(_, state)| !state.delete && state.view_of.is_none());
+        self.loaded_live = live.map(|(id, state)| (state.urn.clone(), *id)).collect();
+        self.loaded_providers = self
+            .loaded
+            .iter()
+            .filter_map(|(_, state)| Some((state.as_provider_reference()?, Arc::clone(state))))
+            .collect();
+    }
+
+    /// Does the same, with superseded entries before what depends on them.
+    pub(crate) fn reload_superseded_first(&mut self) {
+        self.reload();
+        self.loaded = superseded_first(&self.loaded, |entry| self.ledger.is_finished(entry));
+    }
+
+    /// Returns the list as it is now.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Returns the list as it is now, to apply a record or to number a new entry.
+    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Returns all entries as they were loaded (and refreshed), in their order.
+    pub(crate) fn loaded_entries(&self) -> &[Entry] {
+        &self.loaded
+    }
+
+    /// Returns a provider resource as it was loaded.
+    pub(crate) fn loaded_provider(&self, reference: &ProviderReference) -> Option<&Arc<ResourceState>> {
+        self.loaded_providers.get(reference)
+    }
+
+    /// Whether a URN had a live entry when the state was loaded.
+    pub(crate) fn was_live(&self, urn: &Urn) -> bool {
+        self.loaded_live.contains_key(urn)
+    }
+
+    /// Returns the live entry that was loaded for a URN, as it is now; `None` if this run has removed it.
+    pub(crate) fn old(&self, urn: &Urn) -> Option<Entry> {
+        let id = *self.loaded_live.get(urn)?;
+        Some((id, Arc::clone(self.ledger.get(id)?)))
+    }
+
+    /// Returns the live entry that was loaded for a URN, as it is now, or as it was if this run has removed it.
+    pub(crate) fn old_or_removed(&self, urn: &Urn) -> Option<Entry> {
+        let id = *self.loaded_live.get(urn)?;
+        let state = self.ledger.get(id).or_else(|| self.ledger.loaded(id))?;
+        Some((id, Arc::clone(state)))
+    }
+
+    /// Returns the live entry that was loaded for a URN, or that this run has given the URN together with a new parent.
+    pub(crate) fn live(&self, urn: &Urn) -> Option<Entry> {
+        let renamed = || self.ledger.named(urn).find(|(_, state)| !state.delete);
+        self.old(urn).or_else(|| renamed().map(|(id, state)| (id, Arc::clone(state))))
+    }
+
+    /// Returns an entry as it was loaded: with the names by which loaded entries refer to each other.
+    pub(crate) fn as_loaded(&self, entry: &Entry) -> Entry {
+        (entry.0, Arc::clone(self.ledger.loaded(entry.0).unwrap_or(&entry.1)))
+    }
+
+    /// Whether a pattern matches anything that was loaded, or registered in this run.
+    pub(crate) fn knows(&self, pattern: &UrnPattern) -> bool {
+        let loaded = self.loaded.iter().map(|(_, state)| &state.urn);
+        let registered = self.resources.iter().filter(|(_, record)| record.inheritance.is_some()).map(|(urn, _)| urn);
+        loaded.chain(&self.removed_by_refresh).chain(registered).any(|urn| pattern.matches(urn))
+    }
+
+    /// Counts a step that succeeded, unless it is only a part of one that counts (engine semantics, section 9.3).
+    pub(crate) fn count(&mut self, op: StepOp) {
+        if op.is_logical() {
+            *self.counts.entry(op).or_default() += 1;
+        }
+    }
+
+    /// Takes the counts of the steps that succeeded.
+    pub(crate) fn take_counts(&mut self) -> BTreeMap<StepOp, usize> {
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Holds the outputs of the root stack back until the end of the run.
+    pub(crate) fn hold_stack_outputs(&mut self, root: Urn, outputs: PropertyMap) {
+        self.stack_outputs = Some((root, outputs));
+    }
+
+    /// Takes the outputs of the root stack that were held back.
+    pub(crate) fn take_stack_outputs(&mut self) -> Option<(Urn, PropertyMap)> {
+        self.stack_outputs.take()
+    }
+
+    /// Returns the URNs that targets or excludes name, to extend them or to look them up.
+    pub(crate) fn scope_marks(&mut self) -> &mut HashSet<Urn> {
+        &mut self.scope_marks
+    }
+
+    /// Remembers where the program wrote a component that its plugin constructs.
+    pub(crate) fn set_source(&mut self, urn: &Urn, source: SourceRef) {
+        self.record_mut(urn).source = Some(source);
+    }
+
+    /// Returns where the program wrote the component that registers a resource: the resource itself, or its parent.
+    pub(crate) fn source_of_component(&self, urn: &Urn, parent: Option<&Urn>) -> Option<SourceRef> {
+        let source = |urn: &Urn| self.resources.get(urn).and_then(|record| record.source);
+        source(urn).or_else(|| source(parent?))
+    }
+}

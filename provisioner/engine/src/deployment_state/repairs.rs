@@ -1,0 +1,70 @@
+//! References to entries that are gone, and what takes them out of the recorded list.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use pulumi_proto::urn::Urn;
+use state::{Effect, EntryId, ResourceState};
+
+use super::DeploymentState;
+use crate::entry::Entry;
+
+/// What becomes of keys of property dependencies that named nothing before. Those that name nothing any more go.
+#[derive(Clone, Copy)]
+pub(crate) enum EmptyKeys {
+    Dropped,
+    Kept,
+}
+
+impl DeploymentState {
+    /// The entries as some effects will leave them, in their order, without those that they add.
+    pub(crate) fn entries_after(&self, effects: &[Effect]) -> Vec<Entry> {
+        let changed: HashMap<EntryId, Option<&Arc<ResourceState>>> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Remove(id) => Some((*id, None)),
+                Effect::Rewrite(id, state) => Some((*id, Some(state))),
+                Effect::Add(..) | Effect::Keep(_) | Effect::DropInheritedPending => None,
+            })
+            .collect();
+        let entries = self.ledger.entries().filter_map(|(id, state)| match changed.get(&id) {
+            None => Some((id, Arc::clone(state))),
+            Some(state) => Some((id, Arc::clone((*state)?))),
+        });
+        entries.collect()
+    }
+
+    /// Takes references to what is gone out of what these effects leave (section 5.1, item 5).
+    pub(crate) fn repairs(&self, effects: &[Effect], empty_keys: impl Fn(EntryId) -> EmptyKeys) -> Vec<Effect> {
+        let mut earlier: HashSet<Urn> = HashSet::new();
+        let mut repairs = Vec::new();
+        for (id, state) in self.entries_after(effects) {
+            if let Some(repaired) = repaired(&state, &earlier, empty_keys(id)) {
+                repairs.push(Effect::Rewrite(id, Arc::new(repaired)));
+            }
+            earlier.insert(state.urn.clone());
+        }
+        repairs
+    }
+}
+
+fn repaired(state: &ResourceState, earlier: &HashSet<Urn>, empty_keys: EmptyKeys) -> Option<ResourceState> {
+    let whole = state.references().all(|urn| earlier.contains(urn));
+    if whole && (matches!(empty_keys, EmptyKeys::Kept) || !state.property_dependencies.values().any(Vec::is_empty)) {
+        return None;
+    }
+    let mut new = state.clone();
+    new.parent = new.parent.filter(|urn| earlier.contains(urn));
+    new.dependencies.retain(|urn| earlier.contains(urn));
+    new.property_dependencies = std::mem::take(&mut new.property_dependencies)
+        .into_iter()
+        .filter_map(|(key, mut urns)| {
+            let stays = urns.is_empty() && matches!(empty_keys, EmptyKeys::Kept);
+            urns.retain(|urn| earlier.contains(urn));
+            (stays || !urns.is_empty()).then_some((key, urns))
+        })
+        .collect();
+    new.deleted_with = new.deleted_with.filter(|urn| earlier.contains(urn));
+    new.replace_with.retain(|urn| earlier.contains(urn));
+    Some(new)
+}

@@ -1,0 +1,237 @@
+//! The transitions of what is known of a URN or of an entry: each is a method of [`DeploymentState`].
+
+use pulumi_proto::urn::Urn;
+use state::EntryId;
+
+use super::DeploymentState;
+use super::entry_deletions::DeletionWait;
+use super::resource_record::{Incomplete, Inheritance, PendingReplacement, ResourceRecord};
+use super::resource_status::ResourceStatus;
+use crate::entry::Entry;
+
+/// The URN has been registered before in this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegisteredTwice;
+
+impl DeploymentState {
+    pub(super) fn record_mut(&mut self, urn: &Urn) -> &mut ResourceRecord {
+        self.resources.entry(urn.clone()).or_default()
+    }
+
+    fn status(&self, urn: &Urn) -> ResourceStatus {
+        self.resources.get(urn).map(|record| record.status).unwrap_or_default()
+    }
+
+    /// Begins the registration of a resource, or a read.
+    ///
+    /// # Errors
+    /// [`RegisteredTwice`]; what children inherit is that of the first registration then.
+    pub(crate) fn register(&mut self, urn: &Urn, inheritance: Inheritance) -> Result<(), RegisteredTwice> {
+        let record = self.record_mut(urn);
+        if record.inheritance.is_some() {
+            return Err(RegisteredTwice);
+        }
+        record.inheritance = Some(inheritance);
+        record.status.register();
+        Ok(())
+    }
+
+    /// Lets the program name a registered resource as a parent by its recorded name, too, under which it stays.
+    pub(crate) fn keep_recorded_name(&mut self, urn: &Urn, recorded: &Urn) {
+        if urn != recorded
+            && let Some(inheritance) = self.inheritance(urn).cloned()
+        {
+            // The first registration of a name counts.
+            self.register(recorded, inheritance).ok();
+        }
+    }
+
+    /// Returns what the children of a registered resource inherit.
+    pub(crate) fn inheritance(&self, urn: &Urn) -> Option<&Inheritance> {
+        self.resources.get(urn)?.inheritance.as_ref()
+    }
+
+    /// Notes that the steps of a resource are decided.
+    pub(crate) fn decide(&mut self, urn: &Urn) {
+        self.record_mut(urn).status.decide();
+    }
+
+    /// Notes that another resource's steps carry the entry of a URN over.
+    pub(crate) fn begin_carry_over(&mut self, urn: &Urn) {
+        self.record_mut(urn).status.carry_over();
+    }
+
+    /// Notes that nothing more is done for a URN, nor for the recorded name of the entry that it took over, unless another
+    /// resource's steps carry that one over.
+    pub(crate) fn settle(&mut self, urn: &Urn) {
+        let recorded = self.recorded_names.get(urn).map(|recorded| self.current_name(recorded));
+        let recorded = recorded.filter(|recorded| !self.status(recorded).is_carried_over());
+        for urn in recorded.iter().chain([urn]) {
+            self.record_mut(urn).status.settle();
+        }
+    }
+
+    /// Whether nothing more is done for a URN.
+    pub(crate) fn is_settled(&self, urn: &Urn) -> bool {
+        self.status(urn).is_settled()
+    }
+
+    /// Whether a registration of a URN has begun, or another resource's steps carry its entry over.
+    pub(crate) fn has_begun(&self, urn: &Urn) -> bool {
+        self.resources.get(urn).is_some_and(|record| record.inheritance.is_some() || record.status.is_decided())
+    }
+
+    /// Whether steps have been decided for this very URN.
+    pub(crate) fn is_decided_by_name(&self, urn: &Urn) -> bool {
+        self.status(urn).is_decided()
+    }
+
+    /// Whether steps have been decided for what was loaded under a URN, under its new name if it has one.
+    pub(crate) fn is_decided(&self, urn: &Urn) -> bool {
+        self.status(self.new_name(urn)).is_decided()
+    }
+
+    /// Whether the program has registered or read what was loaded under a URN, under whatever name.
+    pub(crate) fn is_registered(&self, urn: &Urn) -> bool {
+        self.has_begun(urn) || self.is_taken_over(urn)
+    }
+
+    /// Whether another resource's steps carry the entry of a URN over, or have done so.
+    pub(crate) fn is_carried_over(&self, urn: &Urn) -> bool {
+        self.status(urn).is_carried_over()
+    }
+
+    /// Notes the entry of a registration or a read that succeeded.
+    pub(crate) fn succeed(&mut self, urn: &Urn, entry: Entry) {
+        self.record_mut(urn).entry = Some(entry);
+    }
+
+    /// Returns the entry of a registration or a read of this run that succeeded, as it was then.
+    pub(crate) fn registered(&self, urn: &Urn) -> Option<&Entry> {
+        self.resources.get(urn)?.entry.as_ref()
+    }
+
+    /// Returns the entries of all registrations and reads that have succeeded.
+    pub(crate) fn all_registered(&self) -> impl Iterator<Item = &Entry> {
+        self.resources.values().filter_map(|record| record.entry.as_ref())
+    }
+
+    /// Notes why a resource is not what the program asks for.
+    pub(crate) fn mark_incomplete(&mut self, urn: &Urn, incomplete: Incomplete) {
+        self.any_incomplete = true;
+        let record = self.record_mut(urn);
+        record.incomplete = record.incomplete.max(Some(incomplete));
+    }
+
+    fn incomplete(&self, urn: &Urn) -> Option<Incomplete> {
+        // Every reference of every resource is looked up, and most runs have nothing to find.
+        if self.any_incomplete { self.resources.get(urn)?.incomplete } else { None }
+    }
+
+    /// Whether a resource failed, or depends on one that did.
+    pub(crate) fn has_failed(&self, urn: &Urn) -> bool {
+        self.incomplete(urn) >= Some(Incomplete::Failed)
+    }
+
+    /// Whether a resource was not created because of the scope, or because it needs what was not created.
+    pub(crate) fn is_skipped(&self, urn: &Urn) -> bool {
+        self.incomplete(urn) == Some(Incomplete::Skipped)
+    }
+
+    /// Whether a component is one that its plugin could not construct.
+    pub(super) fn is_not_constructed(&self, urn: &Urn) -> bool {
+        self.incomplete(urn) == Some(Incomplete::NotConstructed)
+    }
+
+    /// Whether any component could not be constructed.
+    pub(super) fn has_not_constructed(&self) -> bool {
+        self.any_incomplete
+            && self.resources.values().any(|record| record.incomplete == Some(Incomplete::NotConstructed))
+    }
+
+    /// Notes that a resource is replaced in this run.
+    pub(crate) fn mark_replaced(&mut self, urn: &Urn) {
+        self.record_mut(urn).replaced = true;
+    }
+
+    /// Whether a resource is or was replaced in this run.
+    pub(crate) fn is_replaced(&self, urn: &Urn) -> bool {
+        self.resources.get(urn).is_some_and(|record| record.replaced)
+    }
+
+    /// Notes that a URN is deleted in this run.
+    pub(crate) fn mark_deleted(&mut self, urn: &Urn) {
+        self.record_mut(urn).deleted = true;
+    }
+
+    /// Notes that an entry is deleted in this run, by the name it was loaded under and the one it has now.
+    pub(crate) fn mark_entry_deleted(&mut self, entry: &Entry) {
+        let loaded = self.as_loaded(entry).1.urn.clone();
+        let now = self.ledger.get(entry.0).map(|state| state.urn.clone());
+        for urn in now.iter().chain([&loaded]) {
+            self.mark_deleted(urn);
+        }
+    }
+
+    /// Whether a resource is or was deleted in this run.
+    pub(crate) fn is_deleted(&self, urn: &Urn) -> bool {
+        self.resources.get(urn).is_some_and(|record| record.deleted)
+    }
+
+    /// Notes that an entry is deleted before its replacement is created.
+    pub(crate) fn plan_entry_deletion(&mut self, entry: EntryId, wait: DeletionWait) {
+        self.entry_deletions.plan(entry, wait);
+    }
+
+    /// Notes that an entry is deleted together with one that it depends on, and replaced.
+    pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PendingReplacement) {
+        self.plan_entry_deletion(entry.0, pending.deletion.clone());
+        if !entry.1.delete {
+            self.record_mut(&entry.1.urn).pending_replacement = Some(pending);
+        }
+        self.mark_entry_deleted(entry);
+    }
+
+    /// Returns the replacement that is pending for a resource, under the name it has now or its recorded one.
+    pub(crate) fn pending_replacement(&self, urn: &Urn) -> Option<&PendingReplacement> {
+        let of = |urn: &Urn| self.resources.get(urn)?.pending_replacement.as_ref();
+        of(urn).or_else(|| of(self.recorded_names.get(urn)?))
+    }
+
+    /// Whether an entry is or was deleted before its replacement.
+    pub(crate) fn is_deleted_first(&self, entry: EntryId) -> bool {
+        self.entry_deletions.wait(entry).is_some()
+    }
+
+    /// Whether an entry was to be deleted before its replacement, and is still there.
+    pub(crate) fn outlives_its_deletion(&self, entry: EntryId) -> bool {
+        self.entry_deletions.wait(entry).is_some_and(|wait| !wait.is_done())
+    }
+
+    /// Begins the deletion of an entry before its replacement, unless an entry is just being deleted that refers to it, or
+    /// that it refers to. Returns whether it has begun.
+    pub(crate) fn start_entry_deletion(&mut self, entry: &Entry) -> bool {
+        let loaded = self.as_loaded(entry).1;
+        self.entry_deletions.start(entry.0, loaded)
+    }
+
+    /// Ends the deletion of an entry before its replacement, successful or not.
+    pub(crate) fn end_entry_deletion(&mut self, entry: EntryId) {
+        self.entry_deletions.end(entry);
+    }
+
+    /// Returns the planned deletion of an entry that goes before its replacement.
+    pub(super) fn entry_deletion(&self, entry: EntryId) -> Option<&DeletionWait> {
+        self.entry_deletions.wait(entry)
+    }
+
+    /// Notes that the program has changed or removed the `deletedWith` that is recorded for an entry.
+    pub(crate) fn release_from_owner(&mut self, entry: EntryId) {
+        self.released_from_owner.insert(entry);
+    }
+
+    /// Whether the program has changed or removed the `deletedWith` that is recorded for an entry.
+    pub(crate) fn is_released_from_owner(&self, entry: EntryId) -> bool {
+        self.released_from_owner.contains(&entry)
+    }
+}

@@ -1,0 +1,67 @@
+//! The work of a deployment that goes on beside everything else, polled by one task.
+
+use futures_util::StreamExt as _;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+/// Work that the deployment polls until it is done.
+pub(crate) type Job = BoxFuture<'static, ()>;
+
+/// The deployment has ended: it takes no more jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeploymentEnded;
+
+/// Hands work to the deployment.
+#[derive(Clone, Debug)]
+pub(crate) struct Jobs(mpsc::UnboundedSender<Job>);
+
+impl Jobs {
+    /// Has work polled beside everything else, whether or not its caller goes on waiting for it.
+    ///
+    /// # Errors
+    /// [`DeploymentEnded`].
+    pub(crate) fn start(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), DeploymentEnded> {
+        self.0.send(work.boxed()).map_err(|_| DeploymentEnded)
+    }
+}
+
+/// All work of a deployment.
+#[derive(Debug)]
+pub(crate) struct JobQueue {
+    incoming: mpsc::UnboundedReceiver<Job>,
+    running: FuturesUnordered<Job>,
+}
+
+impl JobQueue {
+    /// Returns a queue, and what hands work to it.
+    pub(crate) fn new() -> (Jobs, Self) {
+        let (sender, incoming) = mpsc::unbounded_channel();
+        (Jobs(sender), Self { incoming, running: FuturesUnordered::new() })
+    }
+
+    /// Polls all work until `until` is done.
+    pub(crate) async fn run_until<T>(&mut self, until: impl Future<Output = T>) -> T {
+        tokio::pin!(until);
+        loop {
+            tokio::select! {
+                biased;
+                Some(job) = self.incoming.recv() => self.running.push(job),
+                Some(()) = self.running.next() => {}
+                output = &mut until => return output,
+            }
+        }
+    }
+
+    /// Polls all work until none is left.
+    pub(crate) async fn run_to_end(&mut self) {
+        loop {
+            while let Ok(job) = self.incoming.try_recv() {
+                self.running.push(job);
+            }
+            if self.running.next().await.is_none() {
+                return;
+            }
+        }
+    }
+}

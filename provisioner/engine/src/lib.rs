@@ -1,0 +1,44 @@
+//! A deployment engine for Pulumi resource providers: registrations in, provider calls and records out.
+//!
+//! Enters: a loaded snapshot, goals from a program, a host that starts providers. Leaves: records for the state, events,
+//! and the replies that the program waits for. Never here: files, processes, terminals, the grammar of programs.
+//!
+//! A program drives a [`Deployment`] through [`Registrar`]. Inside, the parts are those of Pulumi's engine: the step generator
+//! (with its pure core in `decisions`), the step executor, the deployment's state, the phases, the resource monitor. The
+//! semantics are those of `docs/engine.md`, held against recordings of the real engine.
+
+mod config_entry;
+mod context;
+mod decisions;
+mod deployment;
+mod deployment_state;
+mod entry;
+pub mod events;
+mod goal;
+mod jobs;
+mod messages;
+mod options;
+mod phases;
+mod provider_inputs;
+mod providers;
+mod records;
+mod registrar;
+mod reporter;
+mod resource_monitor;
+mod run_mode;
+mod secret_outputs;
+mod seed;
+mod step;
+mod step_executor;
+mod step_generator;
+
+pub use config_entry::ConfigEntry;
+pub use decisions::scope::{Scope, UrnPattern};
+pub use deployment::{Deployment, DeploymentEnd, ProgramEnd};
+pub use events::SourceRef;
+pub use goal::{Goal, ImportGoal, ImportProvider, InvokeGoal, ReadGoal};
+pub use messages::interrupted;
+pub use options::{DeploymentOptions, StopSignals};
+pub use provider_inputs::BUILT_IN;
+pub use registrar::{Halted, Registered, Registrar, RegistrationResult};
+pub use reporter::ErrorReported;

@@ -1,0 +1,82 @@
+//! Methods of resources and providers (engine semantics, section 2.15).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bridge::provider::{CallReply, CallRequest, Method, ProviderError};
+use pulumi_proto::property::{PropertyValue, ReferenceId, UNKNOWN_STRING};
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+
+use super::call_error::CallError;
+use super::invokes::instance_for;
+use super::run_info::monitored_run_info;
+use crate::context::Context;
+use crate::goal::InvokeGoal;
+
+/// Calls a method. While the configuration of its provider is not known, nothing is called and nothing returned.
+///
+/// # Errors
+/// [`CallError`]; an error of the provider has not been reported.
+pub(crate) async fn call(
+    ctx: &Arc<Context>,
+    goal: InvokeGoal,
+    argument_dependencies: BTreeMap<String, Vec<Urn>>,
+) -> Result<CallReply, CallError> {
+    ctx.check_running()?;
+    let token = TypeToken::new(goal.token.as_str().split('/').next().unwrap_or_default());
+    let provider = receiver(ctx, &token, &goal).map_err(|message| ProviderError::Failed {
+        method: Method::Call,
+        message,
+        indeterminate: false,
+        source: None,
+    })?;
+    let goal = InvokeGoal { provider, ..goal };
+    let package = token.provider_package().unwrap_or_else(|| token.package()).to_owned();
+    ctx.emit_secrets(&goal.arguments);
+    let instance = instance_for(ctx, &package, &goal).await?;
+    let Some(provider) = instance.ready().await? else { return Ok(CallReply::default()) };
+    let request = CallRequest {
+        run: monitored_run_info(ctx, Method::Call).await?,
+        token: goal.token.as_str().to_owned(),
+        arguments: Arc::new(goal.arguments),
+        argument_dependencies,
+    };
+    Ok(provider.call(request).await?)
+}
+
+/// Returns the provider that serves a method: `pulumi:providers:PACKAGE/METHOD` is a method of the provider resource that it
+/// is called on; else the provider that is named, or that of the resource that it is called on. `None`: the default provider.
+fn receiver(ctx: &Context, token: &TypeToken, goal: &InvokeGoal) -> Result<Option<ProviderReference>, String> {
+    let of = |value: &PropertyValue| match value {
+        PropertyValue::Resource(reference) => match &reference.id {
+            Some(ReferenceId::Known(id)) => Some((reference.urn.clone(), Some(id.clone()))),
+            // As a preview calls what does not exist yet.
+            Some(ReferenceId::Unknown) => Some((reference.urn.clone(), Some(UNKNOWN_STRING.to_owned()))),
+            None => Some((reference.urn.clone(), None)),
+        },
+        PropertyValue::Map(members) => {
+            let text = |key| members.get(key).and_then(PropertyValue::as_str);
+            Some((text("urn")?.parse().ok()?, text("id").map(str::to_owned)))
+        }
+        _ => None,
+    };
+    let receiver = goal.arguments.get("__self__").cloned().map(PropertyValue::without_outputs);
+    let receiver = receiver.as_ref().map(|value| of(value).ok_or(value));
+    if token.is_provider() {
+        return match receiver {
+            Some(Ok((urn, Some(id)))) => Ok(Some(ProviderReference::new(urn, id.as_str()))),
+            _ => Err(format!("the method {} is of a provider, and __self__ is none", goal.token)),
+        };
+    }
+    if goal.provider.is_some() {
+        return Ok(goal.provider.clone());
+    }
+    let Some(receiver) = receiver else { return Ok(None) };
+    let (urn, _) = receiver.map_err(|_| format!("the method {} is called on what is no resource", goal.token))?;
+    let state = ctx.state();
+    let known = state.inheritance(&urn).ok_or_else(|| format!("{urn} is not a resource of this run"))?;
+    let serves = |reference: &&ProviderReference| {
+        TypeToken::new(reference.urn.type_token()).provider_package() == Some(token.package())
+    };
+    Ok(known.provider.as_ref().filter(serves).cloned())
+}

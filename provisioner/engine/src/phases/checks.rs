@@ -1,0 +1,108 @@
+//! Checks of what the user asked for, before anything is done and once the program has ended.
+
+use pulumi_proto::urn::Urn;
+use state::{PendingOperation, ResourceState};
+
+use super::import::urn_of;
+use crate::context::Context;
+use crate::decisions::deletions::{Deletion, DeletionReason, Owner, Undeletable, deletion};
+use crate::decisions::scope::{Scope, UrnPattern};
+use crate::events::{Event, Message, Operation, Severity};
+use crate::messages;
+use crate::reporter::{ErrorReported, Failure, report_all};
+use crate::run_mode::RunMode;
+
+/// Checks the names that the user gave against what is recorded, and the rules for physical names.
+///
+/// # Errors
+/// A name that nothing has; fatal.
+pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
+    let scope = &ctx.options.scope;
+    let must_exist: Vec<_> = if ctx.options.has_program() {
+        ctx.options.replace.iter().collect()
+    } else {
+        scope.targets.iter().chain(&scope.excludes).collect()
+    };
+    let mut checked = Ok(());
+    if let Err(error) = &ctx.naming {
+        let mut message = Message::new(Severity::Error, format!("pulumi:autonaming cannot be used: {error}"));
+        message.hint = Some(format!("mend it in the stack file, Pulumi.{}.yaml", ctx.options.stack));
+        checked = Err(ctx.general_error(message, Failure::Fatal));
+    }
+    for pattern in must_exist.into_iter().filter(|pattern| !is_known(ctx, pattern)) {
+        checked = Err(report_unknown_name(ctx, pattern.as_str(), Failure::Fatal));
+    }
+    checked
+}
+
+/// Whether a pattern matches anything that was recorded, or registered in this run. A target with a star may match nothing, as
+/// then nothing is touched; an exclude must not, as then nothing is spared.
+fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
+    let spares = ctx.options.scope.excludes.contains(pattern);
+    (!pattern.is_literal() && !spares)
+        || ctx.state().knows(pattern)
+        || ctx.options.gone.iter().any(|urn| pattern.matches(urn))
+}
+
+fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorReported {
+    let mut message = Message::new(Severity::Error, format!("no resource of this stack is called {name}"));
+    message.hint = Some("give a name as `sc preview` shows it, or a URN as `sc stack export` has it".to_owned());
+    ctx.general_error(message, failure)
+}
+
+/// Reports targets and excludes that turned out to match nothing, once the program has ended.
+pub(crate) fn check_targets_found(ctx: &Context) {
+    if !ctx.options.has_program() {
+        return;
+    }
+    let failure = if ctx.options.operation == Operation::Destroy {
+        // Nothing has been deleted yet, and a slip would delete what is to be spared.
+        Failure::Fatal
+    } else {
+        Failure::AtEnd
+    };
+    let Scope { targets, excludes, .. } = &ctx.options.scope;
+    for pattern in targets.iter().chain(excludes).filter(|pattern| !is_known(ctx, pattern)) {
+        report_unknown_name(ctx, pattern.as_str(), failure);
+    }
+}
+
+/// Refuses to destroy resources with hooks that run with their deletion: only the program that registered the hooks can run
+/// them (section 5.3).
+///
+/// # Errors
+/// A resource with such hooks; fatal.
+pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
+    if ctx.options.operation != Operation::Destroy {
+        return Ok(());
+    }
+    let hooked: Vec<Urn> = {
+        let state = ctx.state();
+        let is_hooked = |entry: &ResourceState| {
+            // Protected or not; what is deleted with its owner is checked when that stays.
+            let owner = if entry.deleted_with.is_some() { Owner::IsDeleted } else { Owner::Stays };
+            let deletion = deletion(entry, DeletionReason::Replaced, owner, RunMode::Apply);
+            deletion == Deletion::Refused(Undeletable::Hooked)
+        };
+        let entries = state.loaded_entries().iter().filter(|(_, entry)| is_hooked(entry));
+        entries.map(|(_, entry)| entry.urn.clone()).collect()
+    };
+    let report = |urn: &Urn| {
+        let mut message = Message::new(Severity::Error, messages::undeletable("it", Undeletable::Hooked));
+        message.hint = Some(messages::undeletable_hint(urn, Undeletable::Hooked));
+        ctx.fatal(urn, None, message)
+    };
+    report_all(hooked.iter().map(report)).map_or(Ok(()), Err)
+}
+
+/// Reports what an earlier run began and did not end.
+pub(crate) fn report_pending_operations(ctx: &Context) {
+    if ctx.is_preview() || ctx.options.operation == Operation::Refresh {
+        return;
+    }
+    let pending: Vec<PendingOperation> = ctx.state().ledger().base().pending_operations.clone();
+    let is_imported = |urn: &Urn| ctx.options.imports.iter().any(|goal| urn_of(ctx, goal) == *urn);
+    for PendingOperation { resource, kind } in pending.into_iter().filter(|it| !is_imported(&it.resource.urn)) {
+        ctx.emit(Event::Message(messages::interrupted(&resource.urn, kind)));
+    }
+}

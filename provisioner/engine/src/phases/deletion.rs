@@ -1,0 +1,200 @@
+//! Deletes what was not registered (engine semantics, section 3).
+
+use std::cell::LazyCell;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use hashbrown::{HashMap, HashSet};
+use pulumi_proto::urn::ProviderReference;
+use state::{EntryId, ResourceState};
+
+use super::deletion_scope::{Deletable, deletable};
+use super::orphans::report_orphans;
+use super::phase_end::PhaseEnd;
+use crate::context::Context;
+use crate::decisions::deletions::{deletion_step, waves};
+use crate::deployment_state::{EmptyKeys, EntriesByUrn, by_urn, rename_view};
+use crate::entry::Entry;
+use crate::events::{Operation, StepOp};
+use crate::step_executor::StepExecutor;
+use crate::step_generator::{carry_over, delete_step};
+
+/// Deletes what was not registered and is in scope, dependents first.
+pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
+    if ctx.options.operation == Operation::Destroy && ctx.options.has_program() {
+        // What the program has just updated, or created, is deleted with the rest.
+        ctx.state().reload_superseded_first();
+    }
+    let candidates = unregistered(ctx);
+    let Ok(deletable) = deletable(ctx, &candidates).await else { return PhaseEnd::Complete };
+    let allowed = match &deletable {
+        Deletable::All(allowed) | Deletable::Refused(allowed) => allowed,
+    };
+    if !ctx.options.scope.is_everything() || ctx.options.exclude_protected {
+        carry_over_kept(ctx, &candidates, allowed).await;
+    }
+    if matches!(deletable, Deletable::Refused(_)) && !ctx.is_preview() {
+        return PhaseEnd::Complete;
+    }
+    let deletions: HashMap<EntryId, StepOp> =
+        candidates.iter().filter(|((id, _), _)| allowed.contains(id)).map(|((id, _), op)| (*id, *op)).collect();
+    if deletions.is_empty() {
+        return PhaseEnd::Complete;
+    }
+    let (waves, entries, loaded) = {
+        let state = ctx.state();
+        let ids: HashSet<EntryId> = deletions.keys().copied().collect();
+        // In the order of what was loaded: a new name does not change what an old entry depends on.
+        let waves = waves(state.loaded_entries(), &ids);
+        let entries: HashMap<EntryId, Arc<ResourceState>> =
+            ids.into_iter().filter_map(|id| Some((id, Arc::clone(state.ledger().get(id)?)))).collect();
+        (waves, entries, state.loaded_entries().to_vec())
+    };
+    {
+        // What is `deletedWith` something that is deleted needs no call of its own.
+        let mut state = ctx.state();
+        deletions.keys().filter_map(|id| entries.get(id)).for_each(|entry| state.mark_deleted(&entry.urn));
+    }
+    let loaded_by_urn = LazyCell::new(|| by_urn(&loaded));
+    let something_stays = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
+    let mut kept = if something_stays { needed_by_kept(ctx, &deletions, &loaded_by_urn) } else { HashSet::new() };
+    for (id, resource) in loaded.iter().filter(|(id, _)| deletions.get(id) == Some(&StepOp::Delete)) {
+        // A protected entry stays, as its own step reports, and so does what it needs.
+        if entries.get(id).is_some_and(|entry| entry.protect) {
+            ctx.state().keep_dependencies((*id, resource), &loaded_by_urn, &mut kept);
+        }
+    }
+    let mut left_undone = false;
+    for wave in waves {
+        let steps = wave.iter().filter(|id| !kept.contains(*id)).filter_map(|id| {
+            let entry = (*id, Arc::clone(entries.get(id)?));
+            Some(delete_one(ctx, entry, *deletions.get(id)?))
+        });
+        for undeleted in join_all(steps).await.into_iter().filter_map(Result::err) {
+            match undeleted {
+                Undeleted::NotBegun => left_undone = true,
+                Undeleted::Failed(id) => {
+                    let failed = loaded.iter().filter(|(other, _)| *other == id);
+                    let state = ctx.state();
+                    failed
+                        .for_each(|(id, resource)| state.keep_dependencies((*id, resource), &loaded_by_urn, &mut kept));
+                }
+            }
+        }
+    }
+    report_orphans(ctx, &deletions, &entries);
+    PhaseEnd::of(ctx, left_undone)
+}
+
+/// Why an entry was not deleted.
+enum Undeleted {
+    /// Its deletion failed.
+    Failed(EntryId),
+    /// Nothing new may start.
+    NotBegun,
+}
+
+async fn delete_one(ctx: &Arc<Context>, entry: Entry, op: StepOp) -> Result<(), Undeleted> {
+    let _slot = ctx.slots.acquire().await.ok();
+    if ctx.is_halted() {
+        return Err(Undeleted::NotBegun);
+    }
+    let step = delete_step(ctx, &entry, op).await;
+    let executor = StepExecutor::new(ctx);
+    if !executor.may_begin(&step).await {
+        return Err(Undeleted::NotBegun);
+    }
+    // Boxed: tens of thousands may wait for a slot, so each must be small.
+    Box::pin(executor.execute(step)).await.map(drop).map_err(|_| Undeleted::Failed(entry.0))
+}
+
+/// Gives superseded entries the name of their successor, where that took over under a new one: the old name is free from now
+/// on. Deleted in this run they would have kept the old one.
+pub(crate) async fn rename_superseded(ctx: &Context) {
+    ctx.records
+        .defer(|state| {
+            let mut effects = Vec::new();
+            if !state.has_new_names() {
+                return effects;
+            }
+            // A provider keeps its name, for what it serves refers to it by that.
+            let is_superseded = |entry: &ResourceState| entry.delete && !entry.is_provider();
+            for (id, entry) in state.ledger().entries().filter(|(_, entry)| is_superseded(entry)) {
+                let successor = state.taken_over_by(&entry.urn);
+                if let Some(urn) = successor.filter(|urn| state.ledger().named(urn).any(|(_, new)| !new.delete)) {
+                    effects.extend(state.rewrite_effects(id, |entry| entry.urn = urn.clone()));
+                    for (view, _) in state.views_of(entry) {
+                        effects.extend(state.rewrite_effects(view, |view| rename_view(view, urn)));
+                    }
+                }
+            }
+            // Where a refresh of this run has removed what was live under the old name, only the superseded entry kept
+            // references to it valid.
+            effects.extend(if effects.is_empty() { Vec::new() } else { state.repairs(&effects, |_| EmptyKeys::Kept) });
+            effects
+        })
+        .await;
+}
+
+/// Returns the entries that must stay because something that stays needs them. What failed is still what it was, and needs
+/// what it referred to then, even if the program has changed that. A provider stays as long as anything that stays refers to
+/// it.
+fn needed_by_kept(ctx: &Context, deletions: &HashMap<EntryId, StepOp>, loaded: &EntriesByUrn<'_>) -> HashSet<EntryId> {
+    let state = ctx.state();
+    let mut kept = HashSet::new();
+    // A view is deleted with the resource that it belongs to.
+    let entries = || loaded.values().flatten().filter(|(_, entry)| entry.view_of.is_none());
+    for (id, entry) in entries() {
+        // What failed may have been confirmed because others depend on it.
+        let failed = state.has_failed(state.new_name(&entry.urn));
+        let is_untouched = state.ledger().get(*id).is_some() && (failed || !state.ledger().is_finished(*id));
+        if is_untouched && !deletions.contains_key(id) {
+            state.keep_dependencies((*id, entry), loaded, &mut kept);
+        }
+    }
+    let staying = state.ledger().entries().filter(|(id, entry)| !deletions.contains_key(id) && entry.view_of.is_none());
+    let providers: HashSet<&ProviderReference> = staying.filter_map(|(_, entry)| entry.provider.as_ref()).collect();
+    let is_named = |entry: &&&Entry| entry.1.as_provider_reference().is_some_and(|name| providers.contains(&name));
+    kept.extend(entries().filter(is_named).map(|(id, _)| *id));
+    kept
+}
+
+/// Carries over, one after the other, the entries that stay and were not registered.
+async fn carry_over_kept(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], allowed: &HashSet<EntryId>) {
+    for (entry, op) in candidates {
+        let stays = matches!(op, StepOp::Delete | StepOp::Discard) && !allowed.contains(&entry.0);
+        let steps = {
+            let mut state = ctx.state();
+            if !stays || state.is_decided_by_name(&entry.1.urn) {
+                continue;
+            }
+            carry_over(&mut state, entry, &entry.1.urn)
+        };
+        // A provider that was replaced keeps what it served until that is deleted or replaced, too.
+        let Ok(steps) = steps else { continue };
+        for step in steps {
+            if StepExecutor::new(ctx).execute(step).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns what was not registered, and the step that deletes it.
+fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
+    let is_destroy = ctx.options.operation == Operation::Destroy;
+    let state = ctx.state();
+    let unknown = if is_destroy { HashSet::new() } else { state.within_not_constructed() };
+    let loaded = state.loaded_entries().iter().filter(|(_, entry)| entry.view_of.is_none());
+    let candidate = |(id, loaded): &Entry| {
+        let now = state.ledger().get(*id)?;
+        // What was to be deleted before a replacement, and failed, is not deleted twice in one run.
+        if unknown.contains(id) || state.outlives_its_deletion(*id) {
+            return None;
+        }
+        // Its parent may have given it another name meanwhile, under which it was carried over.
+        let is_registered = !is_destroy && [&loaded.urn, &now.urn].into_iter().any(|urn| state.is_registered(urn));
+        Some(((*id, Arc::clone(now)), deletion_step(now, is_registered)?))
+    };
+    loaded.filter_map(candidate).collect()
+}

@@ -1,0 +1,225 @@
+//! The import operation: takes existing resources into the state, without a program (engine semantics, section 5.6).
+//!
+//! Everything that is recorded is confirmed as it is, the stack and the providers that are missing are created, and then each
+//! resource is read and recorded with what was read. What Check says of that is only reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bridge::provider::CheckRequest;
+use futures_util::future::join_all;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
+use state::ResourceState;
+
+use super::default_providers::{Package, default_name, default_provider};
+use super::phase_end::PhaseEnd;
+use super::program::register;
+use crate::context::{Context, ProviderKey, host_error};
+use crate::decisions::aliases;
+use crate::decisions::imports::known_id;
+use crate::deployment_state::Inheritance;
+use crate::entry::Entry;
+use crate::events::{Message, Severity, SourceRef, StepOp};
+use crate::goal::{Goal, ImportGoal, ImportProvider};
+use crate::messages;
+use crate::providers::Instance;
+use crate::registrar::{Halted, Registered};
+use crate::reporter::{ErrorReported, Failure};
+use crate::seed::random_seed;
+use crate::step::{Actor, Step};
+use crate::step_executor::StepExecutor;
+
+/// Runs the whole operation.
+pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
+    if confirm_recorded(ctx).await.is_err() || register_root(ctx).await.is_err() {
+        return PhaseEnd::of(ctx, true);
+    }
+    // By depth: the qualified type of a child holds that of its parent.
+    let mut levels: BTreeMap<usize, Vec<&ImportGoal>> = BTreeMap::new();
+    let mut named: BTreeSet<Urn> = BTreeSet::new();
+    for goal in &ctx.options.imports {
+        let urn = urn_of(ctx, goal);
+        let depth = urn.qualified_type().split('$').count();
+        if named.insert(urn) {
+            levels.entry(depth).or_default().push(goal);
+        } else {
+            refuse_import(ctx, goal, "it is named twice, and can be imported once");
+        }
+    }
+    for level in levels.into_values() {
+        let imports = level.into_iter().map(|goal| async {
+            let _slot = ctx.slots.acquire().await.ok();
+            if !ctx.is_halted() {
+                // An error has been reported.
+                import_one(ctx, goal).await.ok();
+            }
+        });
+        join_all(imports).await;
+    }
+    PhaseEnd::of(ctx, true)
+}
+
+/// Returns the URN of what an import takes over.
+pub(crate) fn urn_of(ctx: &Context, goal: &ImportGoal) -> Urn {
+    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let parent = goal.parent.clone().unwrap_or_else(|| Urn::root_stack(stack, project));
+    Urn::new(stack, project, Some(&parent), goal.type_token.as_str(), &goal.name)
+}
+
+/// Carries over everything that is recorded, with its providers running.
+async fn confirm_recorded(ctx: &Arc<Context>) -> Result<(), Halted> {
+    let loaded: Vec<Entry> = ctx.state().loaded_entries().to_vec();
+    for entry in loaded.into_iter().filter(|(_, state)| !state.delete && state.view_of.is_none()) {
+        ctx.check_running()?;
+        let urn = entry.1.urn.clone();
+        if let Some(reference) = entry.1.as_provider_reference() {
+            // One that cannot be started fails what is imported with it, and nothing else.
+            ctx.load_instance(&reference).await.ok();
+        }
+        let inheritance = Inheritance {
+            protect: entry.1.protect,
+            retain_on_delete: entry.1.retain_on_delete,
+            deleted_with: entry.1.deleted_with.clone(),
+            provider: entry.1.provider.clone(),
+            providers: BTreeMap::new(),
+        };
+        // Each URN has one live entry, so none is registered twice.
+        ctx.state().register(&urn, inheritance).ok();
+        StepExecutor::new(ctx).execute(Step::carry_over(entry, urn)).await?;
+    }
+    Ok(())
+}
+
+async fn register_root(ctx: &Arc<Context>) -> Result<(), Halted> {
+    let root = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    if ctx.state().old(&root).is_some() {
+        return Ok(());
+    }
+    let goal = Goal::component(TypeToken::new(ROOT_STACK_TYPE), root.name(), PropertyMap::new());
+    Box::pin(register(ctx, goal)).await.map(drop)
+}
+
+async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted> {
+    let urn = urn_of(ctx, goal);
+    let root = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let parent = goal.parent.clone().unwrap_or(root);
+    let (is_there, old) = {
+        let state = ctx.state();
+        (state.old(&parent).is_some() || state.registered(&parent).is_some(), state.old(&urn))
+    };
+    if !is_there {
+        return Err(refuse_import(ctx, goal, &format!("its parent {parent} is not recorded")).into());
+    }
+    if let Some(name) = recorded_under_another_name(ctx, goal, &urn, &parent) {
+        let text = format!("it was {name} before, and is recorded so: provision to rename it");
+        return Err(refuse_import(ctx, goal, &text).into());
+    }
+    if old.as_ref().is_some_and(|(_, old)| known_id(old) == goal.id) {
+        return Ok(());
+    }
+    let reference = import_provider(ctx, goal, &urn).await?;
+    let instance = ctx
+        .load_instance(&reference)
+        .await
+        .map_err(|error| ctx.error(&urn, goal.source, host_error(error), Failure::AtEnd))?;
+    let mut new = ResourceState::new(urn.clone(), true);
+    new.id.clone_from(&goal.id);
+    new.parent = Some(parent);
+    new.provider = Some(reference);
+    new.protect = goal.protect;
+    new.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
+    let mut step = Step::new(StepOp::Import, urn.clone());
+    // What is recorded under another id is refused, and shown as it is.
+    step.new = Some(old.as_ref().map_or_else(|| Arc::new(new), |(_, old)| Arc::clone(old)));
+    step.old = old;
+    step.actor = Actor::Instance(Arc::clone(&instance));
+    step.source = goal.source;
+    step.known_inputs = Arc::clone(&goal.inputs);
+    ctx.state().decide(&urn);
+    let (entry, resource) = StepExecutor::new(ctx).execute(step).await?.ok_or_else(|| ctx.halted())?;
+    ctx.state().succeed(&urn, (entry, Arc::clone(&resource)));
+    check_imported(ctx, &instance, &resource, goal.source).await;
+    Ok(())
+}
+
+/// The name under which the state knows the resource, if it has another one now.
+fn recorded_under_another_name(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
+    let registration = Goal {
+        parent: Some(parent.clone()),
+        aliases: goal.aliases.clone(),
+        ..Goal::custom(goal.type_token.clone(), goal.name.as_str(), PropertyMap::new())
+    };
+    let state = ctx.state();
+    let candidates = aliases::candidates(urn, &registration, |_| None);
+    candidates.into_iter().find(|known| known != urn && state.old(known).is_some()).map(|old| old.name().to_owned())
+}
+
+async fn import_provider(ctx: &Arc<Context>, goal: &ImportGoal, urn: &Urn) -> Result<ProviderReference, Halted> {
+    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let recorded = |urn: &Urn| ctx.state().old(urn).and_then(|(_, state)| state.as_provider_reference());
+    match &goal.provider {
+        // It may have been replaced since.
+        ImportProvider::Recorded(reference) => Ok(recorded(&reference.urn).unwrap_or_else(|| reference.clone())),
+        ImportProvider::Default(version) => {
+            let version = version.as_deref();
+            let package = goal.type_token.package();
+            let type_token = TypeToken::provider(package);
+            let known = Urn::new(stack, project, None, type_token.as_str(), &default_name(version, None));
+            match recorded(&known) {
+                Some(reference) => Ok(reference),
+                None => {
+                    let package = Package { name: package, version, download_url: None };
+                    default_provider(ctx, urn, package, goal.source).await
+                }
+            }
+        }
+        ImportProvider::Declared(provider) => {
+            let type_token = provider.type_token.as_str();
+            let known = Urn::new(stack, project, provider.parent.as_ref(), type_token, &provider.name);
+            match recorded(&known) {
+                Some(reference) => Ok(reference),
+                None => registered_once(ctx, provider, known).await,
+            }
+        }
+    }
+}
+
+/// Several resources may want the same provider.
+async fn registered_once(ctx: &Arc<Context>, goal: &Goal, urn: Urn) -> Result<ProviderReference, Halted> {
+    let cell = ctx.once_registered(ProviderKey::Declared(urn));
+    let registered = cell.get_or_init(|| Box::pin(register(ctx, goal.clone()))).await;
+    registered.as_ref().map(Registered::as_provider_reference).map_err(|halted| *halted)
+}
+
+/// Asks whether what was read would do as inputs. It is recorded in any case.
+async fn check_imported(ctx: &Context, instance: &Instance, state: &ResourceState, source: Option<SourceRef>) {
+    let check = async {
+        let Some(provider) = instance.ready().await? else { return Ok(Vec::new()) };
+        let request = CheckRequest {
+            urn: state.urn.clone(),
+            olds: Arc::clone(&state.inputs),
+            news: Arc::clone(&state.inputs),
+            random_seed: random_seed(),
+            autonaming: None,
+            preview: ctx.is_preview(),
+        };
+        provider.check(request).await.map(|reply| reply.failures)
+    };
+    match check.await {
+        Ok(failures) => {
+            for failure in &failures {
+                let message = messages::refused_input(&state.urn, failure);
+                ctx.message(&state.urn, source, Message { severity: Severity::Warning, ..message });
+            }
+        }
+        Err(error) => {
+            let message = messages::of_error(&error);
+            ctx.error(&state.urn, source, message, Failure::AtEnd);
+        }
+    }
+}
+
+fn refuse_import(ctx: &Context, goal: &ImportGoal, text: &str) -> ErrorReported {
+    ctx.error(&urn_of(ctx, goal), goal.source, Message::new(Severity::Error, text), Failure::AtEnd)
+}

@@ -1,0 +1,81 @@
+//! Functions of providers (engine semantics, section 8.3).
+
+use std::sync::Arc;
+
+use bridge::provider::{InvokeReply, InvokeRequest};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+
+use super::call_error::CallError;
+use super::default_providers::{Package, default_provider};
+use crate::context::Context;
+use crate::events::Message;
+use crate::goal::InvokeGoal;
+use crate::messages;
+use crate::providers::Instance;
+use crate::registrar::Halted;
+use crate::reporter::{Failure, report_all};
+
+/// Calls a function for a program, which ends where it fails.
+///
+/// # Errors
+/// [`Halted`].
+pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
+    let package = goal.token.package().to_owned();
+    let reply = match call_function(ctx, goal).await {
+        Ok(reply) => reply,
+        Err(CallError::Halted(halted)) => return Err(halted),
+        Err(CallError::Provider(error)) => {
+            let mut message = messages::of_error(&error);
+            message.plugin = Some(package);
+            return Err(ctx.general_error(message, Failure::Fatal).into());
+        }
+    };
+    let urn = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let report = |failure| {
+        let message = messages::refused_input(&urn, failure);
+        ctx.fatal(&urn, None, Message { plugin: Some(package.clone()), ..message })
+    };
+    match report_all(reply.failures.iter().map(report)) {
+        Some(error) => Err(error.into()),
+        None => Ok(reply.result),
+    }
+}
+
+/// Calls a function. While the configuration of its provider is not known, nothing is called and nothing returned.
+///
+/// # Errors
+/// [`CallError`]; an error of the provider has not been reported.
+pub(crate) async fn call_function(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<InvokeReply, CallError> {
+    ctx.check_running()?;
+    let package = goal.token.package().to_owned();
+    ctx.emit_secrets(&goal.arguments);
+    let instance = instance_for(ctx, &package, &goal).await?;
+    let Some(provider) = instance.ready().await? else { return Ok(InvokeReply::default()) };
+    let request = InvokeRequest {
+        token: goal.token.as_str().to_owned(),
+        arguments: Arc::new(goal.arguments),
+        preview: ctx.is_preview(),
+    };
+    Ok(provider.invoke(request).await?)
+}
+
+/// Returns the instance that serves a function of a package, or a method.
+///
+/// # Errors
+/// [`Halted`] if it does not start.
+pub(super) async fn instance_for(
+    ctx: &Arc<Context>,
+    package: &str,
+    goal: &InvokeGoal,
+) -> Result<Arc<Instance>, Halted> {
+    let urn = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
+    let reference = match &goal.provider {
+        Some(reference) => reference.clone(),
+        None => {
+            let (version, download_url) = (goal.version.as_deref(), goal.plugin_download_url.as_deref());
+            default_provider(ctx, &urn, Package { name: package, version, download_url }, None).await?
+        }
+    };
+    Ok(ctx.instance(&reference, &urn, None).await?)
+}

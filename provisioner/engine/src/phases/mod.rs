@@ -1,0 +1,38 @@
+//! The phases of a run (refresh, program, import, deletion of what was not registered), and what a program may ask for in its
+//! phase: registrations, reads, functions, methods, components, outputs.
+//!
+//! Each orders what the step generator and the step executor do; neither of these knows of phases.
+
+mod call_error;
+mod calls;
+mod checks;
+mod components;
+mod default_providers;
+mod deletion;
+mod deletion_scope;
+mod import;
+mod invokes;
+mod orphans;
+mod outputs;
+mod phase_end;
+mod program;
+mod reading;
+mod reads;
+mod refresh;
+mod refresh_registered;
+mod registration;
+mod registration_failure;
+mod run_info;
+
+pub(crate) use call_error::CallError;
+pub(crate) use calls::call;
+pub(crate) use checks::{check_hooks, check_names, check_targets_found, report_pending_operations};
+pub(crate) use deletion::{delete_unregistered, rename_superseded};
+pub(crate) use import::import_all;
+pub(crate) use invokes::{call_function, invoke};
+pub(crate) use outputs::{record_stack_outputs, register_outputs};
+pub(crate) use phase_end::PhaseEnd;
+pub(crate) use program::register;
+pub(crate) use reads::read;
+pub(crate) use refresh::{refresh_first, refresh_unregistered};
+pub(crate) use run_info::run_info;

@@ -1,0 +1,46 @@
+//! Resources that are forgotten although what they are `deletedWith` stays.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use pulumi_proto::urn::Urn;
+use state::{EntryId, ResourceState};
+
+use crate::context::Context;
+use crate::events::{Message, Severity, StepOp};
+
+/// Reports what was forgotten without a call because it was to be deleted with another resource, which stays after all: it is
+/// protected, needed, or its own deletion failed. Nothing is recorded of it any more, as in Pulumi.
+pub(super) fn report_orphans(
+    ctx: &Context,
+    deletions: &HashMap<EntryId, StepOp>,
+    entries: &HashMap<EntryId, Arc<ResourceState>>,
+) {
+    let orphans: Vec<(&Arc<ResourceState>, &Urn)> = {
+        let state = ctx.state();
+        // What has a successor in this run has been deleted, or will be.
+        let stays = |urn: &Urn| !state.is_replaced(urn) && state.ledger().named(urn).any(|(_, entry)| !entry.delete);
+        let is_forgotten = |id: &EntryId| state.ledger().get(*id).is_none() && !state.is_released_from_owner(*id);
+        let orphan = |id: &EntryId| {
+            // A superseded entry is deleted with a superseded one.
+            let is_ours = |entry: &&Arc<ResourceState>| {
+                entry.custom && !entry.external && !entry.retain_on_delete && !entry.delete
+            };
+            let entry = entries.get(id).filter(is_ours)?;
+            let owner = entry.deleted_with.as_ref()?;
+            (!entry.pending_replacement && state.is_deleted(owner) && stays(owner)).then_some((entry, owner))
+        };
+        deletions.keys().filter(|id| is_forgotten(id)).filter_map(orphan).collect()
+    };
+    for (entry, owner) in orphans {
+        let owner = owner.name();
+        let (text, hint) = if ctx.is_preview() {
+            let text = format!("it would go with {owner}, which stays, and would not be recorded any more");
+            (text, "take `deletedWith` off it to have it deleted by itself".to_owned())
+        } else {
+            let text = format!("it was to go with {owner}, which stays, and is not recorded any more");
+            (text, format!("look whether {:?} still exists, and delete it or import it", &*entry.id))
+        };
+        ctx.message(&entry.urn, None, Message { hint: Some(hint), ..Message::new(Severity::Warning, text) });
+    }
+}

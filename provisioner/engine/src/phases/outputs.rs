@@ -1,0 +1,67 @@
+//! Outputs of components and of the stack (engine semantics, section 8.5).
+
+use std::sync::Arc;
+
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
+use state::ResourceState;
+
+use crate::context::Context;
+use crate::entry::Entry;
+use crate::events::{Event, Message, Severity};
+use crate::messages;
+use crate::registrar::Halted;
+use crate::reporter::{ErrorReported, Failure};
+
+/// Records the outputs of a registered component. Those of the stack are held back until the end of the run.
+///
+/// # Errors
+/// [`Halted`] if the component was not registered, or the outputs cannot be recorded.
+pub(crate) async fn register_outputs(ctx: &Context, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
+    let (registered, is_incomplete) = {
+        let state = ctx.state();
+        (state.registered(urn).cloned(), state.has_failed(urn) || state.is_skipped(urn))
+    };
+    if registered.is_none() && is_incomplete {
+        return Ok(());
+    }
+    let Some(entry) = registered else {
+        let text = format!("outputs of {urn}, which was not registered");
+        return Err(ctx.fatal(urn, None, Message::new(Severity::Error, text)).into());
+    };
+    if entry.1.type_token.as_str() == ROOT_STACK_TYPE {
+        ctx.state().hold_stack_outputs(urn.clone(), outputs);
+        return Ok(());
+    }
+    Ok(record(ctx, urn, entry, outputs).await?)
+}
+
+/// Records the outputs of the stack at the end of a run: all of them after a success; after a failure the recorded ones stay
+/// beneath the new ones, so that none is lost.
+pub(crate) async fn record_stack_outputs(ctx: &Context) {
+    let held_back = ctx.state().take_stack_outputs();
+    let Some((urn, mut outputs)) = held_back else { return };
+    let registered = ctx.state().registered(&urn).cloned();
+    let Some(entry) = registered else { return };
+    if ctx.reporter.has_failed(Failure::AtEnd) {
+        for (key, value) in &*entry.1.outputs {
+            outputs.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    // An error has been reported.
+    record(ctx, &urn, entry, outputs).await.ok();
+}
+
+async fn record(ctx: &Context, urn: &Urn, (id, old): Entry, outputs: PropertyMap) -> Result<(), ErrorReported> {
+    let new = Arc::new(ResourceState { outputs: Arc::new(outputs), ..(*old).clone() });
+    let outputs = || Arc::clone(&new.outputs);
+    if new.outputs != old.outputs
+        && let Err(error) =
+            ctx.records.end(None, |state| state.rewrite_effects(id, |resource| resource.outputs = outputs())).await
+    {
+        return Err(ctx.fatal(urn, None, messages::of_error(&error)));
+    }
+    ctx.state().succeed(urn, (id, Arc::clone(&new)));
+    ctx.emit(Event::OutputsRegistered(new));
+    Ok(())
+}

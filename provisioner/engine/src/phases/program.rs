@@ -1,0 +1,40 @@
+//! What a program registers: custom resources, provider resources, components.
+
+use std::sync::Arc;
+
+use super::components::construct;
+use super::default_providers::{Package, default_provider};
+use super::registration::{prepare, register_prepared};
+use crate::context::Context;
+use crate::goal::{Goal, ResourceKind};
+use crate::registrar::{Halted, Registered};
+use crate::step_generator::Origin;
+
+/// Registers a goal, with a default provider where it needs one.
+///
+/// # Errors
+/// [`Halted`].
+pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Registered, Halted> {
+    let urn = prepare(ctx, &mut goal)?;
+    if (goal.kind() == ResourceKind::Custom || goal.remote) && goal.provider.is_none() {
+        let package = Package {
+            name: goal.type_token.package(),
+            version: goal.version.as_deref(),
+            download_url: goal.plugin_download_url.as_deref(),
+        };
+        // Boxed, like what follows: tens of thousands may wait for a slot, so each must be small.
+        goal.provider = Some(Box::pin(default_provider(ctx, &urn, package, goal.source)).await?);
+    }
+    ctx.emit_secrets(&goal.inputs);
+    if goal.remote {
+        // It holds no slot and no lock: its children need them.
+        Box::pin(construct(ctx, goal, urn)).await
+    } else {
+        let _slot = match goal.kind() {
+            ResourceKind::Custom => ctx.slots.acquire().await.ok(),
+            ResourceKind::Component | ResourceKind::Provider => None,
+        };
+        ctx.check_running()?;
+        Box::pin(register_prepared(ctx, goal, urn, Origin::Program)).await
+    }
+}

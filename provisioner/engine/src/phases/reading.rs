@@ -1,0 +1,195 @@
+//! Reads one recorded entry, and compares it with what is recorded (engine semantics, section 5.1).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bridge::error::chain;
+use bridge::provider::{DiffKind, DiffRequest, PropertyDiff, ProviderError};
+use jiff::Timestamp;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+use state::{EntryId, ResourceState};
+
+use crate::context::Context;
+use crate::decisions::change::Change;
+use crate::decisions::refresh::{as_read, shown_as};
+use crate::events::{Event, Message, Severity, SourceRef, StepFailure, StepInfo, StepOp};
+use crate::messages;
+use crate::provider_inputs::BUILT_IN;
+use crate::providers::Instance;
+use crate::reporter::{ErrorReported, Failure};
+use crate::secret_outputs::mark_secrets;
+use crate::step::StepError;
+use crate::step_executor::{ViewLog, call_read};
+
+/// What a refresh found.
+pub(super) struct Found {
+    pub(super) result: StepOp,
+    /// The entry as it is now, the very same if nothing is new; `None`: gone.
+    pub(super) new: Option<Arc<ResourceState>>,
+    pub(super) change: Change,
+    /// What its provider said of its views.
+    pub(super) views: Arc<ViewLog>,
+}
+
+/// An entry that is to be read.
+pub(super) struct EntryToRead<'a> {
+    pub(super) id: EntryId,
+    pub(super) old: &'a Arc<ResourceState>,
+    /// The name that the provider receives.
+    pub(super) urn: &'a Urn,
+    /// The provider that reads it; `None`: the one that is recorded.
+    pub(super) instance: Option<&'a Arc<Instance>>,
+    pub(super) source: Option<SourceRef>,
+    /// Outputs that the program wants to be secret, beside those that are recorded to be.
+    pub(super) secret_outputs: &'a [String],
+    pub(super) internal: bool,
+    /// Whether the result counts in the summary of the run.
+    pub(super) counts: bool,
+}
+
+/// Reads one entry, and reports the step.
+///
+/// # Errors
+/// The read failed.
+pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<Found, ErrorReported> {
+    let started = Instant::now();
+    let mut info = StepInfo {
+        op: StepOp::Refresh,
+        result: None,
+        urn: entry.urn.clone(),
+        old: Some(Arc::clone(entry.old)),
+        new: None,
+        replace_keys: Vec::new(),
+        diffs: Vec::new(),
+        detailed_diff: BTreeMap::new(),
+        internal: entry.internal,
+    };
+    ctx.emit(Event::StepStarted(Arc::new(info.clone())));
+    let views = ViewLog::of_refresh(ctx, entry.urn, (entry.id, Arc::clone(entry.old)));
+    let found = match read_and_compare(ctx, &entry, &views).await {
+        Ok(found) => {
+            if entry.counts {
+                ctx.state().count(found.result);
+            }
+            info.result = Some(found.result);
+            info.new.clone_from(&found.new);
+            info.diffs.clone_from(&found.change.diffs);
+            info.detailed_diff.clone_from(&found.change.detailed);
+            ctx.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
+            Ok(found)
+        }
+        Err(error) => {
+            let mut message = messages::of_error(&error);
+            message.plugin = Some(entry.old.type_token.package().to_owned());
+            let reported = ctx.error(entry.urn, entry.source, message, Failure::Step);
+            if !ctx.is_preview() {
+                let failure = StepFailure { message: chain(&error), indeterminate: false, partial: false };
+                ctx.emit(Event::StepFailed(Arc::new(info), failure));
+            }
+            Err(reported)
+        }
+    };
+    // An error in reading a view is reported on its own; what was read of the resource stays valid.
+    views.conclude(entry.counts).ok();
+    found
+}
+
+async fn read_and_compare(
+    ctx: &Arc<Context>,
+    wanted: &EntryToRead<'_>,
+    views: &Arc<ViewLog>,
+) -> Result<Found, StepError> {
+    let old = wanted.old;
+    let found = |result, new, change| Found { result, new, change, views: Arc::clone(views) };
+    let unchanged = || found(StepOp::Same, Some(Arc::clone(old)), Change::default());
+    let reference = match &old.provider {
+        // What Pulumi's engine serves itself, a reference to another stack, say, stays as it was read.
+        Some(_) if old.type_token.package() == BUILT_IN => return Ok(unchanged()),
+        Some(reference) if old.custom && !old.is_provider() => reference,
+        _ => return Ok(unchanged()),
+    };
+    let instance = match wanted.instance {
+        Some(instance) => Arc::clone(instance),
+        None => match ctx.load_instance(reference).await {
+            // It is gone already, and so may its provider be: there is nothing to read.
+            Err(_) if old.pending_replacement => return Ok(unchanged()),
+            loaded => loaded.map_err(StepError::Host)?,
+        },
+    };
+    if old.pending_replacement {
+        return Ok(unchanged());
+    }
+    let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
+    let timeout = old.custom_timeouts.durations().read;
+    let reading = call_read(&instance, wanted.urn, &old.id, outputs, inputs, timeout, views.views()).await?;
+    let Some(reading) = reading else { return Ok(unchanged()) };
+    let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
+    let Some(mut new) = as_read(old, reading.reply, reasons.unwrap_or_default()) else {
+        return Ok(found(StepOp::Delete, None, Change::default()));
+    };
+    if let Some(error) = error {
+        ctx.message(wanted.urn, wanted.source, Message::new(Severity::Warning, chain(&error)));
+    }
+    let unmarked = new.clone();
+    new.additional_secret_outputs.extend_from_slice(wanted.secret_outputs);
+    mark_secrets(&mut new);
+    new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
+    // A provider is asked before options make anything of it secret.
+    let change = drift(ctx, &instance, wanted.urn, old, if old.external { &new } else { &unmarked }).await?;
+    let same = [share(&mut new.inputs, &old.inputs), share(&mut new.outputs, &old.outputs)];
+    if same.contains(&false) {
+        new.modified = Some(Timestamp::now());
+    }
+    let new = if new == **old { Arc::clone(old) } else { Arc::new(new) };
+    Ok(found(shown_as(&change), Some(new), change))
+}
+
+/// What the provider says of the difference: asked with the roles swapped, and turned round again.
+async fn drift(
+    ctx: &Context,
+    instance: &Instance,
+    urn: &Urn,
+    old: &ResourceState,
+    new: &ResourceState,
+) -> Result<Change, ProviderError> {
+    if old.external {
+        return Ok(Change { changed: old.outputs != new.outputs, ..Change::default() });
+    }
+    let Some(provider) = instance.ready().await? else { return Ok(Change::default()) };
+    let request = DiffRequest {
+        urn: urn.clone(),
+        id: new.id.clone(),
+        olds: Arc::clone(&new.outputs),
+        old_inputs: Arc::clone(&new.inputs),
+        news: Arc::clone(&old.inputs),
+        ignore_changes: old.ignore_changes.clone(),
+        allow_unknowns: ctx.is_preview(),
+    };
+    let reply = provider.diff(request).await?;
+    let mut change = Change::of_resource(&reply, new, &old.inputs, &old.ignore_changes);
+    for diff in change.detailed.values_mut() {
+        *diff = PropertyDiff { kind: inverted(diff.kind), ..*diff };
+    }
+    Ok(change)
+}
+
+/// Lets go of a copy of what is known already. False if it is none.
+fn share(read: &mut Arc<PropertyMap>, known: &Arc<PropertyMap>) -> bool {
+    let same = *read == *known;
+    if same {
+        read.clone_from(known);
+    }
+    same
+}
+
+fn inverted(kind: DiffKind) -> DiffKind {
+    match kind {
+        DiffKind::Add => DiffKind::Delete,
+        DiffKind::AddReplace => DiffKind::DeleteReplace,
+        DiffKind::Delete => DiffKind::Add,
+        DiffKind::DeleteReplace => DiffKind::AddReplace,
+        DiffKind::Update | DiffKind::UpdateReplace => kind,
+    }
+}

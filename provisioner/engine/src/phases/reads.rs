@@ -1,0 +1,147 @@
+//! Reads of resources that the stack does not own (engine semantics, section 2.14).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::{ProviderReference, Urn};
+use state::ResourceState;
+
+use super::default_providers::{Package, default_provider};
+use crate::context::Context;
+use crate::decisions::aliases;
+use crate::decisions::imports::read_op;
+use crate::deployment_state::{DeploymentState, Incomplete, Inheritance};
+use crate::entry::Entry;
+use crate::events::{Message, Operation, Severity, StepOp};
+use crate::goal::{Goal, ReadGoal};
+use crate::registrar::{Halted, Registered, RegistrationResult};
+use crate::step::{Actor, Step};
+use crate::step_executor::StepExecutor;
+use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies};
+
+/// Reads a resource and records it as external.
+///
+/// # Errors
+/// [`Halted`].
+pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registered, Halted> {
+    ctx.check_running()?;
+    ctx.emit_secrets(&goal.properties);
+    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+    let reference = match &goal.provider {
+        Some(reference) => reference.clone(),
+        None => {
+            let package = Package {
+                name: goal.type_token.package(),
+                version: goal.version.as_deref(),
+                download_url: goal.plugin_download_url.as_deref(),
+            };
+            default_provider(ctx, &urn, package, goal.source).await?
+        }
+    };
+    let _slot = ctx.slots.acquire().await.ok();
+    ctx.check_running()?;
+    let deciding = ctx.deciding.read().await;
+    let instance = ctx.instance(&reference, &urn, goal.source).await?;
+    let old = {
+        let mut state = ctx.state();
+        let registered = state.register(&urn, inheritance(&reference));
+        state.decide(&urn);
+        registered.map(|()| find_old(&mut state, &urn, &goal))
+    };
+    let Ok(old) = old else {
+        let text = format!("{urn} is registered twice");
+        return Err(ctx.fatal(&urn, goal.source, Message::new(Severity::Error, text)).into());
+    };
+    let source = goal.source;
+    let (id, new) = new_state(goal, &urn, reference);
+    let is_update = ctx.options.operation == Operation::Update;
+    let incomplete = missing_dependency(&ctx.state(), &new, is_update);
+    if let Some(incomplete) = incomplete {
+        ctx.state().mark_incomplete(&urn, incomplete);
+        ctx.shared.settle(&urn);
+        return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
+    }
+    if is_update {
+        refuse_skipped_dependencies(ctx, &urn, new.references(), source)?;
+    }
+    refuse_cycle(ctx, old.as_ref(), source, || new.clone())?;
+    let op = read_op(old.as_ref().map(|(_, old)| &**old), id.as_deref());
+    let mut step = Step::new(op, urn.clone());
+    step.old = old;
+    step.new = Some(Arc::new(new));
+    step.actor = Actor::Instance(instance);
+    step.source = source;
+    let mut steps = vec![step];
+    if op == StepOp::ReadReplacement {
+        ctx.state().mark_replaced(&urn);
+        steps.push(Step::new(StepOp::Replace, urn.clone()));
+    }
+    drop(deciding);
+    let mut found = None;
+    for step in steps {
+        match StepExecutor::new(ctx).execute(step).await {
+            Ok(Some(entry)) => found = Some(entry),
+            Ok(None) => {}
+            Err(_) if ctx.options.continue_on_error => {
+                return Ok(Registered::without_outputs(urn, RegistrationResult::Failed));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let (entry, resource) = found.ok_or_else(|| ctx.halted())?;
+    ctx.state().succeed(&urn, (entry, Arc::clone(&resource)));
+    Ok(Registered::as_recorded(urn, &resource))
+}
+
+/// What children of a read resource inherit.
+fn inheritance(provider: &ProviderReference) -> Inheritance {
+    Inheritance {
+        protect: false,
+        retain_on_delete: false,
+        deleted_with: None,
+        provider: Some(provider.clone()),
+        providers: BTreeMap::new(),
+    }
+}
+
+fn new_state(goal: ReadGoal, urn: &Urn, provider: ProviderReference) -> (Option<String>, ResourceState) {
+    let mut new = ResourceState::new(urn.clone(), true);
+    new.external = true;
+    new.id = goal.id.clone().unwrap_or_default();
+    new.inputs = Arc::new(goal.properties);
+    new.parent = goal.parent;
+    new.dependencies = goal.dependencies;
+    new.provider = Some(provider);
+    new.additional_secret_outputs = goal.additional_secret_outputs;
+    (goal.id, new)
+}
+
+/// Returns why a resource is not read: it depends on what failed or, unless the run is an update, on what was skipped.
+fn missing_dependency(state: &DeploymentState, new: &ResourceState, is_update: bool) -> Option<Incomplete> {
+    if new.references().any(|urn| state.has_failed(urn)) {
+        Some(Incomplete::Failed)
+    } else if !is_update && new.references().any(|urn| state.is_skipped(urn)) {
+        Some(Incomplete::Skipped)
+    } else {
+        None
+    }
+}
+
+/// Finds the recorded entry of a read: of the names that registrations look under, those that it has by its parent.
+fn find_old(state: &mut DeploymentState, urn: &Urn, goal: &ReadGoal) -> Option<Entry> {
+    let goal = Goal {
+        parent: goal.parent.clone(),
+        ..Goal::custom(goal.type_token.clone(), goal.name.clone(), PropertyMap::new())
+    };
+    let candidates = aliases::candidates(urn, &goal, |urn| state.recorded_name(urn));
+    let (old, recorded) = candidates.into_iter().find_map(|candidate| Some((state.old(&candidate)?, candidate)))?;
+    if recorded != *urn {
+        if state.is_registered(&recorded) {
+            return None;
+        }
+        state.take_over(recorded, urn.clone());
+    }
+    Some(old)
+}

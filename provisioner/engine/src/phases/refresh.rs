@@ -1,0 +1,111 @@
+//! The phases that read recorded entries, so that the state matches the world (engine semantics, sections 5.1, 5.2 and 5.4).
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use hashbrown::HashSet;
+use state::{Effect, EntryId, ResourceState};
+
+use super::phase_end::PhaseEnd;
+use super::reading::{EntryToRead, Found, read_entry};
+use super::refresh_registered::{reads_everything, reads_registrations};
+use crate::context::Context;
+use crate::decisions::refresh::is_read_first;
+use crate::deployment_state::{DeploymentState, EmptyKeys};
+use crate::entry::Entry;
+use crate::events::Operation;
+use crate::reporter::{ErrorReported, Failure};
+
+/// Reads what must be read before anything else: everything if the user asked for it, else the entries that ask for it
+/// themselves.
+pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
+    if reads_registrations(ctx) || ctx.options.operation == Operation::Import {
+        return PhaseEnd::Complete;
+    }
+    let everything = reads_everything(ctx);
+    let asks = |(_, state): &Entry| is_read_first(state, false, true);
+    if !everything && !ctx.state().loaded_entries().iter().any(asks) {
+        return PhaseEnd::Complete;
+    }
+    let chosen = |_: &DeploymentState, state: &ResourceState, in_scope| is_read_first(state, everything, in_scope);
+    let Refreshed { end, failed } = refresh_recorded(ctx, chosen).await;
+    if let Err(error) = failed {
+        // Nothing is decided by what is recorded of a resource that could not be read.
+        ctx.escalate(error, Failure::Fatal);
+    }
+    end
+}
+
+/// Reads what the program did not register.
+pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
+    if ctx.options.operation != Operation::Refresh || !ctx.options.has_program() {
+        return PhaseEnd::Complete;
+    }
+    let chosen = |state: &DeploymentState, resource: &ResourceState, in_scope| {
+        in_scope && (resource.delete || !state.is_registered(&resource.urn))
+    };
+    refresh_recorded(ctx, chosen).await.end
+}
+
+/// How reading many entries ended.
+struct Refreshed {
+    end: PhaseEnd,
+    failed: Result<(), ErrorReported>,
+}
+
+/// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded.
+async fn refresh_recorded(
+    ctx: &Arc<Context>,
+    chosen: impl Fn(&DeploymentState, &ResourceState, bool) -> bool,
+) -> Refreshed {
+    let entries: Vec<Entry> = {
+        let state = ctx.state();
+        let mut marked = HashSet::new();
+        let mut entries = Vec::new();
+        for (id, loaded) in state.loaded_entries().iter().filter(|(_, loaded)| loaded.view_of.is_none()) {
+            let in_scope = ctx.options.scope.admits_reading(loaded, &mut marked);
+            if chosen(&state, loaded, in_scope) {
+                entries.extend(state.ledger().get(*id).map(|now| (*id, Arc::clone(now))));
+            }
+        }
+        entries
+    };
+    let reading = entries.iter().map(|&(id, ref old)| async move {
+        let _slot = ctx.slots.acquire().await.ok();
+        if ctx.signals.stop.is_cancelled() {
+            return None;
+        }
+        let internal = old.is_default_provider();
+        let counts = ctx.options.operation == Operation::Refresh && !internal;
+        let (instance, source, secret_outputs) = (None, None, [].as_slice());
+        let entry = EntryToRead { id, old, urn: &old.urn, instance, source, secret_outputs, internal, counts };
+        Some(read_entry(ctx, entry).await)
+    });
+    let found = join_all(reading).await;
+    let end = PhaseEnd::of(ctx, found.iter().any(Option::is_none));
+    let failed = found.iter().flatten().find_map(|found| found.as_ref().err()).map_or(Ok(()), |error| Err(*error));
+    let read: HashSet<EntryId> = entries.iter().map(|(id, _)| *id).collect();
+    // One record: a list without what is gone, and with references to it, would be invalid.
+    ctx.records
+        .defer(|state| {
+            let mut effects = Vec::new();
+            for ((id, old), found) in entries.iter().zip(found) {
+                let Some(Ok(Found { new, views, .. })) = found else { continue };
+                let Some(new) = new else {
+                    effects.extend(state.remove_effects(*id));
+                    continue;
+                };
+                if !Arc::ptr_eq(&new, old) {
+                    effects.push(Effect::Rewrite(*id, new));
+                }
+                effects.extend(views.effects(state, &[], false));
+            }
+            // What the program has registered meanwhile determines which keys it has.
+            let stays = |id| state.ledger().is_finished(id) && !read.contains(&id);
+            let repairs = state.repairs(&effects, |id| if stays(id) { EmptyKeys::Kept } else { EmptyKeys::Dropped });
+            effects.into_iter().chain(repairs).collect()
+        })
+        .await;
+    ctx.state().reload();
+    Refreshed { end, failed }
+}

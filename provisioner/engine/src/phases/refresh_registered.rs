@@ -1,0 +1,165 @@
+//! Reads the recorded entry of a registration by the provider that it has now: a refresh that follows the program (engine
+//! semantics, sections 5.2 and 5.4).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use state::{Effect, ResourceState, StateError};
+
+use super::reading::{EntryToRead, read_entry};
+use super::registration_failure::failed;
+use crate::context::Context;
+use crate::deployment_state::{EmptyKeys, Incomplete};
+use crate::entry::Entry;
+use crate::events::Operation;
+use crate::goal::ResourceKind;
+use crate::messages;
+use crate::step_executor::ViewLog;
+use crate::step_generator::{EarlyEnd, Origin, Registration};
+
+/// Whether what the program registers is read where it registers it.
+pub(super) fn reads_registrations(ctx: &Context) -> bool {
+    ctx.options.has_program() && ctx.options.run_program && reads_everything(ctx)
+}
+
+/// Whether all recorded entries in scope are read.
+pub(super) fn reads_everything(ctx: &Context) -> bool {
+    ctx.options.refresh || ctx.options.operation == Operation::Refresh
+}
+
+/// Reads the recorded entry of a registration, and records what is found at once; the registration then goes on with that.
+/// Components and provider resources have nothing to read.
+///
+/// # Errors
+/// The reply to the registration where that fails.
+pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
+    let Some((id, old)) = registration.old.clone() else { return Ok(()) };
+    if ctx.state().is_deleted_first(id) {
+        // Another resource's replacement deletes it: what it was does not matter.
+        return Ok(());
+    }
+    let is_custom = registration.kind == ResourceKind::Custom;
+    let entry = EntryToRead {
+        id,
+        old: &old,
+        urn: &registration.urn,
+        instance: registration.instance.as_ref(),
+        source: registration.goal.source,
+        secret_outputs: &registration.goal.additional_secret_outputs,
+        internal: registration.origin == Origin::Engine,
+        // The steps that follow report what becomes of the others.
+        counts: ctx.options.operation == Operation::Refresh && is_custom,
+    };
+    let Ok(found) = read_entry(ctx, entry).await else {
+        ctx.state().mark_incomplete(&registration.urn, Incomplete::Failed);
+        return Err(failed(ctx, &registration.urn));
+    };
+    let recorded = match found.new {
+        None => {
+            registration.old = None;
+            ctx.records
+                .end(None, |state| {
+                    let gone = state.remove_effects(id);
+                    let repairs = state.repairs(&gone, |_| EmptyKeys::Kept);
+                    gone.into_iter().chain(repairs).collect()
+                })
+                .await
+        }
+        Some(new) => record_reading(ctx, registration, (id, old), &new, &found.views).await,
+    };
+    recorded.map_err(|error| {
+        let message = messages::of_error(&error);
+        ctx.fatal(&registration.urn, registration.goal.source, message).into()
+    })
+}
+
+/// Records what was read of a registration that is still there.
+async fn record_reading(
+    ctx: &Context,
+    registration: &mut Registration,
+    (id, old): Entry,
+    new: &Arc<ResourceState>,
+    views: &ViewLog,
+) -> Result<(), StateError> {
+    // Nothing else will confirm it, nor record what the program says of it now.
+    let refreshes = ctx.options.operation == Operation::Refresh;
+    let was_read = old.custom && !old.is_provider() && !old.pending_replacement;
+    let ends_here = refreshes && registration.kind == ResourceKind::Custom && was_read;
+    let goal = ends_here.then(|| {
+        let goal = registration.new_state(Arc::default());
+        let (dependencies, property_dependencies) = (Vec::new(), BTreeMap::new());
+        Arc::new(ResourceState { dependencies, property_dependencies, ..goal })
+    });
+    let successor = ctx.state().ledger_mut().new_entry();
+    let mut known = (id, Arc::clone(&old));
+    let recorded = ctx
+        .records
+        .end(None, |state| {
+            // What it refers to may have gone, or got a new name, since the reading began.
+            let now = state.ledger().get(id).unwrap_or(&old);
+            let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };
+            let goal = goal.map(|goal| state.as_named_now(&goal)).filter(|goal| state.can_become(id, goal));
+            let is_renamed = goal.as_ref().is_some_and(|goal| goal.urn != now.urn);
+            let mut effects = if refreshes { state.confirm_effects(id) } else { Vec::new() };
+            if let Some(goal) = &goal {
+                read = with_goal(goal, read);
+            }
+            known.1 = if read == **now { Arc::clone(now) } else { Arc::new(read) };
+            if is_renamed {
+                known.0 = successor;
+                effects.extend(state.update_effects(id, &known));
+            } else if known.1 != *now {
+                effects.push(Effect::Rewrite(id, Arc::clone(&known.1)));
+                // What it refers to now may have come behind it.
+                let moved = goal.iter().flat_map(|_| [id].into_iter().chain(state.confirmed_dependents(id)));
+                effects.extend(moved.map(Effect::Keep));
+            }
+            let of_views = views.effects(state, &effects, is_renamed);
+            effects.extend(of_views);
+            effects
+        })
+        .await;
+    registration.old = Some(known);
+    recorded
+}
+
+/// Returns an entry with what was read of it.
+fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
+    ResourceState {
+        id: read.id.clone(),
+        inputs: Arc::clone(&read.inputs),
+        outputs: Arc::clone(&read.outputs),
+        init_errors: read.init_errors.clone(),
+        refresh_before_update: read.refresh_before_update,
+        modified: read.modified,
+        ..now.clone()
+    }
+}
+
+/// Returns what was read of an entry, with what the program says of it. Its dependencies are those of its inputs, which are as
+/// they were.
+fn with_goal(goal: &ResourceState, read: ResourceState) -> ResourceState {
+    ResourceState {
+        id: read.id,
+        inputs: read.inputs,
+        dependencies: read.dependencies,
+        property_dependencies: read.property_dependencies,
+        outputs: read.outputs,
+        init_errors: read.init_errors,
+        refresh_before_update: read.refresh_before_update,
+        created: read.created,
+        modified: read.modified,
+        // Nothing was replaced nor imported.
+        replacement_trigger: read.replacement_trigger,
+        import_id: read.import_id,
+        taint: read.taint,
+        external: read.external,
+        pending_replacement: read.pending_replacement,
+        source_position: read.source_position,
+        stack_trace: read.stack_trace,
+        resource_hooks: read.resource_hooks,
+        extension_ref: read.extension_ref,
+        snippet_id: read.snippet_id,
+        ..goal.clone()
+    }
+}

@@ -1,0 +1,214 @@
+//! One registration, from its goal to the reply (engine semantics, sections 2.1 to 2.11).
+
+use std::sync::Arc;
+
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
+
+use super::refresh_registered::{reads_registrations, refresh_registered};
+use super::registration_failure::failed;
+use crate::context::Context;
+use crate::decisions::imports::must_import;
+use crate::decisions::registration::{Plan, ReplaceOrder, Replacement};
+use crate::deployment_state::{DeletionWait, EntryStays};
+use crate::entry::Entry;
+use crate::events::StepOp;
+use crate::goal::{Goal, ResourceKind};
+use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
+use crate::registrar::{Halted, Registered, RegistrationResult};
+use crate::step::Step;
+use crate::step_executor::StepExecutor;
+use crate::step_generator::{
+    EarlyEnd, Origin, Registration, StepGenerator, inherit, refuse_cycle, refuse_skipped_dependencies,
+    source_of_component,
+};
+
+/// Returns the URN of a goal, and completes the goal with what it inherits.
+///
+/// # Errors
+/// [`Halted`].
+pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
+    ctx.check_running()?;
+    let (stack, project) = (&ctx.options.stack, &ctx.options.project);
+    let urn = Urn::new(stack, project, goal.parent.as_ref(), goal.type_token.as_str(), &goal.name);
+    if goal.source.is_none() {
+        goal.source = source_of_component(ctx, &urn, goal.parent.as_ref());
+    }
+    inherit(ctx, &urn, goal)?;
+    if goal.remote && goal.provider.is_none() {
+        goal.provider = goal.providers.get(goal.type_token.package()).cloned();
+    }
+    if goal.kind() == ResourceKind::Provider {
+        complete_provider_inputs(goal);
+    }
+    Ok(urn)
+}
+
+/// Registers a goal that needs no default provider: a provider resource, a component, or one whose provider is known. The
+/// caller holds its slot, and boxes the future: tens of thousands may wait for a slot, so what waits must be small.
+///
+/// # Errors
+/// [`Halted`].
+pub(super) async fn register_prepared(
+    ctx: &Arc<Context>,
+    goal: Goal,
+    urn: Urn,
+    origin: Origin,
+) -> Result<Registered, Halted> {
+    decide_and_execute(ctx, goal, urn, origin).await.or_else(EarlyEnd::into_reply)
+}
+
+/// Finds the recorded entry of a goal, refreshes and imports where asked to, decides, and carries the steps out.
+async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Origin) -> Result<Registered, EarlyEnd> {
+    let deciding = ctx.deciding.read().await;
+    let generator = StepGenerator::new(ctx);
+    let mut registration = generator.identify(goal, urn, origin).await?;
+    if let Some((_, old)) = &registration.old {
+        // Check and Diff receive these, too.
+        [&old.inputs, &old.outputs].into_iter().for_each(|values| ctx.emit_secrets(values));
+    }
+    if registration.is_read && reads_registrations(ctx) {
+        refresh_registered(ctx, &mut registration).await?;
+    }
+    let import_id = &registration.goal.import_id;
+    if registration.in_scope
+        && must_import(ctx.options.operation, registration.kind, import_id, registration.old_state())
+    {
+        import(ctx, &mut registration).await?;
+    }
+    let plan = generator.plan(&mut registration).await?;
+    let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteFirst, .. }) = plan {
+        // The walk over the dependents must see only decided registrations; what it sees may change this decision, too.
+        drop(deciding);
+        let _alone = ctx.deciding.write().await;
+        let plan = generator.plan(&mut registration).await?;
+        generator.steps(&registration, plan).await?
+    } else {
+        let steps = generator.steps(&registration, plan).await?;
+        drop(deciding);
+        steps
+    };
+    execute_steps(ctx, registration, steps).await
+}
+
+/// Reads what is to be imported and records it; the registration then goes on as with any recorded resource.
+///
+/// # Errors
+/// The reply to the registration where that fails.
+async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
+    // What another resource's replacement deletes is gone before this takes its place.
+    if wait_until_deleted(ctx, &registration.urn).await.is_err() {
+        return Err(failed(ctx, &registration.urn));
+    }
+    let goal = &registration.goal;
+    let mut new = registration.new_state(Arc::default());
+    if !ctx.is_preview() {
+        refuse_skipped_dependencies(ctx, &registration.urn, new.references(), goal.source)?;
+    }
+    refuse_cycle(ctx, registration.old.as_ref(), goal.source, || new.clone())?;
+    new.id.clone_from(&goal.import_id);
+    let op = if registration.old.is_some() { StepOp::ImportReplacement } else { StepOp::Import };
+    let mut step = registration.step(op);
+    step.old.clone_from(&registration.old);
+    step.new = Some(Arc::new(new));
+    let replaces = step.old.is_some();
+    let executor = StepExecutor::new(ctx);
+    let imported = if executor.may_begin(&step).await { executor.execute(step).await.ok() } else { None };
+    let Some(entry) = imported else { return Err(failed(ctx, &registration.urn)) };
+    if replaces {
+        ctx.state().mark_replaced(&registration.urn);
+        // A marker for the display: it cannot fail.
+        executor.execute(registration.step(StepOp::Replace)).await.ok();
+    }
+    registration.old = entry;
+    registration.imported = true;
+    Ok(())
+}
+
+/// Carries the steps of a registration out, one after the other, and replies.
+async fn execute_steps(
+    ctx: &Arc<Context>,
+    registration: Registration,
+    steps: Vec<Step>,
+) -> Result<Registered, EarlyEnd> {
+    let urn = registration.urn;
+    let mut result = None;
+    if let ([], Some(old)) = (steps.as_slice(), registration.old) {
+        ctx.wait_until_carried_over(&old.1.urn).await;
+        result = Some(old);
+    }
+    if wait_until_deleted(ctx, &urn).await.is_err() {
+        return Err(failed(ctx, &urn));
+    }
+    for step in steps {
+        if ctx.is_halted() {
+            ctx.shared.settle(&urn);
+            return Err(ctx.halted().into());
+        }
+        match execute_step(ctx, step).await {
+            Ok(Some(entry)) => result = Some(entry),
+            Ok(None) => {}
+            Err(NotExecuted) => return Err(failed(ctx, &urn)),
+        }
+    }
+    let Some(entry) = result else {
+        return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
+    };
+    ctx.shared.settle(&urn);
+    let resource = Arc::clone(&entry.1);
+    let mut state = ctx.state();
+    // It may stay under its recorded name.
+    state.keep_recorded_name(&urn, &resource.urn);
+    let urn = resource.urn.clone();
+    state.succeed(&urn, entry);
+    drop(state);
+    Ok(Registered::as_recorded(urn, &resource))
+}
+
+/// A step failed, or could not begin.
+struct NotExecuted;
+
+async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, NotExecuted> {
+    wait_for_all(&step.after).await.map_err(|EntryStays| NotExecuted)?;
+    let executor = StepExecutor::new(ctx);
+    let Some(entry) = step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) else {
+        return executor.execute(step).await.map_err(|_| NotExecuted);
+    };
+    ctx.shared.start_entry_deletion(&entry).await;
+    let executed = if executor.may_begin(&step).await {
+        executor.execute(step).await.map_err(|_| NotExecuted)
+    } else {
+        Err(NotExecuted)
+    };
+    ctx.shared.end_entry_deletion(&entry);
+    executed
+}
+
+/// Waits until the entry of a resource is gone that another resource's replacement deletes.
+async fn wait_until_deleted(ctx: &Context, urn: &Urn) -> Result<(), EntryStays> {
+    let deletion = ctx.state().pending_replacement(urn).map(|pending| pending.deletion.clone());
+    wait_for_all(deletion.as_slice()).await
+}
+
+async fn wait_for_all(deletions: &[DeletionWait]) -> Result<(), EntryStays> {
+    for deletion in deletions {
+        deletion.wait().await?;
+    }
+    Ok(())
+}
+
+/// Completes the inputs of a provider resource with those of the engine: the version of its package and where it comes from.
+fn complete_provider_inputs(goal: &mut Goal) {
+    let inputs = Arc::make_mut(&mut goal.inputs);
+    if let Some(version) = &goal.version {
+        inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| version.as_str().into());
+    }
+    if inputs.contains_key(VERSION_KEY) || goal.plugin_download_url.is_some() {
+        let internal = inputs.entry(INTERNAL_KEY.to_owned()).or_insert_with(|| PropertyMap::new().into());
+        if let PropertyValue::Map(internal) = internal
+            && let Some(url) = &goal.plugin_download_url
+        {
+            internal.insert("pluginDownloadURL".to_owned(), url.as_str().into());
+        }
+    }
+}

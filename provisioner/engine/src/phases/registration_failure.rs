@@ -1,0 +1,18 @@
+//! The end of a registration that failed.
+
+use crate::context::Context;
+use crate::deployment_state::Incomplete;
+use crate::registrar::{Registered, RegistrationResult};
+use crate::step_generator::EarlyEnd;
+use pulumi_proto::urn::Urn;
+
+/// Settles a registration that failed. The reply says so where the run goes on after errors.
+pub(super) fn failed(ctx: &Context, urn: &Urn) -> EarlyEnd {
+    ctx.shared.settle(urn);
+    if ctx.options.continue_on_error {
+        ctx.state().mark_incomplete(urn, Incomplete::Failed);
+        EarlyEnd::Reply(Box::new(Registered::without_outputs(urn.clone(), RegistrationResult::Failed)))
+    } else {
+        EarlyEnd::Halted(ctx.halted())
+    }
+}

@@ -1,0 +1,42 @@
+//! What plugins that construct components are told about the run.
+
+use std::sync::Arc;
+
+use bridge::error::cause;
+use bridge::provider::{Method, ProviderError, RunInfo};
+
+use crate::config_entry::ConfigEntry;
+use crate::context::Context;
+use crate::options::DeploymentOptions;
+
+/// What file backends call the organization of a stack.
+const ORGANIZATION: &str = "organization";
+
+/// Returns what Construct and Call are told about the run, with the address of the resource monitor.
+///
+/// # Errors
+/// [`ProviderError`] if the resource monitor cannot be served.
+pub(super) async fn monitored_run_info(ctx: &Arc<Context>, method: Method) -> Result<RunInfo, ProviderError> {
+    let monitor_endpoint = ctx.monitor_address().await.map_err(|error| ProviderError::Failed {
+        method,
+        message: "cannot listen for what the plugin registers".to_owned(),
+        indeterminate: false,
+        source: Some(cause(error)),
+    })?;
+    Ok(RunInfo { monitor_endpoint: Some(monitor_endpoint), ..run_info(&ctx.options) })
+}
+
+/// Returns the same without the address of the resource monitor.
+pub(crate) fn run_info(options: &DeploymentOptions) -> RunInfo {
+    let name = |entry: &ConfigEntry| format!("{}:{}", entry.namespace, entry.name);
+    RunInfo {
+        project: options.project.clone(),
+        stack: options.stack.clone(),
+        config: options.config.iter().map(|entry| (name(entry), entry.value.clone())).collect(),
+        config_secret_keys: options.config.iter().filter(|entry| entry.secret).map(name).collect(),
+        dry_run: options.preview,
+        parallel: i32::try_from(options.parallel).unwrap_or(i32::MAX),
+        monitor_endpoint: None,
+        organization: ORGANIZATION.to_owned(),
+    }
+}

@@ -1,0 +1,99 @@
+//! One instance of a provider: configured once, used by all resources that refer to it.
+
+use std::sync::Arc;
+
+use bridge::provider::{ConfigureRequest, Method, Provider, ProviderError};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+use tokio::sync::watch;
+
+use crate::jobs::Jobs;
+use crate::provider_inputs::{VERSION_KEY, visible};
+
+/// An instance that is configured, or about to be.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    provider: Arc<dyn Provider>,
+    state: watch::Receiver<ConfigState>,
+    /// Closes once nobody has the instance any more, and it is not being configured.
+    in_use: watch::Sender<()>,
+}
+
+#[derive(Clone, Debug)]
+enum ConfigState {
+    Pending,
+    Known,
+    /// A preview in which the configuration itself is unknown: nothing can be asked.
+    Unknown,
+    Failed(ProviderError),
+}
+
+impl Instance {
+    /// Sends Configure as a job of its own. Configurations with unknowns are not sent.
+    pub(crate) fn configure(
+        provider: Arc<dyn Provider>,
+        urn: Urn,
+        id: String,
+        inputs: &PropertyMap,
+        jobs: &Jobs,
+    ) -> Arc<Self> {
+        let inputs = Arc::new(visible(inputs));
+        let unknown = inputs.iter().any(|(key, value)| key != VERSION_KEY && value.contains_unknowns());
+        let (sender, state) = watch::channel(if unknown { ConfigState::Unknown } else { ConfigState::Pending });
+        let in_use = watch::Sender::new(());
+        if !unknown {
+            let (provider, in_use) = (Arc::clone(&provider), in_use.clone());
+            let job = async move {
+                let name = urn.name().to_owned();
+                let answer = provider.configure(ConfigureRequest { urn, id, inputs }).await;
+                let failed = |error| ConfigState::Failed(not_configured(&name, error));
+                sender.send_replace(answer.map_or_else(failed, |()| ConfigState::Known));
+                drop(in_use);
+            };
+            // The deployment has ended if nobody takes the job; then nobody waits for it either.
+            jobs.start(job).ok();
+        }
+        Arc::new(Self { provider, state, in_use })
+    }
+
+    /// Gives the instance up: its provider, and what to wait for before that is closed.
+    pub(crate) fn retire(self: Arc<Self>) -> (Arc<dyn Provider>, impl Future<Output = ()> + Send + 'static) {
+        let provider = Arc::clone(&self.provider);
+        let mut in_use = self.in_use.subscribe();
+        // Nothing is ever sent: the wait ends when the last owner is gone.
+        (provider, async move { while in_use.changed().await.is_ok() {} })
+    }
+
+    /// The provider once it is configured; `None` where its configuration is not known yet.
+    pub(crate) async fn ready(&self) -> Result<Option<&Arc<dyn Provider>>, ProviderError> {
+        let mut state = self.state.clone();
+        let settled = state.wait_for(|state| !matches!(state, ConfigState::Pending)).await;
+        match settled.as_deref() {
+            Ok(ConfigState::Known) => Ok(Some(&self.provider)),
+            Ok(ConfigState::Unknown) => Ok(None),
+            Ok(ConfigState::Failed(error)) => Err(error.clone()),
+            Ok(ConfigState::Pending) | Err(_) => Err(ProviderError::Failed {
+                method: Method::Configure,
+                message: "cancelled".into(),
+                indeterminate: false,
+                source: None,
+            }),
+        }
+    }
+
+    /// The provider, configured or not: for what needs no configuration.
+    pub(crate) fn provider(&self) -> &Arc<dyn Provider> {
+        &self.provider
+    }
+}
+
+/// What hangs on a provider fails with its words: they have to say whose they are.
+fn not_configured(name: &str, error: ProviderError) -> ProviderError {
+    match error {
+        ProviderError::Failed { method, message, indeterminate, source } => {
+            let message = format!("the provider {name} could not be configured: {message}");
+            ProviderError::Failed { method, message, indeterminate, source }
+        }
+        other => other,
+    }
+}

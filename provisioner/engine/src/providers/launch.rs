@@ -1,0 +1,62 @@
+//! What a provider resource asks of the host that starts its plugin (provider protocol, section 8.3).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bridge::host::{BootRequest, HostError};
+use bridge::provider::{ParameterizeRequest, Provider};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{TypeToken, Urn};
+
+use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
+
+/// The package of a provider resource.
+pub(super) fn package(urn: &Urn) -> String {
+    TypeToken::new(urn.type_token()).provider_package().unwrap_or_default().to_owned()
+}
+
+/// What concerns the engine alone. States of long ago hold these keys at the root.
+pub(super) fn internal(inputs: &PropertyMap) -> &PropertyMap {
+    inputs.get(INTERNAL_KEY).and_then(PropertyValue::as_map).unwrap_or(inputs)
+}
+
+fn text(map: &PropertyMap, key: &str) -> Option<String> {
+    map.get(key).and_then(PropertyValue::as_str).map(str::to_owned)
+}
+
+/// What narrows the plugin of a provider resource to its package; `None` where the plugin has no other.
+pub(super) fn parameters(urn: &Urn, inputs: &PropertyMap) -> Result<Option<ParameterizeRequest>, HostError> {
+    let Some(sealed) = text(internal(inputs), "parameterization") else { return Ok(None) };
+    let value = BASE64.decode(sealed).map_err(|error| {
+        HostError::new(format!("the parameters of the provider {} are not base64", urn.name())).with_source(error)
+    })?;
+    let version = text(inputs, VERSION_KEY);
+    Ok(Some(ParameterizeRequest::Value { name: package(urn), version, value }))
+}
+
+/// Has a plugin serve one package from now on.
+pub(super) async fn narrow(
+    provider: &dyn Provider,
+    package: &str,
+    parameters: ParameterizeRequest,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let reply = provider.parameterize(parameters).await?;
+    if reply.name == package { Ok(()) } else { Err(format!("it serves {:?} instead", reply.name).into()) }
+}
+
+/// `of_many`: the plugin is not that of the package, but one that serves many.
+pub(super) fn boot_request(urn: &Urn, inputs: &PropertyMap, of_many: bool) -> BootRequest {
+    let internal = internal(inputs);
+    let (name, version) = if of_many { (text(internal, "name"), text(internal, VERSION_KEY)) } else { (None, None) };
+    let checksums = internal.get("pluginChecksums").and_then(PropertyValue::as_map);
+    BootRequest {
+        package: name.unwrap_or_else(|| package(urn)),
+        name: urn.name().to_owned(),
+        version: if of_many { version } else { text(inputs, VERSION_KEY) },
+        download_url: text(internal, "pluginDownloadURL"),
+        checksums: checksums
+            .into_iter()
+            .flatten()
+            .filter_map(|(platform, digest)| Some((platform.clone(), digest.as_str()?.to_owned())))
+            .collect(),
+    }
+}

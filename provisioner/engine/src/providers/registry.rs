@@ -1,0 +1,125 @@
+//! The engine's own provider: that of provider resources (engine semantics, section 2.13).
+//!
+//! Enters: what a provider resource says of itself. Leaves: instances, each configured at most once, found by the
+//! reference that resources carry.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bridge::host::{HostError, ProviderHost};
+use bridge::provider::Provider;
+use hashbrown::HashMap;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::{ProviderReference, Urn};
+use tokio::sync::OnceCell;
+
+use super::instance::Instance;
+use super::launch::{boot_request, internal, narrow, package, parameters};
+use crate::jobs::Jobs;
+
+/// The instances of a deployment.
+#[derive(Debug)]
+pub(crate) struct ProviderRegistry {
+    host: Arc<dyn ProviderHost>,
+    live: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<Instance>>>>>,
+    open: Mutex<Vec<Arc<dyn Provider>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ProviderRegistry {
+    pub(crate) fn new(host: Arc<dyn ProviderHost>) -> Self {
+        Self { host, live: Mutex::default(), open: Mutex::default() }
+    }
+
+    /// What starts instances.
+    pub(crate) fn host(&self) -> &dyn ProviderHost {
+        &*self.host
+    }
+
+    /// Starts an instance for a provider resource with these inputs. A plugin of many packages is told which of them it is to
+    /// serve (Parameterize).
+    pub(crate) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
+        let parameters = parameters(urn, inputs)?;
+        if internal(inputs).get("envVarMappings").and_then(PropertyValue::as_map).is_some_and(|names| !names.is_empty())
+        {
+            let message = format!("the provider {} has envVarMappings, which sc does not serve", urn.name());
+            let hint = "give its plugin what it needs with `passEnv`, and the provider none";
+            return Err(HostError::new(message).with_hint(hint));
+        }
+        let request = boot_request(urn, inputs, parameters.is_some());
+        let provider = self.host.boot(&request).await?;
+        lock(&self.open).push(Arc::clone(&provider));
+        if let Some(parameters) = parameters {
+            let package = package(urn);
+            narrow(&*provider, &package, parameters).await.map_err(|reason| {
+                let message = format!("the plugin {} cannot serve the package {package}", request.package);
+                HostError::new(message).with_source(reason)
+            })?;
+        }
+        Ok(provider)
+    }
+
+    /// The instance known under a reference, or else this one, from now on.
+    pub(crate) async fn known_or(
+        &self,
+        reference: &ProviderReference,
+        make: impl FnOnce() -> Arc<Instance>,
+    ) -> Arc<Instance> {
+        let cell = Arc::clone(lock(&self.live).entry(reference.clone()).or_default());
+        Arc::clone(cell.get_or_init(|| async { make() }).await)
+    }
+
+    /// Makes an instance known under a reference, in place of one that was known before, which is handed back.
+    pub(crate) fn adopt(&self, reference: ProviderReference, instance: Arc<Instance>) -> Option<Arc<Instance>> {
+        let cell = Arc::new(OnceCell::new_with(Some(instance)));
+        lock(&self.live).insert(reference, cell).and_then(|old| old.get().cloned())
+    }
+
+    /// The instance known under a reference.
+    pub(crate) fn get(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
+        lock(&self.live).get(reference).and_then(|cell| cell.get().cloned())
+    }
+
+    /// The instance known under a reference, else one made from the recorded inputs: started and configured, neither
+    /// checked nor compared. Once per reference.
+    pub(crate) async fn load(
+        &self,
+        reference: &ProviderReference,
+        inputs: &PropertyMap,
+        jobs: &Jobs,
+    ) -> Result<Arc<Instance>, HostError> {
+        let cell = Arc::clone(lock(&self.live).entry(reference.clone()).or_default());
+        let boot = async {
+            let provider = self.boot(&reference.urn, inputs).await?;
+            Ok(Instance::configure(provider, reference.urn.clone(), reference.id.to_string(), inputs, jobs))
+        };
+        cell.get_or_try_init(|| boot).await.cloned()
+    }
+
+    /// Forgets the instance known under a reference, whatever else it is called, and hands it back to be closed.
+    pub(crate) fn forget(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
+        let mut live = lock(&self.live);
+        let instance = live.remove(reference)?.get().cloned()?;
+        live.retain(|_, cell| cell.get().is_none_or(|other| !Arc::ptr_eq(other, &instance)));
+        Some(instance)
+    }
+
+    /// Notes that an instance has been ended.
+    pub(crate) fn closed(&self, provider: &Arc<dyn Provider>) {
+        lock(&self.open).retain(|open| !Arc::ptr_eq(open, provider));
+    }
+
+    /// Asks every instance to end what it is doing.
+    pub(crate) async fn cancel_all(&self) {
+        let open = lock(&self.open).clone();
+        futures_util::future::join_all(open.iter().map(|provider| provider.cancel())).await;
+    }
+
+    /// Ends every instance.
+    pub(crate) async fn close_all(&self) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        futures_util::future::join_all(open.iter().map(|provider| provider.close())).await;
+    }
+}

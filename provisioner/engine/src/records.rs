@@ -1,0 +1,126 @@
+//! Records of a run: what is about to begin, and what came of it, written before the deployment's state takes it in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use state::secrets::SecretsError;
+use state::{Effect, OperationId, OperationKind, Record, ResourceState, StateError, StateRecorder};
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::deployment_state::{DeploymentState, SharedState};
+use crate::run_mode::RunMode;
+
+/// Writes records, one at a time, and applies them to the deployment's state.
+pub(crate) struct Records {
+    state: Arc<SharedState>,
+    mode: RunMode,
+    recorder: Mutex<Option<Box<dyn StateRecorder>>>,
+    secrets_ready: OnceCell<()>,
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+impl Records {
+    /// Records to a recorder; without one only to the deployment's state.
+    pub(crate) fn new(state: Arc<SharedState>, mode: RunMode, recorder: Option<Box<dyn StateRecorder>>) -> Self {
+        Self { state, mode, recorder: Mutex::new(recorder), secrets_ready: OnceCell::new() }
+    }
+
+    /// Records that an operation is about to begin. It must not begin if that fails.
+    ///
+    /// # Errors
+    /// [`StateError`] if the record cannot be written.
+    pub(crate) async fn begin(
+        &self,
+        kind: OperationKind,
+        resource: &Arc<ResourceState>,
+    ) -> Result<OperationId, StateError> {
+        let operation = self.state.lock().ledger_mut().new_operation();
+        match self.mode {
+            RunMode::Preview => {}
+            RunMode::Apply => {
+                let subject = |state: &DeploymentState| state.ledger().subject(resource);
+                self.write(|state| Record::Begin { operation, kind, subject: subject(state) }).await?;
+            }
+        }
+        Ok(operation)
+    }
+
+    /// Records the effects of an operation, or of a change without one.
+    ///
+    /// # Errors
+    /// [`StateError`] if the record cannot be written. The deployment's state has the effects all the same.
+    pub(crate) async fn end(
+        &self,
+        operation: Option<OperationId>,
+        effects: impl FnOnce(&DeploymentState) -> Vec<Effect>,
+    ) -> Result<(), StateError> {
+        self.write(|state| match operation {
+            Some(operation) => Record::End { operation, effects: effects(state) },
+            None => Record::Change(effects(state)),
+        })
+        .await
+    }
+
+    /// Records that an operation had no effect.
+    ///
+    /// # Errors
+    /// As [`Records::end`].
+    pub(crate) async fn end_without_effect(&self, operation: Option<OperationId>) -> Result<(), StateError> {
+        self.end(operation, |_| Vec::new()).await
+    }
+
+    /// Records a change that may be lost in a crash without harm. All of it survives or nothing does.
+    pub(crate) async fn defer(&self, effects: impl FnOnce(&DeploymentState) -> Vec<Effect>) {
+        let mut recorder = self.recorder.lock().await;
+        let effects = effects(&self.state.lock());
+        if effects.is_empty() {
+            return;
+        }
+        let record = Record::Change(effects);
+        self.state.lock().ledger_mut().apply(&record);
+        if let Some(recorder) = &mut *recorder {
+            recorder.defer(record);
+        }
+    }
+
+    /// Writes a record and applies it. A record that could not be written is applied all the same, so that the state at the
+    /// end includes it; only what was to begin must then not happen.
+    ///
+    /// The record is made once nothing else can be written in between, from the list as it is then.
+    async fn write(&self, record: impl FnOnce(&DeploymentState) -> Record) -> Result<(), StateError> {
+        let mut recorder = self.recorder.lock().await;
+        let record = record(&self.state.lock());
+        if matches!(&record, Record::Change(effects) if effects.is_empty()) {
+            return Ok(());
+        }
+        let written = match &mut *recorder {
+            Some(recorder) => self.append(recorder.as_mut(), &record).await,
+            None => Ok(()),
+        };
+        if written.is_ok() || !matches!(record, Record::Begin { .. }) {
+            self.state.lock().ledger_mut().apply(&record);
+        }
+        written
+    }
+
+    /// Appends a record. Nothing may begin whose outcome could not be written for want of the key to the secrets; a record
+    /// that merely confirms or removes entries needs no key, unless it holds secrets.
+    async fn append(&self, recorder: &mut dyn StateRecorder, record: &Record) -> Result<(), StateError> {
+        if self.secrets_ready.get().is_none() {
+            if !matches!(record, Record::Begin { .. }) {
+                match recorder.append(record) {
+                    Err(StateError::Secrets(SecretsError::KeyNeeded)) => {}
+                    written => return written,
+                }
+            }
+            recorder.secrets_ready().await?;
+            self.secrets_ready.set(()).ok();
+        }
+        recorder.append(record)
+    }
+}

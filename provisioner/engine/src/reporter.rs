@@ -1,0 +1,146 @@
+//! Reports what happens in a run, and remembers whether it has failed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+
+use crate::events::{Event, EventSink, Message, Severity, SourceRef};
+
+/// An error that has been reported as an event.
+///
+/// Only the reporter makes one, so a function that returns it cannot have failed in silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorReported(());
+
+/// What an error means for the run. Each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Failure {
+    /// The run goes on, and fails at its end.
+    AtEnd,
+    /// A step failed: nothing new starts, unless the user asked to continue on errors.
+    Step,
+    /// A fatal error: nothing new starts, whatever the user asked.
+    Fatal,
+}
+
+impl Failure {
+    fn level(self) -> u8 {
+        match self {
+            Self::AtEnd => 1,
+            Self::Step => 2,
+            Self::Fatal => 3,
+        }
+    }
+}
+
+/// Reports events, and remembers the gravest failure.
+pub(crate) struct Reporter {
+    sink: Arc<dyn EventSink>,
+    /// The level of the gravest failure; 0: none.
+    failure: AtomicU8,
+    first_error: OnceLock<ErrorReported>,
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reporter").field("failure", &self.failure).finish_non_exhaustive()
+    }
+}
+
+impl Reporter {
+    /// A reporter of a run in which nothing has failed.
+    pub(crate) fn new(sink: Arc<dyn EventSink>) -> Self {
+        Self { sink, failure: AtomicU8::new(0), first_error: OnceLock::new() }
+    }
+
+    /// Emits an event.
+    pub(crate) fn emit(&self, event: Event) {
+        self.sink.emit(event);
+    }
+
+    /// Emits which secrets a provider is about to receive, so that its words can be masked.
+    pub(crate) fn secrets(&self, values: &PropertyMap) {
+        let secret = values.iter().filter(|(_, value)| value.contains_secrets());
+        let secret: PropertyMap = secret.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !secret.is_empty() {
+            self.emit(Event::SecretsTold(Arc::new(secret)));
+        }
+    }
+
+    /// Reports an error, which the run fails with.
+    pub(crate) fn error(&self, message: Message, failure: Failure) -> ErrorReported {
+        self.emit(Event::Message(Message { severity: Severity::Error, ..message }));
+        self.escalate(ErrorReported(()), failure)
+    }
+
+    /// Makes more of an error that has been reported.
+    pub(crate) fn escalate(&self, error: ErrorReported, failure: Failure) -> ErrorReported {
+        self.first_error.set(error).ok();
+        self.failure.fetch_max(failure.level(), Ordering::Relaxed);
+        error
+    }
+
+    /// Notes that the program has failed. It has reported its errors itself.
+    pub(crate) fn program_failed(&self) {
+        self.escalate(ErrorReported(()), Failure::Fatal);
+    }
+
+    /// Whether the run has failed so gravely, or worse.
+    pub(crate) fn has_failed(&self, failure: Failure) -> bool {
+        self.failure.load(Ordering::Relaxed) >= failure.level()
+    }
+
+    /// Returns the first error that was reported.
+    pub(crate) fn first_error(&self) -> Option<ErrorReported> {
+        self.first_error.get().copied()
+    }
+}
+
+/// Reports every error of an iterator, and returns the last one.
+pub(crate) fn report_all(errors: impl Iterator<Item = ErrorReported>) -> Option<ErrorReported> {
+    errors.fold(None, |_, error| Some(error))
+}
+
+/// Completes a message with the resource that it is about.
+pub(crate) fn about(urn: &Urn, source: Option<SourceRef>, message: Message) -> Message {
+    Message { urn: Some(urn.clone()), source, ..message }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Events(Mutex<Vec<Event>>);
+
+    impl EventSink for Events {
+        fn emit(&self, event: Event) {
+            self.0.lock().unwrap().push(event);
+        }
+    }
+
+    #[test]
+    fn a_failure_includes_the_lesser_ones_and_is_never_taken_back() {
+        let reporter = Reporter::new(Arc::new(Events::default()));
+        let message = || Message::new(Severity::Error, "it failed");
+        assert!(!reporter.has_failed(Failure::AtEnd));
+        reporter.error(message(), Failure::Step);
+        reporter.error(message(), Failure::AtEnd);
+        assert!(reporter.has_failed(Failure::AtEnd) && reporter.has_failed(Failure::Step));
+        assert!(!reporter.has_failed(Failure::Fatal));
+    }
+
+    #[test]
+    fn an_error_is_reported_as_one_whatever_its_message_says() {
+        let events = Arc::new(Events::default());
+        let reporter = Reporter::new(Arc::clone(&events) as Arc<dyn EventSink>);
+        reporter.error(Message::new(Severity::Warning, "it failed"), Failure::AtEnd);
+        let events = events.0.lock().unwrap();
+        assert!(matches!(&events[..], [Event::Message(message)] if message.severity == Severity::Error));
+    }
+}

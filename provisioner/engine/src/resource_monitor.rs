@@ -1,0 +1,252 @@
+//! The resource monitor: what the plugins of components ask for while they construct becomes jobs of the deployment.
+
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use bridge::error::chain;
+use bridge::host::{
+    FunctionCall, MethodCall, Monitor, MonitorRefusal, ResourceAnswer, ResourceOutcome, ResourceRead,
+    ResourceRegistration,
+};
+use bridge::provider::{CallReply, CheckFailure, InvokeReply, RunInfo};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
+
+use crate::context::Context;
+use crate::events::{Message, Severity};
+use crate::goal::{Goal, InvokeGoal, ReadGoal};
+use crate::options::DeploymentOptions;
+use crate::phases::{self, CallError, run_info};
+use crate::registrar::{Halted, Registered, RegistrationResult};
+use crate::reporter::Failure;
+
+/// The function that the engine itself serves.
+const GET_RESOURCE: &str = "pulumi:pulumi:getResource";
+
+/// Leads to a deployment as long as there is one.
+pub(crate) struct ResourceMonitor {
+    context: Weak<Context>,
+    run: RunInfo,
+}
+
+impl ResourceMonitor {
+    /// The monitor of a deployment with these options.
+    pub(crate) fn new(context: Weak<Context>, options: &DeploymentOptions) -> Self {
+        Self { context, run: run_info(options) }
+    }
+
+    async fn job<T: Send + 'static, E: From<Halted> + Send + 'static>(
+        &self,
+        work: impl FnOnce(Arc<Context>) -> BoxFuture<'static, Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        match self.context.upgrade() {
+            Some(context) => context.job(work).await,
+            None => Err(Halted::Stopped.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl Monitor for ResourceMonitor {
+    fn run(&self) -> &RunInfo {
+        &self.run
+    }
+
+    fn refuse(&self, what: &str) {
+        let Some(context) = self.context.upgrade() else { return };
+        let mut message =
+            Message::new(Severity::Error, format!("a component asks for {what}, which sc does not serve"));
+        message.hint = Some("make the component without them, or provision this stack with Pulumi".to_owned());
+        context.general_error(message, Failure::Fatal);
+    }
+
+    async fn register(&self, request: ResourceRegistration) -> Result<ResourceAnswer, MonitorRefusal> {
+        let goal = goal(request);
+        let is_component = !goal.custom && !goal.remote;
+        let reply = self.job(move |ctx| {
+            async move {
+                let mut registered = phases::register(&ctx, goal).await?;
+                if is_component {
+                    // What is recorded of them is of the last run: their plugin says what they are now.
+                    registered.outputs = Arc::default();
+                }
+                Ok::<_, Halted>(reply(&ctx, registered))
+            }
+            .boxed()
+        });
+        reply.await.map_err(refusal)
+    }
+
+    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorRefusal> {
+        self.job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed())
+            .await
+            .map_err(refusal)
+    }
+
+    async fn read(&self, request: ResourceRead) -> Result<ResourceAnswer, MonitorRefusal> {
+        let goal = ReadGoal {
+            type_token: request.type_token,
+            name: request.name,
+            id: request.id,
+            properties: request.properties,
+            parent: request.parent,
+            dependencies: request.dependencies,
+            provider: request.package.provider,
+            additional_secret_outputs: request.additional_secret_outputs,
+            version: request.package.version,
+            plugin_download_url: request.package.download_url,
+            source: None,
+        };
+        let reply = self.job(|ctx| {
+            async move {
+                let registered = phases::read(&ctx, goal).await?;
+                Ok::<_, Halted>(reply(&ctx, registered))
+            }
+            .boxed()
+        });
+        reply.await.map_err(refusal)
+    }
+
+    async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorRefusal> {
+        let reply = self.job(|ctx| {
+            async move {
+                if request.token.as_str() == GET_RESOURCE {
+                    return Ok(Some(get_resource(&ctx, &request.arguments)));
+                }
+                if waits_for_ids(&ctx, &request.depends_on) {
+                    return Ok(None);
+                }
+                let mut package = request.package;
+                if package.provider.is_none() {
+                    package.provider = provider_of_parent(&ctx, request.parent.as_ref(), request.token.package());
+                }
+                let goal = InvokeGoal {
+                    token: request.token,
+                    arguments: request.arguments,
+                    provider: package.provider,
+                    version: package.version,
+                    plugin_download_url: package.download_url,
+                };
+                phases::call_function(&ctx, goal).await.map(Some)
+            }
+            .boxed()
+        });
+        reply.await.map_err(call_refusal)
+    }
+
+    async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal> {
+        let goal = InvokeGoal {
+            token: request.token,
+            arguments: request.arguments,
+            provider: request.package.provider,
+            version: request.package.version,
+            plugin_download_url: request.package.download_url,
+        };
+        let dependencies = request.argument_dependencies;
+        let reply = self.job(|ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
+        reply.await.map_err(call_refusal)
+    }
+}
+
+fn refusal(halted: Halted) -> MonitorRefusal {
+    MonitorRefusal(halted.to_string())
+}
+
+fn call_refusal(error: CallError) -> MonitorRefusal {
+    match error {
+        CallError::Provider(error) => MonitorRefusal(chain(&error)),
+        CallError::Halted(halted) => refusal(halted),
+    }
+}
+
+fn reply(ctx: &Context, registered: Registered) -> ResourceAnswer {
+    let outcome = match registered.result {
+        RegistrationResult::Succeeded => ResourceOutcome::Succeeded,
+        RegistrationResult::Failed => ResourceOutcome::Failed,
+        RegistrationResult::Skipped if ctx.state().has_failed(&registered.urn) => ResourceOutcome::Failed,
+        RegistrationResult::Skipped => ResourceOutcome::Unknown,
+    };
+    ResourceAnswer {
+        urn: registered.urn,
+        id: registered.id,
+        outputs: registered.outputs,
+        dependencies: registered.dependencies,
+        outcome,
+    }
+}
+
+/// Whether a custom resource among these, or under a component among them, does not exist yet (section 8.3).
+fn waits_for_ids(ctx: &Context, urns: &[Urn]) -> bool {
+    let state = ctx.state();
+    let mut open: Vec<&Urn> = urns.iter().collect();
+    while let Some(urn) = open.pop() {
+        match state.registered(urn) {
+            Some((_, resource)) if resource.custom && !matches!(resource.id.as_str(), "" | UNKNOWN_STRING) => {}
+            Some((_, resource)) if !resource.custom => {
+                let children = state.all_registered().filter(|(_, child)| child.parent.as_ref() == Some(urn));
+                open.extend(children.map(|(_, child)| &child.urn));
+            }
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Returns the id and the outputs of a resource of this run. SDKs construct resources from it that they received as
+/// references.
+fn get_resource(ctx: &Context, arguments: &PropertyMap) -> InvokeReply {
+    let text = arguments.get("urn").and_then(PropertyValue::as_str).unwrap_or_default();
+    let registered = text.parse::<Urn>().ok().and_then(|urn| ctx.state().registered(&urn).cloned());
+    let Some((_, resource)) = registered else {
+        let reason = format!("{text:?} is not a resource that this run has registered");
+        let failures = vec![CheckFailure { property: "urn".to_owned(), reason }];
+        return InvokeReply { failures, ..InvokeReply::default() };
+    };
+    let result = [
+        ("urn", resource.urn.as_str().into()),
+        ("id", resource.id.as_str().into()),
+        ("state", PropertyValue::Map((*resource.outputs).clone())),
+    ];
+    let result = result.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    InvokeReply { result, failures: Vec::new() }
+}
+
+/// Returns the provider that a function of a package takes from the resource that it is called under.
+fn provider_of_parent(ctx: &Context, parent: Option<&Urn>, package: &str) -> Option<ProviderReference> {
+    let state = ctx.state();
+    let inherited = state.inheritance(parent?)?;
+    let serves =
+        |reference: &&ProviderReference| TypeToken::new(reference.urn.type_token()).provider_package() == Some(package);
+    inherited.provider.as_ref().filter(serves).or_else(|| inherited.providers.get(package)).cloned()
+}
+
+fn goal(request: ResourceRegistration) -> Goal {
+    let options = request.options;
+    Goal {
+        custom: request.custom,
+        remote: request.remote,
+        parent: request.parent,
+        dependencies: request.dependencies,
+        property_dependencies: request.property_dependencies,
+        provider: request.package.provider,
+        providers: request.providers,
+        protect: options.protect,
+        delete_before_replace: options.delete_before_replace,
+        ignore_changes: options.ignore_changes,
+        replace_on_changes: options.replace_on_changes,
+        additional_secret_outputs: options.additional_secret_outputs,
+        aliases: options.aliases,
+        custom_timeouts: options.timeouts,
+        import_id: request.import_id,
+        retain_on_delete: options.retain_on_delete,
+        deleted_with: options.deleted_with,
+        replace_with: options.replace_with,
+        replacement_trigger: options.replacement_trigger.filter(|trigger| *trigger != PropertyValue::Null),
+        hide_diff: request.hide_diff,
+        version: request.package.version,
+        plugin_download_url: request.package.download_url,
+        ..Goal::component(request.type_token, request.name, request.inputs)
+    }
+}

@@ -1,0 +1,9 @@
+//! What a provider derives random properties from.
+
+/// Returns 32 random bytes, as many as Pulumi's engine gives.
+pub(crate) fn random_seed() -> [u8; 32] {
+    let mut seed = [0; 32];
+    seed[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+    seed[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+    seed
+}

@@ -1,0 +1,109 @@
+//! Create: a new resource, alone or as the replacement of another one.
+
+use std::sync::Arc;
+
+use bridge::provider::{CreateRequest, Method, ProviderError};
+use jiff::Timestamp;
+use pulumi_proto::property::UNKNOWN_STRING;
+use pulumi_proto::urn::ProviderReference;
+use state::{OperationKind, ResourceState};
+
+use super::done::{Done, new_entry};
+use super::view_log::ViewLog;
+use crate::context::Context;
+use crate::provider_inputs::visible;
+use crate::providers::Instance;
+use crate::secret_outputs::mark_secrets;
+use crate::step::{Actor, Step, StepError};
+
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
+    let mut new = (**wanted).clone();
+    let operation = match &step.actor {
+        Actor::Engine | Actor::Missing(_) => None,
+        Actor::Instance(_) | Actor::Unconfigured(_) => Some(ctx.records.begin(OperationKind::Creating, wanted).await?),
+    };
+    let outcome = call_provider(ctx, step, &mut new, views).await;
+    let partial = match outcome {
+        Ok(()) => None,
+        Err(StepError::Provider(ProviderError::Partial { message, failure }))
+            if !failure.id.is_empty() || ctx.is_preview() =>
+        {
+            new.id = failure.id.clone();
+            new.outputs = Arc::new(failure.outputs.clone());
+            new.init_errors = failure.reasons.clone();
+            new.refresh_before_update = failure.refresh_before_update;
+            Some(ProviderError::Partial { message, failure })
+        }
+        // Nobody can say whether it exists: it stays pending.
+        Err(error @ StepError::Provider(ProviderError::Died { method: Method::Create, reached: true, .. })) => {
+            return Err(error);
+        }
+        Err(error) => {
+            ctx.records.end_without_effect(operation).await?;
+            return Err(error);
+        }
+    };
+    new.created = Some(Timestamp::now());
+    new.modified = new.created;
+    mark_secrets(&mut new);
+    let entry = new_entry(ctx, new);
+    // What comes after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
+    ctx.records
+        .end(operation, |state| {
+            let effects = match &step.old {
+                None => state.add_effects(&entry),
+                Some((old, _)) if step.delete_first => state.complete_replacement_effects(*old, &entry),
+                Some((old, _)) => state.replace_effects(*old, &entry, None),
+            };
+            views.complete(state, effects)
+        })
+        .await?;
+    Ok(Done { new: Some(entry), partial })
+}
+
+/// Has the provider create the resource, or configures the instance of a new provider resource; completes the entry.
+async fn call_provider(
+    ctx: &Context,
+    step: &Step,
+    new: &mut ResourceState,
+    views: &Arc<ViewLog>,
+) -> Result<(), StepError> {
+    match &step.actor {
+        Actor::Engine => Ok(()),
+        Actor::Missing(error) => Err(StepError::Host(error.clone())),
+        Actor::Unconfigured(provider) => {
+            new.id = if ctx.is_preview() { UNKNOWN_STRING.to_owned() } else { uuid::Uuid::new_v4().to_string() };
+            new.outputs = Arc::new(visible(&new.inputs));
+            let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
+            let instance =
+                Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &ctx.jobs);
+            ctx.providers.adopt(reference, instance);
+            Ok(())
+        }
+        Actor::Instance(instance) => {
+            let Some(provider) = instance.ready().await? else { return Ok(()) };
+            if ctx.is_preview() && !provider.capabilities().supports_preview {
+                new.outputs = Arc::clone(&new.inputs);
+                return Ok(());
+            }
+            let request = CreateRequest {
+                urn: new.urn.clone(),
+                inputs: Arc::clone(&new.inputs),
+                timeout: new.custom_timeouts.durations().create,
+                preview: ctx.is_preview(),
+                views: views.views(),
+            };
+            let reply = provider.create(request).await?;
+            if reply.id.is_empty() && !ctx.is_preview() {
+                return Err(StepError::Refused(
+                    "the provider reported success but gave no id; the resource may exist all the same".into(),
+                ));
+            }
+            new.id = reply.id;
+            new.outputs = Arc::new(reply.outputs);
+            new.refresh_before_update = reply.refresh_before_update;
+            Ok(())
+        }
+    }
+}

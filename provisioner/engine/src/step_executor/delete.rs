@@ -1,0 +1,80 @@
+//! Delete: a resource and its entry go, or the entry alone.
+
+use std::sync::Arc;
+
+use bridge::provider::{DeleteRequest, ProviderError, ViewOp, Views};
+use state::{OperationKind, ResourceState};
+
+use super::done::Done;
+use super::view_log::ViewLog;
+use crate::context::Context;
+use crate::decisions::deletions::{Deletion, DeletionReason, Owner, deletion};
+use crate::events::StepOp;
+use crate::messages;
+use crate::providers::Instance;
+use crate::step::{Actor, Step, StepError};
+
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
+    let reason = if step.op == StepOp::DeleteReplaced { DeletionReason::Replaced } else { DeletionReason::Unwanted };
+    let owner = {
+        let state = ctx.state();
+        let owner = old.deleted_with.as_ref().filter(|_| !state.is_released_from_owner(*old_id));
+        if owner.is_some_and(|urn| state.is_deleted(urn)) { Owner::IsDeleted } else { Owner::Stays }
+    };
+    let is_called = match deletion(old, reason, owner, ctx.options.mode()) {
+        Deletion::Refused(why) => return Err(messages::not_deleted(&old.urn, why)),
+        Deletion::Forget => false,
+        Deletion::CallProvider => true,
+    };
+    if ctx.is_preview() {
+        views.note(ViewOp::Delete);
+    }
+    let operation = match &step.actor {
+        Actor::Instance(instance) if is_called => {
+            let operation = ctx.records.begin(OperationKind::Deleting, old).await?;
+            if let Err(error) = call_provider(instance, old, views.views()).await {
+                ctx.records.end(Some(operation), |state| views.effects(state, &[], false)).await?;
+                return Err(error.into());
+            }
+            Some(operation)
+        }
+        Actor::Missing(error) if is_called => return Err(StepError::Host(error.clone())),
+        Actor::Engine | Actor::Unconfigured(_) | Actor::Instance(_) | Actor::Missing(_) => None,
+    };
+    if let Some(reference) = old.as_provider_reference().filter(|_| !ctx.is_preview())
+        && let Some(instance) = ctx.providers.forget(&reference)
+    {
+        ctx.retire(instance);
+    }
+    let replacement_is_pending = step.delete_first && !old.delete;
+    ctx.records
+        .end(operation, |state| {
+            let mut effects = views.effects(state, &[], false);
+            effects.extend(if replacement_is_pending {
+                state.pending_replacement_effects(*old_id)
+            } else {
+                state.delete_effects(*old_id)
+            });
+            effects
+        })
+        .await?;
+    if let Some(report) = &step.deletion_report {
+        report.done();
+    }
+    Ok(Done { new: None, partial: None })
+}
+
+/// Has the provider delete the resource.
+async fn call_provider(instance: &Instance, old: &ResourceState, views: Views) -> Result<(), ProviderError> {
+    let Some(provider) = instance.ready().await? else { return Ok(()) };
+    let request = DeleteRequest {
+        urn: old.urn.clone(),
+        id: old.id.clone(),
+        outputs: Arc::clone(&old.outputs),
+        old_inputs: Arc::clone(&old.inputs),
+        timeout: old.custom_timeouts.durations().delete,
+        views,
+    };
+    provider.delete(request).await
+}

@@ -1,0 +1,133 @@
+//! What every step has in common: events around it, its failure, what follows from its end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bridge::error::chain;
+use bridge::provider::ProviderError;
+
+use super::done::Done;
+use super::view_log::ViewLog;
+use super::{create, delete, import, read, same, update};
+use crate::context::Context;
+use crate::decisions::deletions::Undeletable;
+use crate::deployment_state::Incomplete;
+use crate::entry::Entry;
+use crate::events::{Event, StepFailure, StepOp};
+use crate::messages;
+use crate::reporter::{ErrorReported, Failure};
+use crate::step::{Actor, CarryOver, Step, StepError};
+
+/// Carries steps out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepExecutor<'c> {
+    ctx: &'c Arc<Context>,
+}
+
+impl<'c> StepExecutor<'c> {
+    /// An executor of a deployment.
+    pub(crate) fn new(ctx: &'c Arc<Context>) -> Self {
+        Self { ctx }
+    }
+
+    /// Waits until the provider of a step is configured, which may take long, and returns whether the step may still begin. An
+    /// error of the configuration is reported by the step itself.
+    pub(crate) async fn may_begin(self, step: &Step) -> bool {
+        if let Actor::Instance(instance) = &step.actor {
+            instance.ready().await.ok();
+        }
+        !self.ctx.is_halted()
+    }
+
+    /// Carries a step out, records it and reports it. Returns the entry that it made or confirmed.
+    ///
+    /// # Errors
+    /// The error that the step failed with.
+    pub(crate) async fn execute(self, mut step: Step) -> Result<Option<Entry>, ErrorReported> {
+        // What is to be deleted need not wait: nothing is created from it.
+        if let (Some(CarryOver::AsRecorded), Some(state)) = (&step.carry_over, &step.new) {
+            self.ctx.wait_for_references(state).await;
+        }
+        if let Some(new) = &mut step.new {
+            *new = self.ctx.state().as_named_now(new);
+        }
+        let started = Instant::now();
+        self.ctx.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
+        let views = ViewLog::of_step(self.ctx, &step);
+        let outcome = match self.perform(&step, &views).await {
+            Ok(Done { new, partial: None }) => Ok(new),
+            Ok(Done { partial: Some(error), .. }) => Err(StepError::Provider(error)),
+            Err(error) => Err(error),
+        };
+        let deletes = matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced);
+        // The views of a resource are reported gone before the resource itself, and created after it.
+        let views_before = if deletes { views.conclude(true) } else { Ok(()) };
+        let outcome = match outcome {
+            Ok(new) => {
+                let info = step.info(new.as_ref().map(|(_, state)| Arc::clone(state)));
+                if !step.internal && step.op != StepOp::Read {
+                    self.ctx.state().count(step.op);
+                }
+                self.ctx.emit(Event::StepSucceeded(Arc::new(info), started.elapsed()));
+                Ok(new)
+            }
+            Err(error) => Err(self.report_failure(&step, &error)),
+        };
+        let views_after = if deletes { Ok(()) } else { views.conclude(true) };
+        if !matches!(step.op, StepOp::DeleteReplaced | StepOp::Replace) {
+            self.ctx.shared.settle(&step.urn);
+        }
+        let new = outcome?;
+        views_before.and(views_after).map(|()| new)
+    }
+
+    async fn perform(self, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+        let ctx = self.ctx;
+        match step.op {
+            StepOp::Same => same::execute(ctx, step, views).await,
+            StepOp::Create | StepOp::CreateReplacement => create::execute(ctx, step, views).await,
+            StepOp::Update => update::execute(ctx, step, views).await,
+            StepOp::Delete | StepOp::DeleteReplaced => delete::execute(ctx, step, views).await,
+            StepOp::Read | StepOp::ReadReplacement => read::execute(ctx, step, views).await,
+            StepOp::Import | StepOp::ImportReplacement => import::execute(ctx, step, views).await,
+            StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
+                let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
+                ctx.records.end(None, |state| state.delete_effects(*entry)).await?;
+                Ok(Done { new: None, partial: None })
+            }
+            StepOp::Replace | StepOp::Refresh => Ok(Done { new: None, partial: None }),
+        }
+    }
+
+    fn report_failure(self, step: &Step, error: &StepError) -> ErrorReported {
+        self.ctx.state().mark_incomplete(&step.urn, Incomplete::Failed);
+        let failure = match error {
+            StepError::NotDeleted { why: Undeletable::Protected, .. } => Failure::AtEnd,
+            StepError::Provider(_)
+            | StepError::Host(_)
+            | StepError::Refused(_)
+            | StepError::NotDeleted { why: Undeletable::Hooked | Undeletable::Unserved, .. } => Failure::Step,
+            // What cannot be recorded must not be done.
+            StepError::State(_) => Failure::Fatal,
+        };
+        let reported = self.ctx.error(&step.urn, step.source, messages::step_message(step, error), failure);
+        if !self.ctx.is_preview() {
+            let info = step.info(step.new.clone());
+            self.ctx.emit(Event::StepFailed(Arc::new(info), failure_of(step, error)));
+        }
+        reported
+    }
+}
+
+/// Returns what is reported of a failed step beside its message.
+fn failure_of(step: &Step, error: &StepError) -> StepFailure {
+    let provider_error = match error {
+        StepError::Provider(error) => Some(error),
+        StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::NotDeleted { .. } => None,
+    };
+    StepFailure {
+        message: chain(error),
+        indeterminate: provider_error.is_some_and(ProviderError::is_indeterminate),
+        partial: provider_error.is_some_and(|error| step.records_failure(error)),
+    }
+}

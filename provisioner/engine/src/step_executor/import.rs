@@ -1,0 +1,61 @@
+//! Import: an existing resource is read and recorded.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use state::OperationKind;
+
+use super::done::{Done, new_entry};
+use super::provider_read::{Reading, read};
+use super::view_log::ViewLog;
+use crate::context::Context;
+use crate::decisions::imports::as_found;
+use crate::events::StepOp;
+use crate::messages;
+use crate::secret_outputs::mark_secrets;
+use crate::step::{Actor, Step, StepError};
+
+pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
+    if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
+        return Err(StepError::Refused(messages::is_recorded(&old.urn, &old.id)));
+    }
+    let operation = ctx.records.begin(OperationKind::Importing, wanted).await?;
+    let reading = match &step.actor {
+        Actor::Instance(instance) => {
+            let timeout = wanted.custom_timeouts.durations().read;
+            let reading = read(instance, &wanted.urn, &wanted.id, None, None, timeout, views.views()).await;
+            reading.map_err(StepError::from)
+        }
+        Actor::Missing(error) => Err(StepError::Host(error.clone())),
+        Actor::Engine | Actor::Unconfigured(_) => Ok(None),
+    };
+    let found = reading.and_then(|reading| {
+        let Some(Reading { reply, failure }) = reading else { return Ok((**wanted).clone()) };
+        let reasons = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
+        as_found(wanted, reply, &step.known_inputs, reasons)
+            .map_err(|why| StepError::Refused(messages::not_taken(wanted, why)))
+    });
+    let mut new = match found {
+        Ok(new) => new,
+        Err(error) => {
+            ctx.records.end_without_effect(Some(operation)).await?;
+            return Err(error);
+        }
+    };
+    new.created = Some(Timestamp::now());
+    new.modified = new.created;
+    mark_secrets(&mut new);
+    let entry = new_entry(ctx, new);
+    // What was imported under another name before is deleted under the name of its successor.
+    ctx.records
+        .end(Some(operation), |state| {
+            let effects = match &step.old {
+                None => state.add_effects(&entry),
+                Some((old, _)) => state.replace_effects(*old, &entry, Some(&entry.1.urn)),
+            };
+            views.complete(state, effects)
+        })
+        .await?;
+    Ok(Done { new: Some(entry), partial: None })
+}

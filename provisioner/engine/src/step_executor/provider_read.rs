@@ -1,0 +1,46 @@
+//! The call Read, with a resource that did not come up taken for a reading.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bridge::provider::{PartialFailure, ProviderError, ReadReply, ReadRequest, Views};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::urn::Urn;
+
+use crate::providers::Instance;
+
+/// What a Read replied.
+pub(crate) struct Reading {
+    pub(crate) reply: ReadReply,
+    pub(crate) failure: Option<(ProviderError, PartialFailure)>,
+}
+
+/// Reads a resource; `None` where the provider's configuration is not known.
+pub(crate) async fn read(
+    instance: &Instance,
+    urn: &Urn,
+    id: &str,
+    outputs: Option<Arc<PropertyMap>>,
+    inputs: Option<Arc<PropertyMap>>,
+    timeout: Option<Duration>,
+    views: Views,
+) -> Result<Option<Reading>, ProviderError> {
+    let Some(provider) = instance.ready().await? else { return Ok(None) };
+    let request = ReadRequest { urn: urn.clone(), id: id.to_owned(), outputs, inputs, timeout, views };
+    match provider.read(request).await {
+        Ok(reply) => Ok(Some(Reading { reply, failure: None })),
+        Err(error) => match &error {
+            ProviderError::Partial { failure, .. } => {
+                let failure = (**failure).clone();
+                let reply = ReadReply {
+                    id: failure.id.clone(),
+                    outputs: Some(failure.outputs.clone()),
+                    inputs: failure.inputs.clone(),
+                    refresh_before_update: failure.refresh_before_update,
+                };
+                Ok(Some(Reading { reply, failure: Some((error, failure)) }))
+            }
+            _ => Err(error),
+        },
+    }
+}

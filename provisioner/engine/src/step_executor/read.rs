@@ -1,0 +1,71 @@
+//! Read: a resource that the stack does not own.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use state::OperationKind;
+
+use super::done::{Done, new_entry};
+use super::provider_read::{Reading, read};
+use super::view_log::ViewLog;
+use crate::context::Context;
+use crate::events::StepOp;
+use crate::messages;
+use crate::secret_outputs::mark_secrets;
+use crate::step::{Actor, Step, StepError};
+
+pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
+    let mut new = (**wanted).clone();
+    let mut partial = None;
+    let operation = ctx.records.begin(OperationKind::Reading, wanted).await?;
+    if let Actor::Instance(instance) = &step.actor
+        && !new.id.is_empty()
+    {
+        let known = Some(Arc::clone(&new.inputs));
+        match read(instance, &new.urn, &new.id, known.clone(), known, None, views.views()).await {
+            Ok(None) => {}
+            Ok(Some(Reading { reply, failure })) => {
+                let Some(outputs) = reply.outputs else {
+                    ctx.records.end_without_effect(Some(operation)).await?;
+                    return Err(StepError::Refused(messages::does_not_exist(&new.urn, &new.id)));
+                };
+                if !reply.id.is_empty() {
+                    new.id = reply.id;
+                }
+                new.outputs = Arc::new(outputs);
+                if let Some((error, failure)) = failure {
+                    new.init_errors = failure.reasons;
+                    partial = Some(error);
+                }
+            }
+            Err(error) => {
+                ctx.records.end_without_effect(Some(operation)).await?;
+                return Err(error.into());
+            }
+        }
+    }
+    mark_secrets(&mut new);
+    if let Some((_, old)) = &step.old {
+        new.created = old.created;
+        new.modified = if old.outputs == new.outputs { old.modified } else { Some(Timestamp::now()) };
+    }
+    let entry = new_entry(ctx, new);
+    if let Some((_, old)) = &step.old
+        && step.op == StepOp::Read
+        && old.outputs != entry.1.outputs
+    {
+        ctx.state().count(StepOp::Read);
+    }
+    ctx.records
+        .end(Some(operation), |state| {
+            let effects = match &step.old {
+                None => state.add_effects(&entry),
+                Some((old, _)) if step.op == StepOp::ReadReplacement => state.replace_effects(*old, &entry, None),
+                Some((old, _)) => state.update_effects(*old, &entry),
+            };
+            views.complete(state, effects)
+        })
+        .await?;
+    Ok(Done { new: Some(entry), partial })
+}

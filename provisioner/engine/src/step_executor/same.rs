@@ -1,0 +1,66 @@
+//! Same: an entry is confirmed, with what the goal says of it.
+
+use std::sync::Arc;
+
+use bridge::provider::{Provider, ViewOp};
+use pulumi_proto::urn::ProviderReference;
+use state::ResourceState;
+
+use super::done::{Done, new_entry};
+use super::view_log::ViewLog;
+use crate::context::Context;
+use crate::providers::Instance;
+use crate::secret_outputs::mark_secrets;
+use crate::step::{Actor, CarryOver, Step, StepError};
+
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
+        return Ok(Done { new: None, partial: None });
+    };
+    if let Some(carry_over) = &step.carry_over {
+        // As the entry is now: what it refers to may have got a new name since the step was planned.
+        ctx.records
+            .defer(|state| {
+                let mut effects = state.confirm_effects(*old_id);
+                match carry_over {
+                    CarryOver::AsRecorded => {}
+                    CarryOver::UntilDeleted(goal) => effects.extend(state.prepare_deletion_effects(*old_id, goal)),
+                }
+                effects
+            })
+            .await;
+        let new = ctx.state().ledger().get(*old_id).map(|state| (*old_id, Arc::clone(state)));
+        return Ok(Done { new, partial: None });
+    }
+    views.note(ViewOp::Same);
+    let mut new = (**new).clone();
+    new.id.clone_from(&old.id);
+    new.outputs = Arc::clone(&old.outputs);
+    mark_secrets(&mut new);
+    if let Actor::Unconfigured(provider) = &step.actor {
+        keep_provider(ctx, provider, old, &new).await;
+    }
+    if **old == new {
+        let entry = (*old_id, Arc::clone(old));
+        ctx.records.defer(|state| views.complete(state, state.confirm_effects(*old_id))).await;
+        return Ok(Done { new: Some(entry), partial: None });
+    }
+    let entry = new_entry(ctx, new);
+    ctx.records.end(None, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
+    Ok(Done { new: Some(entry), partial: None })
+}
+
+/// An unchanged provider resource: configured with what is recorded, unless an instance of it is at work already.
+async fn keep_provider(ctx: &Arc<Context>, unconfigured: &Arc<dyn Provider>, old: &ResourceState, new: &ResourceState) {
+    let Some(reference) = new.as_provider_reference() else { return };
+    let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_str());
+    let make =
+        || Instance::configure(Arc::clone(unconfigured), new.urn.clone(), old.id.clone(), &old.inputs, &ctx.jobs);
+    let instance = ctx.providers.known_or(&old_reference, make).await;
+    if !Arc::ptr_eq(instance.provider(), unconfigured) {
+        ctx.close_later(Arc::clone(unconfigured));
+    }
+    if reference != old_reference {
+        ctx.providers.adopt(reference, instance);
+    }
+}

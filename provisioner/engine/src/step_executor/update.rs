@@ -1,0 +1,102 @@
+//! Update: an existing resource is changed in place.
+
+use std::sync::Arc;
+
+use bridge::provider::{ProviderError, UpdateRequest};
+use jiff::Timestamp;
+use pulumi_proto::urn::ProviderReference;
+use state::{OperationKind, ResourceState};
+
+use super::done::{Done, new_entry};
+use super::view_log::ViewLog;
+use crate::context::Context;
+use crate::provider_inputs::visible;
+use crate::providers::Instance;
+use crate::secret_outputs::mark_secrets;
+use crate::step::{Actor, Step, StepError};
+
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
+        return Err(StepError::Refused("nothing to update".into()));
+    };
+    let mut new = (**new).clone();
+    new.id.clone_from(&old.id);
+    let operation = match &step.actor {
+        Actor::Engine | Actor::Missing(_) => None,
+        Actor::Instance(_) | Actor::Unconfigured(_) => {
+            Some(ctx.records.begin(OperationKind::Updating, &Arc::new(new.clone())).await?)
+        }
+    };
+    let partial = match call_provider(ctx, step, old, &mut new, views).await {
+        Ok(()) => None,
+        Err(StepError::Provider(ProviderError::Partial { message, failure })) => {
+            new.outputs = Arc::new(failure.outputs.clone());
+            new.inputs = Arc::clone(&old.inputs);
+            new.init_errors = failure.reasons.clone();
+            new.refresh_before_update = failure.refresh_before_update;
+            Some(ProviderError::Partial { message, failure })
+        }
+        Err(error) => {
+            ctx.records.end(operation, |state| views.effects(state, &[], false)).await?;
+            return Err(error);
+        }
+    };
+    new.modified = Some(Timestamp::now());
+    mark_secrets(&mut new);
+    let entry = new_entry(ctx, new);
+    ctx.records.end(operation, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
+    Ok(Done { new: Some(entry), partial })
+}
+
+/// Has the provider update the resource, or configures a new instance of a provider resource; completes the entry.
+async fn call_provider(
+    ctx: &Arc<Context>,
+    step: &Step,
+    old: &ResourceState,
+    new: &mut ResourceState,
+    views: &Arc<ViewLog>,
+) -> Result<(), StepError> {
+    match &step.actor {
+        // A component keeps what it said last until it says something else.
+        Actor::Engine => {
+            new.outputs = Arc::clone(&old.outputs);
+            Ok(())
+        }
+        Actor::Missing(error) => Err(StepError::Host(error.clone())),
+        Actor::Unconfigured(provider) => {
+            new.outputs = Arc::new(visible(&new.inputs));
+            let instance =
+                Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &ctx.jobs);
+            let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
+            if let Some(before) = ctx.providers.adopt(reference, instance) {
+                ctx.retire(before);
+            }
+            Ok(())
+        }
+        Actor::Instance(instance) => {
+            let Some(provider) = instance.ready().await? else {
+                new.outputs = Arc::default();
+                return Ok(());
+            };
+            if ctx.is_preview() && !provider.capabilities().supports_preview {
+                new.outputs = Arc::clone(&new.inputs);
+                return Ok(());
+            }
+            let request = UpdateRequest {
+                urn: new.urn.clone(),
+                id: old.id.clone(),
+                olds: Arc::clone(&old.outputs),
+                old_inputs: Arc::clone(&old.inputs),
+                news: Arc::clone(&new.inputs),
+                timeout: new.custom_timeouts.durations().update,
+                ignore_changes: new.ignore_changes.clone(),
+                preview: ctx.is_preview(),
+                views: views.views(),
+            };
+            let reply = provider.update(request).await?;
+            new.outputs = Arc::new(reply.outputs);
+            new.refresh_before_update = reply.refresh_before_update;
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Views: the parts of a resource that its provider shows while it works on it (engine semantics, section 4.2; provider
+//! protocol, section 2.2).
+//!
+//! Nobody asks for a view: what the provider publishes during a call is told as steps, and recorded with the call's own
+//! end. A view follows its resource wherever that goes: it is confirmed, superseded, renamed and removed with it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bridge::provider::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views};
+use hashbrown::{HashMap, HashSet};
+use pulumi_proto::urn::Urn;
+
+use state::{Effect, ResourceState};
+
+use super::view_steps::{Fate, Published, info, is_taken, name_of, outcomes, rewritten};
+use crate::context::Context;
+use crate::deployment_state::{DeploymentState, Incomplete};
+use crate::entry::Entry;
+use crate::events::{Event, Message, Severity, StepFailure, StepInfo, StepOp};
+use crate::messages;
+use crate::reporter::{ErrorReported, Failure};
+use crate::secret_outputs::mark_secrets;
+use crate::step::Step;
+
+/// What became of the views of one resource in one step.
+#[derive(Debug)]
+pub(crate) struct ViewLog {
+    ctx: Arc<Context>,
+    /// The resource, by the name that its provider is told.
+    owner: Urn,
+    /// The entry whose views are recorded: a new resource has none yet.
+    recorded: Option<Entry>,
+    /// They are only looked at: what is not recorded is not added.
+    refresh: bool,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    steps: Vec<Published>,
+    /// The record of the step is made: nothing is taken any more.
+    closed: bool,
+}
+
+impl ViewLog {
+    /// The log of a step.
+    pub(crate) fn of_step(ctx: &Arc<Context>, step: &Step) -> Arc<Self> {
+        let succeeds =
+            matches!(step.op, StepOp::Same | StepOp::Update | StepOp::Read | StepOp::Delete | StepOp::DeleteReplaced);
+        let recorded = step.old.clone().filter(|_| succeeds);
+        Arc::new(Self::new(ctx, &step.urn, recorded, false))
+    }
+
+    /// The log of a reading that changes nothing but what is known.
+    pub(crate) fn of_refresh(ctx: &Arc<Context>, urn: &Urn, recorded: Entry) -> Arc<Self> {
+        Arc::new(Self::new(ctx, urn, Some(recorded), true))
+    }
+
+    fn new(ctx: &Arc<Context>, owner: &Urn, recorded: Option<Entry>, refresh: bool) -> Self {
+        let (ctx, owner) = (Arc::clone(ctx), owner.clone());
+        Self { ctx, owner, recorded, refresh, book: Mutex::default() }
+    }
+
+    /// What a call says of views.
+    pub(crate) fn views(self: &Arc<Self>) -> Views {
+        let known = self.recorded_views().into_iter().map(|(_, state)| {
+            let above = state.parent.as_ref().filter(|parent| state.view_of.as_ref() != Some(parent));
+            View {
+                type_token: state.urn.type_token().to_owned(),
+                name: state.urn.name().to_owned(),
+                within: above.map(|parent| (parent.type_token().to_owned(), parent.name().to_owned())),
+                inputs: Arc::clone(&state.inputs),
+                outputs: Arc::clone(&state.outputs),
+            }
+        });
+        Views { known: known.collect(), listener: Some(Arc::clone(self) as Arc<dyn ViewListener>) }
+    }
+
+    /// Notes what nobody publishes because nobody is asked: an unchanged resource, a delete in a preview.
+    pub(crate) fn note(&self, op: ViewOp) {
+        for (_, state) in self.recorded_views() {
+            let new = (op != ViewOp::Delete).then(|| Arc::clone(&state));
+            self.push(op, info(state.urn.clone(), StepOp::from(op), Some(state), new), None);
+        }
+    }
+
+    fn recorded_views(&self) -> Vec<Entry> {
+        self.views_in(&self.ctx.state())
+    }
+
+    /// The recorded views, under the name that their resource has by now.
+    fn views_in(&self, state: &DeploymentState) -> Vec<Entry> {
+        let Some((id, recorded)) = &self.recorded else { return Vec::new() };
+        state.views_of(state.ledger().get(*id).unwrap_or(recorded))
+    }
+
+    /// What becomes of the recorded views, and, where the resource itself is recorded by the same record (`so_far`), what is
+    /// added behind it. Without that a view can only change where it stands.
+    pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_owner: bool) -> Vec<Effect> {
+        let book = &mut *self.book();
+        book.closed = true;
+        if book.steps.is_empty() {
+            return Vec::new();
+        }
+        let recorded = self.views_in(state);
+        let by_name: HashMap<_, _> = recorded.iter().map(|entry| (name_of(&entry.1.urn), entry)).collect();
+        let mut effects = Vec::new();
+        let mut gone: HashSet<&Urn> = HashSet::new();
+        let mut fates: HashMap<Urn, Fate> = HashMap::new();
+        for (place, new) in outcomes(&book.steps) {
+            let Some(published) = book.steps.get(place) else { continue };
+            let fate = match (by_name.get(&name_of(&published.info.urn)), new) {
+                (Some((id, old)), Some(new)) => {
+                    // Where the resource gets another name, the view has got its own by now.
+                    let old = rewritten(so_far, *id).unwrap_or(old);
+                    let (inputs, outputs) = (Arc::clone(&new.inputs), Arc::clone(&new.outputs));
+                    if old.inputs != inputs || old.outputs != outputs {
+                        effects
+                            .push(Effect::Rewrite(*id, Arc::new(ResourceState { inputs, outputs, ..(**old).clone() })));
+                    }
+                    effects.extend(with_owner.then_some(Effect::Keep(*id)));
+                    Fate::Recorded
+                }
+                (Some((id, old)), None) => {
+                    gone.insert(&old.urn);
+                    effects.push(Effect::Remove(*id));
+                    Fate::Recorded
+                }
+                (None, Some(_)) if !with_owner => Fate::Lost,
+                (None, Some(new)) if is_taken(state, so_far, &new.urn) => Fate::Taken,
+                (None, Some(new)) => {
+                    effects.push(Effect::Add(published.entry, Arc::clone(new)));
+                    Fate::Recorded
+                }
+                (None, None) => Fate::Recorded,
+            };
+            fates.insert(published.info.urn.clone(), fate);
+        }
+        for step in &mut book.steps {
+            step.fate = fates.get(&step.info.urn).copied().unwrap_or(step.fate);
+        }
+        // What is within a view goes with it.
+        for (id, state) in &recorded {
+            if state.parent.as_ref().is_some_and(|parent| gone.contains(parent)) && gone.insert(&state.urn) {
+                effects.push(Effect::Remove(*id));
+            }
+        }
+        effects
+    }
+
+    /// Completes the effects of a step with those of the views.
+    pub(super) fn complete(&self, state: &DeploymentState, mut effects: Vec<Effect>) -> Vec<Effect> {
+        let of_views = self.effects(state, &effects, true);
+        effects.extend(of_views);
+        effects
+    }
+
+    /// Tells how the steps ended; those of which nothing is recorded do not count. The resource's own step counts as failed if
+    /// one of them did.
+    pub(crate) fn conclude(&self, counts: bool) -> Result<(), ErrorReported> {
+        let steps = {
+            let mut book = self.book();
+            book.closed = true;
+            book.steps.clone()
+        };
+        let mut first = Ok(());
+        for Published { info, failure, started, fate, .. } in steps {
+            let Some(failure) = failure else {
+                if fate == Fate::Taken {
+                    let text = "its provider shows a view under this name, which is another one's: it is not recorded";
+                    self.ctx.message(&info.urn, None, Message::new(Severity::Warning, text));
+                } else if counts && (fate == Fate::Recorded || self.refresh) {
+                    self.ctx.state().count(info.result.unwrap_or(info.op));
+                }
+                self.ctx.emit(Event::StepSucceeded(info, started.elapsed()));
+                continue;
+            };
+            if !self.refresh {
+                let mut state = self.ctx.state();
+                for urn in [&info.urn, &self.owner] {
+                    state.mark_incomplete(urn, Incomplete::Failed);
+                }
+            }
+            let mut message = Message::new(Severity::Error, failure.message.clone());
+            message.plugin = Some(messages::package_of(&self.owner));
+            let error = self.ctx.error(&info.urn, None, message, Failure::Step);
+            first = first.and(Err(error));
+            if !self.ctx.is_preview() {
+                let ViewFailure { message, partial, indeterminate } = failure;
+                self.ctx.emit(Event::StepFailed(info, StepFailure { message, indeterminate, partial }));
+            }
+        }
+        first
+    }
+
+    fn push(&self, op: ViewOp, info: StepInfo, failure: Option<ViewFailure>) {
+        let entry = self.ctx.state().ledger_mut().new_entry();
+        let book = &mut *self.book();
+        if book.closed {
+            return;
+        }
+        let (info, started) = (Arc::new(info), Instant::now());
+        self.ctx.emit(Event::StepStarted(Arc::clone(&info)));
+        book.steps.push(Published { info, op, failure, entry, started, fate: Fate::Lost });
+    }
+
+    fn state(&self, view: View) -> Arc<ResourceState> {
+        let owner = &self.owner;
+        let urn = Urn::new(owner.stack(), owner.project(), Some(owner), &view.type_token, &view.name);
+        let mut state = ResourceState::new(urn, false);
+        state.parent = Some(owner.clone());
+        state.view_of = Some(owner.clone());
+        state.inputs = view.inputs;
+        state.outputs = view.outputs;
+        mark_secrets(&mut state);
+        Arc::new(state)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ViewListener for ViewLog {
+    fn publish(&self, steps: Vec<ViewStep>) {
+        for ViewStep { op, old, new, failure, replace_keys, diffs, detailed_diff } in steps {
+            if self.refresh && old.is_none() {
+                continue;
+            }
+            let (old, new) = (old.map(|view| self.state(view)), new.map(|view| self.state(view)));
+            let Some(urn) = new.as_ref().or(old.as_ref()).map(|state| state.urn.clone()) else { continue };
+            let what = StepOp::from(op);
+            let (step, result) = if self.refresh { (StepOp::Refresh, Some(what)) } else { (what, None) };
+            let told = StepInfo {
+                result,
+                replace_keys,
+                diffs,
+                detailed_diff: detailed_diff.unwrap_or_default(),
+                ..info(urn, step, old, new)
+            };
+            self.push(op, told, failure);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The steps that a provider publishes for views, and what they come to for each view.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bridge::provider::{ViewFailure, ViewOp};
+use hashbrown::HashMap;
+use pulumi_proto::urn::Urn;
+use state::{Effect, EntryId, ResourceState};
+
+use crate::deployment_state::DeploymentState;
+use crate::events::{StepInfo, StepOp};
+
+#[derive(Clone, Debug)]
+pub(super) struct Published {
+    pub(super) info: Arc<StepInfo>,
+    /// What it comes to for the view.
+    pub(super) op: ViewOp,
+    pub(super) failure: Option<ViewFailure>,
+    /// For what is new.
+    pub(super) entry: EntryId,
+    pub(super) started: Instant,
+    pub(super) fate: Fate,
+}
+
+/// What the record of the resource's step says of a view's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing: there is no such record, or no place for the view in it.
+    Lost,
+    /// Its name is another one's.
+    Taken,
+    /// What it came to.
+    Recorded,
+}
+
+/// What steps come to for each view that they are about: the place of its last one, and how the view is now, `None` if it is
+/// gone.
+pub(super) fn outcomes(steps: &[Published]) -> Vec<(usize, Option<&Arc<ResourceState>>)> {
+    let mut outcomes: Vec<(usize, Option<&Arc<ResourceState>>)> = Vec::new();
+    let mut places: HashMap<&Urn, usize> = HashMap::new();
+    let done = |step: &Published| step.failure.as_ref().is_none_or(|failure| failure.partial);
+    for (number, step) in steps.iter().enumerate().filter(|(_, step)| done(step)) {
+        let before = places.get(&step.info.urn).and_then(|place| outcomes.get_mut(*place));
+        let outcome = match step.op {
+            // Said beside its two halves.
+            ViewOp::Replace => continue,
+            // The old half of a replacement, whose new half may have come first.
+            ViewOp::DeleteReplaced | ViewOp::DiscardReplaced
+                if before.as_ref().is_some_and(|(_, new)| new.is_some()) =>
+            {
+                continue;
+            }
+            ViewOp::Delete
+            | ViewOp::DeleteReplaced
+            | ViewOp::ReadDiscard
+            | ViewOp::DiscardReplaced
+            | ViewOp::RemovePendingReplace => None,
+            ViewOp::Same
+            | ViewOp::Create
+            | ViewOp::Update
+            | ViewOp::CreateReplacement
+            | ViewOp::Read
+            | ViewOp::ReadReplacement
+            | ViewOp::Refresh
+            | ViewOp::Import
+            | ViewOp::ImportReplacement => step.info.new.as_ref(),
+        };
+        match before {
+            Some(before) => *before = (number, outcome),
+            None => {
+                places.insert(&step.info.urn, outcomes.len());
+                outcomes.push((number, outcome));
+            }
+        }
+    }
+    outcomes
+}
+
+/// What a view is known by among those of its resource, whatever that is called.
+pub(super) fn name_of(urn: &Urn) -> (&str, &str) {
+    (urn.type_token(), urn.name())
+}
+
+/// An entry as a record leaves it, if it changes it.
+pub(super) fn rewritten(effects: &[Effect], entry: EntryId) -> Option<&Arc<ResourceState>> {
+    effects.iter().rev().find_map(|effect| match effect {
+        Effect::Rewrite(id, state) if *id == entry => Some(state),
+        _ => None,
+    })
+}
+
+/// Whether a URN is that of another live entry, once a record is taken in, or of a resource to come.
+pub(super) fn is_taken(state: &DeploymentState, effects: &[Effect], urn: &Urn) -> bool {
+    let leaves = |entry: EntryId| {
+        let removed = effects.iter().any(|effect| matches!(effect, Effect::Remove(id) if *id == entry));
+        removed || rewritten(effects, entry).is_some_and(|state| state.delete || state.urn != *urn)
+    };
+    let mut live = state.ledger().named(urn).filter(|(_, state)| !state.delete);
+    state.inheritance(urn).is_some() || live.any(|(id, _)| !leaves(id))
+}
+
+pub(super) fn info(urn: Urn, op: StepOp, old: Option<Arc<ResourceState>>, new: Option<Arc<ResourceState>>) -> StepInfo {
+    StepInfo {
+        op,
+        result: None,
+        urn,
+        old,
+        new,
+        replace_keys: Vec::new(),
+        diffs: Vec::new(),
+        detailed_diff: Default::default(),
+        internal: false,
+    }
+}

@@ -1,0 +1,118 @@
+//! The dependents that are replaced together with a resource that is deleted first (engine semantics, section 2.12).
+
+use std::sync::Arc;
+
+use bridge::provider::{DiffConfigRequest, DiffRequest, Method, ProviderError};
+use pulumi_proto::property::PropertyValue;
+use state::ResourceState;
+
+use crate::context::Context;
+use crate::decisions::change::Change;
+use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, Probe};
+use crate::entry::Entry;
+use crate::provider_inputs::visible;
+
+/// Which entries a walk over dependents passes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// Those that this run has decided on, under whatever name, and those that it has removed.
+    Decided,
+    /// The same, but entries that a registration has taken over under a new name only if their recorded name is decided.
+    DecidedByName,
+}
+
+/// Returns everything that must be deleted before the root, which is as it was loaded, in the order of the snapshot. Asks the
+/// providers of its dependents.
+///
+/// # Errors
+/// [`ProviderError`] of the first provider that cannot reply.
+pub(crate) async fn dependent_replacements(
+    ctx: &Arc<Context>,
+    root: &Entry,
+    passed: Passed,
+) -> Result<Vec<DependentReplacement>, ProviderError> {
+    let mut walk = {
+        let state = ctx.state();
+        DependentWalk::new(root, state.loaded_entries(), |(id, resource)| match passed {
+            Passed::DecidedByName if state.is_taken_over(&resource.urn) => state.is_decided_by_name(&resource.urn),
+            Passed::Decided | Passed::DecidedByName => {
+                state.is_decided(&resource.urn) || state.ledger().get(*id).is_none()
+            }
+        })
+    };
+    let mut found = loop {
+        match walk.next() {
+            Probe::WouldReplace { entry, keys } => {
+                let would_replace = would_replace(ctx, &entry.1, &keys).await?;
+                walk.answer(would_replace);
+            }
+            Probe::Done(found) => break found,
+        }
+    };
+    let state = ctx.state();
+    let tied = state.loaded_entries().iter().filter_map(|(id, resource)| {
+        let key = if resource.replace_with.contains(&root.1.urn) {
+            "replaceWith"
+        } else if resource.deleted_with.as_ref() == Some(&root.1.urn) {
+            "deletedWith"
+        } else {
+            return None;
+        };
+        let is_open = resource.custom && !state.is_decided(&resource.urn) && state.ledger().get(*id).is_some();
+        is_open.then(|| DependentReplacement { entry: (*id, Arc::clone(resource)), keys: vec![key.to_owned()] })
+    });
+    found.extend(tied.collect::<Vec<_>>());
+    Ok(found)
+}
+
+/// Whether a resource would be replaced if these inputs became unknown. Providers are asked in previews and in real runs.
+async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String]) -> Result<bool, ProviderError> {
+    let mut news = (*resource.inputs).clone();
+    for key in keys {
+        news.insert(key.clone(), PropertyValue::UNKNOWN);
+    }
+    let news = Arc::new(news);
+    ctx.emit_secrets(&resource.inputs);
+    ctx.emit_secrets(&resource.outputs);
+    let host_error = |error: bridge::host::HostError| ProviderError::Failed {
+        method: Method::Diff,
+        message: error.to_string(),
+        indeterminate: false,
+        source: error.into_cause(),
+    };
+    let reply = match (&resource.provider, resource.as_provider_reference()) {
+        (Some(reference), _) => {
+            let instance = match ctx.load_instance(reference).await {
+                // It is gone already, and so may its provider be: there is nothing to ask.
+                Err(_) if resource.pending_replacement => return Ok(false),
+                loaded => loaded.map_err(host_error)?,
+            };
+            let Some(provider) = instance.ready().await? else { return Ok(false) };
+            let request = DiffRequest {
+                urn: resource.urn.clone(),
+                id: resource.id.clone(),
+                olds: Arc::clone(&resource.outputs),
+                old_inputs: Arc::clone(&resource.inputs),
+                news: Arc::clone(&news),
+                ignore_changes: resource.ignore_changes.clone(),
+                allow_unknowns: true,
+            };
+            provider.diff(request).await?
+        }
+        (None, Some(reference)) => {
+            let instance = ctx.load_instance(&reference).await.map_err(host_error)?;
+            let request = DiffConfigRequest {
+                urn: resource.urn.clone(),
+                olds: Arc::clone(&resource.outputs),
+                old_inputs: Arc::new(visible(&resource.inputs)),
+                news: Arc::new(visible(&news)),
+                ignore_changes: resource.ignore_changes.clone(),
+            };
+            instance.provider().diff_config(request).await?
+        }
+        (None, None) => return Ok(false),
+    };
+    let mut change = Change::of_resource(&reply, resource, &news, &resource.ignore_changes);
+    change.replace_on(&resource.replace_on_changes, !resource.init_errors.is_empty());
+    Ok(change.changed && change.replaces())
+}

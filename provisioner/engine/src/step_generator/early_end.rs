@@ -1,0 +1,38 @@
+//! Why a registration ends before its steps.
+
+use crate::registrar::{Halted, Registered};
+use crate::reporter::ErrorReported;
+
+/// Why a registration ends before its steps.
+#[derive(Debug)]
+pub(crate) enum EarlyEnd {
+    /// The reply is known: there is nothing to do, or it failed and the run goes on.
+    Reply(Box<Registered>),
+    /// The run goes no further.
+    Halted(Halted),
+}
+
+impl EarlyEnd {
+    /// Returns the reply to the registration.
+    ///
+    /// # Errors
+    /// [`Halted`].
+    pub(crate) fn into_reply(self) -> Result<Registered, Halted> {
+        match self {
+            Self::Reply(reply) => Ok(*reply),
+            Self::Halted(halted) => Err(halted),
+        }
+    }
+}
+
+impl From<Halted> for EarlyEnd {
+    fn from(halted: Halted) -> Self {
+        Self::Halted(halted)
+    }
+}
+
+impl From<ErrorReported> for EarlyEnd {
+    fn from(error: ErrorReported) -> Self {
+        Self::Halted(error.into())
+    }
+}

@@ -1,0 +1,102 @@
+//! From a goal to steps.
+
+use std::sync::Arc;
+
+use pulumi_proto::urn::Urn;
+
+use super::early_end::EarlyEnd;
+use super::identify::identify;
+use super::registration::{Origin, Registration};
+use super::{plan, queries};
+use crate::context::Context;
+use crate::decisions::registration::{Decision, Plan, ProviderChange, Situation, decide, replaced_partner};
+use crate::goal::Goal;
+use crate::messages;
+use crate::registrar::Halted;
+use crate::reporter::ErrorReported;
+use crate::step::Step;
+
+/// Generates the steps of registrations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepGenerator<'c> {
+    ctx: &'c Arc<Context>,
+}
+
+impl<'c> StepGenerator<'c> {
+    /// A generator of a deployment.
+    pub(crate) fn new(ctx: &'c Arc<Context>) -> Self {
+        Self { ctx }
+    }
+
+    /// Finds the recorded entry of a goal, and whether the goal can be registered at all.
+    ///
+    /// # Errors
+    /// [`EarlyEnd`] where the registration ends here.
+    pub(crate) async fn identify(self, goal: Goal, urn: Urn, origin: Origin) -> Result<Registration, EarlyEnd> {
+        identify(self.ctx, goal, urn, origin).await
+    }
+
+    /// Calls providers until it is decided what is to be done for a registration.
+    ///
+    /// # Errors
+    /// [`Halted`] if the registration is refused, a call fails, or nothing new may start.
+    pub(crate) async fn plan(self, registration: &mut Registration) -> Result<Plan, Halted> {
+        loop {
+            self.ctx.check_running()?;
+            match self.decide(registration) {
+                Decision::Query(query) => queries::ask(self.ctx, registration, query).await?,
+                Decision::Proceed(plan) => return Ok(plan),
+                Decision::RefuseInputs(failures) => {
+                    return Err(queries::report_refused_inputs(self.ctx, registration, &failures));
+                }
+                Decision::Refuse(refusal) => {
+                    let message = messages::refusal(&registration.urn, refusal);
+                    return Err(self.ctx.fatal(&registration.urn, registration.goal.source, message).into());
+                }
+            }
+        }
+    }
+
+    /// Returns the steps of a plan, and notes in the deployment's state that they are decided.
+    ///
+    /// # Errors
+    /// The plan cannot be carried out; fatal.
+    pub(crate) async fn steps(self, registration: &Registration, plan: Plan) -> Result<Vec<Step>, ErrorReported> {
+        plan::steps(self.ctx, registration, plan).await
+    }
+
+    fn decide(self, registration: &Registration) -> Decision {
+        let options = &self.ctx.options;
+        let state = self.ctx.state();
+        let goal = &registration.goal;
+        let old = registration.old_state();
+        // An import has taken the place of what was deleted already.
+        let pending = state.pending_replacement(&registration.urn).filter(|_| !registration.imported);
+        let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_name(&provider.urn));
+        let old_provider = old.and_then(|old| old.provider.as_ref());
+        decide(
+            &Situation {
+                operation: options.operation,
+                kind: registration.kind,
+                preview: options.preview,
+                goal,
+                old,
+                imported: registration.imported,
+                in_scope: registration.in_scope,
+                needs_missing: goal.references().any(|urn| state.is_skipped(urn)),
+                recreating: pending.map(|pending| pending.keys.as_slice()),
+                marked: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
+                replaced_partner: replaced_partner(goal, |urn| state.is_replaced(urn)),
+                provider: ProviderChange::between(
+                    registration.kind,
+                    old_provider,
+                    goal.provider.as_ref(),
+                    renamed_from,
+                ),
+                protect: goal.protect.unwrap_or_default(),
+                delete_before_replace: goal.delete_before_replace,
+            },
+            &registration.replies,
+        )
+    }
+}

@@ -1,0 +1,151 @@
+//! Finds what a registration was before (engine semantics, section 2.3).
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use pulumi_proto::urn::Urn;
+
+use super::early_end::EarlyEnd;
+use super::queries;
+use super::registration::{Origin, Registration};
+use crate::context::Context;
+use crate::decisions::registration::{Checked, ProviderQuery, Replies};
+use crate::decisions::{aliases, ignore_changes};
+use crate::deployment_state::{DeploymentState, Incomplete, Inheritance};
+use crate::events::{Message, Operation, Severity};
+use crate::goal::{Goal, ResourceKind};
+use crate::registrar::{Halted, Registered, RegistrationResult};
+use crate::reporter::Failure;
+use crate::seed::random_seed;
+
+/// Finds the recorded entry of a goal, and whether the goal can be registered at all.
+///
+/// # Errors
+/// The reply to the registration where it ends here: it depends on what failed, or its name clashes with another one.
+pub(super) async fn identify(
+    ctx: &Arc<Context>,
+    mut goal: Goal,
+    urn: Urn,
+    origin: Origin,
+) -> Result<Registration, EarlyEnd> {
+    let kind = goal.kind();
+    let instance = match (&goal.provider, kind) {
+        (Some(reference), ResourceKind::Custom) => {
+            Some(ctx.instance(reference, &urn, goal.source).await.map_err(Halted::from)?)
+        }
+        _ => None,
+    };
+    let seed = random_seed();
+    let naming = match (&ctx.naming, kind) {
+        (Ok(naming), ResourceKind::Custom) => naming.propose(&urn, &seed),
+        _ => None,
+    };
+    if naming.as_ref().is_some_and(|proposal| proposal.fixed) {
+        // Two resources of one physical name cannot exist at once.
+        goal.delete_before_replace = Some(true);
+    }
+    let mut registration = Registration {
+        old: None,
+        kind,
+        origin,
+        imported: false,
+        in_scope: true,
+        is_read: true,
+        seed,
+        naming,
+        replies: Replies::default(),
+        instance,
+        unconfigured: None,
+        goal,
+        urn,
+    };
+    let clash = find_old(&mut ctx.state(), &mut registration);
+    if let Some(clash) = clash {
+        return Err(refuse_name(ctx, registration, clash).await.into());
+    }
+    let goal = registration.new_state(Arc::default());
+    let mut state = ctx.state();
+    if goal.references().any(|urn| state.has_failed(urn)) {
+        state.mark_incomplete(&registration.urn, Incomplete::Failed);
+        drop(state);
+        ctx.shared.settle(&registration.urn);
+        let skipped = Registered::without_outputs(registration.urn, RegistrationResult::Skipped);
+        return Err(EarlyEnd::Reply(Box::new(skipped)));
+    }
+    let scope = &ctx.options.scope;
+    registration.in_scope = scope.admits(&goal, state.scope_marks());
+    // As it is recorded, and in a refresh only what depends on something that is named itself.
+    let none = HashSet::new();
+    let marked = if ctx.options.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
+    registration.is_read = registration.old_state().is_some_and(|old| scope.admits_rereading(old, marked));
+    let is_to_be_deleted = ctx.options.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
+    if let Some((_, old)) = registration.old.as_ref().filter(|_| is_to_be_deleted || !registration.in_scope) {
+        // It stays as it is recorded, under its recorded name.
+        state.leave_recorded_name(&registration.urn);
+        state.decide(&old.urn);
+        state.keep_recorded_name(&registration.urn, &old.urn);
+    }
+    drop(state);
+    Ok(registration)
+}
+
+/// Reports a name that cannot be registered. The run ends once the provider has checked the inputs, so that what is wrong with
+/// them is reported, too.
+async fn refuse_name(ctx: &Arc<Context>, mut registration: Registration, clash: String) -> Halted {
+    let message = Message::new(Severity::Error, clash);
+    let error = ctx.error(&registration.urn, registration.goal.source, message, Failure::AtEnd);
+    if registration.kind == ResourceKind::Custom {
+        let news = registration.old_state().map(|old| ignore_changes::ignoring_changes(&registration.goal, old).0);
+        let query = news.map_or(ProviderQuery::CheckFresh, |news| ProviderQuery::CheckCarried { news });
+        if let Err(error) = queries::ask(ctx, &mut registration, query).await {
+            return error.into();
+        }
+        let Replies { fresh, carried, .. } = std::mem::take(&mut registration.replies);
+        if let Some(Checked::Refused(failures)) = fresh.or(carried) {
+            queries::report_refused_inputs(ctx, &mut registration, &failures);
+        }
+    }
+    ctx.escalate(error, Failure::Fatal).into()
+}
+
+/// Looks for the recorded entry under every name that it may have. Returns what is wrong with the name, if anything.
+fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Option<String> {
+    let (goal, urn) = (&registration.goal, &registration.urn);
+    if state.inheritance(urn).is_some() {
+        return Some(format!("{urn} is registered twice"));
+    }
+    let owner =
+        state.ledger().named(urn).filter(|(_, entry)| !entry.delete).find_map(|(_, entry)| entry.view_of.clone());
+    if let Some(owner) = owner {
+        return Some(format!("{urn} is the name of a view that the provider of {owner} shows"));
+    }
+    let inheritance = Inheritance {
+        protect: goal.protect.unwrap_or_default(),
+        retain_on_delete: goal.retain_on_delete.unwrap_or_default(),
+        deleted_with: goal.deleted_with.clone(),
+        provider: goal.provider.clone(),
+        providers: goal.providers.clone(),
+    };
+    if state.register(urn, inheritance).is_err() {
+        return Some(format!("{urn} is registered twice"));
+    }
+    let candidates = aliases::candidates(urn, goal, |urn| state.recorded_name(urn));
+    let found = candidates.into_iter().find_map(|candidate| Some((state.old_or_removed(&candidate)?, candidate)));
+    let mut clash = None;
+    if let Some((old, candidate)) = found {
+        registration.old = Some(old);
+        if candidate != *urn {
+            if state.inheritance(&candidate).is_some() {
+                clash = Some(format!("its alias {candidate} is a resource of this run"));
+            } else if let Some(other) = state.taken_over_by(&candidate) {
+                clash = Some(format!("its alias {candidate} is taken by {other}"));
+            } else {
+                state.take_over(candidate, urn.clone());
+            }
+        }
+    }
+    if let Some(other) = state.taken_over_by(urn).filter(|other| *other != urn) {
+        clash = Some(format!("{other} has taken over what was recorded under this name"));
+    }
+    clash
+}

@@ -1,0 +1,27 @@
+//! The step generator: from a goal to steps (engine semantics, sections 2.1 to 2.16).
+//!
+//! Enters: a goal. Leaves: steps, in the order in which they must be carried out. Decisions are pure functions in
+//! [`crate::decisions`]; here providers are called for what a decision asks, and decisions become steps. Never here: Create,
+//! Update, Delete, records of begun operations.
+
+mod carry_over;
+mod delete_step;
+mod dependent_replacements;
+mod early_end;
+mod generator;
+mod identify;
+mod inherit;
+mod plan;
+mod queries;
+mod references;
+mod registration;
+mod replacement;
+
+pub(crate) use carry_over::carry_over;
+pub(crate) use delete_step::delete_step;
+pub(crate) use dependent_replacements::{Passed, dependent_replacements};
+pub(crate) use early_end::EarlyEnd;
+pub(crate) use generator::StepGenerator;
+pub(crate) use inherit::{inherit, source_of_component};
+pub(crate) use references::{refuse_cycle, refuse_skipped_dependencies};
+pub(crate) use registration::{Origin, Registration};

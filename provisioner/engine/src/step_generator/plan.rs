@@ -1,0 +1,90 @@
+//! From a plan to steps.
+
+use std::sync::Arc;
+
+use super::carry_over::{ProviderReplaced, carry_over};
+use super::references::{refuse_cycle, refuse_skipped_dependencies};
+use super::registration::Registration;
+use super::replacement;
+use crate::context::Context;
+use crate::decisions::registration::Plan;
+use crate::deployment_state::Incomplete;
+use crate::events::{Message, Operation, Severity, StepOp};
+use crate::reporter::ErrorReported;
+use crate::step::{CarryOver, Step};
+
+/// Returns the steps of a plan, and notes in the deployment's state that they are decided.
+///
+/// # Errors
+/// The plan cannot be carried out; fatal.
+pub(super) async fn steps(
+    ctx: &Arc<Context>,
+    registration: &Registration,
+    plan: Plan,
+) -> Result<Vec<Step>, ErrorReported> {
+    let is_touched = !matches!(plan, Plan::SkipCreate | Plan::CarryOver);
+    if ctx.options.operation == Operation::Update && is_touched {
+        let goal = &registration.goal;
+        refuse_skipped_dependencies(ctx, &registration.urn, goal.references(), goal.source)?;
+    }
+    // What stays as it is recorded refers to what it did.
+    let stays = matches!(plan, Plan::KeepUntilDeleted | Plan::KeepRecorded | Plan::CarryOver);
+    if !stays {
+        let old = registration.old.as_ref();
+        refuse_cycle(ctx, old, registration.goal.source, || registration.new_state(Arc::default()))?;
+    }
+    let steps = match plan {
+        Plan::Replace(replacement) => replacement::steps(ctx, registration, replacement).await?,
+        Plan::KeepUntilDeleted => keep_until_deleted(ctx, registration),
+        Plan::Same { inputs } => vec![registration.step_to(StepOp::Same, inputs)],
+        Plan::Create { inputs } => vec![registration.step_to(StepOp::Create, inputs)],
+        Plan::Update { inputs, change } => vec![Step { change, ..registration.step_to(StepOp::Update, inputs) }],
+        Plan::CarryOver => carry_over_untouched(ctx, registration)?,
+        Plan::SkipCreate => {
+            ctx.state().mark_incomplete(&registration.urn, Incomplete::Skipped);
+            vec![registration.step(StepOp::Same)]
+        }
+        Plan::KeepRecorded => {
+            // An entry that was not even read is confirmed by nothing else.
+            if let Some((entry, _)) = &registration.old {
+                ctx.records.defer(|state| state.confirm_effects(*entry)).await;
+            }
+            Vec::new()
+        }
+    };
+    ctx.state().decide(&registration.urn);
+    Ok(steps)
+}
+
+/// Returns the step for an entry that the operation is about to delete. The entry keeps its name and its references, which
+/// determine the order of deletions; whether, how and by which provider it is deleted is as the goal says.
+fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
+    let Some(old) = &registration.old else { return Vec::new() };
+    let goal = registration.new_state(Arc::default());
+    if old.1.deleted_with.is_some() && old.1.deleted_with != goal.deleted_with {
+        ctx.state().release_from_owner(old.0);
+    }
+    vec![Step {
+        carry_over: Some(CarryOver::UntilDeleted(Arc::new(goal))),
+        source: registration.goal.source,
+        ..Step::carry_over(old.clone(), old.1.urn.clone())
+    }]
+}
+
+/// Returns the steps for an entry out of scope, unless the steps of a resource that depends on it carry it over.
+fn carry_over_untouched(ctx: &Context, registration: &Registration) -> Result<Vec<Step>, ErrorReported> {
+    let Some(old) = &registration.old else { return Ok(Vec::new()) };
+    let steps = {
+        let mut state = ctx.state();
+        if state.is_carried_over(&old.1.urn) {
+            return Ok(Vec::new());
+        }
+        carry_over(&mut state, old, &old.1.urn)
+    };
+    steps.map_err(|ProviderReplaced { urn }| {
+        let text = format!("{} is out of scope, and the provider it was made with is replaced", urn.name());
+        let mut message = Message::new(Severity::Error, text);
+        message.hint = Some(format!("add --target '{urn}'"));
+        ctx.fatal(&registration.urn, registration.goal.source, message)
+    })
+}

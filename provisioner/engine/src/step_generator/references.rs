@@ -1,0 +1,65 @@
+//! References that a resource cannot have in this run.
+
+use hashbrown::HashSet;
+use pulumi_proto::urn::Urn;
+use state::ResourceState;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::entry::Entry;
+use crate::events::{Message, Severity, SourceRef};
+use crate::reporter::{ErrorReported, Failure};
+
+/// Refuses a resource that depends on one that targets kept from being created (section 2.16). A preview only reports it.
+///
+/// # Errors
+/// The dependency; fatal.
+pub(crate) fn refuse_skipped_dependencies<'r>(
+    ctx: &Context,
+    urn: &Urn,
+    mut references: impl Iterator<Item = &'r Urn>,
+    source: Option<SourceRef>,
+) -> Result<(), ErrorReported> {
+    let skipped = {
+        let state = ctx.state();
+        references.find(|urn| state.is_skipped(urn)).cloned()
+    };
+    let Some(skipped) = skipped else { return Ok(()) };
+    let text = format!("{} depends on {}, which is not among the targets", urn.name(), skipped.name());
+    let mut message = Message::new(Severity::Error, text);
+    message.hint = Some(format!("add --target '{skipped}'"));
+    if ctx.is_preview() {
+        ctx.error(urn, source, message, Failure::AtEnd);
+        return Ok(());
+    }
+    Err(ctx.fatal(urn, source, message))
+}
+
+/// Refuses a resource that now depends on one that is out of scope, and that still depends on it as it is recorded.
+///
+/// # Errors
+/// The cycle; fatal.
+pub(crate) fn refuse_cycle(
+    ctx: &Context,
+    old: Option<&Entry>,
+    source: Option<SourceRef>,
+    new: impl FnOnce() -> ResourceState,
+) -> Result<(), ErrorReported> {
+    let Some((old, _)) = old else { return Ok(()) };
+    let dependents: HashSet<Urn> = {
+        let state = ctx.state();
+        let confirmed = state.confirmed_dependents(*old);
+        confirmed.into_iter().filter_map(|id| Some(state.ledger().get(id)?.urn.clone())).collect()
+    };
+    if dependents.is_empty() {
+        return Ok(());
+    }
+    // What was carried over may have got a new name since the program received the old one.
+    let resource = ctx.state().as_named_now(&Arc::new(new()));
+    let Some(urn) = resource.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
+    let (name, other) = (resource.urn.name(), urn.name());
+    let text = format!("{name} depends on {other}, which is out of scope and still depends on {name}");
+    let mut message = Message::new(Severity::Error, text);
+    message.hint = Some("let the run touch both of them, or none".to_owned());
+    Err(ctx.fatal(&resource.urn, source, message))
+}

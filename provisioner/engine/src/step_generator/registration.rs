@@ -1,0 +1,105 @@
+//! A registration on its way from a goal to steps: values only.
+
+use std::sync::Arc;
+
+use bridge::provider::Provider;
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
+use state::ResourceState;
+
+use crate::decisions::autonaming::Proposal;
+use crate::decisions::registration::Replies;
+use crate::entry::Entry;
+use crate::events::StepOp;
+use crate::goal::{Goal, ResourceKind};
+use crate::providers::Instance;
+use crate::step::{Actor, Step};
+
+/// What asks for a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The program, or a component's plugin.
+    Program,
+    /// The engine itself: a default provider.
+    Engine,
+}
+
+/// A registration on its way to steps.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    pub(crate) goal: Goal,
+    pub(crate) urn: Urn,
+    pub(crate) kind: ResourceKind,
+    pub(crate) origin: Origin,
+    pub(crate) old: Option<Entry>,
+    /// Whether the registration itself has imported the recorded entry.
+    pub(crate) imported: bool,
+    /// Whether targets and excludes let it be touched.
+    pub(crate) in_scope: bool,
+    /// Whether it is read, where a refresh follows the program.
+    pub(crate) is_read: bool,
+    pub(crate) seed: [u8; 32],
+    /// The physical name that is proposed to the provider.
+    pub(crate) naming: Option<Proposal>,
+    pub(crate) replies: Replies,
+    /// The instance that serves it; `None` for components and provider resources.
+    pub(crate) instance: Option<Arc<Instance>>,
+    /// The new instance of a provider resource, checked and not configured.
+    pub(crate) unconfigured: Option<Arc<dyn Provider>>,
+}
+
+impl Registration {
+    /// Returns a step of the registration with nothing but what it is about.
+    pub(crate) fn step(&self, op: StepOp) -> Step {
+        let mut step = Step::new(op, self.urn.clone());
+        step.internal = self.origin == Origin::Engine;
+        step.source = self.goal.source;
+        step.actor = match (&self.instance, &self.unconfigured) {
+            (Some(instance), _) => Actor::Instance(Arc::clone(instance)),
+            (None, Some(unconfigured)) => Actor::Unconfigured(Arc::clone(unconfigured)),
+            (None, None) => Actor::Engine,
+        };
+        step
+    }
+
+    /// Returns a step from the recorded entry to the state that the goal asks for.
+    pub(crate) fn step_to(&self, op: StepOp, inputs: Arc<PropertyMap>) -> Step {
+        let mut step = self.step(op);
+        step.old.clone_from(&self.old);
+        step.new = Some(Arc::new(self.new_state(inputs)));
+        step
+    }
+
+    /// Returns the recorded state.
+    pub(crate) fn old_state(&self) -> Option<&ResourceState> {
+        self.old.as_ref().map(|(_, old)| &**old)
+    }
+
+    /// Returns the state that the goal asks for, before any provider has replied.
+    pub(crate) fn new_state(&self, inputs: Arc<PropertyMap>) -> ResourceState {
+        let goal = &self.goal;
+        let mut state = ResourceState::new(self.urn.clone(), goal.custom);
+        state.inputs = inputs;
+        state.parent.clone_from(&goal.parent);
+        state.protect = goal.protect.unwrap_or_default();
+        state.dependencies.clone_from(&goal.dependencies);
+        state.property_dependencies.clone_from(&goal.property_dependencies);
+        state.provider = if self.kind == ResourceKind::Custom { goal.provider.clone() } else { None };
+        state.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
+        state.custom_timeouts = goal.custom_timeouts.into();
+        state.import_id.clone_from(&goal.import_id);
+        state.retain_on_delete = goal.retain_on_delete.unwrap_or_default();
+        state.deleted_with.clone_from(&goal.deleted_with);
+        state.replace_with.clone_from(&goal.replace_with);
+        state.ignore_changes.clone_from(&goal.ignore_changes);
+        state.hide_diff.clone_from(&goal.hide_diff);
+        state.replace_on_changes.clone_from(&goal.replace_on_changes);
+        state.replacement_trigger = goal.replacement_trigger.clone().unwrap_or(PropertyValue::Null);
+        if let Some((_, old)) = &self.old {
+            state.created = old.created;
+            state.modified = old.modified;
+            state.refresh_before_update = old.refresh_before_update;
+        }
+        state
+    }
+}

@@ -1,0 +1,258 @@
+//! The properties that a step changes, as a tree.
+//!
+//! Enters: a step of the engine. Leaves: [`PropertyChanges`]. The detailed diff of the provider decides which paths are in
+//! it; without one, old and new properties are compared. Left out are bookkeeping (`__…`) and, of a resource that exists
+//! before and after the step, the paths of the option `hideDiffs`. No path leads into a secret: the secret is the value
+//! that changes. Never here: text and styles.
+
+use std::collections::BTreeMap;
+
+use bridge::provider::DiffKind;
+use engine::events::{StepInfo, StepOp};
+use pulumi_proto::property::path::{Element, PropertyPath};
+use pulumi_proto::property::{PropertyMap, PropertyValue, same_maps};
+use state::ResourceState;
+
+use super::value::is_internal;
+
+/// Changed properties of a map or a list, in the order of their names or indices.
+pub(crate) type PropertyChanges<'a> = BTreeMap<Segment, PropertyChange<'a>>;
+
+/// A changed property.
+pub(crate) enum PropertyChange<'a> {
+    /// A map or a list of which some members changed.
+    Nested(PropertyChanges<'a>),
+    /// A value that changed as a whole.
+    Value(ValueChange<'a>),
+}
+
+/// One element of a property path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Segment {
+    Name(String),
+    Index(usize),
+}
+
+/// A value before and after a step. Both are `None` if the step has no values for the path, such as for a reason of the
+/// engine.
+pub(crate) struct ValueChange<'a> {
+    pub(crate) old: Option<&'a PropertyValue>,
+    pub(crate) new: Option<&'a PropertyValue>,
+    /// Whether the change is a reason to replace the resource.
+    pub(crate) replaces: bool,
+}
+
+/// Returns the properties that a step changes; empty if there are none.
+pub(crate) fn find_changes(info: &StepInfo) -> PropertyChanges<'_> {
+    let mut changes = compare_step(info);
+    if let (Some(_), Some(new)) = (&info.old, &info.new) {
+        let hidden = new.hide_diff.iter().filter_map(|path| path.parse::<PropertyPath>().ok());
+        hidden.for_each(|path| remove_hidden(&mut changes, path.elements()));
+    }
+    changes
+}
+
+/// Returns the change between two values; `None` if they are equal. A null equals a missing value.
+pub(crate) fn compare_values<'a>(
+    old: Option<&'a PropertyValue>,
+    new: Option<&'a PropertyValue>,
+) -> Option<PropertyChange<'a>> {
+    let is_there = |value: &&PropertyValue| **value != PropertyValue::Null;
+    match (old.filter(is_there), new.filter(is_there)) {
+        (None, None) => None,
+        (Some(PropertyValue::Map(old)), Some(PropertyValue::Map(new))) => {
+            let same = same_maps(old, new);
+            let changes = compare_maps(old, new);
+            (!same && !changes.is_empty()).then_some(PropertyChange::Nested(changes))
+        }
+        (Some(PropertyValue::List(old)), Some(PropertyValue::List(new))) => {
+            let length = old.len().max(new.len());
+            let items = (0..length)
+                .filter_map(|index| Some((Segment::Index(index), compare_values(old.get(index), new.get(index))?)));
+            let changes: PropertyChanges<'a> = items.collect();
+            (!changes.is_empty()).then_some(PropertyChange::Nested(changes))
+        }
+        (Some(old), Some(new)) if old.same_as(new) => None,
+        (old, new) => Some(PropertyChange::Value(ValueChange { old, new, replaces: false })),
+    }
+}
+
+/// Returns the changes of a step, those of `hideDiffs` included.
+fn compare_step(info: &StepInfo) -> PropertyChanges<'_> {
+    let old = info.old.as_deref();
+    let new = info.new.as_deref();
+    match (info.op, old, new) {
+        (StepOp::Same, ..) => PropertyChanges::new(),
+        (StepOp::Delete | StepOp::Discard, Some(old), _) => list_values(&old.inputs, Side::Old),
+        (StepOp::DeleteReplaced | StepOp::DiscardReplaced | StepOp::RemovePendingReplace, ..) => PropertyChanges::new(),
+        (StepOp::Refresh, Some(old), Some(new)) => compare_maps(&old.outputs, &new.outputs),
+        (_, Some(old), Some(new)) => compare_states(info, old, new),
+        (StepOp::Read, None, Some(new)) => list_values(&new.outputs, Side::New),
+        (_, None, Some(new)) => list_values(&new.inputs, Side::New),
+        (_, _, None) => PropertyChanges::new(),
+    }
+}
+
+/// Returns the changes of a resource that exists before and after the step: those of the detailed diff, or else those of
+/// its inputs and of the names that the provider or the engine reports as changed.
+fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a ResourceState) -> PropertyChanges<'a> {
+    let mut changes = PropertyChanges::new();
+    for (path, difference) in &info.detailed_diff {
+        let segments = parse_segments(path);
+        if segments.iter().any(|segment| matches!(segment, Segment::Name(name) if is_internal(name))) {
+            continue;
+        }
+        let old_bag = if difference.input_diff { &old.inputs } else { &old.outputs };
+        let (depth, mut change) = find_values(old_bag, &new.inputs, &segments);
+        match difference.kind {
+            DiffKind::Add | DiffKind::AddReplace => change.old = None,
+            DiffKind::Delete | DiffKind::DeleteReplace => change.new = None,
+            DiffKind::Update | DiffKind::UpdateReplace => {}
+        }
+        change.replaces = difference.kind.is_replace();
+        insert_change(&mut changes, &segments[..depth], change);
+    }
+    if changes.is_empty() {
+        changes = compare_maps(&old.inputs, &new.inputs);
+        let known = |changes: &PropertyChanges<'_>, key: &String| changes.contains_key(&Segment::Name(key.clone()));
+        for key in info.diffs.iter().chain(&info.replace_keys) {
+            // The inputs do not explain this name: the provider may compare with the actual state.
+            if !is_internal(key) && !known(&changes, key) {
+                let (depth, change) = find_values(&old.outputs, &new.inputs, &parse_segments(key));
+                insert_change(&mut changes, &parse_segments(key)[..depth], change);
+            }
+        }
+    }
+    for key in &info.replace_keys {
+        mark_replaces(&mut changes, &parse_segments(key));
+    }
+    changes
+}
+
+/// The side of a step on which a property has its value.
+enum Side {
+    Old,
+    New,
+}
+
+/// Returns each property of a bag as added or deleted.
+fn list_values<'a>(bag: &'a PropertyMap, side: Side) -> PropertyChanges<'a> {
+    let shown = bag.iter().filter(|(key, value)| !is_internal(key) && **value != PropertyValue::Null);
+    shown
+        .map(|(key, value)| {
+            let change = match side {
+                Side::Old => ValueChange { old: Some(value), new: None, replaces: false },
+                Side::New => ValueChange { old: None, new: Some(value), replaces: false },
+            };
+            (Segment::Name(key.clone()), PropertyChange::Value(change))
+        })
+        .collect()
+}
+
+fn compare_maps<'a>(old: &'a PropertyMap, new: &'a PropertyMap) -> PropertyChanges<'a> {
+    let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
+    keys.filter(|key| !is_internal(key))
+        .filter_map(|key| Some((Segment::Name(key.clone()), compare_values(old.get(key), new.get(key))?)))
+        .collect()
+}
+
+/// Returns the values at a path and the number of segments that lead to them. Stops at a secret, which is shown as a
+/// whole.
+fn find_values<'a>(old: &'a PropertyMap, new: &'a PropertyMap, segments: &[Segment]) -> (usize, ValueChange<'a>) {
+    let Some(Segment::Name(first)) = segments.first() else {
+        return (segments.len(), ValueChange { old: None, new: None, replaces: false });
+    };
+    let (mut old, mut new) = (old.get(first), new.get(first));
+    for (depth, segment) in segments.iter().enumerate().skip(1) {
+        if [old, new].into_iter().flatten().any(PropertyValue::is_secret) {
+            return (depth, ValueChange { old, new, replaces: false });
+        }
+        old = old.and_then(|value| step_into(value, segment));
+        new = new.and_then(|value| step_into(value, segment));
+    }
+    (segments.len(), ValueChange { old, new, replaces: false })
+}
+
+fn step_into<'a>(value: &'a PropertyValue, segment: &Segment) -> Option<&'a PropertyValue> {
+    match (value, segment) {
+        (PropertyValue::Map(map), Segment::Name(name)) => map.get(name),
+        (PropertyValue::List(items), Segment::Index(index)) => items.get(*index),
+        _ => None,
+    }
+}
+
+/// Inserts a change at a path, unless a change that contains it is there already.
+fn insert_change<'a>(changes: &mut PropertyChanges<'a>, path: &[Segment], change: ValueChange<'a>) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        let replaces =
+            change.replaces || matches!(changes.get(first), Some(PropertyChange::Value(earlier)) if earlier.replaces);
+        changes.insert(first.clone(), PropertyChange::Value(ValueChange { replaces, ..change }));
+        return;
+    }
+    match changes.entry(first.clone()).or_insert_with(|| PropertyChange::Nested(PropertyChanges::new())) {
+        PropertyChange::Nested(inner) => insert_change(inner, rest, change),
+        // The containing value is shown as a whole.
+        PropertyChange::Value(whole) => whole.replaces |= change.replaces,
+    }
+}
+
+/// Marks the change at a path as a reason to replace. Marks all changes below the path if none of them is marked, and the
+/// change above it if that is shown as a whole.
+fn mark_replaces(changes: &mut PropertyChanges<'_>, path: &[Segment]) {
+    fn mark(change: &mut PropertyChange<'_>) {
+        match change {
+            PropertyChange::Value(value) => value.replaces = true,
+            PropertyChange::Nested(inner) => {
+                // Marks below come from the detailed diff, which is more exact.
+                if !has_mark(inner) {
+                    inner.values_mut().for_each(mark);
+                }
+            }
+        }
+    }
+    fn has_mark(changes: &PropertyChanges<'_>) -> bool {
+        changes.values().any(|change| match change {
+            PropertyChange::Value(value) => value.replaces,
+            PropertyChange::Nested(inner) => has_mark(inner),
+        })
+    }
+    match (path.split_first(), path.first().and_then(|first| changes.get_mut(first))) {
+        (Some((_, [])), Some(change)) => mark(change),
+        (Some((_, rest)), Some(PropertyChange::Nested(inner))) => mark_replaces(inner, rest),
+        (Some(_), Some(change)) => mark(change),
+        _ => {}
+    }
+}
+
+/// Returns the segments of a property path. A path that cannot be parsed is one name.
+fn parse_segments(path: &str) -> Vec<Segment> {
+    let Ok(parsed) = path.parse::<PropertyPath>() else { return vec![Segment::Name(path.to_owned())] };
+    let segment = |element: &Element| match element {
+        Element::Key(name) => Segment::Name(name.clone()),
+        Element::Index(index) => Segment::Index(*index),
+        Element::Wildcard => Segment::Name("*".to_owned()),
+    };
+    parsed.elements().iter().map(segment).collect()
+}
+
+/// Removes the changes at a path of the option `hideDiffs`.
+fn remove_hidden(changes: &mut PropertyChanges<'_>, path: &[Element]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    changes.retain(|segment, change| {
+        let is_on_path = match (first, segment) {
+            (Element::Wildcard, _) => true,
+            (Element::Key(key), Segment::Name(name)) => key == name,
+            (Element::Index(index), Segment::Index(place)) => index == place,
+            _ => false,
+        };
+        match change {
+            _ if !is_on_path => true,
+            PropertyChange::Nested(members) if !rest.is_empty() => {
+                remove_hidden(members, rest);
+                !members.is_empty()
+            }
+            _ => !rest.is_empty(),
+        }
+    });
+}

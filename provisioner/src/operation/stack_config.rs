@@ -1,0 +1,28 @@
+//! The configuration of a stack, opened for its run.
+
+use engine::ConfigEntry;
+use state::StackAccess;
+use state::secrets::SecretsError;
+
+/// The configuration that the stack file holds (`Pulumi.<stack>.yaml`), its secrets opened.
+///
+/// # Errors
+/// [`SecretsError`] if a secret in it cannot be opened. Without secrets no key is asked for.
+pub async fn open_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
+    let crypter = match &access.configured_secrets {
+        Some(description) if access.config.values().any(|value| value.is_secret()) => {
+            Some(access.keyring.manager(description)?.crypter().await?)
+        }
+        _ => None,
+    };
+    let entry = |(key, value): (&String, &state::format::ConfigValue)| {
+        let (namespace, name) = key.split_once(':').unwrap_or(("", key));
+        Ok(ConfigEntry {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            value: value.program_text(crypter.as_deref())?,
+            secret: value.is_secret(),
+        })
+    };
+    access.config.iter().map(entry).collect()
+}

@@ -1,0 +1,58 @@
+//! The table of what each core type registers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use config::types::CoreConfig as _;
+
+use super::core_resource::Provision;
+use super::{aws, gcp};
+use crate::registry::types::{GcpBucketConfig, S3BucketConfig};
+
+/// What each core type registers, by name.
+#[derive(Clone, Default)]
+pub struct ProvisionTable(BTreeMap<&'static str, Arc<dyn Provision>>);
+
+impl ProvisionTable {
+    /// The types of the product: the same names as [`crate::registry::types::product`].
+    pub fn product() -> Self {
+        Self::new([
+            (S3BucketConfig::TYPE, Arc::new(aws::S3Bucket) as Arc<dyn Provision>),
+            (GcpBucketConfig::TYPE, Arc::new(gcp::GcpBucket)),
+        ])
+    }
+
+    /// A table of these types.
+    pub fn new(types: impl IntoIterator<Item = (&'static str, Arc<dyn Provision>)>) -> Self {
+        Self(types.into_iter().collect())
+    }
+
+    /// A type by name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Provision>> {
+        self.0.get(name)
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.0.keys().copied()
+    }
+}
+
+impl fmt::Debug for ProvisionTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::types;
+
+    #[test]
+    fn both_halves_of_the_map_have_the_same_names() {
+        let types = types::product();
+        assert_eq!(ProvisionTable::product().names().collect::<Vec<_>>(), types.names().collect::<Vec<_>>());
+    }
+}

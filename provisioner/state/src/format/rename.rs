@@ -1,0 +1,150 @@
+//! A checkpoint under another name of its stack (spec of the state, section 8).
+//!
+//! Works on the text, where secrets stay sealed: no key is needed, and what a sealed text refers to keeps its old name.
+
+use pulumi_proto::property::{RESOURCE_SIGNATURE, SIGNATURE_KEY};
+use serde_json::Value;
+
+use super::error::FormatError;
+use super::go_json::{self, Escaping};
+use super::read::holds_deployment;
+use crate::store::StackReference;
+
+/// Writes a checkpoint anew with the resources of one stack as those of another. What it says of the stack's name stays,
+/// as the command line has it: nobody relies on that.
+///
+/// # Errors
+/// [`FormatError`] if the text is no checkpoint, or of a version that we do not read.
+pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReference) -> Result<String, FormatError> {
+    let mut file: Value = serde_json::from_str(text).map_err(FormatError::Malformed)?;
+    let version = file["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or_default();
+    let features = file["features"].as_array().into_iter().flatten();
+    let features: Vec<String> = features.filter_map(Value::as_str).map(str::to_owned).collect();
+    if !holds_deployment(text, version, &features)? {
+        // Version 0 is read, and never written.
+        file["version"] = 3.into();
+    }
+    let renaming = Renaming { from: Names::new(from), to: Names::new(to) };
+    let checkpoint = file.get_mut("checkpoint");
+    let latest = checkpoint.and_then(|checkpoint| match checkpoint.get("latest") {
+        Some(_) => checkpoint.get_mut("latest"),
+        None => checkpoint.get_mut("Latest"),
+    });
+    if let Some(latest) = latest {
+        each(latest.get_mut("resources"), |resource| renaming.resource(resource));
+        each(latest.get_mut("pending_operations"), |operation| {
+            operation.get_mut("resource").into_iter().for_each(|resource| renaming.resource(resource));
+        });
+    }
+    go_json::to_string(&file, Escaping::Plain).map_err(FormatError::Malformed)
+}
+
+/// The parts of URNs that a name comes down to.
+struct Names {
+    /// `urn:pulumi:STACK::PROJECT::`
+    prefix: String,
+    /// What the root stack resource is, type and name.
+    root: String,
+}
+
+impl Names {
+    fn new(stack: &StackReference) -> Self {
+        let (project, stack) = (stack.project(), stack.stack());
+        Self {
+            prefix: format!("urn:pulumi:{stack}::{project}::"),
+            root: format!("pulumi:pulumi:Stack::{project}-{stack}"),
+        }
+    }
+}
+
+struct Renaming {
+    from: Names,
+    to: Names,
+}
+
+impl Renaming {
+    /// A URN, or a text that begins with one: a reference to a provider.
+    fn urn(&self, value: &mut Value) {
+        let Some(rest) = value.as_str().and_then(|urn| urn.strip_prefix(&self.from.prefix)) else { return };
+        let rest = if rest == self.from.root { &self.to.root } else { rest };
+        *value = format!("{}{rest}", self.to.prefix).into();
+    }
+
+    fn resource(&self, resource: &mut Value) {
+        for member in ["urn", "parent", "provider", "deletedWith", "viewOf"] {
+            resource.get_mut(member).into_iter().for_each(|urn| self.urn(urn));
+        }
+        for member in ["dependencies", "replaceWith", "aliases"] {
+            each(resource.get_mut(member), |urn| self.urn(urn));
+        }
+        each(resource.get_mut("propertyDependencies"), |urns| each(Some(urns), |urn| self.urn(urn)));
+        for member in ["inputs", "outputs", "replacementTrigger"] {
+            resource.get_mut(member).into_iter().for_each(|value| self.property(value));
+        }
+    }
+
+    /// A property value: what counts in it are references to resources, and nothing that looks like one.
+    fn property(&self, value: &mut Value) {
+        if value.get(SIGNATURE_KEY).and_then(Value::as_str) == Some(RESOURCE_SIGNATURE) {
+            value.get_mut("urn").into_iter().for_each(|urn| self.urn(urn));
+        } else {
+            each(Some(value), |inner| self.property(inner));
+        }
+    }
+}
+
+/// Visits what a list or a map holds.
+fn each(value: Option<&mut Value>, visit: impl FnMut(&mut Value)) {
+    match value {
+        Some(Value::Array(items)) => items.iter_mut().for_each(visit),
+        Some(Value::Object(members)) => members.values_mut().for_each(visit),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(text: &str) -> String {
+        let (from, to) = (StackReference::new("reef", "dev").unwrap(), StackReference::new("shore", "west").unwrap());
+        rename_stack(text, &from, &to).unwrap()
+    }
+
+    #[test]
+    fn urns_change_wherever_one_stands_and_nowhere_else() {
+        let dev = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev","latest":{"resources":[
+            {"urn":"urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev"},
+            {"urn":"urn:pulumi:dev::reef::t:m:T::reef-dev","parent":"urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev",
+             "provider":"urn:pulumi:dev::reef::pulumi:providers:t::p::id","dependencies":["urn:pulumi:dev::other::t:m:T::x"],
+             "propertyDependencies":{"v":["urn:pulumi:dev::reef::t:m:T::x"],"w":null},"id":"urn:pulumi:dev::reef::t:m:T::x",
+             "inputs":{"text":"urn:pulumi:dev::reef::t:m:T::x","reference":[
+               {"4dabf18193072939515e22adb298388d":"5cf8f73096256a8f31e491e813e4eb8e","urn":"urn:pulumi:dev::reef::t:m:T::x"}]}}]
+            ,"pending_operations":[{"resource":{"urn":"urn:pulumi:dev::reef::t:m:T::y"},"type":"creating"}]}}}"#;
+        let west = renamed(dev);
+        let west: Value = serde_json::from_str(&west).unwrap();
+        let latest = &west["checkpoint"]["latest"];
+        let resource = &latest["resources"][1];
+        assert_eq!(west["checkpoint"]["stack"], "organization/reef/dev");
+        assert_eq!(latest["resources"][0]["urn"], "urn:pulumi:west::shore::pulumi:pulumi:Stack::shore-west");
+        assert_eq!(resource["urn"], "urn:pulumi:west::shore::t:m:T::reef-dev");
+        assert_eq!(resource["parent"], latest["resources"][0]["urn"]);
+        assert_eq!(resource["provider"], "urn:pulumi:west::shore::pulumi:providers:t::p::id");
+        assert_eq!(resource["dependencies"][0], "urn:pulumi:dev::other::t:m:T::x", "another project");
+        assert_eq!(resource["propertyDependencies"]["v"][0], "urn:pulumi:west::shore::t:m:T::x");
+        assert_eq!(resource["id"], "urn:pulumi:dev::reef::t:m:T::x");
+        assert_eq!(resource["inputs"]["text"], "urn:pulumi:dev::reef::t:m:T::x");
+        assert_eq!(resource["inputs"]["reference"][0]["urn"], "urn:pulumi:west::shore::t:m:T::x");
+        assert_eq!(latest["pending_operations"][0]["resource"]["urn"], "urn:pulumi:west::shore::t:m:T::y");
+    }
+
+    #[test]
+    fn a_stack_without_a_deployment_gets_a_version() {
+        let bare = r#"{"version":0,"checkpoint":{"stack":"organization/reef/dev"}}"#;
+        assert_eq!(renamed(bare), r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#);
+        let stacks =
+            [("reef", "dev"), ("reef", "west")].map(|(project, name)| StackReference::new(project, name).unwrap());
+        let refused = rename_stack(r#"{"version":5}"#, &stacks[0], &stacks[1]);
+        assert!(matches!(refused, Err(FormatError::TooNew(5))));
+    }
+}

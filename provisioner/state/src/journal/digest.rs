@@ -1,0 +1,43 @@
+//! The digest of a checkpoint, by which a journal is bound to it.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use sha2::{Digest as _, Sha256};
+
+/// The digest of a checkpoint, computed in the background before it is needed.
+#[derive(Clone)]
+pub(crate) struct CheckpointDigest(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
+
+impl CheckpointDigest {
+    /// Starts to compute the digest of a checkpoint. Must be called within a runtime.
+    pub(crate) fn of(checkpoint: Arc<String>) -> Self {
+        let digest = Self(Arc::new(LazyLock::new(Box::new(move || digest(&checkpoint)))));
+        let computed = digest.clone();
+        tokio::task::spawn_blocking(move || {
+            computed.as_str();
+        });
+        digest
+    }
+
+    /// Takes a digest that was computed elsewhere.
+    pub(crate) fn known(digest: String) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(move || digest))))
+    }
+
+    /// Returns the digest in hexadecimal digits; waits for it if need be.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for CheckpointDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CheckpointDigest").finish_non_exhaustive()
+    }
+}
+
+/// Returns the SHA-256 of a checkpoint in hexadecimal digits.
+pub(crate) fn digest(checkpoint: &str) -> String {
+    hex::encode(Sha256::digest(checkpoint))
+}

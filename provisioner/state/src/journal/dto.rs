@@ -1,0 +1,58 @@
+//! The stored form of the lines of a journal after the first.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// A line. `R` is the form of its resources: [`ResourceDto`](crate::format::ResourceDto) to be written, their text once read.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "R: Deserialize<'de>"))]
+pub(super) enum LineDto<'a, R> {
+    #[serde(borrow)]
+    Begin(BeginDto<'a, R>),
+    End(EndDto<R>),
+    Change(Vec<EffectDto<R>>),
+    Phase {},
+    Close(Cow<'a, str>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+pub(super) struct BeginDto<'a, R> {
+    pub(super) operation: u64,
+    #[serde(borrow)]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resource: Option<R>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) entry: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+pub(super) struct EndDto<R> {
+    pub(super) operation: u64,
+    pub(super) effects: Vec<EffectDto<R>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "R: Deserialize<'de>"))]
+pub(super) enum EffectDto<R> {
+    Add(ResourceEntryDto<R>),
+    Rewrite(ResourceEntryDto<R>),
+    Remove(EntryDto),
+    Keep(EntryDto),
+    DropInheritedPending {},
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct EntryDto {
+    pub(super) entry: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+pub(super) struct ResourceEntryDto<R> {
+    pub(super) entry: u64,
+    pub(super) resource: R,
+}

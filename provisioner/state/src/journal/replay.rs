@@ -1,0 +1,148 @@
+//! Reading the journal of a run that did not end.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use bridge::fs::PathError;
+
+use super::decode::{self, Line};
+use super::end::FileEnd;
+use super::error::JournalError;
+use super::header::{StoredHeader, StoredSecrets, VERSION};
+use crate::format::FormatError;
+use crate::record::Record;
+use crate::secrets::{Crypter, Keyring, SecretsError};
+use crate::snapshot::SecretsDescription;
+
+/// What a journal holds.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// The checkpoint it starts from, by digest.
+    pub(crate) base: Option<String>,
+    /// When the run began.
+    pub(crate) started: String,
+    /// What happened, phase by phase.
+    pub(crate) phases: Vec<Vec<Record>>,
+    /// The checkpoint that the run was about to save when it ended.
+    pub(crate) closed: Option<String>,
+    /// Whether the last line is torn.
+    pub(crate) torn: bool,
+    /// Where its file ends.
+    pub(crate) end: FileEnd,
+}
+
+/// Reads a journal; nothing if not even its first line is whole (nothing can have begun then). Waits for the key only if
+/// there are secrets in it.
+///
+/// # Errors
+/// [`JournalError`] if a line other than the last makes no sense.
+pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Its run has ended well since it was listed.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PathError::of("read", path)(error).into()),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let Some((first, rest)) = text.split_once('\n') else { return Ok(None) };
+    let header: StoredHeader = serde_json::from_str(first).map_err(|error| JournalError::Damaged {
+        path: path.to_owned(),
+        line: 1,
+        source: Box::new(FormatError::Malformed(error)),
+    })?;
+    if header.journal != VERSION {
+        return Err(JournalError::TooNew { path: path.to_owned(), version: header.journal });
+    }
+    let read = match read_lines(path, rest, None) {
+        Err(JournalError::Damaged { source, .. }) if source.needs_key() => {
+            let crypter = crypter(header.secrets, keyring).await;
+            let crypter = crypter.map_err(|error| JournalError::Damaged {
+                path: path.to_owned(),
+                line: 1,
+                source: Box::new(FormatError::Secret(error)),
+            })?;
+            read_lines(path, rest, Some(&*crypter))?
+        }
+        read => read?,
+    };
+    let (started, base) = (header.started.unwrap_or_default(), header.base);
+    let Lines { phases, closed, torn } = read;
+    let end = FileEnd::of(&text);
+    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, torn, end }))
+}
+
+async fn crypter(
+    secrets: Option<StoredSecrets>,
+    keyring: &Keyring,
+) -> Result<std::sync::Arc<dyn Crypter>, SecretsError> {
+    let description = SecretsDescription::from(secrets.ok_or(SecretsError::KeyNeeded)?);
+    keyring.manager(&description)?.crypter().await
+}
+
+struct Lines {
+    phases: Vec<Vec<Record>>,
+    closed: Option<String>,
+    torn: bool,
+}
+
+fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<Lines, JournalError> {
+    let mut lines = Lines { phases: Vec::new(), closed: None, torn: false };
+    let mut phase = Vec::new();
+    let mut rest = text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    while let Some((index, text)) = rest.next() {
+        match decode::read(text, crypter) {
+            Ok(Line::Record(record)) => {
+                // Somebody took the run for dead, and it went on.
+                lines.closed = None;
+                phase.push(record);
+            }
+            Ok(Line::Phase) => lines.phases.push(std::mem::take(&mut phase)),
+            Ok(Line::Close(digest)) => lines.closed = Some(digest),
+            Err(FormatError::Malformed(_)) if rest.peek().is_none() || settles(rest.peek()) => lines.torn = true,
+            Err(error) => {
+                let (path, source) = (path.to_owned(), Box::new(error));
+                return Err(JournalError::Damaged { path, line: index + 2, source });
+            }
+        }
+    }
+    lines.phases.push(phase);
+    Ok(lines)
+}
+
+/// A line that recovery wrote after a torn one.
+fn settles(line: Option<&(usize, &str)>) -> bool {
+    line.is_some_and(|(_, text)| text.starts_with("{\"close\":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{digest, settle};
+    use super::*;
+
+    const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";
+
+    #[tokio::test]
+    async fn what_is_gone_by_now_was_settled() {
+        let folder = tempfile::tempdir().unwrap();
+        let replayed = replay(&folder.path().join("gone"), &Keyring::new(None)).await.unwrap();
+        assert!(replayed.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_last_line_without_its_end_is_ended_before_the_journal_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        for (last, torn) in [("{\"phase\":{}}", false), ("{\"pha", true), ("{\"phase\":{}}\n", false)] {
+            fs::write(&path, format!("{HEADER}{last}")).unwrap();
+            let left = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+            let end = if last.ends_with('\n') { FileEnd::AfterLine } else { FileEnd::InLine };
+            assert_eq!((left.torn, left.end), (torn, end), "{last}");
+            settle(&path, left.end, &digest("saved")).unwrap();
+            let settled = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+            assert_eq!(settled.closed, Some(digest("saved")), "{last}");
+        }
+    }
+}

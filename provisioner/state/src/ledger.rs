@@ -1,0 +1,308 @@
+//! The entries of a run: what was there, what was begun, what came of it.
+//!
+//! The ledger is the only code that turns records into a snapshot: the engine feeds it while it runs, and recovery feeds
+//! it what the journal of a crashed run holds, so both come to the same list.
+//!
+//! Order of the list (engine semantics, section 6.1): first what this run finished, in order of completion, then what it
+//! has not touched, in the old order. That is a valid order: a resource finishes only after what it depends on has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use pulumi_proto::urn::Urn;
+
+use super::record::{Effect, EntryId, OperationId, Record, Subject};
+use super::resource::ResourceState;
+use super::snapshot::{OperationKind, PendingOperation, Snapshot};
+
+/// The state of a run, kept up to date record by record.
+#[derive(Debug)]
+pub struct Ledger {
+    base: Snapshot,
+    entries: HashMap<EntryId, Arc<ResourceState>>,
+    /// The entries of each URN: the live one, and those that await their deletion.
+    names: HashMap<Urn, Vec<EntryId>>,
+    /// The entries that are views of each URN.
+    views: HashMap<Urn, Vec<EntryId>>,
+    /// Entries in the order of the old list; those that moved or went are still named and skipped.
+    old_order: Vec<EntryId>,
+    /// Entries in order of completion, by a number that only grows.
+    finished: BTreeMap<u64, EntryId>,
+    positions: HashMap<EntryId, u64>,
+    next_position: u64,
+    next_entry: u64,
+    next_operation: u64,
+    pending: BTreeMap<OperationId, PendingOperation>,
+    keep_inherited_pending: bool,
+}
+
+impl Ledger {
+    /// Starts from a loaded snapshot.
+    pub fn new(base: Snapshot) -> Self {
+        let count = base.resources.len() as u64;
+        let mut entries = HashMap::with_capacity(base.resources.len());
+        let mut names: HashMap<Urn, Vec<EntryId>> = HashMap::with_capacity(base.resources.len());
+        let mut views: HashMap<Urn, Vec<EntryId>> = HashMap::new();
+        for (entry, state) in (0..count).map(EntryId).zip(&base.resources) {
+            entries.insert(entry, Arc::clone(state));
+            names.entry(state.urn.clone()).or_default().push(entry);
+            if let Some(owner) = &state.view_of {
+                views.entry(owner.clone()).or_default().push(entry);
+            }
+        }
+        Self {
+            old_order: (0..count).map(EntryId).collect(),
+            entries,
+            names,
+            views,
+            base,
+            finished: BTreeMap::new(),
+            positions: HashMap::new(),
+            next_position: 0,
+            next_entry: count,
+            next_operation: 0,
+            pending: BTreeMap::new(),
+            keep_inherited_pending: true,
+        }
+    }
+
+    /// The snapshot the run started from.
+    pub fn base(&self) -> &Snapshot {
+        &self.base
+    }
+
+    /// An entry as it was when the ledger began; `None` for one that was added since.
+    pub fn loaded(&self, id: EntryId) -> Option<&Arc<ResourceState>> {
+        self.base.resources.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// A name for an entry that is about to be added.
+    pub fn new_entry(&mut self) -> EntryId {
+        self.next_entry += 1;
+        EntryId(self.next_entry - 1)
+    }
+
+    /// A name for an operation that is about to begin.
+    pub fn new_operation(&mut self) -> OperationId {
+        self.next_operation += 1;
+        OperationId(self.next_operation - 1)
+    }
+
+    /// The state of an entry that is still there.
+    pub fn get(&self, entry: EntryId) -> Option<&Arc<ResourceState>> {
+        self.entries.get(&entry)
+    }
+
+    /// What an operation on this resource is done to: the entry, where the resource is one as it stands in the list.
+    pub fn subject(&self, resource: &Arc<ResourceState>) -> Subject {
+        let entry = self.named(&resource.urn).find(|(_, state)| Arc::ptr_eq(state, resource));
+        entry.map_or_else(|| Subject::Resource(Arc::clone(resource)), |(entry, _)| Subject::Entry(entry))
+    }
+
+    /// The resource that an operation is done to; `None` for an entry that is not there.
+    pub fn resource_of<'a>(&'a self, subject: &'a Subject) -> Option<&'a Arc<ResourceState>> {
+        match subject {
+            Subject::Resource(resource) => Some(resource),
+            Subject::Entry(entry) => self.get(*entry),
+        }
+    }
+
+    /// The entries of a URN, in no order.
+    pub fn named(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
+        self.names.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+    }
+
+    /// The views of a URN: of the live entry, and of those that await their deletion.
+    pub fn views(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
+        self.views.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+    }
+
+    /// Whether this run has made or confirmed an entry.
+    pub fn is_finished(&self, entry: EntryId) -> bool {
+        self.positions.contains_key(&entry)
+    }
+
+    /// The entries in the order of the list.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> {
+        let leftover = self.old_order.iter().filter(|entry| !self.positions.contains_key(*entry));
+        self.finished.values().chain(leftover).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+    }
+
+    /// Takes a record in.
+    pub fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Begin { operation, kind, subject } => {
+                self.next_operation = self.next_operation.max(operation.0 + 1);
+                let resource = self.resource_of(subject).cloned();
+                let pending = resource.map(|resource| PendingOperation { resource, kind: *kind });
+                self.pending.extend(pending.map(|pending| (*operation, pending)));
+            }
+            Record::End { operation, effects } => {
+                self.pending.remove(operation);
+                effects.iter().for_each(|effect| self.apply_effect(effect));
+            }
+            Record::Change(effects) => effects.iter().for_each(|effect| self.apply_effect(effect)),
+        }
+    }
+
+    fn apply_effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Add(entry, state) => {
+                self.next_entry = self.next_entry.max(entry.0 + 1);
+                self.put(*entry, Some(state));
+                self.move_to_end(*entry);
+            }
+            Effect::Remove(entry) => {
+                self.put(*entry, None);
+                if let Some(position) = self.positions.remove(entry) {
+                    self.finished.remove(&position);
+                }
+            }
+            Effect::Rewrite(entry, state) => self.put(*entry, Some(state)),
+            Effect::Keep(entry) => self.move_to_end(*entry),
+            Effect::DropInheritedPending => self.keep_inherited_pending = false,
+        }
+    }
+
+    /// Puts a state in the place of what an entry was.
+    fn put(&mut self, entry: EntryId, state: Option<&Arc<ResourceState>>) {
+        let old = match state {
+            Some(state) => self.entries.insert(entry, Arc::clone(state)),
+            None => self.entries.remove(&entry),
+        };
+        let old = old.as_deref();
+        let state = state.map(Arc::as_ref);
+        move_entry(&mut self.names, entry, old.map(|old| &old.urn), state.map(|state| &state.urn));
+        let owner = |state: &'_ ResourceState| state.view_of.clone();
+        move_entry(&mut self.views, entry, old.and_then(owner).as_ref(), state.and_then(owner).as_ref());
+    }
+
+    fn move_to_end(&mut self, entry: EntryId) {
+        if let Some(position) = self.positions.insert(entry, self.next_position) {
+            self.finished.remove(&position);
+        }
+        self.finished.insert(self.next_position, entry);
+        self.next_position += 1;
+    }
+
+    /// The snapshot as it would be written now. Manifest and secrets are those of the base.
+    ///
+    /// Pending creations of earlier runs stay until somebody settles them; other inherited operations are forgotten,
+    /// for an ordinary Diff or Read repairs what they left (engine semantics, section 5.7).
+    pub fn snapshot(&self) -> Snapshot {
+        let inherited = self
+            .base
+            .pending_operations
+            .iter()
+            .filter(|operation| self.keep_inherited_pending && operation.kind == OperationKind::Creating)
+            .cloned();
+        Snapshot {
+            manifest: self.base.manifest.clone(),
+            secrets: self.base.secrets.clone(),
+            resources: self.entries().map(|(_, state)| Arc::clone(state)).collect(),
+            pending_operations: inherited.chain(self.pending.values().cloned()).collect(),
+            rest: self.base.rest.clone(),
+        }
+    }
+}
+
+/// Moves an entry from one place of an index to another.
+fn move_entry(index: &mut HashMap<Urn, Vec<EntryId>>, entry: EntryId, old: Option<&Urn>, new: Option<&Urn>) {
+    if old == new {
+        return;
+    }
+    if let Some(old) = old
+        && let Some(entries) = index.get_mut(old)
+    {
+        entries.retain(|indexed| *indexed != entry);
+    }
+    if let Some(new) = new {
+        index.entry(new.clone()).or_default().push(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(name: &str) -> Arc<ResourceState> {
+        Arc::new(ResourceState::new(Urn::new("s", "p", None, "t:m:T", name), true))
+    }
+
+    fn names(ledger: &Ledger) -> Vec<String> {
+        ledger.entries().map(|(_, state)| state.urn.name().to_owned()).collect()
+    }
+
+    fn ledger(resources: &[&str]) -> Ledger {
+        Ledger::new(Snapshot { resources: resources.iter().map(|name| state(name)).collect(), ..Snapshot::default() })
+    }
+
+    #[test]
+    fn what_a_run_finished_comes_first_and_leftovers_keep_their_order() {
+        let mut ledger = ledger(&["a", "b", "c"]);
+        let new = ledger.new_entry();
+        ledger.apply(&Record::Change(vec![Effect::Keep(EntryId(1))]));
+        ledger.apply(&Record::Change(vec![Effect::Add(new, state("d"))]));
+        assert_eq!(names(&ledger), ["b", "d", "a", "c"]);
+        ledger.apply(&Record::Change(vec![Effect::Remove(EntryId(1)), Effect::Remove(EntryId(0))]));
+        assert_eq!(names(&ledger), ["d", "c"]);
+    }
+
+    #[test]
+    fn an_entry_is_found_under_the_name_it_has_now() {
+        let mut ledger = ledger(&["a", "b"]);
+        let found = |ledger: &Ledger, name: &str| -> Vec<EntryId> {
+            ledger.named(&state(name).urn).map(|(entry, _)| entry).collect()
+        };
+        let second = ledger.new_entry();
+        ledger.apply(&Record::Change(vec![Effect::Rewrite(EntryId(1), state("c")), Effect::Add(second, state("a"))]));
+        assert_eq!(found(&ledger, "a"), [EntryId(0), second]);
+        assert_eq!((found(&ledger, "b"), found(&ledger, "c")), (vec![], vec![EntryId(1)]));
+        ledger.apply(&Record::Change(vec![Effect::Remove(EntryId(0)), Effect::Remove(second)]));
+        assert_eq!(found(&ledger, "a"), []);
+    }
+
+    #[test]
+    fn an_operation_without_an_end_is_pending() {
+        let mut ledger = ledger(&[]);
+        let (first, second) = (ledger.new_operation(), ledger.new_operation());
+        for operation in [first, second] {
+            ledger.apply(&Record::Begin {
+                operation,
+                kind: OperationKind::Creating,
+                subject: Subject::Resource(state("x")),
+            });
+        }
+        ledger.apply(&Record::End { operation: first, effects: vec![Effect::Add(EntryId(0), state("x"))] });
+        let snapshot = ledger.snapshot();
+        assert_eq!((snapshot.resources.len(), snapshot.pending_operations.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_operation_on_an_entry_is_on_what_stands_there() {
+        let mut ledger = ledger(&["a", "b"]);
+        let recorded = Arc::clone(ledger.get(EntryId(1)).unwrap());
+        assert_eq!(ledger.subject(&recorded), Subject::Entry(EntryId(1)));
+        assert_eq!(ledger.subject(&state("b")), Subject::Resource(state("b")));
+        for (number, entry) in [1, 7].into_iter().enumerate() {
+            let (operation, subject) = (OperationId(number as u64), Subject::Entry(EntryId(entry)));
+            ledger.apply(&Record::Begin { operation, kind: OperationKind::Deleting, subject });
+        }
+        let pending = ledger.snapshot().pending_operations;
+        assert_eq!(pending, [PendingOperation { resource: recorded, kind: OperationKind::Deleting }]);
+    }
+
+    #[test]
+    fn of_inherited_operations_only_creations_stay() {
+        let pending = |kind| PendingOperation { resource: state("x"), kind };
+        let base = Snapshot {
+            pending_operations: vec![pending(OperationKind::Creating), pending(OperationKind::Deleting)],
+            ..Snapshot::default()
+        };
+        let mut ledger = Ledger::new(base);
+        assert_eq!(ledger.snapshot().pending_operations.len(), 1);
+        ledger.apply(&Record::Change(vec![Effect::DropInheritedPending]));
+        assert!(ledger.snapshot().pending_operations.is_empty());
+    }
+}

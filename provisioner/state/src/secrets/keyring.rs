@@ -1,0 +1,59 @@
+//! Which secrets manager a description stands for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::SecretsError;
+use super::manager::SecretsManager;
+use super::passphrase::{self, Passphrase, PassphraseManager};
+use crate::snapshot::SecretsDescription;
+
+/// The secrets managers of a run, made from what the user gave, each once.
+pub struct Keyring {
+    passphrase: Option<Passphrase>,
+    managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
+}
+
+impl Keyring {
+    /// Makes a keyring from the passphrase, if the user gave one.
+    pub fn new(passphrase: Option<Passphrase>) -> Self {
+        Self { passphrase, managers: Mutex::default() }
+    }
+
+    /// Adds a manager made elsewhere.
+    #[must_use]
+    pub fn with(self, manager: Arc<dyn SecretsManager>) -> Self {
+        self.managers.lock().unwrap_or_else(PoisonError::into_inner).push(manager);
+        self
+    }
+
+    /// The manager that a state or a stack file describes.
+    ///
+    /// # Errors
+    /// [`SecretsError`] if it cannot be made. A wrong passphrase is found out when the key is asked for.
+    pub fn manager(&self, description: &SecretsDescription) -> Result<Arc<dyn SecretsManager>, SecretsError> {
+        let mut managers = self.managers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(manager) = managers.iter().find(|manager| manager.describe() == *description) {
+            return Ok(Arc::clone(manager));
+        }
+        let manager: Arc<dyn SecretsManager> = match description.kind.as_str() {
+            passphrase::KIND => {
+                let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
+                Arc::new(PassphraseManager::open_described(passphrase, description)?)
+            }
+            other => return Err(SecretsError::UnknownManager(other.to_owned())),
+        };
+        managers.push(Arc::clone(&manager));
+        Ok(manager)
+    }
+
+    /// The manager of a stack that has none yet: a passphrase with a new salt.
+    ///
+    /// # Errors
+    /// [`SecretsError::NoPassphrase`] without one.
+    pub async fn new_manager(&self) -> Result<Arc<dyn SecretsManager>, SecretsError> {
+        let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
+        let manager: Arc<dyn SecretsManager> = Arc::new(PassphraseManager::create(passphrase).await?);
+        self.managers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&manager));
+        Ok(manager)
+    }
+}

@@ -1,0 +1,104 @@
+//! The state of a stack: its entries in a valid order, and what a crash left pending.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pulumi_proto::property::PropertyMap;
+
+use super::resource::ResourceState;
+
+/// The recorded state of a stack. Knows nothing of files, encryption or versions of formats.
+///
+/// # Invariants
+/// Each entry comes after all that it refers to (parent, dependencies, provider); checked by `state::integrity`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Who wrote it, and when.
+    pub manifest: Manifest,
+    /// The secrets manager that its secrets are encrypted with; `None` in a stack that never had one.
+    pub secrets: Option<SecretsDescription>,
+    /// The entries, dependencies before dependents.
+    pub resources: Vec<Arc<ResourceState>>,
+    /// Operations that began and are not known to have ended.
+    pub pending_operations: Vec<PendingOperation>,
+    /// Members that the engine keeps and has no use for.
+    pub rest: SnapshotRest,
+}
+
+/// Who wrote a snapshot, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// Time of writing, RFC 3339.
+    pub time: Option<String>,
+    /// Version of the engine with a leading `v`; builds without a version have none.
+    pub version: Option<String>,
+    /// The checksum that was read, where it is not that of the version. A new one is written.
+    pub wrong_checksum: Option<String>,
+}
+
+/// How a secrets manager describes itself in a state: enough to find the key again, never the key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SecretsDescription {
+    /// `passphrase`, `cloud`, `service`.
+    pub kind: String,
+    /// The manager's own JSON, verbatim.
+    pub state: serde_json::Value,
+}
+
+/// An operation that began and is not known to have ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingOperation {
+    /// The resource as it was to become (creating, updating), or as it was.
+    pub resource: Arc<ResourceState>,
+    /// What was going on.
+    pub kind: OperationKind,
+}
+
+/// What goes on with a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperationKind {
+    /// A Create.
+    Creating,
+    /// An Update.
+    Updating,
+    /// A Delete.
+    Deleting,
+    /// A Read of a resource that is not owned.
+    Reading,
+    /// A Read of a resource that is to be owned.
+    Importing,
+}
+
+impl OperationKind {
+    /// The word that stands for it in a state.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Creating => "creating",
+            Self::Updating => "updating",
+            Self::Deleting => "deleting",
+            Self::Reading => "reading",
+            Self::Importing => "importing",
+        }
+    }
+}
+
+/// Members of a deployment that the engine keeps and has no use for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SnapshotRest {
+    /// `metadata`, normally empty.
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+    /// `snippets`, verbatim.
+    pub snippets: Vec<serde_json::Value>,
+    /// `extensions`, verbatim.
+    pub extensions: BTreeMap<String, serde_json::Value>,
+}
+
+impl Snapshot {
+    /// The outputs of the stack: those of its root resource.
+    pub fn stack_outputs(&self) -> Option<&PropertyMap> {
+        self.resources
+            .iter()
+            .find(|resource| !resource.delete && resource.type_token.as_str() == pulumi_proto::urn::ROOT_STACK_TYPE)
+            .map(|resource| &*resource.outputs)
+    }
+}

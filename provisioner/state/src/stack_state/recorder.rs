@@ -1,0 +1,46 @@
+//! Writes the records of a run to its journal.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::error::StateError;
+use crate::journal::Journal;
+use crate::record::Record;
+use crate::recorder::StateRecorder;
+use crate::secrets::{Crypter, SecretsError, SecretsManager};
+
+/// Writes the records of a run to its journal.
+pub struct JournalRecorder {
+    pub(super) journal: Arc<Mutex<Journal>>,
+    pub(super) manager: Result<Arc<dyn SecretsManager>, SecretsError>,
+    pub(super) crypter: Option<Arc<dyn Crypter>>,
+}
+
+impl JournalRecorder {
+    /// Begins to make the key to the secrets ready, without which nothing is changed.
+    pub fn prepare_secrets(&self) {
+        if let Ok(manager) = &self.manager {
+            manager.prepare();
+        }
+    }
+}
+
+#[async_trait]
+impl StateRecorder for JournalRecorder {
+    fn append(&mut self, record: &Record) -> Result<(), StateError> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.append(record, self.crypter.as_deref())
+    }
+
+    fn defer(&mut self, record: Record) {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).defer(record);
+    }
+
+    async fn secrets_ready(&mut self) -> Result<(), StateError> {
+        if self.crypter.is_none() {
+            self.crypter = Some(self.manager.clone()?.crypter().await?);
+        }
+        Ok(())
+    }
+}

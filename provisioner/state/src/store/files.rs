@@ -1,0 +1,175 @@
+//! The store in a folder, as Pulumi's command line lays it out.
+
+mod catalog;
+mod checkpoints;
+mod folder;
+mod locks;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::catalog::{Backups, StackCatalog, Tags};
+use super::error::StoreError;
+use super::layout::Layout;
+use super::lock::{LockHolder, LockInfo, StackLock};
+use super::options::FileOptions;
+use super::reference::StackReference;
+use super::state_store::StateStore;
+use super::url::FileUrl;
+use folder::Folder;
+
+/// Keeps states in a folder.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    folder: Arc<Folder>,
+}
+
+impl FileStore {
+    /// Opens a store. Nothing is written, and the folder is made only if the URL says so.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the folder is not there, or has a layout that is not ours.
+    pub async fn open(url: &FileUrl) -> Result<Self, StoreError> {
+        Self::open_with(url, FileOptions::default()).await
+    }
+
+    /// The same with what the user has chosen.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`].
+    pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
+        let (path, layout) = (url.folder.clone(), Layout::Projects);
+        let mut folder = Folder { path, mode: url.folder_mode, sidecars: url.sidecars, options, layout };
+        let create = url.create;
+        let opened = in_background(move || {
+            if create {
+                folder.make_folder(&folder.path)?;
+            }
+            folder.layout = folder.find_layout()?;
+            Ok(folder)
+        });
+        Ok(Self { folder: Arc::new(opened.await?) })
+    }
+
+    /// The folder that holds `.pulumi`.
+    pub fn folder(&self) -> &Path {
+        &self.folder.path
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Folder) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let folder = Arc::clone(&self.folder);
+        in_background(move || work(&folder)).await
+    }
+}
+
+#[async_trait]
+impl StackCatalog for FileStore {
+    async fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        self.run(Folder::list).await
+    }
+
+    async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.history(&stack)).await
+    }
+
+    async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.tags(&stack)).await
+    }
+
+    async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
+        let (stack, tags) = (stack.clone(), tags.clone());
+        self.run(move |folder| folder.set_tags(&stack, tags)).await
+    }
+
+    async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        let (lock, to, checkpoint) = (lock.again(), to.clone(), checkpoint.to_owned());
+        self.run(move |folder| folder.rename(&lock, &to, &checkpoint)).await
+    }
+
+    async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+        let lock = lock.again();
+        self.run(move |folder| folder.end(&lock, backups)).await
+    }
+}
+
+#[async_trait]
+impl StateStore for FileStore {
+    fn location(&self) -> String {
+        format!("file://{}", self.folder.path.display())
+    }
+
+    fn full_name(&self, stack: &StackReference) -> String {
+        self.folder.layout.full_name(stack)
+    }
+
+    async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.load(&stack)).await
+    }
+
+    async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
+        let (lock, checkpoint) = (lock.again(), checkpoint.to_owned());
+        self.run(move |folder| {
+            folder.check_lock(&lock)?;
+            folder.save(&lock.stack, &checkpoint)
+        })
+        .await
+    }
+
+    async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+        let (stack, update) = (stack.clone(), update.to_owned());
+        self.run(move |folder| folder.archive(&stack, &update)).await
+    }
+
+    async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
+        let (stack, holder) = (stack.clone(), holder.clone());
+        let lock = self.run(move |folder| folder.lock(stack, &holder)).await?;
+        let (folder, key) = (Arc::clone(&self.folder), self.folder.lock_key(&lock.stack, &lock.name));
+        // It keeps others out from now on; that it outlives a power cut is nothing to wait for.
+        drop(tokio::task::spawn_blocking(move || folder.flush(&key)));
+        Ok(lock)
+    }
+
+    async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
+        self.run(move |folder| folder.remove_lock(&folder.lock_key(&lock.stack, &lock.name))).await
+    }
+
+    async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| folder.locks(&stack)).await
+    }
+
+    async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
+        let stack = stack.clone();
+        self.run(move |folder| {
+            let locks = folder.locks(&stack)?;
+            for lock in &locks {
+                folder.remove(&folder.lock_key(&stack, &lock.name))?;
+            }
+            Ok(locks)
+        })
+        .await
+    }
+}
+
+/// Disks block; the tasks of a run must not.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => unreachable!("work that blocks is not cancelled once it runs"),
+        },
+    }
+}

@@ -1,0 +1,158 @@
+//! Stacks as a whole: which there are, their history and tags, other names, the end.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use bridge::fs::PathError;
+use serde::{Deserialize, Serialize};
+
+use super::super::catalog::{Backups, Tags};
+use super::super::compression::Compression;
+use super::super::error::{Damage, StoreError};
+use super::super::layout::{self, Layout};
+use super::super::lock::StackLock;
+use super::super::reference::StackReference;
+use super::folder::{Folder, list, read};
+use crate::background::free_aside;
+
+/// The only version of the file of the tags that there is.
+const TAGS_VERSION: u32 = 1;
+
+/// The file of the tags.
+#[derive(Serialize, Deserialize)]
+struct StoredTags {
+    version: u32,
+    tags: Tags,
+}
+
+impl Folder {
+    pub(super) fn list(&self) -> Result<Vec<StackReference>, StoreError> {
+        let names = |folder: &Path| -> Result<Vec<String>, StoreError> {
+            let files = list(folder)?.into_iter().filter(|entry| !entry.is_folder);
+            Ok(files.filter_map(|entry| layout::stack_of_file(&entry.name).map(str::to_owned)).collect())
+        };
+        let root = self.at(layout::STACKS);
+        let mut stacks = Vec::new();
+        match self.layout {
+            Layout::Legacy => {
+                stacks.extend(names(&root)?.iter().filter_map(|name| StackReference::without_project(name).ok()));
+            }
+            Layout::Projects => {
+                for project in list(&root)?.into_iter().filter(|entry| entry.is_folder) {
+                    let names = names(&root.join(&project.name))?;
+                    stacks.extend(names.iter().filter_map(|name| StackReference::new(&project.name, name).ok()));
+                }
+            }
+        }
+        stacks.sort();
+        stacks.dedup();
+        Ok(stacks)
+    }
+
+    pub(super) fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
+        let folder = self.layout.history(stack);
+        let mut entries = Vec::new();
+        for entry in list(&self.at(&folder))? {
+            if !entry.is_folder && layout::is_update(stack, &entry.name) {
+                entries.extend(self.read_text(&format!("{folder}/{}", entry.name))?);
+            }
+        }
+        Ok(entries)
+    }
+
+    pub(super) fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
+        let path = self.at(&self.layout.tags(stack));
+        let Some(content) = read(&path)? else { return Ok(Tags::new()) };
+        let damaged = |source| StoreError::Damaged { path: path.clone(), source };
+        let stored: StoredTags = serde_json::from_slice(&content).map_err(|error| damaged(Damage::Tags(error)))?;
+        match stored.version {
+            TAGS_VERSION => Ok(stored.tags),
+            version => Err(damaged(Damage::TagsVersion(version))),
+        }
+    }
+
+    pub(super) fn set_tags(&self, stack: &StackReference, tags: Tags) -> Result<(), StoreError> {
+        let key = self.layout.tags(stack);
+        if tags.is_empty() {
+            return self.remove(&key);
+        }
+        let text = serde_json::to_string(&StoredTags { version: TAGS_VERSION, tags });
+        self.write(&key, text.expect("texts are always JSON").as_bytes())
+    }
+
+    pub(super) fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        self.check_lock(lock)?;
+        if self.current_variant(to)?.is_some() {
+            return Err(StoreError::Exists(to.clone()));
+        }
+        self.refuse_if_locked(to, None)?;
+        let compression = self.options.compression;
+        self.write(&self.layout.checkpoint(to, compression), &compression.pack(checkpoint))?;
+        self.retire(&lock.stack)?;
+        self.move_history(&lock.stack, to)
+    }
+
+    /// Makes the checkpoint of a stack one that was replaced, in all forms that it has.
+    fn retire(&self, stack: &StackReference) -> Result<(), StoreError> {
+        for variant in Compression::ALL {
+            let key = self.layout.checkpoint(stack, variant);
+            if self.at(&key).exists() {
+                free_aside(self.keep(&key, &format!("{key}.bak"))?);
+                self.remove(&key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the files of a history the folder and the names of another stack.
+    #[allow(clippy::disallowed_methods, reason = "the files are whole already")]
+    fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
+        let (old, new) = (self.at(&self.layout.history(from)), self.at(&self.layout.history(to)));
+        let entries = list(&old)?;
+        if !entries.is_empty() {
+            self.make_folder(&new)?;
+        }
+        for entry in entries.iter().filter(|entry| !entry.is_folder) {
+            let Some(rest) = entry.name.strip_prefix(from.stack()).filter(|rest| rest.starts_with('-')) else {
+                continue;
+            };
+            let path = old.join(&entry.name);
+            fs::rename(&path, new.join(format!("{}{rest}", to.stack()))).map_err(PathError::of("rename", &path))?;
+        }
+        remove_if_empty(&old)
+    }
+
+    pub(super) fn end(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+        self.check_lock(lock)?;
+        let stack = &lock.stack;
+        let current = self.current_variant(stack)?;
+        self.retire(stack)?;
+        self.remove(&self.layout.tags(stack))?;
+        self.empty(&self.layout.history(stack))?;
+        if backups == Backups::Removed {
+            self.empty(&self.layout.backups(stack))?;
+            if let Some(variant) = current {
+                self.remove(&format!("{}.bak", self.layout.checkpoint(stack, variant)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a folder, and the folder if that was all.
+    fn empty(&self, folder: &str) -> Result<(), StoreError> {
+        for entry in list(&self.at(folder))?.iter().filter(|entry| !entry.is_folder) {
+            self.remove(&format!("{folder}/{}", entry.name))?;
+        }
+        remove_if_empty(&self.at(folder))
+    }
+}
+
+fn remove_if_empty(folder: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir(folder) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
+            Err(PathError::of("remove", folder)(error).into())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,129 @@
+//! Checkpoints and what is kept of them: the current one, the one before, history, backups.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::time::SystemTime;
+
+use bridge::fs::PathError;
+use jiff::Timestamp;
+
+use super::super::compression::{Compression, unpack};
+use super::super::error::{Damage, StoreError};
+use super::super::layout::{self, Layout};
+use super::super::options::LegacyStores;
+use super::super::reference::StackReference;
+use super::folder::{Folder, list, read};
+use crate::background::free_aside;
+
+/// What the metadata of a store of our layout hold.
+const META_TEXT: &str = "version: 1\n";
+
+impl Folder {
+    /// The layout that the store has, or gets when something is written to it.
+    pub(super) fn find_layout(&self) -> Result<Layout, StoreError> {
+        if !self.path.is_dir() {
+            return Err(StoreError::NoFolder(self.path.clone()));
+        }
+        let layout = match self.stated_layout()? {
+            Some(layout) => layout,
+            None if self.has_legacy_stacks()? => Layout::Legacy,
+            None => self.options.new_layout,
+        };
+        if layout == Layout::Legacy && self.options.legacy_stores == LegacyStores::Refused {
+            return Err(StoreError::Legacy(self.path.clone()));
+        }
+        Ok(layout)
+    }
+
+    /// What the metadata say, if there are any.
+    fn stated_layout(&self) -> Result<Option<Layout>, StoreError> {
+        let path = self.at(layout::META);
+        let damaged = |source| StoreError::Damaged { path: path.clone(), source };
+        let Some(bytes) = read(&path)? else { return Ok(None) };
+        let meta: serde_yaml::Value = serde_yaml::from_slice(&bytes).map_err(|error| damaged(Damage::Yaml(error)))?;
+        match meta.get("version").and_then(serde_yaml::Value::as_u64) {
+            Some(0) => Ok(Some(Layout::Legacy)),
+            Some(1) => Ok(Some(Layout::Projects)),
+            Some(version) => Err(StoreError::TooNew { path, version }),
+            None => Err(damaged(Damage::NoVersion)),
+        }
+    }
+
+    /// Whether there are checkpoints that belong to no project.
+    fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
+        let stacks = list(&self.at(layout::STACKS))?;
+        Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_of_file(&entry.name).is_some()))
+    }
+
+    pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
+        let Some(variant) = self.current_variant(stack)? else { return Ok(None) };
+        self.read_text(&self.layout.checkpoint(stack, variant))
+    }
+
+    /// The text of a file that may be compressed.
+    pub(super) fn read_text(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let path = self.at(key);
+        let damaged = |source| StoreError::Damaged { path: path.clone(), source };
+        let Some(content) = read(&path)? else { return Ok(None) };
+        let text = unpack(content).map_err(|error| damaged(Damage::Compression(error)))?;
+        String::from_utf8(text).map(Some).map_err(|error| damaged(Damage::Utf8(error)))
+    }
+
+    /// As what the checkpoint that counts is named: the newest there is, and of equally new ones the last of all.
+    pub(super) fn current_variant(&self, stack: &StackReference) -> Result<Option<Compression>, StoreError> {
+        let mut current: Option<(SystemTime, Compression)> = None;
+        for variant in Compression::ALL {
+            let path = self.at(&self.layout.checkpoint(stack, variant));
+            let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
+                Ok(modified) => modified,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(PathError::of("read", &path)(error).into()),
+            };
+            if current.as_ref().is_none_or(|(newest, _)| modified >= *newest) {
+                current = Some((modified, variant));
+            }
+        }
+        Ok(current.map(|(_, variant)| variant))
+    }
+
+    pub(super) fn save(&self, stack: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
+        self.write_meta()?;
+        let key = self.layout.checkpoint(stack, self.options.compression);
+        let previous = self.current_variant(stack)?.map(|variant| self.layout.checkpoint(stack, variant));
+        let replaced = match &previous {
+            Some(previous) => self.keep(previous, &format!("{previous}.bak"))?,
+            None => Vec::new(),
+        };
+        let written = self.write(&key, &self.options.compression.pack(checkpoint));
+        // Not before: the flush would wait for the disk to give back what they took.
+        free_aside(replaced);
+        written?;
+        // Only now that the new one is there may one that is compressed otherwise go.
+        previous.filter(|previous| *previous != key).map_or(Ok(()), |previous| self.remove(&previous))?;
+        if self.options.retain_checkpoints {
+            self.copy(&key, &format!("{key}.{}", Timestamp::now().as_nanosecond()))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
+        let compression = self.options.compression;
+        let [entry, copy] = self.layout.update(stack, Timestamp::now().as_nanosecond());
+        self.write(&format!("{entry}{}", compression.suffix()), &compression.pack(update))?;
+        let Some(variant) = self.current_variant(stack)? else { return Ok(()) };
+        let checkpoint = self.layout.checkpoint(stack, variant);
+        self.copy(&checkpoint, &format!("{copy}{}", variant.suffix()))?;
+        if self.options.skip_backups {
+            return Ok(());
+        }
+        let backup = self.layout.backup(stack, Timestamp::now().as_nanosecond());
+        self.copy(&checkpoint, &format!("{backup}{}", variant.suffix()))
+    }
+
+    pub(super) fn write_meta(&self) -> Result<(), StoreError> {
+        if self.layout == Layout::Legacy || self.at(layout::META).exists() {
+            return Ok(());
+        }
+        self.write(layout::META, META_TEXT.as_bytes())
+    }
+}

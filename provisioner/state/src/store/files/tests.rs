@@ -1,0 +1,306 @@
+//! What is where, and in which form, so that the command line finds it.
+
+use std::path::Path;
+
+use super::super::compliance::{EMPTY, SECOND, compressing_store, file_store, holder, put, stack, url, with_causes};
+use super::super::*;
+
+#[tokio::test]
+async fn anything_in_the_folder_of_the_locks_counts_but_sidecars_and_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let locks = folder.path().join(".pulumi/locks/organization/reef/dev");
+    std::fs::create_dir_all(locks.join("sub")).unwrap();
+    std::fs::write(locks.join("x.json.attrs"), "").unwrap();
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    std::fs::write(locks.join("about-to-lock.tmp"), "").unwrap();
+    let error = store.lock(&stack("dev"), &holder(1)).await.unwrap_err();
+    assert!(error.to_string().contains("about-to-lock.tmp: created by somebody unknown"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lock_that_cannot_be_read_is_one_and_can_be_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let locks = folder.path().join(".pulumi/locks/organization/reef/dev");
+    std::fs::create_dir_all(&locks).unwrap();
+    std::os::unix::fs::symlink("round.json", locks.join("round.json")).unwrap();
+    assert_eq!(store.locks(&stack("dev")).await.unwrap().len(), 1);
+    store.break_locks(&stack("dev")).await.unwrap();
+    assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn who_only_tried_to_lock_keeps_nobody_from_saving() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    let trace = folder.path().join(".pulumi/locks/organization/reef/dev/about-to-lock.tmp");
+    std::fs::write(&trace, "").unwrap();
+    let error = store.save(&lock, EMPTY).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
+    let gives_up = async {
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        std::fs::remove_file(&trace).unwrap();
+    };
+    let (saved, ()) = tokio::join!(store.save(&lock, EMPTY), gives_up);
+    saved.unwrap();
+    store.unlock(lock).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_files_are_those_that_the_command_line_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let dev = stack("dev");
+    let lock = store.lock(&dev, &holder(1)).await.unwrap();
+    store.save(&lock, EMPTY).await.unwrap();
+    store.save(&lock, SECOND).await.unwrap();
+    store.archive(&dev, "{}").await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let found = files(folder.path(), folder.path());
+    let expected = [
+        ".pulumi/backups/reef/dev/dev.NS.json",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json",
+        ".pulumi/history/reef/dev/dev-NS.history.json",
+        ".pulumi/meta.yaml",
+        ".pulumi/stacks/reef/dev.json",
+        ".pulumi/stacks/reef/dev.json.bak",
+    ];
+    assert_eq!(found, with_sidecars(&expected));
+    let text = |key: &str| std::fs::read_to_string(folder.path().join(key)).unwrap();
+    assert_eq!(text(".pulumi/stacks/reef/dev.json.bak"), EMPTY);
+    assert_eq!(text(".pulumi/meta.yaml"), "version: 1\n");
+    assert!(text(".pulumi/meta.yaml.attrs").ends_with("\"md5\":\"EaRWdV65+nlqCnYlI4a4Wg==\"}\n"));
+}
+
+#[tokio::test]
+async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let read = |name: &str| {
+        let path = |name: &str| std::fs::read_to_string(folder.path().join(".pulumi/stacks/reef").join(name)).unwrap();
+        (path(name), path(&format!("{name}.attrs")))
+    };
+    let mut saved: Vec<(String, String)> = Vec::new();
+    for text in [EMPTY, SECOND, EMPTY] {
+        put(&store, "dev", text).await.unwrap();
+        let now = read("dev.json");
+        assert_eq!(now.0, text);
+        if let Some(before) = saved.last() {
+            assert_eq!(read("dev.json.bak"), *before);
+            assert_ne!(now.1, before.1);
+        }
+        saved.push(now);
+    }
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    assert_eq!(std::fs::read_dir(&stacks).unwrap().count(), 4);
+    std::fs::remove_file(stacks.join("dev.json.attrs")).unwrap();
+    put(&store, "dev", SECOND).await.unwrap();
+    assert!(!stacks.join("dev.json.bak.attrs").exists(), "what described an older one does not describe this one");
+}
+
+fn with_sidecars(files: &[&str]) -> Vec<String> {
+    files.iter().flat_map(|file| [(*file).to_owned(), format!("{file}.attrs")]).collect()
+}
+
+/// The files below a folder, sorted, with `NS` for a time in nanoseconds.
+fn files(root: &Path, folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(root, &path));
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let number = name.split(['-', '.']).find(|part| part.len() == 19 && part.parse::<u64>().is_ok());
+            found.push(number.map_or(name.clone(), |number| name.replace(number, "NS")));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn layouts_that_are_not_ours_are_refused() {
+    let cases = [
+        ("meta.yaml", "version: 0\n", "old layout"),
+        ("meta.yaml", "version: 2\n", "newer than this program knows"),
+        ("meta.yaml", "", "names no version"),
+        ("meta.yaml", "[", "is not YAML"),
+        ("stacks/dev.json", "{}", "old layout"),
+        ("stacks/dev.json.gz", "", "old layout"),
+    ];
+    for (file, text, message) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".pulumi").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let error = file_store(folder.path()).await.unwrap_err();
+        let error = with_causes(&error);
+        assert!(error.contains(message), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { new_layout: Layout::Legacy, ..FileOptions::default() };
+    let error = FileStore::open_with(&url(folder.path()), options).await.unwrap_err();
+    assert!(matches!(error, StoreError::Legacy(_)), "{error}");
+    let error = file_store(Path::new("/nowhere/at/all")).await.unwrap_err();
+    assert!(error.to_string().contains("there is no folder"), "{error}");
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = stack("dev");
+    for compression in [Compression::Gzip, Compression::None, Compression::Zstd] {
+        let store = compressing_store(folder.path(), compression).await;
+        put(&store, "dev", EMPTY).await.unwrap();
+        store.archive(&dev, "{}").await.unwrap();
+        let stored = std::fs::read(folder.path().join(format!(".pulumi/stacks/reef/dev.json{}", compression.suffix())));
+        assert_eq!(Compression::of(&stored.unwrap()), compression);
+        assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&dev));
+    }
+    let expected = [
+        ".pulumi/backups/reef/dev/dev.NS.json",
+        ".pulumi/backups/reef/dev/dev.NS.json.gz",
+        ".pulumi/backups/reef/dev/dev.NS.json.zst",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json.gz",
+        ".pulumi/history/reef/dev/dev-NS.checkpoint.json.zst",
+        ".pulumi/history/reef/dev/dev-NS.history.json",
+        ".pulumi/history/reef/dev/dev-NS.history.json.gz",
+        ".pulumi/history/reef/dev/dev-NS.history.json.zst",
+        ".pulumi/meta.yaml",
+        ".pulumi/stacks/reef/dev.json.bak",
+        ".pulumi/stacks/reef/dev.json.gz.bak",
+        ".pulumi/stacks/reef/dev.json.zst",
+    ];
+    let mut expected = with_sidecars(&expected);
+    expected.sort();
+    assert_eq!(files(folder.path(), folder.path()), expected);
+    let sidecar = |name: &str| std::fs::read_to_string(folder.path().join(".pulumi/stacks/reef").join(name)).unwrap();
+    assert!(sidecar("dev.json.gz.bak.attrs").contains("\"user.content_type\":\"application/x-gzip\""));
+    assert!(sidecar("dev.json.zst.attrs").contains("\"user.content_type\":\"application/octet-stream\""));
+}
+
+#[tokio::test]
+async fn the_layout_of_long_ago_is_written_where_it_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let options =
+        FileOptions { new_layout: Layout::Legacy, legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
+    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    let dev = stack("dev");
+    let lock = store.lock(&dev, &holder(1)).await.unwrap();
+    assert!(folder.path().join(".pulumi/locks/dev").join(&lock.name).exists());
+    for text in [EMPTY, SECOND] {
+        store.save(&lock, text).await.unwrap();
+    }
+    store.archive(&dev, "{}").await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let expected = [
+        ".pulumi/backups/dev/dev.NS.json",
+        ".pulumi/history/dev/dev-NS.checkpoint.json",
+        ".pulumi/history/dev/dev-NS.history.json",
+        ".pulumi/stacks/dev.json",
+        ".pulumi/stacks/dev.json.bak",
+    ];
+    assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
+    assert_eq!(store.full_name(&dev), "dev");
+
+    let accepting = FileOptions { legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
+    let again = FileStore::open_with(&url(folder.path()), accepting).await.unwrap();
+    assert_eq!(again.load(&dev).await.unwrap().as_deref(), Some(SECOND));
+    assert_eq!(again.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
+}
+
+#[tokio::test]
+async fn what_moves_and_what_stays_is_as_with_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let (dev, west) = (stack("dev"), stack("west"));
+    let lock = store.lock(&dev, &holder(1)).await.unwrap();
+    store.save(&lock, EMPTY).await.unwrap();
+    store.archive(&dev, "{}").await.unwrap();
+    store.set_tags(&dev, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
+    store.rename(&lock, &west, SECOND).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let of_dev = [".pulumi/backups/reef/dev/dev.NS.json"];
+    let of_west =
+        [".pulumi/history/reef/west/west-NS.checkpoint.json", ".pulumi/history/reef/west/west-NS.history.json"];
+    let meta = [".pulumi/meta.yaml"];
+    let stacks =
+        [".pulumi/stacks/reef/dev.json.bak", ".pulumi/stacks/reef/dev.pulumi-tags", ".pulumi/stacks/reef/west.json"];
+    let expected = [&of_dev[..], &of_west, &meta, &stacks].concat();
+    assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
+
+    let lock = store.lock(&west, &holder(1)).await.unwrap();
+    store.archive(&west, "{}").await.unwrap();
+    store.remove(&lock, Backups::Kept).await.unwrap();
+    store.unlock(lock).await.unwrap();
+    let of_west = [".pulumi/backups/reef/west/west.NS.json"];
+    let stacks = [&stacks[..2], &[".pulumi/stacks/reef/west.json.bak"]].concat();
+    let expected = [&of_dev[..], &of_west, &meta, &stacks].concat();
+    assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
+
+    put(&store, "west", EMPTY).await.unwrap();
+    let lock = store.lock(&west, &holder(1)).await.unwrap();
+    store.remove(&lock, Backups::Removed).await.unwrap();
+    let expected = [&of_dev[..], &meta, &stacks[..2]].concat();
+    let mut left = files(folder.path(), folder.path());
+    left.retain(|file| !file.contains("/locks/"));
+    assert_eq!(left, with_sidecars(&expected));
+    store.unlock(lock).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_checkpoint_may_be_kept_and_backups_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { retain_checkpoints: true, skip_backups: true, ..FileOptions::default() };
+    let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    for text in [EMPTY, SECOND] {
+        put(&store, "dev", text).await.unwrap();
+    }
+    store.archive(&stack("dev"), "{}").await.unwrap();
+    assert!(!folder.path().join(".pulumi/backups").exists());
+    let stacks = files(folder.path(), &folder.path().join(".pulumi/stacks"));
+    let kept = ".pulumi/stacks/reef/dev.json.NS";
+    let bak = ".pulumi/stacks/reef/dev.json.bak";
+    let expected = [".pulumi/stacks/reef/dev.json", kept, kept, bak];
+    assert_eq!(stacks.iter().filter(|name| !name.ends_with(".attrs")).collect::<Vec<_>>(), expected.each_ref());
+    assert_eq!(store.list().await.unwrap(), [stack("dev")]);
+}
+
+#[tokio::test]
+async fn the_content_says_how_it_is_compressed_and_the_newest_file_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    std::fs::create_dir_all(&stacks).unwrap();
+    let write = |name: &str, content: &[u8], seconds: u64| {
+        let path = stacks.join(name);
+        std::fs::write(&path, content).unwrap();
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        std::fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    write("dev.json", &Compression::Zstd.pack(EMPTY), 2);
+    write("dev.json.zst", &Compression::None.pack(SECOND), 1);
+    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), EMPTY);
+    write("dev.json.gz", &Compression::Gzip.pack(SECOND), 2);
+    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), SECOND, "of equally new ones the last counts");
+}
+
+#[tokio::test]
+async fn a_damaged_checkpoint_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file_store(folder.path()).await.unwrap();
+    let stacks = folder.path().join(".pulumi/stacks/reef");
+    std::fs::create_dir_all(&stacks).unwrap();
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        let path = stacks.join(format!("dev.json{}", compression.suffix()));
+        let packed = compression.pack(EMPTY).into_owned();
+        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let error = with_causes(&store.load(&stack("dev")).await.unwrap_err());
+        assert!(error.starts_with(&format!("{} is damaged: it cannot be decompressed: ", path.display())), "{error}");
+    }
+}

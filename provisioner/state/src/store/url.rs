@@ -1,0 +1,164 @@
+//! `file://` URLs of stores (spec of the state, section 1).
+//!
+//! The query is read as that of any URL. The path is not: Pulumi takes all text up to the question mark for it, so that
+//! `file://a/b` and `file://~/b` have a path and no host, and `%20`, `#` and `..` have no meaning of their own.
+
+use std::path::{Path, PathBuf};
+
+use url::form_urlencoded;
+
+/// What a `file://` URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileUrl {
+    /// The folder that holds `.pulumi`.
+    pub folder: PathBuf,
+    /// Make the folder if it is not there.
+    pub create: bool,
+    /// Permissions of folders that are made, before the umask.
+    pub folder_mode: u32,
+    /// Write a sidecar beside each file.
+    pub sidecars: bool,
+}
+
+/// A text that is no URL of a store we have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// Another kind of store.
+    #[error("{0:?}: only file:// stores are supported")]
+    Scheme(String),
+    /// A parameter that means nothing.
+    #[error("unknown parameter {parameter:?} in {url:?}")]
+    Parameter {
+        /// The parameter.
+        parameter: String,
+        /// The whole URL.
+        url: String,
+    },
+    /// A parameter with a value that makes no sense.
+    #[error("parameter {parameter:?} in {url:?} cannot be {value:?}")]
+    Value {
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+        /// The whole URL.
+        url: String,
+    },
+    /// One of two parameters that make sense only together.
+    #[error("{0:?} has one of base_url and secret_key_path without the other")]
+    Half(String),
+    /// `~` where nobody knows what that is.
+    #[error("{0:?}: the home directory is not known")]
+    NoHome(String),
+}
+
+impl FileUrl {
+    /// Reads a URL. Relative paths start at the given folder, `~` is the given home.
+    ///
+    /// # Errors
+    /// [`UrlError`].
+    pub fn parse(url: &str, current: &Path, home: Option<&Path>) -> Result<Self, UrlError> {
+        let rest = url.strip_prefix("file://").ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let folder = match path.strip_prefix('~') {
+            Some(below) if below.is_empty() || below.starts_with('/') => {
+                let home = home.ok_or_else(|| UrlError::NoHome(url.to_owned()))?;
+                home.join(below.trim_start_matches('/'))
+            }
+            _ => current.join(path),
+        };
+        let mut parsed = Self { folder, create: false, folder_mode: 0o777, sidecars: true };
+        let (mut base_url, mut secret_key_path) = (false, false);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let value = &*value;
+            let refuse = |parameter| UrlError::Value { parameter, value: value.to_owned(), url: url.to_owned() };
+            match &*name {
+                "create_dir" => parsed.create = parse_bool(value).ok_or_else(|| refuse("create_dir"))?,
+                "dir_file_mode" => parsed.folder_mode = parse_mode(value).ok_or_else(|| refuse("dir_file_mode"))?,
+                "metadata" if value == "skip" => parsed.sidecars = false,
+                "metadata" if value.is_empty() => {}
+                "metadata" => return Err(refuse("metadata")),
+                // Temporary files are always beside their targets.
+                "no_tmp_dir" => {}
+                "base_url" => base_url = true,
+                "secret_key_path" => secret_key_path = true,
+                other => {
+                    return Err(UrlError::Parameter { parameter: other.to_owned(), url: url.to_owned() });
+                }
+            }
+        }
+        if base_url == secret_key_path { Ok(parsed) } else { Err(UrlError::Half(url.to_owned())) }
+    }
+}
+
+/// The words that Go takes for a bool.
+fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number whose prefix says its base.
+fn parse_mode(text: &str) -> Option<u32> {
+    let lower = text.to_ascii_lowercase();
+    for (prefix, base) in [("0x", 16), ("0b", 2), ("0o", 8)] {
+        if let Some(digits) = lower.strip_prefix(prefix) {
+            return u32::from_str_radix(digits, base).ok();
+        }
+    }
+    match lower.strip_prefix('0') {
+        Some(digits) if !digits.is_empty() => u32::from_str_radix(digits, 8).ok(),
+        _ => lower.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(url: &str) -> String {
+        let parsed = FileUrl::parse(url, Path::new("/here"), Some(Path::new("/home/ada"))).unwrap();
+        parsed.folder.display().to_string()
+    }
+
+    fn refused(url: &str) -> UrlError {
+        FileUrl::parse(url, Path::new("/here"), None).unwrap_err()
+    }
+
+    #[test]
+    fn the_path_is_all_that_follows_up_to_the_question_mark() {
+        assert_eq!(folder("file:///a/b"), "/a/b");
+        assert_eq!(folder("file://a/b"), "/here/a/b");
+        assert_eq!(folder("file://~"), "/home/ada/");
+        assert_eq!(folder("file://~/x?create_dir=true"), "/home/ada/x");
+        assert_eq!(folder("file://~bob/x"), "/here/~bob/x");
+    }
+
+    #[test]
+    fn parameters_are_read_or_refused() {
+        let parse = |query: &str| FileUrl::parse(&format!("file:///a?{query}"), Path::new("/"), None);
+        let parsed = parse("create_dir=1&dir_file_mode=0750&metadata=skip&no_tmp_dir=true").unwrap();
+        assert_eq!((parsed.create, parsed.folder_mode, parsed.sidecars), (true, 0o750, false));
+        assert_eq!(parse("dir_file_mode=448").unwrap().folder_mode, 0o700);
+        assert!(parse("base_url=x&secret_key_path=y").is_ok());
+        assert!(matches!(parse("base_url=x"), Err(UrlError::Half(_))));
+        assert!(matches!(parse("colour=red"), Err(UrlError::Parameter { .. })));
+        assert!(matches!(parse("create_dir=maybe"), Err(UrlError::Value { parameter: "create_dir", .. })));
+    }
+
+    #[test]
+    fn parameters_are_percent_decoded_and_the_path_is_not() {
+        let parsed = FileUrl::parse("file:///a%20b/../c#d?create%5fdir=%74rue&&", Path::new("/"), None).unwrap();
+        assert_eq!((parsed.folder.to_str(), parsed.create), (Some("/a%20b/../c#d"), true));
+        assert!(matches!(refused("file:///a?metadata=s%20p"), UrlError::Value { value, .. } if value == "s p"));
+        assert!(matches!(refused("file:///a?=x"), UrlError::Parameter { parameter, .. } if parameter.is_empty()));
+    }
+
+    #[test]
+    fn other_stores_are_refused() {
+        assert!(matches!(refused("s3://bucket"), UrlError::Scheme(_)));
+        assert!(matches!(refused("file://~"), UrlError::NoHome(_)));
+    }
+}

@@ -1,0 +1,51 @@
+//! Renames a resource.
+
+use std::sync::Arc;
+
+use pulumi_proto::urn::{NameError, ProviderReference, Urn};
+
+use super::error::SurgeryError;
+use crate::snapshot::Snapshot;
+
+/// Gives a resource another name, wherever it is named, and returns its new URN.
+///
+/// # Errors
+/// [`SurgeryError::Taken`], [`SurgeryError::BadName`].
+pub fn rename(snapshot: &mut Snapshot, from: &Urn, name: &str) -> Result<Urn, SurgeryError> {
+    let bad = |error| SurgeryError::BadName(name.to_owned(), error);
+    let prefix = from.as_str().strip_suffix(from.name()).unwrap_or_default();
+    if name.is_empty() || name.starts_with("urn:") {
+        return Err(bad(NameError::Urn(prefix.to_owned())));
+    }
+    let to: Urn = format!("{prefix}{name}").parse().map_err(bad)?;
+    if snapshot.resources.iter().any(|state| state.urn == to) {
+        return Err(SurgeryError::Taken(to));
+    }
+    replace_urn(snapshot, from, &to);
+    Ok(to)
+}
+
+/// Puts one URN in place of another everywhere.
+pub(super) fn replace_urn(snapshot: &mut Snapshot, from: &Urn, to: &Urn) {
+    let pending = snapshot.pending_operations.iter_mut().map(|pending| &mut pending.resource);
+    for state in snapshot.resources.iter_mut().chain(pending) {
+        let provider = state.provider.as_ref().is_some_and(|provider| provider.urn == *from);
+        let views = state.view_of.as_ref() == Some(from);
+        if state.urn != *from && !provider && !views && !state.references().any(|urn| urn == from) {
+            continue;
+        }
+        let state = Arc::make_mut(state);
+        if state.urn == *from {
+            state.urn = to.clone();
+        }
+        if let Some(provider) = state.provider.as_mut().filter(|provider| provider.urn == *from) {
+            *provider = ProviderReference::new(to.clone(), &*provider.id);
+        }
+        let view_of = state.view_of.iter_mut();
+        let parent = state.parent.iter_mut().chain(&mut state.dependencies);
+        let others = state.property_dependencies.values_mut().flatten().chain(&mut state.deleted_with);
+        for urn in view_of.chain(parent).chain(others).chain(&mut state.replace_with).filter(|urn| **urn == *from) {
+            *urn = to.clone();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A stack in a temporary folder.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::urn::Urn;
+use state::format::{UpdateInfo, UpdateKind, UpdateResult};
+use state::secrets::{CiphertextReuse, Keyring, MarkerManager, SecretsManager};
+use state::store::{FileStore, FileUrl, LockHolder, StackReference, StateStore};
+use state::{
+    Effect, EntryId, JournalRecorder, OperationId, OperationKind, Record, ResourceState, Snapshot, StackAccess,
+    StackState, StackView, StateError, StateRecorder as _, Subject, encode_checkpoint,
+};
+
+pub(crate) struct Fixture {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) store: FileStore,
+    pub(crate) stack: StackReference,
+    pub(crate) access: StackAccess,
+    pub(crate) marker: Arc<MarkerManager>,
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
+        let store = FileStore::open(&url).await.unwrap();
+        let stack = StackReference::new("reef", "dev").unwrap();
+        let marker = Arc::new(MarkerManager::new("marker"));
+        let access = StackAccess {
+            store: Arc::new(store.clone()),
+            stack: stack.clone(),
+            keyring: Arc::new(Keyring::new(None).with(Arc::clone(&marker) as Arc<dyn SecretsManager>)),
+            configured_secrets: Some(marker.describe()),
+            config: Default::default(),
+            journals: folder.path().to_owned(),
+            engine_version: "v0.1.0".to_owned(),
+        };
+        Self { folder, store, stack, access, marker }
+    }
+
+    pub(crate) async fn open(&self) -> Result<StackState, StateError> {
+        StackState::open(self.access.clone(), &holder()).await
+    }
+
+    /// The same stack with another secrets manager to seal with.
+    pub(crate) fn with_other_key(&self) -> (StackAccess, Arc<MarkerManager>) {
+        let other = Arc::new(MarkerManager::new("other"));
+        let managers = [Arc::clone(&self.marker), Arc::clone(&other)];
+        let keyring = managers.into_iter().fold(Keyring::new(None), |keyring, manager| keyring.with(manager));
+        let configured_secrets = Some(other.describe());
+        (StackAccess { keyring: Arc::new(keyring), configured_secrets, ..self.access.clone() }, other)
+    }
+
+    /// Saves a checkpoint as somebody else would.
+    pub(crate) async fn save(&self, resources: &[Arc<ResourceState>]) {
+        let snapshot =
+            Snapshot { secrets: Some(self.marker.describe()), resources: resources.to_vec(), ..Snapshot::default() };
+        let reuse = CiphertextReuse::default();
+        let text = encode_checkpoint("", Some(&snapshot), Some(&*self.marker), &reuse).await.unwrap();
+        let lock = self.store.lock(&self.stack, &holder()).await.unwrap();
+        self.store.save(&lock, &text).await.unwrap();
+        self.store.unlock(lock).await.unwrap();
+    }
+
+    /// A run that found `a`, has made `b` and is still at work.
+    pub(crate) async fn at_work(&self) -> (StackState, JournalRecorder) {
+        self.save(&[resource("a")]).await;
+        let state = self.open().await.unwrap();
+        let mut recorder = state.recorder();
+        for record in creation(0, 1, resource("b")) {
+            recorder.append(&record).unwrap();
+        }
+        (state, recorder)
+    }
+
+    /// The names of the resources that the checkpoint holds.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let snapshot = StackView::open(&self.access).await.unwrap().snapshot.unwrap();
+        snapshot.resources.iter().map(|resource| resource.urn.name().to_owned()).collect()
+    }
+
+    pub(crate) fn journals(&self) -> Vec<PathBuf> {
+        let folder = self.folder.path().join(".sc/journal/reef/dev");
+        std::fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path()).collect()
+    }
+}
+
+pub(crate) fn holder() -> LockHolder {
+    LockHolder { pid: 4711, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
+}
+
+pub(crate) fn resource(name: &str) -> Arc<ResourceState> {
+    Arc::new(ResourceState::new(Urn::new("dev", "reef", None, "t:m:T", name), true))
+}
+
+pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {
+    let mut resource = ResourceState::clone(&resource(name));
+    let token = PropertyValue::secret(PropertyValue::from("otter<7>"));
+    resource.inputs = Arc::new(PropertyMap::from([("token".to_owned(), token)]));
+    Arc::new(resource)
+}
+
+/// The records of a resource that comes up.
+pub(crate) fn creation(operation: u64, entry: u64, resource: Arc<ResourceState>) -> [Record; 2] {
+    let (operation, entry) = (OperationId(operation), EntryId(entry));
+    [
+        Record::Begin { operation, kind: OperationKind::Creating, subject: Subject::Resource(Arc::clone(&resource)) },
+        Record::End { operation, effects: vec![Effect::Add(entry, resource)] },
+    ]
+}
+
+pub(crate) fn update() -> UpdateInfo {
+    UpdateInfo {
+        kind: UpdateKind::Update,
+        start_time: 1,
+        message: String::new(),
+        environment: BTreeMap::new(),
+        config: BTreeMap::new(),
+        result: UpdateResult::Succeeded,
+        end_time: 2,
+        resource_changes: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Stacks that are renamed and removed.
+
+use state::store::{Backups, StackReference, StateStore as _, StoreError};
+use state::{StackAccess, StackState, StateError, StateRecorder as _, remove_stack, rename_stack};
+
+use crate::fixture::{Fixture, creation, holder, resource, secret_resource};
+
+fn west() -> StackReference {
+    StackReference::new("reef", "west").unwrap()
+}
+
+/// Leaves the journal of a run that died, and no lock.
+async fn interrupt(access: &StackAccess) {
+    let state = StackState::open(access.clone(), &holder()).await.unwrap();
+    let mut recorder = state.recorder();
+    for record in creation(0, 1, resource("b")) {
+        recorder.append(&record).unwrap();
+    }
+    access.store.break_locks(&access.stack).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_that_a_dead_run_did_is_left_behind_by_a_move() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a")]).await;
+    interrupt(&fixture.access).await;
+    let before = fixture.store.load(&fixture.stack).await.unwrap();
+    let renamed = rename_stack(&fixture.access, &holder(), &west()).await.unwrap_err();
+    assert!(matches!(renamed, StateError::Interrupted { .. }), "{renamed}");
+    let removed = remove_stack(&fixture.access, &holder(), true, Backups::Removed).await.unwrap_err();
+    assert!(matches!(removed, StateError::Interrupted { .. }), "{removed}");
+    assert_eq!(fixture.store.load(&fixture.stack).await.unwrap(), before);
+    assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
+
+    fixture.open().await.unwrap().release().await.unwrap();
+    rename_stack(&fixture.access, &holder(), &west()).await.unwrap();
+    let access = StackAccess { stack: west(), ..fixture.access.clone() };
+    let state = StackState::open(access, &holder()).await.unwrap();
+    let urns: Vec<_> = state.snapshot().resources.iter().map(|resource| resource.urn.as_str()).collect();
+    assert_eq!(urns, ["urn:pulumi:west::reef::t:m:T::b", "urn:pulumi:west::reef::t:m:T::a"]);
+}
+
+#[tokio::test]
+async fn a_name_under_which_a_run_died_is_not_taken() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a")]).await;
+    interrupt(&StackAccess { stack: west(), ..fixture.access.clone() }).await;
+    let refused = rename_stack(&fixture.access, &holder(), &west()).await.unwrap_err();
+    assert!(matches!(&refused, StateError::Interrupted { stack, .. } if *stack == west()), "{refused}");
+}
+
+#[tokio::test]
+async fn a_stack_that_somebody_works_on_stays_under_both_names() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[resource("a")]).await;
+    for locked in [fixture.stack.clone(), west()] {
+        let lock = fixture.store.lock(&locked, &holder()).await.unwrap();
+        let refused = rename_stack(&fixture.access, &holder(), &west()).await.unwrap_err();
+        assert!(matches!(refused, StateError::Store(StoreError::Locked { .. })), "{refused}");
+        fixture.store.unlock(lock).await.unwrap();
+    }
+    assert_eq!(fixture.names().await, ["a"]);
+}
+
+#[tokio::test]
+async fn what_is_sealed_is_neither_opened_nor_sealed_again() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[secret_resource("a")]).await;
+    let sealed = fixture.marker.sealed();
+    rename_stack(&fixture.access, &holder(), &west()).await.unwrap();
+    assert_eq!(fixture.marker.sealed(), sealed);
+    let text = fixture.store.load(&west()).await.unwrap().unwrap();
+    assert!(text.contains("urn:pulumi:west::reef::t:m:T::a") && text.contains("ciphertext"), "{text}");
+}
+
+#[tokio::test]
+async fn a_stack_with_a_creation_that_nobody_has_settled_is_removed_only_by_force() {
+    let fixture = Fixture::new().await;
+    fixture.save(&[]).await;
+    let state = fixture.open().await.unwrap();
+    let [begin, _] = creation(0, 1, resource("b"));
+    state.recorder().append(&begin).unwrap();
+    fixture.store.break_locks(&fixture.stack).await.unwrap();
+    drop(state);
+    // The next run takes it in as pending.
+    fixture.open().await.unwrap().release().await.unwrap();
+    let refused = remove_stack(&fixture.access, &holder(), false, Backups::Kept).await.unwrap_err();
+    assert!(matches!(&refused, StateError::Unsettled { names, .. } if *names == ["b"]), "{refused}");
+    remove_stack(&fixture.access, &holder(), true, Backups::Kept).await.unwrap();
+}

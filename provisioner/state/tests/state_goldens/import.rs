@@ -1,0 +1,45 @@
+//! Imports come to what the command line makes of them.
+
+use std::sync::Arc;
+
+use state::secrets::Keyring;
+use state::store::{FileStore, FileUrl, LockHolder};
+use state::{ExportedSecrets, OperationKind, StackAccess, StackView, import};
+
+use crate::case::Case;
+
+fn access(case: &Case, store: FileStore, journals: &std::path::Path) -> StackAccess {
+    let stack = case.stacks().remove(0).0;
+    StackAccess {
+        store: Arc::new(store),
+        keyring: Arc::new(Keyring::new(Some(case.passphrase(&stack)))),
+        stack,
+        configured_secrets: None,
+        config: Default::default(),
+        journals: journals.to_owned(),
+        engine_version: "v0.1.0".to_owned(),
+    }
+}
+
+/// `project/edited.json` is what the command line was given, `backend` what it stored.
+#[tokio::test]
+async fn an_edited_export_becomes_what_the_command_line_makes_of_it() {
+    let case = Case::open("imported");
+    let folder = tempfile::tempdir().unwrap();
+    let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
+    let ours = access(&case, FileStore::open(&url).await.unwrap(), folder.path());
+    let edited = std::fs::read_to_string(case.folder.join("project/edited.json")).unwrap();
+    let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
+    let imported = import(&ours, &holder, &edited, false).await.unwrap();
+    assert_eq!((imported.resources, imported.problems), (3, vec![]));
+    let dropped: Vec<_> = imported.dropped.iter().map(|(kind, urn)| (*kind, urn.name())).collect();
+    assert_eq!(dropped, [(OperationKind::Creating, "ghost")]);
+
+    let theirs = access(&case, case.store().await.unwrap(), folder.path());
+    let shown =
+        |access: StackAccess| async move { StackView::export(&access, ExportedSecrets::Shown).await.unwrap().unwrap() };
+    assert_eq!(shown(ours.clone()).await, shown(theirs).await);
+    let stored = ours.store.load(&ours.stack).await.unwrap().unwrap();
+    assert!(!stored.contains("plaintext") && stored.matches("\"ciphertext\"").count() >= 5, "{stored}");
+    assert!(ours.store.locks(&ours.stack).await.unwrap().is_empty());
+}

@@ -1,0 +1,108 @@
+//! What is not read is refused in plain words.
+
+use state::format::FormatError;
+use state::secrets::{Keyring, Passphrase, SecretsError};
+use state::store::{StateStore as _, StoreError};
+use state::{decode_checkpoint, integrity};
+
+use crate::case::Case;
+
+async fn load(name: &str) -> Result<String, StoreError> {
+    let case = Case::open(name);
+    let (stack, _) = case.stacks().remove(0);
+    Ok(case.store().await?.load(&stack).await?.unwrap())
+}
+
+async fn refused(text: &str) -> String {
+    let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
+    let error = decode_checkpoint(text, &keyring).await.err().unwrap();
+    let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[tokio::test]
+async fn the_layout_of_long_ago() {
+    let error = Case::open("legacy").store().await.err().unwrap();
+    assert!(matches!(error, StoreError::Legacy(_)));
+}
+
+#[tokio::test]
+async fn secrets_in_a_cloud() {
+    let error = refused(&load("cloud").await.unwrap()).await;
+    assert_eq!(error, "the secrets of the stack are kept by \"cloud\", which is not supported");
+}
+
+#[tokio::test]
+async fn a_wrong_passphrase() {
+    let text = load("secrets").await.unwrap();
+    let error = decode_checkpoint(&text, &Keyring::new(Some(Passphrase::new("wrong")))).await.err().unwrap();
+    assert!(matches!(error, FormatError::Secret(SecretsError::WrongPassphrase)), "{error}");
+    let error = decode_checkpoint(&text, &Keyring::new(None)).await.err().unwrap();
+    assert!(matches!(error, FormatError::Secret(SecretsError::NoPassphrase)), "{error}");
+}
+
+#[tokio::test]
+async fn a_state_without_secrets_needs_no_passphrase() {
+    let text = load("up").await.unwrap();
+    assert!(decode_checkpoint(&text, &Keyring::new(None)).await.unwrap().checkpoint.snapshot.is_some());
+    let wrong = Keyring::new(Some(Passphrase::new("wrong")));
+    assert!(decode_checkpoint(&text, &wrong).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_wrong_checksum() {
+    let text = load("up").await.unwrap().replace("\"magic\":\"7dff", "\"magic\":\"0dff");
+    let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
+    let snapshot = decode_checkpoint(&text, &keyring).await.unwrap().checkpoint.snapshot.unwrap();
+    let error = integrity::verify(&snapshot).unwrap_err().to_string();
+    assert!(error.contains("its manifest: has the checksum \"0dff"), "{error}");
+}
+
+#[tokio::test]
+async fn versions_that_are_not_ours() {
+    let text = load("up").await.unwrap();
+    for (version, message) in [(1, "too old"), (2, "too old"), (5, "newer than this program knows")] {
+        let text = text.replacen("\"version\":3", &format!("\"version\":{version}"), 1);
+        assert!(refused(&text).await.contains(message));
+    }
+    assert!(refused("{\"stack\":\"dev\",\"latest\":{}}").await.contains("version 0, which is too old"));
+    assert!(refused("{\"version\":3,").await.starts_with("it is not a checkpoint: EOF"));
+}
+
+#[tokio::test]
+async fn a_feature_that_nobody_knows() {
+    let text = load("version-4").await.unwrap().replacen("\"taint\"", "\"teleport\"", 1);
+    assert_eq!(refused(&text).await, "it uses the feature \"teleport\", which this program does not know");
+    let as_version_3 = text.replacen("\"version\":4", "\"version\":3", 1);
+    let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
+    assert!(decode_checkpoint(&as_version_3, &keyring).await.is_ok(), "features count in version 4 only");
+}
+
+#[tokio::test]
+async fn a_parent_that_comes_later() {
+    let text = load("up").await.unwrap();
+    let keyring = Keyring::new(None);
+    let mut snapshot = decode_checkpoint(&text, &keyring).await.unwrap().checkpoint.snapshot.unwrap();
+    snapshot.resources.reverse();
+    let error = integrity::verify(&snapshot).unwrap_err().to_string();
+    assert!(error.contains("its parent urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev comes later"), "{error}");
+}
+
+#[tokio::test]
+async fn property_values_that_are_none() {
+    let values = [
+        (r#"{"4dabf18193072939515e22adb298388d":"d0e6a833031e9bbcd3f4e8bde6ca49a4"}"#, "unknown tag"),
+        (r#"{"4dabf18193072939515e22adb298388d":7}"#, "not a text"),
+        (r#"{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270"}"#, "neither ciphertext"),
+        (r#"{"4dabf18193072939515e22adb298388d":"5cf8f73096256a8f31e491e813e4eb8e","urn":"x"}"#, "is not a URN"),
+        (r#"{"4dabf18193072939515e22adb298388d":"8ad145fe-0d11-4827-bfd7-1abcbf086f5c","value":"x"}"#, "16 hex"),
+    ];
+    let text = load("up").await.unwrap();
+    for (value, message) in values {
+        let error = refused(&text.replace("\"w\":\"deux\"", &format!("\"w\":{value}"))).await;
+        assert!(error.contains("::clam: inputs cannot be read"), "{error}");
+        assert!(error.contains(message), "{error}");
+    }
+    let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    assert!(refused(&text.replace("\"deux\"", &nested)).await.contains("recursion limit"));
+}

@@ -1,0 +1,260 @@
+//! The `config` of the buckets of both clouds: what is refused, and what is only told.
+
+use provisioner::registry::types;
+
+use crate::repository::Files;
+use crate::sections;
+
+/// A stack with one resource `b` of the type; `config` is indented as a block below it.
+fn bucket(type_name: &str, config: &str) -> Files {
+    let config: String = config.lines().map(|line| format!("            {line}\n")).collect();
+    let secrets = "
+auth:
+  reef: { type: aws-token, config: { accessKey: AK, secretAccessKey: hush, region: sea } }
+  half: { type: aws-token, config: { accessKey: AK, region: sea } }
+  nowhere: { type: aws-token, config: { accessKey: AK, secretAccessKey: hush } }
+  cloud: { type: gcp-service-account, config: { projectId: tide-7, credentials: 'no JSON' } }
+";
+    sections(&format!(
+        "resources:
+  resources:
+    e:
+      resources:
+        b:
+          type: {type_name}
+          config:
+{config}"
+    ))
+    .secrets(secrets)
+}
+
+fn s3(config: &str) -> String {
+    bucket("s3-bucket", config).words()
+}
+
+fn gcs(config: &str) -> String {
+    bucket("gcp-bucket", config).words()
+}
+
+#[test]
+fn buckets_that_are_whole_are_taken() {
+    for config in [
+        "credentials: ${auth:reef}",
+        "credentials: ${auth:reef}\ndomain: ''\nname: media\nindexDocument: home.html\nbaseDnsZone: reef.example",
+        "region: sea",
+        "region: sea\naccessKey: AK\nsecretAccessKey: ${secret:x}",
+        "credentials: ${resource:v.account}",
+    ] {
+        let files = bucket("s3-bucket", config)
+            .secrets("values: { x: hush }\nauth: { reef: { type: aws-token, config: { region: sea } } }");
+        let words = files.words();
+        let unknown = config.contains("resource:").then_some("is not defined in env");
+        assert!(unknown.map_or(words.is_empty(), |unknown| words.contains(unknown)), "{config}: {words}");
+    }
+    assert_eq!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: yes\nbucketName: old"), "");
+}
+
+#[test]
+fn missing_and_useless_credentials_are_told() {
+    insta::assert_snapshot!(s3("name: media"), @r#"
+    error[credentials]: the credentials of an AWS account are missing
+      --> .sc/stacks/s/server.yaml:13:13
+       |
+    13 |             name: media
+       |             ^^^^^^^^^^^
+       |
+       = hint: add `credentials: "${auth:NAME}"`, where NAME is an `aws-token` in the stack's secrets.yaml
+    "#);
+    insta::assert_snapshot!(s3("region: sea\naccessKey: AK"), @"
+    error[credentials]: `accessKey` is of no use without `secretAccessKey`
+      --> .sc/stacks/s/server.yaml:14:24
+       |
+    14 |             accessKey: AK
+       |                        ^^
+    ");
+    insta::assert_snapshot!(s3("credentials: ${auth:cloud}"), @"
+    error[credentials]: these are not the credentials of an AWS account
+      --> .sc/stacks/s/server.yaml:13:26
+       |
+    13 |             credentials: ${auth:cloud}
+       |                          ^^^^^^^^^^^^^
+       |
+       = hint: write `${auth:NAME}`, where NAME is an `aws-token` in the stack's secrets.yaml
+    ");
+    insta::assert_snapshot!(s3("credentials: ${auth:half}"), @"
+    error[credentials]: the credentials lack the access key, or its secret
+      --> .sc/stacks/s/server.yaml:13:26
+       |
+    13 |             credentials: ${auth:half}
+       |                          ^^^^^^^^^^^^
+       |
+       = hint: an `aws-token` has `accessKey` and `secretAccessKey`
+    ");
+    insta::assert_snapshot!(s3("credentials: ${auth:nowhere}\nregion: land"), @"
+    error[credentials]: the credentials name no region
+      --> .sc/stacks/s/server.yaml:13:26
+       |
+    13 |             credentials: ${auth:nowhere}
+       |                          ^^^^^^^^^^^^^^^
+       |
+       = hint: add `region` to the `aws-token`
+
+    warning[unused]: `region` is ignored: that of `credentials` counts
+      --> .sc/stacks/s/server.yaml:14:21
+       |
+    14 |             region: land
+       |                     ^^^^
+    ");
+    insta::assert_snapshot!(gcs("projectId: tide-7"), @r#"
+    error[credentials]: the credentials of a Google Cloud account are missing
+      --> .sc/stacks/s/server.yaml:13:13
+       |
+    13 |             projectId: tide-7
+       |             ^^^^^^^^^^^^^^^^^
+       |
+       = hint: add `credentials: "${auth:NAME}"`, where NAME is a `gcp-service-account` in the stack's secrets.yaml
+
+    error[missing-key]: `location` is missing
+      --> .sc/stacks/s/server.yaml:13:13
+       |
+    13 |             projectId: tide-7
+       |             ^^^^^^^^^^^^^^^^^
+       |
+       = hint: add the location of the bucket, such as `location: EU`
+    "#);
+}
+
+#[test]
+fn a_domain_waits_for_the_registrar() {
+    insta::assert_snapshot!(s3("credentials: ${auth:reef}\ndomain: reef.example"), @"
+    error[not-supported]: `domain` needs a registrar, which is not supported yet
+      --> .sc/stacks/s/server.yaml:14:21
+       |
+    14 |             domain: reef.example
+       |                     ^^^^^^^^^^^^
+       |
+       = hint: leave `domain` out: the bucket is then private
+    ");
+}
+
+#[test]
+fn wrong_kinds_and_slips_are_told_at_their_lines() {
+    let words = s3(
+        "credentials: ${auth:reef}\nname: [media]\nallowOnlyHttp: true\nallowOnlyHttps: 'true'\ncorsConfig:\n  allowedOrigin: https://reef.example\n  allowedMethods: GET",
+    );
+    insta::assert_snapshot!(words, @"
+    error[wrong-kind]: expected a text, found a list
+      --> .sc/stacks/s/server.yaml:14:19
+       |
+    14 |             name: [media]
+       |                   ^^^^^^^
+
+    error[wrong-kind]: expected `true` or `false`, found a single value
+      --> .sc/stacks/s/server.yaml:16:29
+       |
+    16 |             allowOnlyHttps: 'true'
+       |                             ^^^^^^
+       |
+       = hint: write it without quotes
+
+    warning[unknown-key]: the key `allowedOrigin` is ignored
+      --> .sc/stacks/s/server.yaml:18:15
+       |
+    18 |               allowedOrigin: https://reef.example
+       |               ^^^^^^^^^^^^^
+       |
+       = hint: did you mean `allowedOrigins`?
+
+    error[wrong-kind]: expected a list, found a single value
+      --> .sc/stacks/s/server.yaml:19:31
+       |
+    19 |               allowedMethods: GET
+       |                               ^^^
+    ");
+    insta::assert_snapshot!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: 1\nbucketname: old"), @"
+    error[wrong-kind]: expected `true` or `false`, found a single value
+      --> .sc/stacks/s/server.yaml:15:20
+       |
+    15 |             adopt: 1
+       |                    ^
+
+    warning[unknown-key]: the key `bucketname` is ignored
+      --> .sc/stacks/s/server.yaml:16:13
+       |
+    16 |             bucketname: old
+       |             ^^^^^^^^^^
+       |
+       = hint: did you mean `bucketName`?
+    ");
+    insta::assert_snapshot!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: true"), @"
+    error[missing-key]: `adopt` needs the name of the bucket to take over
+      --> .sc/stacks/s/server.yaml:15:20
+       |
+    15 |             adopt: true
+       |                    ^^^^
+       |
+       = hint: add `bucketName`
+    ");
+}
+
+#[test]
+fn what_is_no_value_of_a_bucket_cannot_be_referred_to() {
+    let files = bucket("s3-bucket", "credentials: ${auth:reef}");
+    let words = files.with(
+        ".sc/stacks/s/server.yaml",
+        &format!(
+            "{}resources: {{ resources: {{ e: {{ resources: {{ b: {{ type: s3-bucket, config: {{ region: sea }} }} }} }} }} }}
+outputs:
+  key: ${{resource:b.acces-key}}
+",
+            crate::repository::PROVISIONER
+        ),
+    );
+    insta::assert_snapshot!(words.words(), @r#"
+    error[unknown-property]: the core type "s3-bucket" has no "acces-key"
+     --> .sc/stacks/s/server.yaml:8:8
+      |
+    8 |   key: ${resource:b.acces-key}
+      |        ^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: did you mean `access-key`?
+      = hint: it has bucket, region, access-key, secret-key
+    "#);
+}
+
+#[test]
+fn the_schemas_describe_every_key() {
+    let told = |name: &str| {
+        let schema = types::product().get(name).unwrap().schema();
+        let properties = schema.pointer("/properties").unwrap().as_object().unwrap();
+        let line = |(name, property): (&String, &serde_json::Value)| {
+            assert!(property["description"].is_string(), "{name} is described");
+            let kind = property.get("type").or(property.get("$ref")).map(ToString::to_string);
+            format!("{name}: {}", kind.unwrap_or_default())
+        };
+        properties.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(told("s3-bucket"), @r##"
+    credentials: ["string","number","boolean","null"]
+    account: ["string","number","boolean","null"]
+    accessKey: ["string","number","boolean","null"]
+    secretAccessKey: ["string","number","boolean","null"]
+    region: ["string","number","boolean","null"]
+    name: "string"
+    allowOnlyHttps: "boolean"
+    domain: ["string","number","boolean","null"]
+    indexDocument: ["string","number","boolean","null"]
+    errorDocument: ["string","number","boolean","null"]
+    corsConfig: "#/$defs/CorsConfig"
+    baseDnsZone: ["string","number","boolean","null"]
+    provisionWwwDomain: "boolean"
+    "##);
+    insta::assert_snapshot!(told("gcp-bucket"), @r#"
+    credentials: ["string","number","boolean","null"]
+    projectId: ["string","number","boolean","null"]
+    name: "string"
+    bucketName: "string"
+    location: ["string","number","boolean","null"]
+    adopt: "boolean"
+    "#);
+}

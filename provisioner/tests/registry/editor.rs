@@ -1,0 +1,47 @@
+//! The schema that editors hold a server.yaml to names the keys that the reader takes, and no others.
+
+use std::collections::BTreeSet;
+
+use provisioner::registry::types;
+use provisioner::schema;
+use serde_json::Value;
+
+use crate::sections;
+
+/// The names of the properties at a place in the schema.
+fn named(pointer: &str) -> BTreeSet<String> {
+    let files = schema::files(&types::product(), None);
+    let schema: Value = serde_json::from_str(&files["server.schema.json"]).unwrap();
+    let section = schema.pointer(pointer).unwrap();
+    assert_eq!(section["additionalProperties"], false, "{pointer} takes no other key");
+    section["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+/// The keys that the reader says a section has, where it finds `zzz` in it.
+fn taken(text: &str) -> BTreeSet<String> {
+    let words = sections(text).words();
+    let keys = words.lines().find_map(|line| line.trim().strip_prefix("= hint: the keys are "));
+    let keys = keys.unwrap_or_else(|| panic!("{words}"));
+    keys.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_sections_in_which_a_slip_is_a_mistake_have_the_same_keys_in_both() {
+    let plugin = |entry: &str| format!("plugins: [{{ name: acme, {entry} }}]\n");
+    let resource = |options: &str| {
+        plugin("source: { type: local, path: p }")
+            + "resources: { resources: { prod: { resources: { r: { type: 'acme:a:B', options: { "
+            + options
+            + " } } } } } }\n"
+    };
+    let table = [
+        ("/$defs/plugin", plugin("source: { type: local, path: p }, zzz: 1")),
+        ("/$defs/plugin/properties/source", plugin("source: { type: local, path: p, zzz: 1 }")),
+        ("/$defs/options", resource("zzz: 1")),
+        ("/$defs/options/properties/customTimeouts", resource("customTimeouts: { zzz: 1 }")),
+        ("/$defs/options/properties/aliases/items/anyOf/1", resource("aliases: [{ zzz: 1 }]")),
+    ];
+    for (pointer, sections) in table {
+        assert_eq!(named(pointer), taken(&sections), "{pointer}");
+    }
+}

@@ -1,0 +1,19 @@
+//! The types of the product in repositories as users write them: the `config` of each type, and its JSON Schema.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+#[path = "../../config/tests/config/repository.rs"]
+#[allow(dead_code, reason = "the tests of `config` need more of it")]
+mod repository;
+
+mod buckets;
+mod editor;
+mod templates;
+
+use provisioner::registry::types;
+use repository::Files;
+
+/// One stack `s` with a provisioner and these sections, read with the types of the product.
+fn sections(text: &str) -> Files {
+    Files::sections(text).types(types::product())
+}

@@ -1,0 +1,159 @@
+//! Real peers for the interop suites, installed from public registries: once per list of packages, into
+//! `target/interop`, by whichever test comes first.
+//!
+//! Enters: names of packages, sources of programs. Leaves: paths of interpreters and programs. Never here: what is then
+//! run. Deleting `target/interop` makes the next run install the newest versions.
+
+mod plugin;
+mod suite;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub use plugin::{Peer, PeerPlugin};
+
+/// A Python with packages, for programs to run in.
+#[derive(Clone, Debug)]
+pub struct PythonVenv {
+    folder: PathBuf,
+}
+
+impl PythonVenv {
+    /// The interpreter.
+    pub fn python(&self) -> PathBuf {
+        self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    }
+
+    /// The folder, as `PULUMI_RUNTIME_VIRTUALENV` and the like want it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// Returns a virtual environment that has the packages, written as pip takes them (`pulumi>=3.272.0`).
+///
+/// # Errors
+/// A `python3` that is not there or fails, and packages that cannot be installed, each with what was said about it.
+pub fn python_venv(name: &str, packages: &[&str]) -> io::Result<PythonVenv> {
+    let version = run(Command::new("python3").arg("--version"))?;
+    let folder = installed_once(name, (packages, version), |folder| {
+        run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let python = PythonVenv { folder: folder.to_owned() }.python();
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(Command::new(python).args(pip).args(packages)).map(drop)
+    })?;
+    Ok(PythonVenv { folder })
+}
+
+/// A Node with packages, for programs to run in.
+#[derive(Clone, Debug)]
+pub struct NodeModules {
+    folder: PathBuf,
+}
+
+impl NodeModules {
+    /// The folder that holds the program `node`, and nothing else: to be the first on PATH.
+    pub fn bin(&self) -> PathBuf {
+        self.folder.join("node_modules/node/bin")
+    }
+
+    /// The folder `node_modules`.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.join("node_modules")
+    }
+}
+
+/// Returns a Node of the major version that has the packages, written as npm takes them (`@pulumi/pulumi@^3.270.0`).
+///
+/// # Errors
+/// An `npm` that is not there or fails, and packages that cannot be installed, each with what was said about it.
+pub fn node_modules(name: &str, major_version: u32, packages: &[&str]) -> io::Result<NodeModules> {
+    let folder = installed_once(name, (packages, major_version), |folder| {
+        fs::create_dir_all(folder)?;
+        // Without it npm looks for a package in the folders above.
+        fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
+        let node = NodeModules { folder: folder.to_owned() };
+        let npm = || {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-audit", "--no-fund", "--loglevel", "error"]).current_dir(folder);
+            npm
+        };
+        run(npm().arg(format!("node@{major_version}")))?;
+        // npm takes the newest packages that run with the Node it is run by.
+        run(npm().args(packages).env("PATH", first_on_path(&node.bin())?)).map(drop)
+    })?;
+    Ok(NodeModules { folder })
+}
+
+/// PATH with one more folder, the first to be looked in.
+///
+/// # Errors
+/// A folder whose name cannot be in PATH.
+pub fn first_on_path(folder: &Path) -> io::Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).map_err(io::Error::other)
+}
+
+/// Returns the program built from a folder with a `go.mod` and a `go.sum`.
+///
+/// # Errors
+/// A `go` that is not there or fails, and modules that cannot be fetched, each with what was said about it.
+pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
+    let mut content = run(Command::new("go").arg("version"))?;
+    let mut files = fs::read_dir(sources)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    for file in files {
+        content.extend(fs::read(file)?);
+    }
+    let folder = installed_once(name, content, |folder| {
+        run(Command::new("go").arg("build").arg("-o").arg(folder.join(name)).arg(".").current_dir(sources)).map(drop)
+    })?;
+    Ok(folder.join(name))
+}
+
+/// Runs a command to its end and returns its standard output.
+///
+/// # Errors
+/// The command cannot be started or fails; the error carries its standard error.
+pub fn run(command: &mut Command) -> io::Result<Vec<u8>> {
+    let program = command.get_program().to_owned();
+    let told = |what: &str| format!("{}: {what}", program.display());
+    let output = command.output().map_err(|error| io::Error::new(error.kind(), told(&error.to_string())))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(io::Error::other(told(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))))
+}
+
+/// A folder whose content follows from the name and the content's description. It is filled under a lock, by one test of
+/// one process; an installation that was cut short is begun anew.
+fn installed_once(
+    name: &str,
+    content: impl Hash,
+    install: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/interop");
+    fs::create_dir_all(&root)?;
+    let root = root.canonicalize()?;
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    let name = format!("{name}-{:016x}", hasher.finish());
+    let (folder, complete) = (root.join(&name), root.join(format!("{name}.complete")));
+
+    // Released when it is closed.
+    let lock = File::create(root.join(format!("{name}.lock")))?;
+    lock.lock()?;
+    if !complete.exists() {
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        install(&folder)?;
+        File::create(&complete)?.write_all(b"installed\n")?;
+    }
+    Ok(folder)
+}

@@ -1,0 +1,47 @@
+//! What the providers of the harness have in common: replies, property maps on the wire, the parts of a URN, and a
+//! connection in memory.
+
+use std::sync::Arc;
+
+use bridge::provider::Provider;
+use bridge::provider::grpc::GrpcProvider;
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
+use tonic::{Response, Status};
+
+use crate::channel::{Served, in_memory};
+
+/// What a method of a service returns.
+pub type Reply<T> = Result<Response<T>, Status>;
+
+/// Decodes properties of a request: unknown values, secrets and all else that the wire can carry.
+///
+/// # Errors
+///
+/// Returns `InvalidArgument` if the message is malformed.
+pub fn decode_properties(properties: Option<Bag>) -> Result<PropertyMap, Status> {
+    decode(&properties.unwrap_or_default(), &DecodeOptions::EVERYTHING)
+        .map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+/// Encodes properties of a reply, each kind of value in the form of its own.
+///
+/// # Errors
+///
+/// Returns `Internal` if a value cannot be encoded.
+pub fn encode_properties(properties: &PropertyMap) -> Result<Bag, Status> {
+    encode(properties, &EncodeOptions::EVERYTHING).map_err(|error| Status::internal(error.to_string()))
+}
+
+/// Returns the type and the name in a URN, the types of parents left out.
+pub fn type_and_name(urn: &str) -> (&str, &str) {
+    let mut parts = urn.rsplit("::");
+    let name = parts.next().unwrap_or_default();
+    let token = parts.next().unwrap_or_default();
+    (token.rsplit('$').next().unwrap_or_default(), name)
+}
+
+/// Serves a provider in a task of the current runtime, and returns the client's end of it.
+pub fn start_in_memory(service: impl Served, package: &str, version: Option<String>) -> Arc<dyn Provider> {
+    Arc::new(GrpcProvider::new(in_memory(service), package, None, version, None))
+}

@@ -1,0 +1,264 @@
+//! What a path stands for: follows `crate`, `self`, `super`, names in scope, imports, globs and re-exports to the module
+//! that defines the item.
+
+use std::collections::HashMap;
+
+use crate::modules::{Meaning, ModuleId, Modules, Namespaces, UsePath};
+use crate::workspace::{Crate, Workspace};
+
+/// What a path stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Module(ModuleId),
+    /// An item and the module that defines it. What follows the item in the path (a variant, an associated function) is
+    /// the item's.
+    Item {
+        module: ModuleId,
+        name: String,
+        is_trait: bool,
+    },
+    /// A path into a crate that is no member of the workspace.
+    External(UsePath),
+}
+
+/// Names that the enclosing blocks of a function add to those of the module.
+pub(crate) type Scope = HashMap<String, Local>;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Local {
+    /// An item of the block itself.
+    Item,
+    Import(UsePath),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Resolver<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) modules: &'a Modules,
+}
+
+/// The imports that a resolution has followed so far: an import is not followed twice, so imports of each other end.
+type Followed = Vec<(ModuleId, usize, String)>;
+
+/// Stands in for the index of a binding: the name is looked up through the globs of a module.
+const GLOBS: usize = usize::MAX;
+
+impl Resolver<'_> {
+    /// Returns everything that a path stands for in a module, in the given namespaces. Empty: a name of the prelude, a
+    /// generic parameter, a local variable, or nothing.
+    pub(crate) fn resolve(&self, module: ModuleId, scopes: &[Scope], path: &[String], last: Namespaces) -> Vec<Target> {
+        let Some(first) = path.first() else { return Vec::new() };
+        match scopes.iter().rev().find_map(|scope| scope.get(first)) {
+            Some(Local::Item) => Vec::new(),
+            Some(Local::Import(import)) => {
+                // The import itself begins in the module: a block seldom imports through another of its imports.
+                let path = [import.as_slice(), &path[1..]].concat();
+                self.follow(module, &path, last, &mut Vec::new())
+            }
+            None => self.follow(module, path, last, &mut Vec::new()),
+        }
+    }
+
+    fn follow(&self, module: ModuleId, path: &[String], last: Namespaces, followed: &mut Followed) -> Vec<Target> {
+        let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
+        let namespaces = |rest: &[String]| if rest.is_empty() { last } else { Namespaces::TYPE };
+        let root = self.modules.roots[self.modules.list[module].krate];
+        let mut found = match first.as_str() {
+            "crate" => vec![Target::Module(root)],
+            "self" => vec![Target::Module(module)],
+            "super" => match self.modules.list[module].parent {
+                Some(parent) => vec![Target::Module(parent)],
+                None => return Vec::new(),
+            },
+            "" => match rest.split_first() {
+                Some((name, others)) => {
+                    rest = others;
+                    self.external(module, name)
+                }
+                None => return Vec::new(),
+            },
+            name => match self.look_up(module, name, module, namespaces(rest), false, followed) {
+                found if found.is_empty() => self.external(module, name),
+                found => found,
+            },
+        };
+        while let Some((name, others)) = rest.split_first() {
+            rest = others;
+            found = found
+                .into_iter()
+                .flat_map(|target| match target {
+                    Target::Module(inner) if name == "super" => {
+                        self.modules.list[inner].parent.map(Target::Module).into_iter().collect()
+                    }
+                    Target::Module(inner) => self.look_up(inner, name, module, namespaces(rest), true, followed),
+                    Target::External(path) => vec![Target::External([path, vec![name.clone()]].concat())],
+                    item @ Target::Item { .. } => vec![item],
+                })
+                .collect();
+        }
+        found
+    }
+
+    /// Returns what a name stands for in a module, for a path that is written in the module `from`.
+    fn look_up(
+        &self,
+        module: ModuleId,
+        name: &str,
+        from: ModuleId,
+        namespaces: Namespaces,
+        is_qualified: bool,
+        followed: &mut Followed,
+    ) -> Vec<Target> {
+        let definition = &self.modules.list[module];
+        let sees_private = self.modules.is_within(from, module);
+        let mut found = Vec::new();
+        for (index, binding) in definition.names.get(name).into_iter().flatten().enumerate() {
+            if !sees_private && !binding.is_public {
+                continue;
+            }
+            match &binding.meaning {
+                Meaning::Module(child) if namespaces.meets(Namespaces::TYPE) => found.push(Target::Module(*child)),
+                Meaning::Item { namespaces: own, is_trait } if namespaces.meets(*own) => {
+                    found.push(Target::Item { module, name: name.to_owned(), is_trait: *is_trait });
+                }
+                Meaning::Import(path) if !followed.contains(&(module, index, name.to_owned())) => {
+                    followed.push((module, index, name.to_owned()));
+                    found.extend(self.follow(module, path, namespaces, followed));
+                }
+                _ => {}
+            }
+        }
+        if found.is_empty() && !followed.contains(&(module, GLOBS, name.to_owned())) {
+            followed.push((module, GLOBS, name.to_owned()));
+            for (path, is_public) in &definition.globs {
+                if !sees_private && !is_public {
+                    continue;
+                }
+                for target in self.follow(module, path, Namespaces::TYPE, followed) {
+                    if let Target::Module(inner) = target {
+                        found.extend(self.look_up(inner, name, module, namespaces, is_qualified, followed));
+                    }
+                }
+            }
+        }
+        // An unqualified name may as well be one of the prelude.
+        if found.is_empty() && definition.is_generated && is_qualified {
+            found.push(Target::Item { module, name: name.to_owned(), is_trait: false });
+        }
+        found
+    }
+
+    /// Returns what a path that begins with the name of another crate stands for.
+    fn external(&self, module: ModuleId, name: &str) -> Vec<Target> {
+        let own = &self.workspace.crates[self.modules.list[module].krate];
+        if !own.externs.contains(name) {
+            return Vec::new();
+        }
+        let is_library = |krate: &Crate| krate.name == name && krate.package.replace('-', "_") == name;
+        match self.workspace.crates.iter().position(is_library) {
+            Some(index) => vec![Target::Module(self.modules.roots[index])],
+            None => vec![Target::External(vec![name.to_owned()])],
+        }
+    }
+
+    /// Returns a target's path from its crate on.
+    pub(crate) fn canonical(&self, target: &Target) -> Vec<String> {
+        match target {
+            Target::Module(module) => self.modules.list[*module].path.clone(),
+            Target::Item { module, name, .. } => [self.modules.list[*module].path.clone(), vec![name.clone()]].concat(),
+            Target::External(path) => path.clone(),
+        }
+    }
+}
+
+impl Modules {
+    /// Returns whether a module is another one or lies within it.
+    pub(crate) fn is_within(&self, module: ModuleId, outer: ModuleId) -> bool {
+        std::iter::successors(Some(module), |module| self.list[*module].parent).any(|module| module == outer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modules::parse;
+    use crate::workspace::made_up;
+
+    /// Returns what a path stands for in the module `app::a`.
+    fn resolve(files: &[(&str, &str)], path: &str) -> Vec<String> {
+        let workspace = made_up(files);
+        let modules = parse(&workspace);
+        let module = modules.list.iter().position(|module| module.path == ["app", "a"]).unwrap();
+        let resolver = Resolver { workspace: &workspace, modules: &modules };
+        let path: Vec<String> = path.split("::").map(str::to_owned).collect();
+        let found = resolver.resolve(module, &[], &path, Namespaces::ALL);
+        found.iter().map(|target| resolver.canonical(target).join("::")).collect()
+    }
+
+    #[test]
+    fn paths_begin_at_the_crate_the_module_and_its_parents() {
+        let files = [
+            ("lib.rs", "mod a; pub(crate) struct Top;"),
+            ("a.rs", "mod inner { pub(crate) struct Inner; } pub fn own() {}"),
+        ];
+        assert_eq!(resolve(&files, "crate::Top"), ["app::Top"]);
+        assert_eq!(resolve(&files, "super::Top"), ["app::Top"]);
+        assert_eq!(resolve(&files, "self::own"), ["app::a::own"]);
+        assert_eq!(resolve(&files, "inner::Inner"), ["app::a::inner::Inner"]);
+        assert_eq!(resolve(&files, "self::super::a::own"), ["app::a::own"]);
+        assert_eq!(resolve(&files, "String"), [""; 0]);
+    }
+
+    #[test]
+    fn imports_and_re_exports_lead_to_the_definition() {
+        let files = [
+            ("lib.rs", "mod a; mod b; pub use b::{Thing, deep::*};"),
+            ("a.rs", "use crate::Thing as Renamed; use super::b; use crate::*;"),
+            ("b/mod.rs", "pub mod deep; pub use self::deep::Deep; pub(crate) struct Thing;"),
+            ("b/deep.rs", "pub(crate) struct Deep; pub enum Choice { One } pub fn thing() {}"),
+        ];
+        assert_eq!(resolve(&files, "Renamed"), ["app::b::Thing"]);
+        assert_eq!(resolve(&files, "b::Deep"), ["app::b::deep::Deep"]);
+        assert_eq!(resolve(&files, "crate::Choice::One"), ["app::b::deep::Choice"]);
+        assert_eq!(resolve(&files, "thing"), ["app::b::deep::thing"]);
+        assert_eq!(resolve(&files, "b"), ["app::b"]);
+    }
+
+    #[test]
+    fn a_glob_gives_what_is_visible_only() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c;"),
+            ("a.rs", "use crate::b::*; use crate::c::*;"),
+            ("b.rs", "use crate::c::Thing;"),
+            ("c.rs", "pub(crate) struct Thing;"),
+        ];
+        assert_eq!(resolve(&files, "Thing"), ["app::c::Thing"]);
+    }
+
+    #[test]
+    fn other_crates_are_known_by_name() {
+        let files = [("lib.rs", "mod a;"), ("a.rs", "use std::time::{self, Instant}; use tokio as runtime;")];
+        assert_eq!(resolve(&files, "Instant::now"), ["std::time::Instant::now"]);
+        assert_eq!(resolve(&files, "time::Duration"), ["std::time::Duration"]);
+        assert_eq!(resolve(&files, "runtime::spawn"), ["tokio::spawn"]);
+        assert_eq!(resolve(&files, "::uuid::Uuid"), ["uuid::Uuid"]);
+        assert_eq!(resolve(&files, "unheard_of::Thing"), [""; 0]);
+    }
+
+    #[test]
+    fn imports_of_each_other_end() {
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "pub use crate::b::*; pub use crate::b::Thing;"),
+            ("b.rs", "pub use crate::a::*; pub use crate::a::Thing;"),
+        ];
+        assert_eq!(resolve(&files, "Thing"), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_macro_defines_belongs_to_its_module() {
+        let files = [("lib.rs", "mod a; mod b;"), ("a.rs", ""), ("b.rs", "macro_rules! make { () => {} } make!();")];
+        assert_eq!(resolve(&files, "crate::b::Made"), ["app::b::Made"]);
+        assert_eq!(resolve(&files, "Made"), [""; 0]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Files are short enough to be read in one go. Lines of inline tests do not count.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::assert_none;
+use crate::graph::graph;
+use crate::modules::{File, parse};
+use crate::workspace::{made_up, root};
+
+const LONGEST: usize = 500;
+const LONGEST_MEDIAN: usize = 150;
+
+/// A file that has to be longer says why in its head, in a line that begins `//! Length:`.
+fn violations(files: &BTreeMap<String, File>) -> Vec<String> {
+    let is_long = |file: &File| file.lines > LONGEST && file.reason_for_length.is_none();
+    let long = files.iter().filter(|(_, file)| is_long(file));
+    long.map(|(path, file)| format!("{path} has {} lines", file.lines)).collect()
+}
+
+fn median(files: &BTreeMap<String, File>) -> usize {
+    let mut lengths: Vec<usize> = files.values().filter(|file| !file.is_test).map(|file| file.lines).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_file_has_at_most_500_lines_or_a_reason() {
+    assert_none(&violations(&graph().files));
+}
+
+#[test]
+fn the_median_of_the_files_has_at_most_150_lines() {
+    let median = median(&graph().files);
+    assert!(median <= LONGEST_MEDIAN, "{median} lines");
+}
+
+#[test]
+fn a_file_of_the_harness_has_at_most_500_lines() {
+    fn check(folder: &Path) {
+        for entry in fs::read_dir(folder).expect("a source folder can be read") {
+            let path = entry.expect("a source folder can be read").path();
+            if path.is_dir() {
+                check(&path);
+            } else {
+                let lines = fs::read_to_string(&path).expect("a source file can be read").lines().count();
+                assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+            }
+        }
+    }
+    check(&root().join("tests/src"));
+}
+
+#[test]
+fn inline_tests_do_not_count_and_a_reason_excuses() {
+    let line = "fn f() {}\n";
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", line.repeat(LONGEST));
+    let files = [
+        ("lib.rs", "mod long; mod excused; mod tested;".to_owned()),
+        ("long.rs", line.repeat(LONGEST + 1)),
+        ("excused.rs", format!("//! A table.\n//!\n//! Length: one row for each state.\n{}", line.repeat(LONGEST))),
+        ("tested.rs", format!("{tests}{line}{tests}")),
+    ];
+    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+    let files = parse(&made_up(&files)).files;
+    assert_eq!(files["tested.rs"].lines, 1);
+    assert_eq!(violations(&files), ["long.rs has 501 lines"]);
+    assert_eq!(median(&files), 501);
+}

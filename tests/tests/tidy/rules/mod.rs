@@ -1,0 +1,29 @@
+//! The rules, one in each file.
+
+mod crates;
+mod cycles;
+mod layers;
+mod length;
+mod purity;
+mod wire;
+
+/// Returns the names of a path's modules below its crate, joined.
+fn below_crate(path: &[String]) -> String {
+    path.get(1..).unwrap_or_default().join("::")
+}
+
+/// Returns whether a path is a module or lies within it. Both are joined by `::`.
+fn is_within(path: &str, module: &str) -> bool {
+    path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// Panics with the violations of a rule, a line each.
+pub(crate) fn assert_none(violations: &[String]) {
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+#[test]
+fn a_module_is_no_prefix_of_a_longer_name() {
+    assert!(is_within("config::yaml", "config") && is_within("config", "config"));
+    assert!(!is_within("configuration", "config"));
+}
