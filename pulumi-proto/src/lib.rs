@@ -7,6 +7,7 @@
 pub mod duration;
 pub mod plugin_v1;
 pub mod property;
+pub mod resource_id;
 pub mod rpc;
 pub mod urn;
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::resource_id::ReferenceId;
+
 /// What starts every URN.
 const URN_PREFIX: &str = "urn:pulumi:";
 
@@ -194,13 +196,13 @@ impl fmt::Debug for TypeToken {
 pub struct ProviderReference {
     /// URN of the provider resource.
     pub urn: Urn,
-    /// Its id: a UUID, or [`crate::property::UNKNOWN_STRING`] while a preview has not made it yet.
-    pub id: Arc<str>,
+    /// Id of the provider resource: a UUID, or unknown in the preview that would create it.
+    pub id: ReferenceId,
 }
 
 impl ProviderReference {
     /// Joins the two halves.
-    pub fn new(urn: Urn, id: impl Into<Arc<str>>) -> Self {
+    pub fn new(urn: Urn, id: impl Into<ReferenceId>) -> Self {
         Self { urn, id: id.into() }
     }
 }
@@ -220,7 +222,7 @@ impl FromStr for ProviderReference {
 
 impl fmt::Display for ProviderReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}::{}", self.urn, self.id)
+        write!(f, "{}::{}", self.urn, self.id.as_str())
     }
 }
 
@@ -264,7 +266,7 @@ mod tests {
     fn a_provider_reference_splits_at_the_last_colons() {
         let text = "urn:pulumi:dev::reef::pulumi:providers:a::na::me::1234";
         let reference: ProviderReference = text.parse().unwrap();
-        assert_eq!((reference.urn.name(), &*reference.id), ("na::me", "1234"));
+        assert_eq!((reference.urn.name(), reference.id.as_str()), ("na::me", "1234"));
         assert_eq!(reference.to_string(), text);
         assert!("urn:pulumi:dev::reef::a:b:C::x::1".parse::<ProviderReference>().is_err());
     }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use bridge::provider::{Alias, AliasParent, ConstructReply, ConstructRequest};
 use pulumi_proto::property::wire::Bag;
-use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId, ResourceReference};
+use pulumi_proto::property::{PropertyMap, PropertyValue, ResourceReference};
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::rpc;
 use pulumi_proto::rpc::register_resource_request::PropertyDependencies;
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
@@ -158,7 +159,7 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
             let urn: Urn = urn.parse().map_err(|_| Status::internal("no URN"))?;
             urn.type_token().clone_into(&mut of_type);
             let id = request.inputs.get("receiverId").cloned().map(PropertyValue::without_outputs);
-            let id = id.map(|id| id.as_str().map_or(ReferenceId::Unknown, |id| ReferenceId::Known(id.to_owned())));
+            let id = id.map(|id| id.as_str().map_or(ReferenceId::Unknown, ReferenceId::from));
             let receiver = ResourceReference { urn, id, package_version: String::new() };
             arguments.insert("__self__".to_owned(), of_none(&PropertyValue::Resource(receiver)));
         }

@@ -12,6 +12,7 @@ use engine::events::{Event, EventSink, Operation, Outcome as RunOutcome, Severit
 use engine::{
     ConfigEntry, Deployment, DeploymentOptions, ImportGoal, ImportProvider, ProgramEnd, Scope, StopSignals, UrnPattern,
 };
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{TypeToken, Urn};
 use serde_json::{Map, Value};
 use state::{MemoryRecorder, OperationKind, Record, Snapshot, StateError, StateRecorder, integrity};
@@ -112,7 +113,7 @@ fn imports(scenario: &Scenario, index: usize) -> Vec<ImportGoal> {
     vec![ImportGoal {
         type_token: TypeToken::new(&step.type_token),
         name: step.name.clone(),
-        id: step.id.clone(),
+        id: ResourceId::new(step.id.as_str()).expect("an import has an id"),
         parent: step.parent.as_ref().and_then(recorded),
         provider: ImportProvider::Default(None),
         protect: step.protect,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::{PropertyMap, PropertyValue, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{TypeToken, Urn};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -46,7 +47,7 @@ fn export_resource(state: &ResourceState) -> Value {
     };
     put("urn", json!(state.urn.as_str()));
     put("delete", json!(state.delete));
-    put("id", json!(state.id));
+    put("id", json!(state.id_text()));
     put("type", json!(state.type_token.as_str()));
     put("inputs", export_map(&state.inputs));
     put("outputs", export_map(&state.outputs));
@@ -80,7 +81,7 @@ fn export_resource(state: &ResourceState) -> Value {
             .collect::<Map<_, _>>()
             .into(),
     );
-    put("importID", json!(state.import_id));
+    put("importID", json!(ResourceId::text(state.import_id.as_ref())));
     put("retainOnDelete", json!(state.retain_on_delete));
     put("deletedWith", json!(state.deleted_with.as_ref().map(Urn::as_str)));
     put("replaceWith", export_urns(&state.replace_with));
@@ -234,7 +235,7 @@ impl Uuids {
         let timeout = |name| entry.custom_timeouts.get(name).and_then(|seconds| duration::from_seconds(*seconds));
         Ok(Arc::new(ResourceState {
             delete: entry.delete,
-            id: entry.id,
+            id: ResourceId::new(entry.id),
             type_token: TypeToken::new(&entry.type_token),
             inputs: Arc::new(import_map(&entry.inputs)?),
             outputs: Arc::new(import_map(&entry.outputs)?),
@@ -259,7 +260,7 @@ impl Uuids {
                 read: timeout("read"),
             }
             .into(),
-            import_id: entry.import_id,
+            import_id: ResourceId::new(entry.import_id),
             retain_on_delete: entry.retain_on_delete,
             deleted_with: entry.deleted_with.map(import_urn).transpose()?,
             replace_with: import_urns(entry.replace_with)?,

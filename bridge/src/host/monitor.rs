@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::provider::{CallReply, InvokeReply, ResourceOptions, RunInfo};
@@ -75,8 +76,8 @@ pub struct ResourceRegistration {
     pub package: PackageChoice,
     /// Package to the provider that its children use.
     pub providers: BTreeMap<String, ProviderReference>,
-    /// Id of an existing resource to take over; empty without.
-    pub import_id: String,
+    /// Id of an existing resource to import; `None` without import.
+    pub import_id: Option<ResourceId>,
     /// Paths whose changes are not shown.
     pub hide_diff: Vec<String>,
     /// The rest of its options.
@@ -90,8 +91,8 @@ pub struct ResourceRead {
     pub type_token: TypeToken,
     /// Its name.
     pub name: String,
-    /// Its id; `None`: unknown yet.
-    pub id: Option<String>,
+    /// Id of the resource to read; may be unknown in a preview.
+    pub id: ReferenceId,
     /// Its parent.
     pub parent: Option<Urn>,
     /// What else identifies it.
@@ -109,8 +110,8 @@ pub struct ResourceRead {
 pub struct ResourceAnswer {
     /// The resource's URN.
     pub urn: Urn,
-    /// Its id; `None`: unknown, or a component.
-    pub id: Option<String>,
+    /// Id of the resource; `None` if it is unknown, and for a component.
+    pub id: Option<ResourceId>,
     /// Its outputs. In a preview, what is missing from them is unknown.
     pub outputs: Arc<PropertyMap>,
     /// Output name to the URNs it depends on; of remote components.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::wire::{Bag, DecodeOptions, Unknowns, decode, decode_value};
-use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::rpc::resource_monitor_server::{ResourceMonitor, ResourceMonitorServer};
 use pulumi_proto::rpc::{
     self, CallResponse, Callback, DeploymentInfo, ExistsResourceRequest, ExistsResourceResponse, ReadResourceRequest,
@@ -123,7 +124,7 @@ impl ResourceMonitor for Service {
         };
         Ok(Response::new(RegisterResourceResponse {
             urn: answer.urn.to_string(),
-            id: answer.id.clone().unwrap_or_default(),
+            id: ResourceId::text(answer.id.as_ref()).to_owned(),
             object: Some(takes.bag(&answer.outputs)?),
             property_dependencies: answer.dependencies.iter().map(dependencies).collect(),
             result: result(&answer).into(),
@@ -163,7 +164,7 @@ impl ResourceMonitor for Service {
         let read = ResourceRead {
             type_token: token("type", &request.r#type)?,
             name: request.name,
-            id: Some(request.id).filter(|id| id != UNKNOWN_STRING),
+            id: ReferenceId::from(request.id.as_str()),
             parent: optional("parent", &request.parent)?,
             properties: without_outputs(properties),
             dependencies: urns("dependencies", &request.dependencies)?,
@@ -176,7 +177,7 @@ impl ResourceMonitor for Service {
             properties: Some(takes.bag(&answer.outputs)?),
             result: result(&answer).into(),
             unknown: answer.outcome == ResourceOutcome::Unknown,
-            id: answer.id.unwrap_or_default(),
+            id: ResourceId::text(answer.id.as_ref()).to_owned(),
         }))
     }
 
@@ -354,7 +355,7 @@ impl Service {
             providers: providers
                 .map(|(package, reference)| Ok((package.clone(), parsed("providers", reference)?)))
                 .collect::<Result<_, Status>>()?,
-            import_id: request.import_id,
+            import_id: ResourceId::new(request.import_id),
             hide_diff: request.hide_diffs,
             options,
         })

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::Urn;
 
 /// What a provider can take and do.
@@ -88,8 +89,8 @@ pub struct DiffConfigRequest {
 pub struct ConfigureRequest {
     /// URN of the provider resource.
     pub urn: Urn,
-    /// Its id; [`pulumi_proto::property::UNKNOWN_STRING`] in the preview of a new one.
-    pub id: String,
+    /// Id of the provider resource; unknown in the preview that would create it.
+    pub id: ReferenceId,
     /// Checked inputs without `__internal`; `version` included.
     pub inputs: Arc<PropertyMap>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 /// Input of Diff.
@@ -11,8 +12,8 @@ use pulumi_proto::urn::Urn;
 pub struct DiffRequest {
     /// URN of the resource.
     pub urn: Urn,
-    /// Its id.
-    pub id: String,
+    /// Id of the resource; `None` if its state has none.
+    pub id: Option<ResourceId>,
     /// Recorded outputs.
     pub olds: Arc<PropertyMap>,
     /// Recorded inputs.

@@ -1,6 +1,7 @@
 //! What a failed call means (provider protocol, section 6).
 
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ResourceId;
 
 use super::check::CheckFailure;
 use super::method::Method;
@@ -96,8 +97,8 @@ impl ProviderError {
 /// What a provider knows of a resource that exists but did not come up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialFailure {
-    /// Its id; empty where the provider lost it.
-    pub id: String,
+    /// Id of the resource; `None` if the provider gave none.
+    pub id: Option<ResourceId>,
     /// Its outputs.
     pub outputs: PropertyMap,
     /// Its inputs, where the provider says them (Read).

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::views::Views;
@@ -27,8 +28,8 @@ pub struct CreateRequest {
 /// Answer of Create.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CreateReply {
-    /// The resource's id; empty only in previews.
-    pub id: String,
+    /// The resource's id; `None` only in previews.
+    pub id: Option<ResourceId>,
     /// All its outputs. In a preview what is missing is unknown.
     pub outputs: PropertyMap,
     /// The resource wants to be read before each update.
@@ -40,8 +41,8 @@ pub struct CreateReply {
 pub struct ReadRequest {
     /// URN of the resource.
     pub urn: Urn,
-    /// Its id, never empty.
-    pub id: String,
+    /// Id of the resource.
+    pub id: Option<ResourceId>,
     /// Known outputs; `None` for an import.
     pub outputs: Option<Arc<PropertyMap>>,
     /// Known inputs; `None` for an import.
@@ -55,8 +56,8 @@ pub struct ReadRequest {
 /// Answer of Read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadReply {
-    /// The id there is; may differ from the one asked for; empty where the resource is gone.
-    pub id: String,
+    /// The id of the resource, which may differ from the one of the request; `None` if the resource is gone.
+    pub id: Option<ResourceId>,
     /// Live outputs; absent where the resource is gone.
     pub outputs: Option<PropertyMap>,
     /// Inputs derived from the live resource; absent where the provider cannot say.
@@ -70,8 +71,8 @@ pub struct ReadReply {
 pub struct UpdateRequest {
     /// URN of the resource.
     pub urn: Urn,
-    /// Its id.
-    pub id: String,
+    /// Id of the resource; `None` if its state has none.
+    pub id: Option<ResourceId>,
     /// Recorded outputs.
     pub olds: Arc<PropertyMap>,
     /// Recorded inputs.
@@ -102,8 +103,8 @@ pub struct UpdateReply {
 pub struct DeleteRequest {
     /// URN of the resource.
     pub urn: Urn,
-    /// Its id.
-    pub id: String,
+    /// Id of the resource; `None` if its state has none.
+    pub id: Option<ResourceId>,
     /// Recorded outputs.
     pub outputs: Arc<PropertyMap>,
     /// Recorded inputs.

@@ -62,8 +62,8 @@ const ATTRIBUTES: &str = "* -filter -text -ident -working-tree-encoding -eol\n";
 /// A commit that a revision means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its id; empty where it is known only once the repository has been fetched (a shortened id).
-    id: String,
+    /// Whole id of the commit; `None` for a shortened id, which only a fetched repository resolves.
+    id: Option<String>,
     /// The revision that was asked for.
     revision: String,
     /// Whether the revision may mean another one tomorrow: a branch.
@@ -74,12 +74,12 @@ impl Commit {
     /// The commit of a whole id: nobody needs to be asked. `None` for any other revision.
     pub fn of_id(revision: &str) -> Option<Self> {
         let id = is_hex(revision) && matches!(revision.len(), 40 | 64);
-        id.then(|| Self { id: revision.to_ascii_lowercase(), revision: revision.to_owned(), moves: false })
+        id.then(|| Self { id: Some(revision.to_ascii_lowercase()), revision: revision.to_owned(), moves: false })
     }
 
     /// What names it for good: its id, or the shortened id that was asked for.
     pub fn name(&self) -> &str {
-        if self.id.is_empty() { &self.revision } else { &self.id }
+        self.id.as_ref().unwrap_or(&self.revision)
     }
 }
 
@@ -135,17 +135,17 @@ impl Git {
             line.map(|(id, _)| id.to_owned())
         };
         if let Some(id) = found(&peeled).or_else(|| found(&tag)) {
-            return Ok(Commit { id, revision: revision.to_owned(), moves: false });
+            return Ok(Commit { id: Some(id), revision: revision.to_owned(), moves: false });
         }
         if let Some(id) = found(&branch) {
-            return Ok(Commit { id, revision: revision.to_owned(), moves: true });
+            return Ok(Commit { id: Some(id), revision: revision.to_owned(), moves: true });
         }
         // Servers list no commits: whether there is one shows when everything is there.
         let shortened = is_hex(revision) && revision.len() >= 7;
         if !shortened {
             return Err(not_found());
         }
-        Ok(Commit { id: String::new(), revision: revision.to_owned(), moves: false })
+        Ok(Commit { id: None, revision: revision.to_owned(), moves: false })
     }
 
     /// Puts the files of a commit into a folder, which must exist and be empty, and says the commit's whole id. Of the
@@ -161,29 +161,25 @@ impl Git {
         folder: &Path,
     ) -> Result<String, FetchError> {
         self.prepare(remote).await?;
-        let format = if commit.id.len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
+        let format = if commit.id.as_ref().is_some_and(|id| id.len() == 64) {
+            "--object-format=sha256"
+        } else {
+            "--object-format=sha1"
+        };
         self.run("init", remote, folder, ["init", "--quiet", "--template=", format, "."]).await?;
         let info = folder.join(".git/info");
         crate::fs::create_folders(&info)?;
         crate::fs::write_atomically(&info.join("attributes"), ATTRIBUTES.as_bytes(), Access::Private)?;
-        if commit.id.is_empty() {
-            self.fetch_all(remote, folder).await?;
-        } else {
-            let by_id = [
-                "fetch",
-                "--quiet",
-                "--depth=1",
-                "--no-tags",
-                "--no-recurse-submodules",
-                "--",
-                &remote.url,
-                &commit.id,
-            ];
+        if let Some(id) = &commit.id {
+            let by_id =
+                ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &remote.url, id];
             // Some servers give no commit that they do not list.
             match self.run("fetch", remote, folder, by_id).await {
                 Err(error) if error.is_answer_of_git() => self.fetch_all(remote, folder).await?,
                 other => drop(other?),
             }
+        } else {
+            self.fetch_all(remote, folder).await?;
         }
         let wanted = format!("{}^{{commit}}", commit.name());
         let found = self

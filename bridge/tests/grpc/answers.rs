@@ -9,6 +9,7 @@ use bridge::provider::{
 };
 use pulumi_proto::property::wire::{EncodeOptions, encode};
 use pulumi_proto::property::{Asset, AssetContent, PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::rpc;
 use tonic::Status;
 
@@ -59,7 +60,7 @@ async fn who_takes_no_secrets_gets_them_marked_again_in_what_comes_back() {
     assert_eq!(provider.create(create(sent.clone(), false)).await.unwrap().outputs, marked);
     let update = UpdateRequest {
         urn: urn(),
-        id: "i".into(),
+        id: ResourceId::new("i"),
         olds: Arc::default(),
         old_inputs: Arc::default(),
         news: sent.clone(),
@@ -71,7 +72,7 @@ async fn who_takes_no_secrets_gets_them_marked_again_in_what_comes_back() {
     assert_eq!(provider.update(update).await.unwrap().outputs, marked);
     let read = ReadRequest {
         urn: urn(),
-        id: "i".into(),
+        id: ResourceId::new("i"),
         outputs: Some(sent.clone()),
         inputs: Some(shared([("b", secret("2"))])),
         timeout: None,
@@ -99,7 +100,7 @@ async fn absent_bags_are_empty_except_where_they_say_that_something_is_gone() {
     assert_eq!(provider.create(create(Arc::default(), false)).await.unwrap().outputs, bag([]));
     let read = ReadRequest {
         urn: urn(),
-        id: "i".into(),
+        id: ResourceId::new("i"),
         outputs: Some(Arc::default()),
         inputs: None,
         timeout: None,
@@ -108,7 +109,7 @@ async fn absent_bags_are_empty_except_where_they_say_that_something_is_gone() {
     assert_eq!(provider.read(read.clone()).await.unwrap(), Default::default());
     probe.answers("Read", rpc::ReadResponse { id: "j".into(), properties: Some(texts([])), ..Default::default() });
     let reply = provider.read(read).await.unwrap();
-    assert_eq!((reply.id.as_str(), reply.outputs, reply.inputs), ("j", Some(bag([])), None));
+    assert_eq!((reply.id, reply.outputs, reply.inputs), (ResourceId::new("j"), Some(bag([])), None));
 }
 
 #[tokio::test]
@@ -135,7 +136,7 @@ async fn an_unknown_is_an_answer_only_in_a_preview() {
 async fn a_created_resource_has_an_id_except_in_a_preview() {
     let probe = Probe::default();
     let provider = probe.provider(Some(ALL));
-    assert_eq!(provider.create(create(Arc::default(), true)).await.unwrap().id, "");
+    assert_eq!(provider.create(create(Arc::default(), true)).await.unwrap().id, None);
     let error = provider.create(create(Arc::default(), false)).await.unwrap_err();
     assert!(
         matches!(&error, ProviderError::Protocol { method: Method::Create, .. }) && error.is_indeterminate(),
@@ -159,7 +160,7 @@ async fn an_asset_that_comes_back_as_a_hash_gets_its_contents_again() {
     let inputs = shared([("a", asset(AssetContent::Path("p".into())))]);
     let read = ReadRequest {
         urn: urn(),
-        id: "i".into(),
+        id: ResourceId::new("i"),
         outputs: Some(inputs.clone()),
         inputs: Some(inputs),
         timeout: None,
@@ -175,7 +176,7 @@ async fn an_asset_that_comes_back_as_a_hash_gets_its_contents_again() {
 fn diff() -> DiffRequest {
     DiffRequest {
         urn: urn(),
-        id: "i".into(),
+        id: ResourceId::new("i"),
         olds: Arc::default(),
         old_inputs: Arc::default(),
         news: Arc::default(),

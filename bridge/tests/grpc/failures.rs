@@ -1,5 +1,6 @@
 //! What failed calls mean (provider protocol, section 6).
 
+use pulumi_proto::resource_id::ResourceId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ fn create() -> CreateRequest {
 fn delete() -> DeleteRequest {
     DeleteRequest {
         urn: urn(),
-        id: "i".into(),
+        id: ResourceId::new("i"),
         outputs: Arc::default(),
         old_inputs: Arc::default(),
         timeout: None,
@@ -90,7 +91,7 @@ async fn a_partial_failure_is_one_whatever_the_code_and_its_secrets_are_marked_a
         let ProviderError::Partial { message, failure } = error else { panic!("{error:?}") };
         assert_eq!(message, "it did not come up");
         let expected = PartialFailure {
-            id: "i".into(),
+            id: ResourceId::new("i"),
             outputs: bag([("a", secret("1"))]),
             inputs: None,
             reasons: vec!["not ready".into()],
@@ -123,8 +124,14 @@ async fn a_read_may_fail_in_part_with_inputs() {
         rpc::ErrorResourceInitFailed { id: "i".into(), inputs: Some(texts([("a", "1")])), ..Default::default() };
     let probe = Probe::default();
     probe.fails("Read", status(Code::Unknown, "no", "ErrorResourceInitFailed", &detail));
-    let read =
-        ReadRequest { urn: urn(), id: "i".into(), outputs: None, inputs: None, timeout: None, views: Views::default() };
+    let read = ReadRequest {
+        urn: urn(),
+        id: ResourceId::new("i"),
+        outputs: None,
+        inputs: None,
+        timeout: None,
+        views: Views::default(),
+    };
     let error = probe.provider(Some(ALL)).read(read).await.unwrap_err();
     let ProviderError::Partial { failure, .. } = error else { panic!("{error:?}") };
     assert_eq!(failure.inputs, Some(bag([("a", "1".into())])));

@@ -13,8 +13,9 @@ use prost_types::value::Kind;
 use pulumi_proto::property::wire::Bag;
 use pulumi_proto::property::{
     ASSET_SIGNATURE, Asset, AssetContent, BYTES_SIGNATURE, OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue,
-    RESOURCE_SIGNATURE, ReferenceId, ResourceReference, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING,
+    RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING,
 };
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::rpc;
 
 use crate::probe::{PROVIDER, Probe};
@@ -23,7 +24,7 @@ use crate::{ALL, bag, urn};
 /// One of everything that travels in more than one way.
 fn everything() -> PropertyMap {
     let reference =
-        ResourceReference { urn: urn(), id: Some(ReferenceId::Known("id-1".into())), package_version: String::new() };
+        ResourceReference { urn: urn(), id: Some(ReferenceId::from("id-1")), package_version: String::new() };
     let output = OutputValue { value: Some("o".into()), secret: false, dependencies: vec![urn()] };
     bag([
         ("asset", PropertyValue::Asset(Asset { hash: "ab".into(), content: AssetContent::Text("t".into()) })),
@@ -125,7 +126,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
 
     let request = DiffRequest {
         urn: urn(),
-        id: "1".into(),
+        id: ResourceId::new("1"),
         olds: olds.clone(),
         old_inputs: olds.clone(),
         news: news.clone(),
@@ -143,7 +144,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
 
     let request = UpdateRequest {
         urn: urn(),
-        id: "1".into(),
+        id: ResourceId::new("1"),
         olds: olds.clone(),
         old_inputs: olds.clone(),
         news: news.clone(),
@@ -160,7 +161,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
 
     let request = ReadRequest {
         urn: urn(),
-        id: "1".into(),
+        id: ResourceId::new("1"),
         outputs: Some(olds.clone()),
         inputs: Some(olds.clone()),
         timeout: None,
@@ -173,7 +174,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
 
     let request = DeleteRequest {
         urn: urn(),
-        id: "1".into(),
+        id: ResourceId::new("1"),
         outputs: olds.clone(),
         old_inputs: olds.clone(),
         timeout: None,
@@ -334,7 +335,7 @@ async fn an_import_sends_an_empty_state_and_no_inputs() {
     let probe = Probe::default();
     let request = ReadRequest {
         urn: urn(),
-        id: "x".into(),
+        id: ResourceId::new("x"),
         outputs: None,
         inputs: None,
         timeout: Some(std::time::Duration::from_millis(2500)),

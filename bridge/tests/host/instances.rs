@@ -8,6 +8,7 @@ use bridge::host::{BootRequest, HostEvent, LogMessage, PluginHost, ProviderHost,
 use bridge::plugin::{Checksum, PluginSource, Sha256Digest};
 use bridge::process::OutputStream;
 use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError, Views};
+use pulumi_proto::resource_id::ResourceId;
 
 use crate::Bench;
 
@@ -22,7 +23,7 @@ async fn configured(host: &PluginHost, package: &str) -> Arc<dyn Provider> {
     provider
 }
 
-async fn create(provider: &dyn Provider) -> Result<String, ProviderError> {
+async fn create(provider: &dyn Provider) -> Result<Option<ResourceId>, ProviderError> {
     let urn = "urn:pulumi:dev::t::x:index:Thing::a".parse().unwrap();
     let request = CreateRequest { urn, inputs: Arc::default(), timeout: None, preview: false, views: Views::default() };
     provider.create(request).await.map(|reply| reply.id)
@@ -117,7 +118,7 @@ async fn an_abort_lets_calls_in_flight_answer() {
         until(|| bench.calls("x").contains(&"Create".to_owned())).await;
         host.abort().await;
     });
-    assert_eq!(created.unwrap(), "cancelled");
+    assert_eq!(created.unwrap(), ResourceId::new("cancelled"));
     assert!(host.boot(&request("x")).await.is_err());
     host.close().await;
 }

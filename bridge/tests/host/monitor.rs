@@ -13,6 +13,7 @@ use bridge::host::{
 use bridge::provider::{Alias, AliasParent, CallReply, CheckFailure, InvokeReply, RunInfo};
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
 use pulumi_proto::property::{Asset, AssetContent, OutputValue, PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::rpc::register_resource_request::{CustomTimeouts, PropertyDependencies, ResourceHooksBinding};
 use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
 use pulumi_proto::rpc::{
@@ -46,7 +47,7 @@ impl Recorder {
         }
         Ok(ResourceAnswer {
             urn: Urn::new("s", "p", None, "t:i:T", name),
-            id: Some(format!("{name}-1")),
+            id: ResourceId::new(format!("{name}-1")),
             outputs: Arc::new(self.answer.clone()),
             dependencies: BTreeMap::from([("out".to_owned(), vec![A.parse().unwrap()])]),
             outcome: self.outcome.unwrap_or(ResourceOutcome::Succeeded),
@@ -381,7 +382,7 @@ async fn reads_functions_and_outputs_go_through() {
     let mut served = serve(Recorder::default()).await;
     let read = ReadResourceRequest { r#type: "t:i:T".into(), name: "r".into(), id: "1".into(), ..Default::default() };
     assert_eq!(served.client.read_resource(read).await.unwrap().into_inner().id, "r-1");
-    assert_eq!(served.monitor.read.lock().unwrap()[0].id.as_deref(), Some("1"));
+    assert_eq!(served.monitor.read.lock().unwrap()[0].id.as_str(), "1");
 
     let invoke = ResourceInvokeRequest { tok: "t:i:f".into(), args: bag([("x", "1".into())]), ..Default::default() };
     let told = served.client.invoke(invoke.clone()).await.unwrap().into_inner();

@@ -9,6 +9,7 @@ use bridge::provider::{CheckReply, CheckRequest, CreateReply, CreateRequest, Pro
 use engine::events::{Event, EventSink, Operation};
 use engine::{Deployment, DeploymentOptions, Goal, ProgramEnd, Registrar as _, StopSignals};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::TypeToken;
 use state::{MemoryRecorder, Snapshot};
 
@@ -23,7 +24,7 @@ impl Provider for Demo {
     }
     async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
         let outputs = PropertyMap::from([("text".to_owned(), PropertyValue::secret("correct horse".into()))]);
-        Ok(CreateReply { id: request.urn.name().to_owned(), outputs, ..CreateReply::default() })
+        Ok(CreateReply { id: ResourceId::new(request.urn.name()), outputs, ..CreateReply::default() })
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bridge::provider::Alias;
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::events::SourceRef;
@@ -47,8 +48,8 @@ pub struct Goal {
     pub aliases: Vec<Alias>,
     /// How long operations may take.
     pub custom_timeouts: Timeouts,
-    /// Id of an existing resource to take over; empty without.
-    pub import_id: String,
+    /// Id of an existing resource to import; `None` without import.
+    pub import_id: Option<ResourceId>,
     /// Forget instead of deleting; `None`: as the parent.
     pub retain_on_delete: Option<bool>,
     /// Gone with that resource, without a call; `None`: as the parent.
@@ -109,7 +110,7 @@ impl Goal {
             additional_secret_outputs: Vec::new(),
             aliases: Vec::new(),
             custom_timeouts: Timeouts::default(),
-            import_id: String::new(),
+            import_id: None,
             retain_on_delete: None,
             deleted_with: None,
             replace_with: Vec::new(),
@@ -140,8 +141,8 @@ pub struct ReadGoal {
     pub type_token: TypeToken,
     /// Its name.
     pub name: String,
-    /// Its id; `None`: unknown yet.
-    pub id: Option<String>,
+    /// Id of the resource to read; may be unknown in a preview.
+    pub id: ReferenceId,
     /// What is known of it, to find it by.
     pub properties: PropertyMap,
     /// Parent.
@@ -182,8 +183,8 @@ pub struct ImportGoal {
     pub type_token: TypeToken,
     /// Its name in the stack.
     pub name: String,
-    /// Its id.
-    pub id: String,
+    /// Id that the provider reads it by.
+    pub id: ResourceId,
     /// Its parent; `None`: the stack.
     pub parent: Option<Urn>,
     /// Who reads it.

@@ -5,6 +5,7 @@ use std::error::Error;
 
 use bridge::error::{Hint as _, chain};
 use bridge::provider::{CheckFailure, Method, ProviderError};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, ResourceState, StateError};
 
@@ -149,14 +150,14 @@ pub(crate) fn protected_from_deletion(urn: &Urn) -> String {
 }
 
 /// Why a read or an import found nothing.
-pub(crate) fn does_not_exist(urn: &Urn, id: &str) -> String {
-    format!("{} {id:?} does not exist", urn.type_token())
+pub(crate) fn does_not_exist(urn: &Urn, id: Option<&ResourceId>) -> String {
+    format!("{} {:?} does not exist", urn.type_token(), ResourceId::text(id))
 }
 
 /// Why what is to be imported was not taken over.
 pub(crate) fn not_taken(wanted: &ResourceState, why: NotTaken) -> String {
     match why {
-        NotTaken::Missing => does_not_exist(&wanted.urn, &wanted.id),
+        NotTaken::Missing => does_not_exist(&wanted.urn, wanted.id.as_ref()),
         NotTaken::WithoutInputs => {
             format!("the provider cannot import resources of type {}: it read no inputs", wanted.type_token)
         }
@@ -164,8 +165,8 @@ pub(crate) fn not_taken(wanted: &ResourceState, why: NotTaken) -> String {
 }
 
 /// Why what exists already cannot be imported.
-pub(crate) fn is_recorded(urn: &Urn, id: &str) -> String {
-    format!("{} is recorded already, with the id {id:?}", urn.name())
+pub(crate) fn is_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
+    format!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id))
 }
 
 /// What an earlier run left behind.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bridge::host::PackageTypes;
-use pulumi_proto::property::{PropertyMap, UNKNOWN_STRING};
+use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use state::ResourceState;
@@ -61,7 +62,7 @@ pub struct Registered {
     /// The resource's URN.
     pub urn: Urn,
     /// Its id; `None`: unknown (a preview), or a component.
-    pub id: Option<String>,
+    pub id: Option<ResourceId>,
     /// Its outputs. In a preview, what is missing from them is unknown.
     pub outputs: Arc<PropertyMap>,
     /// Output name to the resources that it depends on; only of components that their plugin constructed.
@@ -79,7 +80,7 @@ impl Registered {
     /// One that is there, or would be, as its entry says.
     pub(crate) fn as_recorded(urn: Urn, state: &ResourceState) -> Self {
         Self {
-            id: Some(state.id.clone()).filter(|id| !id.is_empty() && id != UNKNOWN_STRING),
+            id: ReferenceId::from(state.id.as_ref()).known().cloned(),
             outputs: Arc::clone(&state.outputs),
             ..Self::without_outputs(urn, RegistrationResult::Succeeded)
         }
@@ -87,7 +88,7 @@ impl Registered {
 
     /// The reference to this resource, where it is a provider resource; an unknown id becomes the sentinel.
     pub fn as_provider_reference(&self) -> ProviderReference {
-        ProviderReference::new(self.urn.clone(), self.id.as_deref().unwrap_or(UNKNOWN_STRING))
+        ProviderReference::new(self.urn.clone(), self.id.as_ref())
     }
 }
 

@@ -11,7 +11,8 @@ use bridge::host::{
 use bridge::provider::{CallReply, CheckFailure, InvokeReply, RunInfo};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use pulumi_proto::property::{PropertyMap, PropertyValue, UNKNOWN_STRING};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::context::Context;
@@ -183,7 +184,7 @@ fn waits_for_ids(ctx: &Context, urns: &[Urn]) -> bool {
     let mut open: Vec<&Urn> = urns.iter().collect();
     while let Some(urn) = open.pop() {
         match state.registered(urn) {
-            Some((_, resource)) if resource.custom && !matches!(resource.id.as_str(), "" | UNKNOWN_STRING) => {}
+            Some((_, resource)) if resource.custom && ReferenceId::from(resource.id.as_ref()).known().is_some() => {}
             Some((_, resource)) if !resource.custom => {
                 let children = state.all_registered().filter(|(_, child)| child.parent.as_ref() == Some(urn));
                 open.extend(children.map(|(_, child)| &child.urn));
@@ -204,9 +205,12 @@ fn get_resource(ctx: &Context, arguments: &PropertyMap) -> InvokeReply {
         let failures = vec![CheckFailure { property: "urn".to_owned(), reason }];
         return InvokeReply { failures, ..InvokeReply::default() };
     };
+    let provider = resource.as_provider_reference();
+    // Pulumi's engine returns the sentinel for a provider resource of a preview, and an empty text for others.
+    let id = provider.as_ref().map_or(resource.id_text(), |provider| provider.id.as_str());
     let result = [
         ("urn", resource.urn.as_str().into()),
-        ("id", resource.id.as_str().into()),
+        ("id", id.into()),
         ("state", PropertyValue::Map((*resource.outputs).clone())),
     ];
     let result = result.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();

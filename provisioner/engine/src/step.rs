@@ -111,7 +111,7 @@ impl Step {
     /// Whether a failed step is recorded all the same. A Create that returned no id leaves nothing to record.
     pub(crate) fn records_failure(&self, error: &ProviderError) -> bool {
         let ProviderError::Partial { failure, .. } = error else { return false };
-        !matches!(self.op, StepOp::Create | StepOp::CreateReplacement) || !failure.id.is_empty()
+        !matches!(self.op, StepOp::Create | StepOp::CreateReplacement) || failure.id.is_some()
     }
 
     /// What is told of it; `new` is the entry it makes or made.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bridge::host::PluginHost;
 use jiff::Timestamp;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use engine::events::{Event, Message, Operation, Outcome, Severity};
@@ -29,7 +30,7 @@ pub enum Fate {
     /// Nothing came of it: it is forgotten.
     Forget,
     /// It came to a resource with this id, which is read and recorded.
-    Import(String),
+    Import(ResourceId),
 }
 
 /// Reads everything that is recorded, and records what there is.
@@ -139,11 +140,11 @@ fn settle_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<V
     Ok(imports)
 }
 
-fn import_of(resource: &ResourceState, id: &str) -> ImportGoal {
+fn import_of(resource: &ResourceState, id: &ResourceId) -> ImportGoal {
     ImportGoal {
         type_token: resource.type_token.clone(),
         name: resource.urn.name().to_owned(),
-        id: id.to_owned(),
+        id: id.clone(),
         parent: resource.parent.clone(),
         provider: match &resource.provider {
             Some(reference) => ImportProvider::Recorded(reference.clone()),
@@ -178,7 +179,7 @@ fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoa
         let Some(index) = snapshot.pending_operations.iter().position(is_it) else { continue };
         let urn = snapshot.pending_operations[index].resource.urn.clone();
         // What was recorded under another id before is what it was: that one was refused, too.
-        let is_another = live(before, &urn).is_some_and(|resource| resource.id != goal.id);
+        let is_another = live(before, &urn).is_some_and(|resource| resource.id.as_ref() != Some(&goal.id));
         if live(snapshot, &urn).is_some() && !is_another && !seen.contains(&urn) {
             snapshot.pending_operations.remove(index);
         }

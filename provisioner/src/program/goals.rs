@@ -6,6 +6,7 @@ use bridge::host::TypeFacts;
 use bridge::plugin::PluginSource;
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
 use super::known::Known;
@@ -85,7 +86,7 @@ impl PluginResource<'_> {
         goal.replace_on_changes = options.replace_on_changes.clone();
         goal.additional_secret_outputs = options.additional_secret_outputs.clone();
         goal.aliases = options.aliases.iter().map(alias).collect();
-        goal.import_id = options.import.clone().unwrap_or_default();
+        goal.import_id = options.import.as_deref().and_then(ResourceId::new);
         goal.custom_timeouts = options.custom_timeouts;
         Ok(goal)
     }

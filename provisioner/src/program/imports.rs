@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::{goals, positions};
@@ -34,7 +35,7 @@ pub enum NoImport {
 }
 
 /// The import of a plugin resource, by its name in the state.
-pub(super) fn find(stack: &Stack, name: &str, id: &str) -> Result<ImportGoal, NoImport> {
+pub(super) fn find(stack: &Stack, name: &str, id: &ResourceId) -> Result<ImportGoal, NoImport> {
     let named = stack.resources().map(|(environment, resource)| {
         let name = format!("{}--{}", resource.key, environment.name);
         (name, resource)
@@ -54,7 +55,7 @@ pub(super) fn find(stack: &Stack, name: &str, id: &str) -> Result<ImportGoal, No
             Ok(ImportGoal {
                 type_token: TypeToken::new(token),
                 name: name.to_owned(),
-                id: id.to_owned(),
+                id: id.clone(),
                 parent: None,
                 provider: ImportProvider::Declared(Box::new(provider)),
                 protect: resource.options.protect.unwrap_or_default(),

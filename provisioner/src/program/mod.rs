@@ -20,6 +20,7 @@ use config::diagnostics::{Diagnostic, Span};
 use engine::events::SourceRef;
 use engine::{ImportGoal, Registrar};
 use pulumi_proto::property::path::PropertyPath;
+use pulumi_proto::resource_id::ResourceId;
 
 pub use imports::NoImport;
 pub use run::{End, Ended};
@@ -59,7 +60,7 @@ impl Program {
     ///
     /// # Errors
     /// [`NoImport`] if it describes none of that name that a provider could read.
-    pub fn import(&self, name: &str, id: &str) -> Result<ImportGoal, NoImport> {
+    pub fn import(&self, name: &str, id: &ResourceId) -> Result<ImportGoal, NoImport> {
         imports::find(&self.stack, name, id)
     }
 

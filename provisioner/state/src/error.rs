@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::format::FormatError;
@@ -142,7 +143,7 @@ pub struct JournalConflict {
     /// SHA-256 of the checkpoint that is there, if there is one.
     pub found: Option<String>,
     /// What the journal says was created, with its id: whoever gives the journal up gives these up.
-    pub created: Vec<(Urn, String)>,
+    pub created: Vec<(Urn, Option<ResourceId>)>,
     /// What it was creating, and nobody knows what came of it.
     pub creating: Vec<Urn>,
 }
@@ -159,6 +160,9 @@ fn unended(creating: &[Urn]) -> String {
     creating.iter().map(|urn| format!("\n  it was creating {urn}, which may exist")).collect()
 }
 
-fn creations(created: &[(Urn, String)]) -> String {
-    created.iter().map(|(urn, id)| format!("\n  it had created {urn} with id {id:?}")).collect()
+fn creations(created: &[(Urn, Option<ResourceId>)]) -> String {
+    created
+        .iter()
+        .map(|(urn, id)| format!("\n  it had created {urn} with id {:?}", ResourceId::text(id.as_ref())))
+        .collect()
 }

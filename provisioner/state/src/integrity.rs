@@ -5,6 +5,7 @@
 use std::fmt;
 
 use hashbrown::HashMap;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use super::resource::ResourceState;
@@ -40,7 +41,7 @@ pub enum Breach {
     NoType(Urn),
     /// A component has an id.
     #[error("{0}: is not managed by a provider, yet has the id {1:?}")]
-    ComponentWithId(Urn, String),
+    ComponentWithId(Urn, ResourceId),
     /// The type says provider, the URN does not.
     #[error("{0}: is a provider, but its URN is not that of a provider")]
     NotAProviderUrn(Urn),
@@ -139,7 +140,7 @@ pub fn verify(snapshot: &Snapshot) -> Result<(), IntegrityError> {
 struct Positions<'a> {
     first: HashMap<&'a Urn, usize>,
     live: HashMap<&'a Urn, usize>,
-    providers: HashMap<(&'a Urn, &'a str), usize>,
+    providers: HashMap<ProviderReference, usize>,
 }
 
 impl<'a> Positions<'a> {
@@ -155,8 +156,8 @@ impl<'a> Positions<'a> {
             if !resource.delete {
                 *positions.live.entry(&resource.urn).or_default() += 1;
             }
-            if resource.is_provider() {
-                positions.providers.entry((&resource.urn, &resource.id)).or_insert(index);
+            if let Some(provider) = resource.as_provider_reference() {
+                positions.providers.entry(provider).or_insert(index);
             }
         }
         positions
@@ -174,8 +175,8 @@ impl<'a> Check<'a> {
         if resource.type_token.as_str().is_empty() {
             self.breaches.push(Breach::NoType(urn.clone()));
         }
-        if !resource.custom && !resource.id.is_empty() {
-            self.breaches.push(Breach::ComponentWithId(urn.clone(), resource.id.clone()));
+        if let (false, Some(id)) = (resource.custom, &resource.id) {
+            self.breaches.push(Breach::ComponentWithId(urn.clone(), id.clone()));
         }
         if resource.is_provider() && !TypeToken::new(urn.type_token()).is_provider() {
             self.breaches.push(Breach::NotAProviderUrn(urn.clone()));
@@ -192,7 +193,7 @@ impl<'a> Check<'a> {
     }
 
     fn provider(&mut self, index: usize, urn: &Urn, provider: &ProviderReference) {
-        let found = self.positions.providers.get(&(&provider.urn, &*provider.id));
+        let found = self.positions.providers.get(provider);
         if let Some(position) = misplaced(found, index) {
             self.breaches.push(Breach::Provider { urn: urn.clone(), provider: provider.clone(), position });
         }
@@ -260,7 +261,7 @@ mod tests {
     }
 
     fn provider(id: &str) -> ResourceState {
-        ResourceState { id: id.to_owned(), ..ResourceState::new(urn("pulumi:providers:t", "default"), true) }
+        ResourceState { id: ResourceId::new(id), ..ResourceState::new(urn("pulumi:providers:t", "default"), true) }
     }
 
     fn check(resources: Vec<ResourceState>) -> String {
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_component_has_no_id() {
-        let component = ResourceState { custom: false, id: "x".to_owned(), ..resource("a") };
+        let component = ResourceState { custom: false, id: ResourceId::new("x"), ..resource("a") };
         assert!(check(vec![component]).contains("yet has the id \"x\""));
     }
 

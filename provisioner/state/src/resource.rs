@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,8 @@ pub struct ResourceState {
     pub custom: bool,
     /// Superseded, awaiting deletion.
     pub delete: bool,
-    /// Given by the provider; empty for components, and while a creation is pending. Of a provider resource: a UUID.
-    pub id: String,
+    /// Id that the provider gave; `None` for components, and while a creation is pending. Of a provider resource: a UUID.
+    pub id: Option<ResourceId>,
     /// Checked inputs.
     pub inputs: Arc<PropertyMap>,
     /// Outputs.
@@ -54,8 +55,8 @@ pub struct ResourceState {
     pub aliases: Vec<Urn>,
     /// How long operations may take.
     pub custom_timeouts: CustomTimeouts,
-    /// The id given in the import option; empty without.
-    pub import_id: String,
+    /// Id of the import option; `None` for a resource that was not imported by the program.
+    pub import_id: Option<ResourceId>,
     /// Forget instead of deleting.
     pub retain_on_delete: bool,
     /// Gone with that resource, without a call.
@@ -208,6 +209,11 @@ impl ResourceState {
         hooks.any(|names| !names.is_empty())
     }
 
+    /// Returns the id as states and messages hold it: the empty text for none.
+    pub fn id_text(&self) -> &str {
+        ResourceId::text(self.id.as_ref())
+    }
+
     /// An entry with nothing but its identity.
     pub fn new(urn: Urn, custom: bool) -> Self {
         Self {
@@ -215,7 +221,7 @@ impl ResourceState {
             urn,
             custom,
             delete: false,
-            id: String::new(),
+            id: None,
             inputs: Arc::default(),
             outputs: Arc::default(),
             parent: None,
@@ -230,7 +236,7 @@ impl ResourceState {
             additional_secret_outputs: Vec::new(),
             aliases: Vec::new(),
             custom_timeouts: CustomTimeouts::default(),
-            import_id: String::new(),
+            import_id: None,
             retain_on_delete: false,
             deleted_with: None,
             replace_with: Vec::new(),
@@ -278,7 +284,7 @@ impl ResourceState {
 
     /// The reference by which other entries name this provider resource.
     pub fn as_provider_reference(&self) -> Option<ProviderReference> {
-        self.is_provider().then(|| ProviderReference::new(self.urn.clone(), self.id.as_str()))
+        self.is_provider().then(|| ProviderReference::new(self.urn.clone(), self.id.as_ref()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bridge::provider::Alias;
 use engine::{Goal, RegistrationResult};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 
 use crate::fake::{FakeDeployment, Subject};
 
@@ -76,7 +77,7 @@ fn registration(goal: &Goal) -> String {
         ("provider", goal.provider.as_ref().map(|provider| provider.urn.name().to_owned()).unwrap_or_default()),
         ("secret outputs", goal.additional_secret_outputs.join(", ")),
         ("former type", aliases.collect::<Vec<_>>().join(", ")),
-        ("import", goal.import_id.clone()),
+        ("import", ResourceId::text(goal.import_id.as_ref()).to_owned()),
         ("protect", flag(goal.protect)),
         ("retain", flag(goal.retain_on_delete)),
         ("create within", timeout(goal.custom_timeouts.create)),

@@ -15,6 +15,7 @@ use provisioner::program::{End, Program};
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 /// What happens to registrations.
@@ -106,7 +107,7 @@ impl Registrar for FakeDeployment {
             outputs.extend(self.outputs.get(&goal.name).cloned().unwrap_or_default());
         }
         let known = self.run == Run::Real && goal.custom && result == RegistrationResult::Succeeded;
-        let id = known.then(|| format!("{}-1", goal.name));
+        let id = known.then(|| format!("{}-1", goal.name)).and_then(ResourceId::new);
         Ok(Registered { id, outputs: Arc::new(outputs), ..Registered::without_outputs(urn, result) })
     }
 

@@ -9,6 +9,7 @@ use engine::Goal;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use serde_json::{Map, Value, json};
 
@@ -54,7 +55,7 @@ fn registration(goal: &Goal) -> Value {
         ("additionalSecretOutputs", goal.additional_secret_outputs.clone().into()),
         ("aliases", former.collect()),
         ("version", goal.version.as_deref().unwrap_or_default().into()),
-        ("import", goal.import_id.as_str().into()),
+        ("import", ResourceId::text(goal.import_id.as_ref()).into()),
         ("parent", goal.parent.as_ref().map_or("", Urn::name).into()),
     ];
     let empty = |value: &Value| match value {

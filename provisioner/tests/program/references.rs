@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 
 use crate::fake::{FakeDeployment, Subject, urn};
 
@@ -148,7 +149,7 @@ a:
         (Some(true), Some(false), Some(true))
     );
     assert_eq!((goal.ignore_changes, goal.replace_on_changes), (vec!["x.y".to_owned()], vec!["z".to_owned()]));
-    assert_eq!((goal.additional_secret_outputs, goal.import_id), (vec!["out".to_owned()], "id-1".to_owned()));
+    assert_eq!((goal.additional_secret_outputs, goal.import_id), (vec!["out".to_owned()], ResourceId::new("id-1")));
     assert_eq!(
         (goal.custom_timeouts.create, goal.custom_timeouts.delete),
         (Some(Duration::from_secs(300)), Some(Duration::from_secs(90)))

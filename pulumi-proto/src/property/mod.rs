@@ -5,12 +5,16 @@
 
 pub mod hash;
 pub mod path;
+mod unknown;
 pub mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::resource_id::ReferenceId;
 use crate::urn::Urn;
+
+pub use unknown::{UNKNOWN_STRING, UnknownKind};
 
 /// The key that marks an object as something other than a map (provider protocol, tagged objects).
 pub const SIGNATURE_KEY: &str = "4dabf18193072939515e22adb298388d";
@@ -28,8 +32,6 @@ pub const OUTPUT_SIGNATURE: &str = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
 pub const BYTES_SIGNATURE: &str = "803fd3297a5875dc03ca845dda5d2a98";
 /// Signature of a number that JSON cannot hold (state files only).
 pub const NUMBER_SIGNATURE: &str = "8ad145fe-0d11-4827-bfd7-1abcbf086f5c";
-/// The text that stands for an unknown string; also for an unknown id.
-pub const UNKNOWN_STRING: &str = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
 /// The properties of a resource by name, sorted by the bytes of the name.
 pub type PropertyMap = BTreeMap<String, PropertyValue>;
@@ -87,26 +89,6 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }
-}
-
-/// What an unknown value will be. Only a hint: SDKs know none but [`UnknownKind::String`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnknownKind {
-    /// Will be a bool.
-    Bool,
-    /// Will be a number.
-    Number,
-    /// Will be a string, or anything.
-    #[default]
-    String,
-    /// Will be a list.
-    List,
-    /// Will be an asset.
-    Asset,
-    /// Will be an archive.
-    Archive,
-    /// Will be a map.
-    Map,
 }
 
 /// A blob. Equal to another when the hashes are equal.
@@ -182,15 +164,6 @@ pub struct ResourceReference {
     pub id: Option<ReferenceId>,
     /// The version of the package that defines the resource's type; may be empty.
     pub package_version: String,
-}
-
-/// The id in a reference to a custom resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReferenceId {
-    /// The id.
-    Known(String),
-    /// The resource does not exist yet.
-    Unknown,
 }
 
 /// A value together with what is known about where it came from.

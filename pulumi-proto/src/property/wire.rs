@@ -17,7 +17,6 @@ pub use encode::{encode, encode_value};
 pub use encoded::Encoded;
 pub use secretness::copy_secretness;
 
-use super::UnknownKind;
 use super::path::{Element, PropertyPath};
 
 /// A bag of properties as it travels.
@@ -170,31 +169,6 @@ impl Unknowns {
             Self::Drop => Ok(None),
             Self::Reject => Err(Fault::new(WireProblem::Unknown)),
         }
-    }
-}
-
-impl UnknownKind {
-    /// The text that stands for an unknown of this kind (provider protocol, section 5.3).
-    pub fn sentinel(self) -> &'static str {
-        match self {
-            Self::Bool => "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
-            Self::Number => "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
-            Self::String => super::UNKNOWN_STRING,
-            Self::List => "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
-            Self::Asset => "030794c1-ac77-496b-92df-f27374a8bd58",
-            Self::Archive => "e48ece36-62e2-4504-bad9-02848725956a",
-            Self::Map => "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
-        }
-    }
-
-    /// The kind of unknown that the text stands for, if it does.
-    pub fn from_sentinel(text: &str) -> Option<Self> {
-        use UnknownKind::{Archive, Asset, Bool, List, Map, Number, String};
-        // All are UUIDs; most strings are not.
-        if text.len() != super::UNKNOWN_STRING.len() {
-            return None;
-        }
-        [String, Bool, Number, List, Asset, Archive, Map].into_iter().find(|kind| kind.sentinel() == text)
     }
 }
 

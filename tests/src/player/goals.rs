@@ -6,6 +6,7 @@ use bridge::provider::{Alias, AliasParent};
 use engine::{Goal, ReadGoal};
 use pulumi_proto::duration::{self, Timeouts};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use super::values::Known;
@@ -34,7 +35,7 @@ pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) 
         additional_secret_outputs: options.additional_secret_outputs.clone(),
         aliases: options.aliases.iter().map(|option| alias(option, known)).collect::<Option<_>>()?,
         custom_timeouts: custom_timeouts(&options.custom_timeouts)?,
-        import_id: options.import.clone().unwrap_or_default(),
+        import_id: options.import.as_deref().and_then(ResourceId::new),
         retain_on_delete: options.retain_on_delete,
         deleted_with: options.deleted_with.as_deref().and_then(|name| known.urn(name)),
         replace_with: named(&options.replace_with),
@@ -53,8 +54,8 @@ pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) 
 /// The read of a resource. It has no dependencies and no timeouts.
 pub(super) fn read(resource: &Resource, get: &Get, known: &Known<'_>, stack: &Urn) -> ReadGoal {
     let id = match known.value(&get.id).without_wrappers() {
-        PropertyValue::String(id) => Some(id),
-        _ => None,
+        PropertyValue::String(id) => ReferenceId::from(id.as_str()),
+        _ => ReferenceId::Unknown,
     };
     ReadGoal {
         type_token: TypeToken::new(&resource.type_token),

@@ -58,7 +58,7 @@ impl Replay<'_> {
         self.seen.lock().unwrap().order.push(urn.as_str().to_owned());
         match self.entry(&urn) {
             Some(entry) => Registered {
-                id: entry.custom.then(|| entry.id.clone()),
+                id: entry.id.clone(),
                 outputs: Arc::clone(&entry.outputs),
                 ..Registered::without_outputs(urn, RegistrationResult::Succeeded)
             },
@@ -166,7 +166,7 @@ impl Registrar for Replay<'_> {
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(read) = self.call(&["Read"], &urn) {
-            self.fits(&urn, "id", read["id"].as_str(), goal.id.as_deref());
+            self.fits(&urn, "id", read["id"].as_str(), goal.id.known().map(|id| id.as_str()));
             self.fits(&urn, "properties", doubles(&read["properties"]), wire_map(&goal.properties, true));
         }
         Ok(self.answer(urn))

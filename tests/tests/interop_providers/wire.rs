@@ -10,6 +10,7 @@ use bridge::provider::{
     ReadRequest, SchemaRequest, UpdateRequest, Views,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
@@ -79,7 +80,8 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         views: Views::default(),
     };
     let created = provider.create(request).await.unwrap();
-    assert_eq!(running.home.things(), [(created.id.clone(), json!({"v": "1", "k": "a", "secret": "hush"}))]);
+    let id = ResourceId::text(created.id.as_ref());
+    assert_eq!(running.home.things(), [(id.to_owned(), json!({"v": "1", "k": "a", "secret": "hush"}))]);
     assert_eq!(created.outputs, with_out(&inputs, "made of 1".into()));
     let outputs = Arc::new(created.outputs);
 
@@ -129,7 +131,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
         };
         provider.read(request).await.unwrap()
     };
-    running.home.alter(&created.id, &json!({"v": "3", "k": "a", "secret": "hush"}));
+    running.home.alter(id, &json!({"v": "3", "k": "a", "secret": "hush"}));
     let live = bag([("v", "3".into()), ("k", "a".into()), ("secret", secret("hush"))]);
     let drifted = read(Some(update.outputs.clone()), Some(&updated)).await;
     assert_eq!(drifted.id, created.id);
@@ -150,7 +152,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
     provider.delete(request.clone()).await.unwrap();
     assert_eq!(running.home.things(), []);
     let gone = read(Some(update.outputs.clone()), Some(&updated)).await;
-    assert!(gone.id.is_empty(), "{gone:?}");
+    assert!(gone.id.is_none(), "{gone:?}");
     let error = provider.delete(request).await.unwrap_err();
     assert!(matches!(error, ProviderError::Failed { method: Method::Delete, indeterminate: true, .. }), "{error:?}");
 
@@ -231,7 +233,7 @@ async fn preview(provider: &dyn Provider, thing: &Urn) {
         views: Views::default(),
     };
     let previewed = provider.create(request).await.unwrap();
-    assert_eq!((previewed.id.as_str(), previewed.outputs), ("", with_out(&inputs, PropertyValue::UNKNOWN)));
+    assert_eq!((previewed.id, previewed.outputs), (None, with_out(&inputs, PropertyValue::UNKNOWN)));
 }
 
 fn expected_diff(peer: Peer, change: Option<(&str, DiffKind)>) -> DiffReply {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use engine::RegistrationResult;
 use engine::events::Outcome;
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
@@ -204,7 +205,7 @@ async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
     // Of a version of its plugin that made more.
     let child = state.resources.iter().find(|state| state.urn.name() == "c-child").unwrap();
     let (urn, id) = (child.urn.to_string().replace("c-child", "c-late"), "c-late-1");
-    let late = ResourceState { urn: urn.parse().unwrap(), id: id.to_owned(), ..(**child).clone() };
+    let late = ResourceState { urn: urn.parse().unwrap(), id: ResourceId::new(id), ..(**child).clone() };
     state.resources.push(Arc::new(late));
     for (call, v) in [("construct c", "1"), ("update a-1", "2")] {
         world.add(id);

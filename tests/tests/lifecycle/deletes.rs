@@ -1,5 +1,6 @@
 //! What is deleted, in which order, and what is not.
 
+use pulumi_proto::resource_id::ResourceId;
 use std::sync::Arc;
 
 use engine::RegistrationResult;
@@ -210,7 +211,7 @@ async fn what_still_awaits_its_deletion_goes_by_the_name_of_its_successor() {
 async fn nothing_is_imported_or_read_that_depends_on_what_targets_keep_from_being_made() {
     let (world, state) = standing(&[thing("c")]).await;
     world.add("there");
-    let imported = thing("b").after("a").but(|goal| goal.import_id = "there".to_owned());
+    let imported = thing("b").after("a").but(|goal| goal.import_id = ResourceId::new("there"));
     for dependent in [imported, get("b", "there").after("a")] {
         let ended = world.up(&state, &[thing("a"), dependent]).target("b").go().await.expect(Outcome::Failed);
         assert_eq!((ended.entries(), ended.called("read there")), (vec!["c-1".to_owned()], 0));
@@ -232,7 +233,7 @@ async fn what_a_replaced_provider_still_serves_names_it_as_it_is_recorded() {
     world.when("delete b-1", Goes::Wrong);
     let after = [provider("q").with("k", "2").was("p"), thing("b").with("k", "2").by("q")];
     let ended = world.up(&state, &after).go().await.expect(Outcome::Failed);
-    let old = ended.state.resources.iter().find(|state| state.id == "b-1").unwrap();
+    let old = ended.state.resources.iter().find(|state| state.id_text() == "b-1").unwrap();
     assert_eq!(old.provider.as_ref().unwrap().urn.name(), "p");
     let ended = world.mend().up(&ended.state, &after).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["q", "b-2"]);

@@ -6,6 +6,7 @@ use bridge::provider::{Alias, AliasParent};
 use engine::events::Outcome;
 use engine::{ImportGoal, ImportProvider};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{TypeToken, Urn};
 use state::Snapshot;
 
@@ -21,7 +22,7 @@ fn import(name: &str, id: &str) -> ImportGoal {
     ImportGoal {
         type_token: TypeToken::new(TYPE),
         name: name.to_owned(),
-        id: id.to_owned(),
+        id: ResourceId::new(id).expect("an import has an id"),
         parent: None,
         provider: ImportProvider::Default(None),
         protect: false,
@@ -132,7 +133,7 @@ async fn an_import_under_way_when_the_user_stops_is_recorded_and_no_other_follow
 async fn nothing_is_imported_or_read_that_would_close_a_circle_with_what_is_out_of_scope() {
     let (world, state) = standing(&[thing("c"), thing("e").of("v", "c")]).await;
     world.add("there");
-    let imported = thing("c").of("v", "e").but(|goal| goal.import_id = "there".to_owned());
+    let imported = thing("c").of("v", "e").but(|goal| goal.import_id = ResourceId::new("there"));
     for dependent in [imported, get("c", "there").after("e")] {
         let ended = world.up(&state, &[thing("e"), dependent]).exclude("e").go().await.expect(Outcome::Failed);
         let circle = "c depends on e, which is out of scope and still depends on c";
@@ -146,7 +147,7 @@ async fn what_an_import_supersedes_keeps_the_name_of_its_successor_when_its_pare
     let (world, state) = standing(&[thing("b"), thing("f").within("b"), thing("h").deleted_with("f")]).await;
     let was = entry(&state, "f").urn.clone();
     world.add("there");
-    let imported = thing("f").was_urn(was).but(|goal| goal.import_id = "there".to_owned());
+    let imported = thing("f").was_urn(was).but(|goal| goal.import_id = ResourceId::new("there"));
     let program = [imported, thing("b2").was("b").after("f"), thing("h").deleted_with("f").after("b2")];
     let ended = world.up(&state, &program).exclude("h").go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "h").deleted_with.as_ref(), Some(&entry(&ended.state, "f").urn));

@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 
 pub(crate) const STACK: &str = "s";
@@ -318,7 +319,7 @@ fn begin<'a>(
             let goal = ReadGoal {
                 type_token,
                 name: name.clone(),
-                id: Some(id.clone()),
+                id: ReferenceId::from(id.as_str()),
                 properties: inputs,
                 parent: thing.parent.as_ref().and_then(urn_of),
                 dependencies,

@@ -19,7 +19,7 @@ pub(crate) fn ghosts(state: &Snapshot, world: &World) -> Vec<String> {
         let managed = state.custom && !state.is_provider() && !state.external && state.view_of.is_none();
         managed && !state.pending_replacement
     };
-    let ids = state.resources.iter().filter(owned).map(|state| &state.id);
+    let ids = state.resources.iter().filter(owned).map(|state| state.id_text());
     let ghosts = ids.filter(|id| !existing.contains(*id) && !vanished.contains(*id));
     ghosts.map(|id| format!("the state holds {id}, which is not there")).collect()
 }
@@ -40,7 +40,7 @@ pub(crate) fn disorder(base: &Snapshot, calls: &[Call], heads: &BTreeSet<String>
     // What is only read is never deleted; it may have the id of something that is.
     let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom && !state.external);
     let by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
-        listed.map(|(place, state)| (state.id.as_str(), (place, state))).collect();
+        listed.map(|(place, state)| (state.id_text(), (place, state))).collect();
     let deletes: Vec<&Call> = calls.iter().filter(|call| call.verb == "delete").collect();
     let mut faults = Vec::new();
     for first in &deletes {
@@ -96,21 +96,23 @@ pub(crate) fn dangling(
 ) -> Vec<String> {
     let superseded = base.resources.iter().filter(|state| state.delete);
     let read = state.resources.iter().filter(|state| state.external);
-    let exempt: BTreeSet<&str> = superseded.chain(read).map(|state| state.id.as_str()).collect();
+    let exempt: BTreeSet<&str> = superseded.chain(read).map(|state| state.id_text()).collect();
     let deletes = calls.iter().filter(|call| call.verb == "delete" && call.well && !heads.contains(&call.id));
     let deleted: BTreeSet<&str> = deletes.map(|call| call.id.as_str()).filter(|id| !exempt.contains(id)).collect();
     let owned = |state: &&Arc<ResourceState>| state.custom && !state.delete && !state.external;
     let live = state.resources.iter().filter(owned).filter(|state| !state.pending_replacement);
     let in_part = |state: &&Arc<ResourceState>| !state.init_errors.is_empty();
-    let before = base.resources.iter().filter(in_part).map(|state| &*state.id);
+    let before = base.resources.iter().filter(in_part).map(|state| state.id_text());
     let updated = calls.iter().filter(|call| call.verb == "update").map(|call| &*call.id);
     let updated: BTreeSet<&str> = updated.chain(before).collect();
-    let came_up_in_part = |state: &Arc<ResourceState>| in_part(&state) && updated.contains(&*state.id);
-    live.filter(|state| state.ignore_changes.is_empty() && !came_up_in_part(state) && !unasked.contains(&state.id))
-        .flat_map(|state| state.inputs.iter().map(move |(key, value)| (state, key, value)))
-        .filter(|(_, _, value)| matches!(value, PropertyValue::String(id) if deleted.contains(&**id)))
-        .map(|(state, key, value)| format!("{} of {} is {value:?}, which was deleted", key, state.id))
-        .collect()
+    let came_up_in_part = |state: &Arc<ResourceState>| in_part(&state) && updated.contains(state.id_text());
+    live.filter(|state| {
+        state.ignore_changes.is_empty() && !came_up_in_part(state) && !unasked.contains(state.id_text())
+    })
+    .flat_map(|state| state.inputs.iter().map(move |(key, value)| (state, key, value)))
+    .filter(|(_, _, value)| matches!(value, PropertyValue::String(id) if deleted.contains(&**id)))
+    .map(|(state, key, value)| format!("{} of {} is {value:?}, which was deleted", key, state.id_text()))
+    .collect()
 }
 
 /// What a resource refers to that is not there, or not done yet, as it begins to be made or changed.

@@ -183,7 +183,7 @@ async fn parameterized(parameters: &str) -> (World, Snapshot) {
             let inputs = [("version", "2.0.0".into()), ("__internal", PropertyValue::Map(internal.clone()))];
             state.inputs = Arc::new(inputs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
         } else if let Some(reference) = state.provider.take() {
-            state.provider = Some(ProviderReference::new(urn.clone(), Arc::clone(&reference.id)));
+            state.provider = Some(ProviderReference { urn: urn.clone(), ..reference });
         }
     }
     (world, state)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::events::Outcome;
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use state::Snapshot;
 
 use crate::program::{get, group, provider, thing};
@@ -193,7 +194,7 @@ async fn a_child_waits_for_the_end_of_what_needed_it_though_the_parent_gave_it_a
 async fn an_import_that_finds_nothing_fails_alone_where_the_run_goes_on() {
     let world = World::default();
     world.when("read nothing", Goes::Gone);
-    let import = |name: &str, id: &'static str| thing(name).but(move |goal| goal.import_id = id.to_owned());
+    let import = |name: &str, id: &'static str| thing(name).but(move |goal| goal.import_id = ResourceId::new(id));
     world.add("there");
     let program = [import("a", "nothing"), import("b", "there"), thing("c").after("a")];
     let ended = world.up(&Snapshot::default(), &program).going_on().go().await.expect(Outcome::Failed);
@@ -204,16 +205,16 @@ async fn an_import_that_finds_nothing_fails_alone_where_the_run_goes_on() {
 async fn an_import_takes_the_place_of_what_was_managed() {
     let (world, state) = standing(&[thing("a"), thing("b").of("v", "a")]).await;
     world.add("there");
-    let program = [thing("a").but(|goal| goal.import_id = "there".to_owned()), thing("b").of("v", "a")];
+    let program = [thing("a").but(|goal| goal.import_id = ResourceId::new("there")), thing("b").of("v", "a")];
     let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["update b-1", "delete a-1"]);
-    assert_eq!(entry(&ended.state, "a").import_id, "there");
+    assert_eq!(entry(&ended.state, "a").import_id, ResourceId::new("there"));
 }
 
 #[tokio::test]
 async fn an_import_takes_the_place_of_what_a_replacement_took_down() {
     let program = |d: &str, import: &'static str| {
-        let imported = thing("a").with("v", "1").by("p").but(move |goal| goal.import_id = import.to_owned());
+        let imported = thing("a").with("v", "1").by("p").but(move |goal| goal.import_id = ResourceId::new(import));
         [provider("p").with("d", d), imported]
     };
     let (world, state) = standing(&program("1", "")).await;

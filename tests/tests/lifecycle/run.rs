@@ -310,7 +310,7 @@ pub(crate) fn entries(state: &Snapshot) -> Vec<String> {
         state.type_token.as_str() != "pulumi:pulumi:Stack" && !(state.is_provider() && state.urn.name() == "default")
     });
     let word = |state: &Arc<ResourceState>| {
-        let name = if state.is_provider() || !state.custom { state.urn.name() } else { &state.id };
+        let name = if state.is_provider() || !state.custom { state.urn.name() } else { state.id_text() };
         let mark = match (state.delete, state.pending_replacement) {
             (true, _) => " (delete)",
             (_, true) => " (owed)",
@@ -391,7 +391,7 @@ impl Events {
         });
         let head = |(place, step): (usize, &Arc<StepInfo>)| {
             let old = step.old.as_ref().filter(|_| step.op == StepOp::DeleteReplaced)?;
-            (!old.delete || Some(place) < program_ended).then(|| old.id.clone())
+            (!old.delete || Some(place) < program_ended).then(|| old.id_text().to_owned())
         };
         steps.iter().enumerate().filter_map(head).collect()
     }

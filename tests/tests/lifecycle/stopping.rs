@@ -2,6 +2,7 @@
 
 use engine::RegistrationResult;
 use engine::events::Outcome;
+use pulumi_proto::resource_id::ResourceId;
 use state::{OperationKind, Snapshot};
 
 use crate::program::{get, provider, thing};
@@ -206,7 +207,7 @@ async fn nothing_is_deleted_by_a_provider_during_whose_configuration_the_user_st
 async fn nor_is_anything_imported_by_it() {
     let (world, state) = standing(&[provider("p")]).await;
     world.add("a-7");
-    let program = [provider("p"), thing("a").by("p").but(|goal| goal.import_id = "a-7".to_owned())];
+    let program = [provider("p"), thing("a").by("p").but(|goal| goal.import_id = ResourceId::new("a-7"))];
     let (hold, run) = (world.hold("configure p"), world.up(&state, &program));
     let stop = run.signals().stop;
     let (ended, ()) = tokio::join!(run.go(), async {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::events::{Outcome, StepOp};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
@@ -155,9 +156,9 @@ async fn a_reference_to_another_stack_that_pulumi_recorded_stays_as_it_was_read_
     let (world, mut state) = standing(&[thing("a")]).await;
     let urn = |text: &str| format!("urn:pulumi:s::p::{text}").parse::<Urn>().unwrap();
     let mut provider = ResourceState::new(urn("pulumi:providers:pulumi::default"), true);
-    provider.id = "0".into();
+    provider.id = ResourceId::new("0");
     let mut reference = ResourceState::new(urn("pulumi:pulumi:StackReference::other"), true);
-    (reference.id, reference.external) = ("organization/p/other".into(), true);
+    (reference.id, reference.external) = (ResourceId::new("organization/p/other"), true);
     reference.provider = provider.as_provider_reference();
     state.resources.extend([Arc::new(provider), Arc::new(reference)]);
     let ended = world.refresh(&state).go().await.expect(Outcome::Succeeded);

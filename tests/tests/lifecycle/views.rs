@@ -6,6 +6,7 @@ use std::sync::Arc;
 use engine::RegistrationResult;
 use engine::events::{Outcome, StepOp};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
@@ -64,7 +65,7 @@ async fn a_view_follows_what_an_import_supersedes_to_a_new_name() {
     let replaced = world.up(&state, &[thing("a").with("k", "2").with(PARTS, "x")]).go().await;
     let state = replaced.expect(Outcome::Failed).state;
     world.mend();
-    let imported = thing("c").was("a").but(|goal| goal.import_id = "there".to_owned());
+    let imported = thing("c").was("a").but(|goal| goal.import_id = ResourceId::new("there"));
     let ended = world.up(&state, &[imported]).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes().len(), ended.entries()), (2, vec!["there".to_owned()]));
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::RegistrationResult;
 use engine::events::{Outcome, StepOp};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 
 use crate::program::{get, group, provider, thing};
 use crate::run::entry;
@@ -113,7 +114,7 @@ async fn an_update_that_reads_with_the_program_goes_on_from_what_it_read() {
     let of_a = ended.calls.iter().filter(|call| call.name == "a").map(|call| call.verb);
     assert_eq!(of_a.collect::<Vec<_>>(), ["read", "diff", "check", "diff", "update"]);
     assert_eq!(*entry(&ended.state, "a").inputs, map(&[("v", "1")]));
-    assert_eq!(entry(&ended.state, "c").id, "c-2");
+    assert_eq!(entry(&ended.state, "c").id, ResourceId::new("c-2"));
 }
 
 #[tokio::test]
@@ -320,7 +321,7 @@ async fn what_a_refresh_did_not_do_is_left_to_the_next_update() {
         let (trigger, import) = (trigger.to_owned(), import.to_owned());
         thing("a").but(move |goal| {
             goal.replacement_trigger = Some(trigger.as_str().into());
-            goal.import_id.clone_from(&import);
+            goal.import_id = ResourceId::new(import.as_str());
         })
     };
     let (world, state) = standing(&[asks("1", "")]).await;

@@ -278,13 +278,13 @@ impl World {
     /// was deleting may be gone.
     pub(crate) fn reckon(&self, state: &Snapshot) {
         let inner = &mut *self.inner();
-        let known: BTreeSet<&String> = state.resources.iter().map(|state| &state.id).collect();
+        let known: BTreeSet<&str> = state.resources.iter().map(|state| state.id_text()).collect();
         for PendingOperation { resource, kind } in &state.pending_operations {
-            let lost = inner.existing.keys().filter(|id| may_be_of(id, resource) && !known.contains(id));
+            let lost = inner.existing.keys().filter(|id| may_be_of(id, resource) && !known.contains(id.as_str()));
             match kind {
                 OperationKind::Creating => inner.at_large.extend(lost.cloned()),
-                _ if !inner.existing.contains_key(&resource.id) => {
-                    inner.vanished.insert(resource.id.clone());
+                _ if !inner.existing.contains_key(resource.id_text()) => {
+                    inner.vanished.insert(resource.id_text().to_owned());
                 }
                 _ => {}
             }
@@ -319,14 +319,14 @@ impl World {
             return Vec::new();
         }
         let standing = after.resources.iter().filter(|state| !state.pending_replacement);
-        let known: BTreeSet<&str> = standing.map(|state| state.id.as_str()).collect();
+        let known: BTreeSet<&str> = standing.map(|state| state.id_text()).collect();
         at_large.retain(|id| !known.contains(id.as_str()));
         let (mut lost, mut let_go) = (Vec::new(), Vec::new());
         for id in existing.keys().filter(|id| !known.contains(id.as_str()) && !at_large.contains(*id)) {
             let creating = |pending: &PendingOperation| {
                 pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
             };
-            match before.resources.iter().find(|state| state.id == *id) {
+            match before.resources.iter().find(|state| state.id_text() == id) {
                 Some(entry) if entry.external || entry.retain_on_delete || entry.deleted_with.is_some() => {
                     let_go.push(id.clone());
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use prost::Message as _;
 use prost_types::Any;
 use pulumi_proto::property::wire::Bag;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::{google_rpc, rpc};
 use tonic::{Code, Status};
 
@@ -96,7 +97,7 @@ fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, messag
     let decoded = |bag: Option<Bag>| decoder.optional(bag);
     let failure = decoded(failed.properties).and_then(|outputs| {
         Ok(PartialFailure {
-            id: failed.id,
+            id: ResourceId::new(failed.id),
             outputs: outputs.unwrap_or_default(),
             inputs: decoded(failed.inputs)?,
             reasons: failed.reasons,

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use pulumi_proto::duration;
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::rpc::{self, list_response};
 use pulumi_proto::urn::TypeToken;
 
@@ -115,7 +116,7 @@ impl Provider for GrpcProvider {
             accept_resources: true,
             sends_old_inputs: true,
             sends_old_inputs_to_delete: true,
-            id: Some(request.id),
+            id: Some(request.id.as_str().to_owned()),
             urn: Some(request.urn.to_string()),
             name: Some(request.urn.name().to_owned()),
             r#type: Some(request.urn.type_token().to_owned()),
@@ -164,7 +165,7 @@ impl Provider for GrpcProvider {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            id: request.id,
+            id: ResourceId::text(request.id.as_ref()).to_owned(),
             olds: encoder.recorded(&request.olds, request.allow_unknowns)?,
             old_inputs: encoder.recorded(&request.old_inputs, request.allow_unknowns)?,
             news: encoder.wanted_elided(&request.news, request.allow_unknowns)?,
@@ -193,13 +194,14 @@ impl Provider for GrpcProvider {
         let decoder = Decoder::new(METHOD, request.preview);
         let reply = self.call_with_parts::<Create>(&decoder, &message).await;
         let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.inputs, &request.inputs))?;
-        if reply.id.is_empty() && !request.preview {
+        let id = ResourceId::new(reply.id);
+        if id.is_none() && !request.preview {
             let reason = "a created resource has no id".to_owned();
             return Err(ProviderError::Protocol { method: METHOD, reason });
         }
         let mut outputs = decoder.bag(reply.properties)?;
         restore_secrets(encoder.capabilities, &request.inputs, &mut outputs);
-        Ok(CreateReply { id: reply.id, outputs, refresh_before_update: reply.refresh_before_update })
+        Ok(CreateReply { id, outputs, refresh_before_update: reply.refresh_before_update })
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
@@ -210,7 +212,7 @@ impl Provider for GrpcProvider {
         let (_ticket, resource_status_address, resource_status_token) =
             self.ticket(&request.views, false, [&known_outputs, known_inputs.unwrap_or(&known_outputs)]);
         let message = rpc::ReadRequest {
-            id: request.id,
+            id: ResourceId::text(request.id.as_ref()).to_owned(),
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
@@ -236,7 +238,8 @@ impl Provider for GrpcProvider {
             restore_secrets(encoder.capabilities, &known_inputs, inputs);
             restore_contents(&known_inputs, inputs);
         }
-        Ok(ReadReply { id: reply.id, outputs, inputs, refresh_before_update: reply.refresh_before_update })
+        let id = ResourceId::new(reply.id);
+        Ok(ReadReply { id, outputs, inputs, refresh_before_update: reply.refresh_before_update })
     }
 
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
@@ -245,7 +248,7 @@ impl Provider for GrpcProvider {
         let (_ticket, resource_status_address, resource_status_token) =
             self.ticket(&request.views, request.preview, [&request.old_inputs, &request.news]);
         let message = rpc::UpdateRequest {
-            id: request.id,
+            id: ResourceId::text(request.id.as_ref()).to_owned(),
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
@@ -273,7 +276,7 @@ impl Provider for GrpcProvider {
         let (_ticket, resource_status_address, resource_status_token) =
             self.ticket(&request.views, false, [&request.old_inputs, &request.outputs]);
         let message = rpc::DeleteRequest {
-            id: request.id,
+            id: ResourceId::text(request.id.as_ref()).to_owned(),
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),

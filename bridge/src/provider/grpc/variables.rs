@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pulumi_proto::property::{PropertyMap, PropertyValue, ReferenceId};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ReferenceId;
 use serde_json::{Map, Number, Value};
 
 /// The key that concerns the engine and not the provider.
@@ -36,7 +37,7 @@ fn json(value: &PropertyValue) -> Value {
         PropertyValue::Asset(asset) => Value::String(asset.hash.clone()),
         PropertyValue::Archive(archive) => Value::String(archive.hash.clone()),
         PropertyValue::Resource(reference) => Value::String(match &reference.id {
-            Some(ReferenceId::Known(id)) => id.clone(),
+            Some(ReferenceId::Known(id)) => id.to_string(),
             Some(ReferenceId::Unknown) | None => reference.urn.to_string(),
         }),
     }

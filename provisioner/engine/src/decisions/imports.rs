@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bridge::provider::ReadReply;
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::copy_secretness;
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 
 use crate::events::{Operation, StepOp};
 use state::ResourceState;
@@ -13,27 +14,28 @@ use crate::goal::ResourceKind;
 
 /// The id that imports know an entry by: the one it was imported under, for a provider may have answered another, else
 /// its own.
-pub(crate) fn known_id(old: &ResourceState) -> &str {
-    if old.import_id.is_empty() { &old.id } else { &old.import_id }
+pub(crate) fn known_id(old: &ResourceState) -> Option<&ResourceId> {
+    old.import_id.as_ref().or(old.id.as_ref())
 }
 
-/// Whether a registration first takes over what exists under `import_id`; empty: it asks for no import. Only an update
-/// takes anything over.
+/// Returns whether a registration first imports what exists under `import_id`; `None` asks for no import. Only an update
+/// imports.
 pub(crate) fn must_import(
     operation: Operation,
     kind: ResourceKind,
-    import_id: &str,
+    import_id: Option<&ResourceId>,
     old: Option<&ResourceState>,
 ) -> bool {
     let is_other = |old: &ResourceState| old.external || known_id(old) != import_id;
-    operation == Operation::Update && kind == ResourceKind::Custom && !import_id.is_empty() && old.is_none_or(is_other)
+    operation == Operation::Update && kind == ResourceKind::Custom && import_id.is_some() && old.is_none_or(is_other)
 }
 
-/// What reading `id` comes to; `None`: it is not known yet. What was managed under another id is deleted at the end, and
-/// under the same id only let go.
-pub(crate) fn read_op(old: Option<&ResourceState>, id: Option<&str>) -> StepOp {
+/// Returns the step that reads `id`. A managed entry with another id is deleted at the end of the run; one with the same
+/// id becomes external.
+pub(crate) fn read_op(old: Option<&ResourceState>, id: &ReferenceId) -> StepOp {
+    let is_same = |old: &ResourceState| matches!(id, ReferenceId::Known(id) if old.id.as_ref() == Some(id));
     match old {
-        Some(old) if !old.external && Some(old.id.as_str()) != id => StepOp::ReadReplacement,
+        Some(old) if !old.external && !is_same(old) => StepOp::ReadReplacement,
         Some(_) | None => StepOp::Read,
     }
 }
@@ -59,9 +61,7 @@ pub(crate) fn as_found(
     let mut inputs = reply.inputs.ok_or(NotTaken::WithoutInputs)?;
     copy_secretness(known, &mut inputs);
     let mut new = wanted.clone();
-    if !reply.id.is_empty() {
-        new.id = reply.id;
-    }
+    new.id = reply.id.or(new.id);
     (new.inputs, new.outputs) = (Arc::new(inputs), Arc::new(outputs));
     new.init_errors = reasons;
     new.refresh_before_update = reply.refresh_before_update;

@@ -17,9 +17,9 @@ pub(crate) fn is_read_first(state: &ResourceState, everything: bool, in_scope: b
 
 /// The entry as it was read, whatever a Diff may say of that; `None`: it is gone. `reasons`: why it does not work.
 pub(crate) fn as_read(old: &ResourceState, reply: ReadReply, reasons: Vec<String>) -> Option<ResourceState> {
-    let outputs = reply.outputs.filter(|_| !reply.id.is_empty())?;
+    let (Some(id), Some(outputs)) = (reply.id, reply.outputs) else { return None };
     let mut new = old.clone();
-    new.id = reply.id;
+    new.id = Some(id);
     new.outputs = Arc::new(outputs);
     if let Some(inputs) = reply.inputs {
         new.inputs = Arc::new(inputs);

@@ -339,7 +339,7 @@ fn plan_replacement(
 ) -> Result<Plan, Decision> {
     let refusal = if old.protect && situation.protect {
         Some(Refusal::Protected)
-    } else if !situation.goal.import_id.is_empty() {
+    } else if situation.goal.import_id.is_some() {
         Some(Refusal::ImportMismatch)
     } else {
         None

@@ -142,7 +142,7 @@ fn mend(
     mended.urn = own;
     if let Some(ProviderReference { urn, id }) = served {
         let urn = renamed.get(urn).unwrap_or(urn).clone();
-        mended.provider = Some(ProviderReference::new(urn, Arc::clone(id)));
+        mended.provider = Some(ProviderReference { urn, id: id.clone() });
     }
     Some(mended)
 }

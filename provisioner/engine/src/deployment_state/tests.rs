@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot};
 
@@ -13,7 +14,7 @@ fn urn(name: &str) -> Urn {
 
 fn resource(name: &str, special: impl FnOnce(&mut ResourceState)) -> Arc<ResourceState> {
     let mut state = ResourceState::new(urn(name), true);
-    state.id = format!("{name}-1");
+    state.id = ResourceId::new(format!("{name}-1"));
     special(&mut state);
     Arc::new(state)
 }

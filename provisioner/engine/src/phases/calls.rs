@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::provider::{CallReply, CallRequest, Method, ProviderError};
-use pulumi_proto::property::{PropertyValue, ReferenceId, UNKNOWN_STRING};
+use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use super::call_error::CallError;
@@ -48,15 +49,10 @@ pub(crate) async fn call(
 /// is called on; else the provider that is named, or that of the resource that it is called on. `None`: the default provider.
 fn receiver(ctx: &Context, token: &TypeToken, goal: &InvokeGoal) -> Result<Option<ProviderReference>, String> {
     let of = |value: &PropertyValue| match value {
-        PropertyValue::Resource(reference) => match &reference.id {
-            Some(ReferenceId::Known(id)) => Some((reference.urn.clone(), Some(id.clone()))),
-            // As a preview calls what does not exist yet.
-            Some(ReferenceId::Unknown) => Some((reference.urn.clone(), Some(UNKNOWN_STRING.to_owned()))),
-            None => Some((reference.urn.clone(), None)),
-        },
+        PropertyValue::Resource(reference) => Some((reference.urn.clone(), reference.id.clone())),
         PropertyValue::Map(members) => {
             let text = |key| members.get(key).and_then(PropertyValue::as_str);
-            Some((text("urn")?.parse().ok()?, text("id").map(str::to_owned)))
+            Some((text("urn")?.parse().ok()?, text("id").map(ReferenceId::from)))
         }
         _ => None,
     };
@@ -64,7 +60,7 @@ fn receiver(ctx: &Context, token: &TypeToken, goal: &InvokeGoal) -> Result<Optio
     let receiver = receiver.as_ref().map(|value| of(value).ok_or(value));
     if token.is_provider() {
         return match receiver {
-            Some(Ok((urn, Some(id)))) => Ok(Some(ProviderReference::new(urn, id.as_str()))),
+            Some(Ok((urn, Some(id)))) => Ok(Some(ProviderReference { urn, id })),
             _ => Err(format!("the method {} is of a provider, and __self__ is none", goal.token)),
         };
     }

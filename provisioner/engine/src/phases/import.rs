@@ -115,7 +115,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
         let text = format!("it was {name} before, and is recorded so: provision to rename it");
         return Err(refuse_import(ctx, goal, &text).into());
     }
-    if old.as_ref().is_some_and(|(_, old)| known_id(old) == goal.id) {
+    if old.as_ref().is_some_and(|(_, old)| known_id(old) == Some(&goal.id)) {
         return Ok(());
     }
     let reference = import_provider(ctx, goal, &urn).await?;
@@ -124,7 +124,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
         .await
         .map_err(|error| ctx.error(&urn, goal.source, host_error(error), Failure::AtEnd))?;
     let mut new = ResourceState::new(urn.clone(), true);
-    new.id.clone_from(&goal.id);
+    new.id = Some(goal.id.clone());
     new.parent = Some(parent);
     new.provider = Some(reference);
     new.protect = goal.protect;

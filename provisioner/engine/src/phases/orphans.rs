@@ -39,7 +39,7 @@ pub(super) fn report_orphans(
             (text, "take `deletedWith` off it to have it deleted by itself".to_owned())
         } else {
             let text = format!("it was to go with {owner}, which stays, and is not recorded any more");
-            (text, format!("look whether {:?} still exists, and delete it or import it", &*entry.id))
+            (text, format!("look whether {:?} still exists, and delete it or import it", entry.id_text()))
         };
         ctx.message(&entry.urn, None, Message { hint: Some(hint), ..Message::new(Severity::Warning, text) });
     }

@@ -123,7 +123,7 @@ async fn read_and_compare(
     }
     let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
     let timeout = old.custom_timeouts.durations().read;
-    let reading = call_read(&instance, wanted.urn, &old.id, outputs, inputs, timeout, views.views()).await?;
+    let reading = call_read(&instance, wanted.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await?;
     let Some(reading) = reading else { return Ok(unchanged()) };
     let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
     let Some(mut new) = as_read(old, reading.reply, reasons.unwrap_or_default()) else {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::ResourceState;
 
@@ -67,7 +68,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
         refuse_skipped_dependencies(ctx, &urn, new.references(), source)?;
     }
     refuse_cycle(ctx, old.as_ref(), source, || new.clone())?;
-    let op = read_op(old.as_ref().map(|(_, old)| &**old), id.as_deref());
+    let op = read_op(old.as_ref().map(|(_, old)| &**old), &id);
     let mut step = Step::new(op, urn.clone());
     step.old = old;
     step.new = Some(Arc::new(new));
@@ -106,10 +107,10 @@ fn inheritance(provider: &ProviderReference) -> Inheritance {
     }
 }
 
-fn new_state(goal: ReadGoal, urn: &Urn, provider: ProviderReference) -> (Option<String>, ResourceState) {
+fn new_state(goal: ReadGoal, urn: &Urn, provider: ProviderReference) -> (ReferenceId, ResourceState) {
     let mut new = ResourceState::new(urn.clone(), true);
     new.external = true;
-    new.id = goal.id.clone().unwrap_or_default();
+    new.id = goal.id.known().cloned();
     new.inputs = Arc::new(goal.properties);
     new.parent = goal.parent;
     new.dependencies = goal.dependencies;

@@ -70,7 +70,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     if registration.is_read && reads_registrations(ctx) {
         refresh_registered(ctx, &mut registration).await?;
     }
-    let import_id = &registration.goal.import_id;
+    let import_id = registration.goal.import_id.as_ref();
     if registration.in_scope
         && must_import(ctx.options.operation, registration.kind, import_id, registration.old_state())
     {

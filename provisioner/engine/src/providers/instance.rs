@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::provider::{ConfigureRequest, Method, Provider, ProviderError};
 use pulumi_proto::property::PropertyMap;
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::ProviderReference;
 use tokio::sync::watch;
 
 use crate::jobs::Jobs;
@@ -32,8 +32,7 @@ impl Instance {
     /// Sends Configure as a job of its own. Configurations with unknowns are not sent.
     pub(crate) fn configure(
         provider: Arc<dyn Provider>,
-        urn: Urn,
-        id: String,
+        ProviderReference { urn, id }: ProviderReference,
         inputs: &PropertyMap,
         jobs: &Jobs,
     ) -> Arc<Self> {

@@ -93,7 +93,7 @@ impl ProviderRegistry {
         let cell = Arc::clone(lock(&self.live).entry(reference.clone()).or_default());
         let boot = async {
             let provider = self.boot(&reference.urn, inputs).await?;
-            Ok(Instance::configure(provider, reference.urn.clone(), reference.id.to_string(), inputs, jobs))
+            Ok(Instance::configure(provider, reference.clone(), inputs, jobs))
         };
         cell.get_or_try_init(|| boot).await.cloned()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::provider::{CreateRequest, Method, ProviderError};
 use jiff::Timestamp;
-use pulumi_proto::property::UNKNOWN_STRING;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::ProviderReference;
 use state::{OperationKind, ResourceState};
 
@@ -27,7 +27,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     let partial = match outcome {
         Ok(()) => None,
         Err(StepError::Provider(ProviderError::Partial { message, failure }))
-            if !failure.id.is_empty() || ctx.is_preview() =>
+            if failure.id.is_some() || ctx.is_preview() =>
         {
             new.id = failure.id.clone();
             new.outputs = Arc::new(failure.outputs.clone());
@@ -73,11 +73,10 @@ async fn call_provider(
         Actor::Engine => Ok(()),
         Actor::Missing(error) => Err(StepError::Host(error.clone())),
         Actor::Unconfigured(provider) => {
-            new.id = if ctx.is_preview() { UNKNOWN_STRING.to_owned() } else { uuid::Uuid::new_v4().to_string() };
+            new.id = if ctx.is_preview() { None } else { ResourceId::new(uuid::Uuid::new_v4().to_string()) };
             new.outputs = Arc::new(visible(&new.inputs));
-            let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
-            let instance =
-                Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &ctx.jobs);
+            let reference = ProviderReference::new(new.urn.clone(), new.id.as_ref());
+            let instance = Instance::configure(Arc::clone(provider), reference.clone(), &new.inputs, &ctx.jobs);
             ctx.providers.adopt(reference, instance);
             Ok(())
         }
@@ -95,7 +94,7 @@ async fn call_provider(
                 views: views.views(),
             };
             let reply = provider.create(request).await?;
-            if reply.id.is_empty() && !ctx.is_preview() {
+            if reply.id.is_none() && !ctx.is_preview() {
                 return Err(StepError::Refused(
                     "the provider reported success but gave no id; the resource may exist all the same".into(),
                 ));

@@ -18,13 +18,13 @@ use crate::step::{Actor, Step, StepError};
 pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
     let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
     if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
-        return Err(StepError::Refused(messages::is_recorded(&old.urn, &old.id)));
+        return Err(StepError::Refused(messages::is_recorded(&old.urn, old.id.as_ref())));
     }
     let operation = ctx.records.begin(OperationKind::Importing, wanted).await?;
     let reading = match &step.actor {
         Actor::Instance(instance) => {
             let timeout = wanted.custom_timeouts.durations().read;
-            let reading = read(instance, &wanted.urn, &wanted.id, None, None, timeout, views.views()).await;
+            let reading = read(instance, &wanted.urn, wanted.id.as_ref(), None, None, timeout, views.views()).await;
             reading.map_err(StepError::from)
         }
         Actor::Missing(error) => Err(StepError::Host(error.clone())),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bridge::provider::{PartialFailure, ProviderError, ReadReply, ReadRequest, Views};
 use pulumi_proto::property::PropertyMap;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use crate::providers::Instance;
@@ -19,14 +20,14 @@ pub(crate) struct Reading {
 pub(crate) async fn read(
     instance: &Instance,
     urn: &Urn,
-    id: &str,
+    id: Option<&ResourceId>,
     outputs: Option<Arc<PropertyMap>>,
     inputs: Option<Arc<PropertyMap>>,
     timeout: Option<Duration>,
     views: Views,
 ) -> Result<Option<Reading>, ProviderError> {
     let Some(provider) = instance.ready().await? else { return Ok(None) };
-    let request = ReadRequest { urn: urn.clone(), id: id.to_owned(), outputs, inputs, timeout, views };
+    let request = ReadRequest { urn: urn.clone(), id: id.cloned(), outputs, inputs, timeout, views };
     match provider.read(request).await {
         Ok(reply) => Ok(Some(Reading { reply, failure: None })),
         Err(error) => match &error {

@@ -20,19 +20,17 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     let mut partial = None;
     let operation = ctx.records.begin(OperationKind::Reading, wanted).await?;
     if let Actor::Instance(instance) = &step.actor
-        && !new.id.is_empty()
+        && new.id.is_some()
     {
         let known = Some(Arc::clone(&new.inputs));
-        match read(instance, &new.urn, &new.id, known.clone(), known, None, views.views()).await {
+        match read(instance, &new.urn, new.id.as_ref(), known.clone(), known, None, views.views()).await {
             Ok(None) => {}
             Ok(Some(Reading { reply, failure })) => {
                 let Some(outputs) = reply.outputs else {
                     ctx.records.end_without_effect(Some(operation)).await?;
-                    return Err(StepError::Refused(messages::does_not_exist(&new.urn, &new.id)));
+                    return Err(StepError::Refused(messages::does_not_exist(&new.urn, new.id.as_ref())));
                 };
-                if !reply.id.is_empty() {
-                    new.id = reply.id;
-                }
+                new.id = reply.id.or(new.id);
                 new.outputs = Arc::new(outputs);
                 if let Some((error, failure)) = failure {
                     new.init_errors = failure.reasons;

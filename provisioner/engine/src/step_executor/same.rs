@@ -53,9 +53,8 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
 /// An unchanged provider resource: configured with what is recorded, unless an instance of it is at work already.
 async fn keep_provider(ctx: &Arc<Context>, unconfigured: &Arc<dyn Provider>, old: &ResourceState, new: &ResourceState) {
     let Some(reference) = new.as_provider_reference() else { return };
-    let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_str());
-    let make =
-        || Instance::configure(Arc::clone(unconfigured), new.urn.clone(), old.id.clone(), &old.inputs, &ctx.jobs);
+    let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_ref());
+    let make = || Instance::configure(Arc::clone(unconfigured), reference.clone(), &old.inputs, &ctx.jobs);
     let instance = ctx.providers.known_or(&old_reference, make).await;
     if !Arc::ptr_eq(instance.provider(), unconfigured) {
         ctx.close_later(Arc::clone(unconfigured));

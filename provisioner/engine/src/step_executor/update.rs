@@ -65,9 +65,8 @@ async fn call_provider(
         Actor::Missing(error) => Err(StepError::Host(error.clone())),
         Actor::Unconfigured(provider) => {
             new.outputs = Arc::new(visible(&new.inputs));
-            let instance =
-                Instance::configure(Arc::clone(provider), new.urn.clone(), new.id.clone(), &new.inputs, &ctx.jobs);
-            let reference = ProviderReference::new(new.urn.clone(), new.id.as_str());
+            let reference = ProviderReference::new(new.urn.clone(), new.id.as_ref());
+            let instance = Instance::configure(Arc::clone(provider), reference.clone(), &new.inputs, &ctx.jobs);
             if let Some(before) = ctx.providers.adopt(reference, instance) {
                 ctx.retire(before);
             }

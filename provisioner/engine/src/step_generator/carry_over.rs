@@ -1,6 +1,7 @@
 //! Entries that are carried over as they are recorded, after what they depend on (engine semantics, section 2.16).
 
 use hashbrown::HashSet;
+use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::Urn;
 
 use crate::deployment_state::DeploymentState;
@@ -40,7 +41,7 @@ impl Collected {
         let (_, resource) = entry;
         self.visited.insert(urn.clone());
         if let Some(provider) = &resource.provider
-            && state.registered(&provider.urn).is_some_and(|(_, new)| new.id != *provider.id)
+            && state.registered(&provider.urn).is_some_and(|(_, new)| ReferenceId::from(new.id.as_ref()) != provider.id)
         {
             return Err(ProviderReplaced { urn: urn.clone() });
         }

@@ -3,6 +3,7 @@
 use clap::Args;
 use provisioner::operation;
 use provisioner::program::NoImport;
+use pulumi_proto::resource_id::ResourceId;
 
 use crate::cli::args::{GlobalArgs, ShowArgs, StackArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
@@ -26,7 +27,7 @@ Examples:
 pub(crate) struct ImportArgs {
     /// Resources with the ids that their provider knows them by
     #[arg(required = true, value_name = "RESOURCE=ID", value_parser = resource_and_id)]
-    resources: Vec<(String, String)>,
+    resources: Vec<(String, ResourceId)>,
     #[command(flatten)]
     stack: StackArgs,
     /// Read at most this many resources at once
@@ -37,11 +38,10 @@ pub(crate) struct ImportArgs {
 }
 
 /// Reads `RESOURCE=ID`. An id may hold more of these signs.
-pub(crate) fn resource_and_id(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, id)) if !name.is_empty() && !id.is_empty() => Ok((name.to_owned(), id.to_owned())),
-        _ => Err("write it as RESOURCE=ID, such as web--prod=i-0abc123".to_owned()),
-    }
+pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let parts = parts.and_then(|(name, id)| Some((name.to_owned(), ResourceId::new(id)?)));
+    parts.ok_or_else(|| "write it as RESOURCE=ID, such as web--prod=i-0abc123".to_owned())
 }
 
 /// Does it.

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, StackView};
 use tokio_util::sync::CancellationToken;
@@ -47,7 +48,7 @@ pub(crate) struct RefreshArgs {
     pub(crate) clear_pending_creates: bool,
     /// Record what came of a creation that an interrupted run began: the resource with its id; may be given several times
     #[arg(long, value_name = "RESOURCE=ID", value_parser = resource_and_id, conflicts_with = "preview")]
-    pub(crate) import_pending_creates: Vec<(String, String)>,
+    pub(crate) import_pending_creates: Vec<(String, ResourceId)>,
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
     /// Read at most this many resources at once
@@ -110,12 +111,10 @@ async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Re
         let urn = &operation.resource.urn;
         let mut resources = snapshot.resources.iter();
         let recorded = resources.find(|resource| resource.urn == *urn && !resource.delete);
-        match line(stop, &question(urn, recorded.map(|resource| resource.id.as_str()))).await? {
-            None => return Ok(None),
-            Some(answer) if answer.is_empty() => {}
-            Some(answer) if answer == "forget" => fates.push((urn.to_string(), Fate::Forget)),
-            Some(id) => fates.push((urn.to_string(), Fate::Import(id))),
-        }
+        let recorded = recorded.map(|resource| resource.id_text());
+        let Some(answer) = line(stop, &question(urn, recorded)).await? else { return Ok(None) };
+        let fate = if answer == "forget" { Some(Fate::Forget) } else { ResourceId::new(answer).map(Fate::Import) };
+        fates.extend(fate.map(|fate| (urn.to_string(), fate)));
     }
     Ok(Some(fates))
 }

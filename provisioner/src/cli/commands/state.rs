@@ -269,7 +269,7 @@ impl Change {
     }
 
     fn with_id(self, state: &ResourceState) -> Self {
-        Self { detail: state.id.clone(), ..self }
+        Self { detail: state.id_text().to_owned(), ..self }
     }
 
     fn line(&self) -> Line {

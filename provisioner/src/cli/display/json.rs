@@ -151,7 +151,7 @@ fn describe_step(info: &StepInfo, secrets: Secrets, line: &mut Map<String, Value
 fn describe_state(state: Option<&ResourceState>, secrets: Secrets) -> Value {
     let Some(state) = state else { return Value::Null };
     json!({
-        "id": state.id,
+        "id": state.id_text(),
         "custom": state.custom,
         "parent": state.parent.as_ref().map(|urn| urn.as_str()),
         "provider": state.provider.as_ref().map(ToString::to_string),

@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use pulumi_proto::property::{
-    Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, ReferenceId, Secret,
-};
+use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, Secret};
+use pulumi_proto::resource_id::ReferenceId;
 
 /// What stands for a secret.
 pub(crate) const SECRET: &str = "[secret]";

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bridge::provider::{Alias, AliasParent};
 use futures_util::future::{join, join_all};
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 
 use super::core_resource::{CoreResource, Package, Provision, ProvisionError, Provisioned, both, output};
 use super::inputs::{Inputs, Resolved};
@@ -22,7 +23,7 @@ pub(super) struct GcpBucket;
 struct Shape {
     /// The bucket's own name.
     bucket: String,
-    import_id: String,
+    import_id: Option<ResourceId>,
     account_suffix: &'static str,
     account_id: String,
     display_name: String,
@@ -36,7 +37,7 @@ impl Shape {
         let account_id = trim_middle(&format!("{base}-sa").replace('_', "-"), 28, "-").replace("--", "-");
         Self {
             bucket: base.to_owned(),
-            import_id: String::new(),
+            import_id: None,
             account_suffix: "sa",
             account_id,
             display_name: format!("Service Account for {base}"),
@@ -48,7 +49,7 @@ impl Shape {
     fn taken_over(base: &str, bucket: &str) -> Self {
         Self {
             bucket: bucket.to_owned(),
-            import_id: bucket.to_owned(),
+            import_id: ResourceId::new(bucket),
             account_suffix: "bucket-sa",
             account_id: format!("{base}-bucket-sa"),
             display_name: format!("Service account for bucket {bucket}"),

@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pulumi_proto::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
-    NUMBER_SIGNATURE, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ReferenceId, ResourceReference, SECRET_SIGNATURE,
+    NUMBER_SIGNATURE, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
     SIGNATURE_KEY, UNKNOWN_STRING,
 };
+use pulumi_proto::resource_id::ReferenceId;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::secrets::{CiphertextReuse, Crypter, SecretsError};
@@ -267,11 +268,11 @@ impl Tagged<'_, '_> {
             // An old bug wrote the wrapper of the id.
             Some(PropertyValue::Map(mut wrapper)) => match wrapper.remove("V") {
                 Some(PropertyValue::Null) => None,
-                Some(PropertyValue::String(id)) => Some(ReferenceId::Known(id)),
+                Some(PropertyValue::String(id)) => Some(ReferenceId::from(id.as_str())),
                 _ => Some(ReferenceId::Unknown),
             },
-            Some(PropertyValue::String(id)) if !id.is_empty() => Some(ReferenceId::Known(id)),
-            Some(PropertyValue::String(_) | PropertyValue::Unknown(_)) => Some(ReferenceId::Unknown),
+            Some(PropertyValue::String(id)) => Some(ReferenceId::from(id.as_str())),
+            Some(PropertyValue::Unknown(_)) => Some(ReferenceId::Unknown),
             None | Some(PropertyValue::Null) => None,
             Some(_) => return Err(E::custom("the id in a resource reference is not a text")),
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use jiff::Timestamp;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{NameError, ProviderReference, TypeToken, Urn};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -94,7 +95,7 @@ impl<'a> ResourceReader<'a> {
             type_token: TypeToken::new(&stored.type_token.unwrap_or_default()),
             custom: stored.custom.unwrap_or_default(),
             delete: stored.delete.unwrap_or_default(),
-            id: stored.id.unwrap_or_default(),
+            id: stored.id.and_then(ResourceId::new),
             inputs: self.properties(at, "inputs", stored.inputs)?,
             outputs: self.properties(at, "outputs", stored.outputs)?,
             parent: self.optional_urn(at, "parent", stored.parent)?,
@@ -114,7 +115,7 @@ impl<'a> ResourceReader<'a> {
             additional_secret_outputs: stored.additional_secret_outputs.unwrap_or_default(),
             aliases: self.urns(at, "aliases", stored.aliases)?,
             custom_timeouts: stored.custom_timeouts.map(CustomTimeouts::from_seconds).unwrap_or_default(),
-            import_id: stored.import_id.unwrap_or_default(),
+            import_id: stored.import_id.and_then(ResourceId::new),
             retain_on_delete: stored.retain_on_delete.unwrap_or_default(),
             deleted_with: self.optional_urn(at, "deletedWith", stored.deleted_with)?,
             replace_with: self.urns(at, "replaceWith", stored.replace_with)?,

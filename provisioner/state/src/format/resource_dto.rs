@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use jiff::Timestamp;
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use serde::{Serialize, Serializer};
 
@@ -115,7 +116,7 @@ impl<'r, 'e> Members<'r, 'e> {
             urn: &resource.urn,
             custom: resource.custom,
             delete: resource.delete,
-            id: &resource.id,
+            id: resource.id_text(),
             type_token: resource.type_token.as_str(),
             inputs: PropertiesDto::new(&resource.inputs, encryption),
             outputs: PropertiesDto::new(&resource.outputs, encryption),
@@ -131,7 +132,7 @@ impl<'r, 'e> Members<'r, 'e> {
             additional_secret_outputs: &resource.additional_secret_outputs,
             aliases: &resource.aliases,
             custom_timeouts: resource.custom_timeouts.seconds(),
-            import_id: &resource.import_id,
+            import_id: ResourceId::text(resource.import_id.as_ref()),
             retain_on_delete: resource.retain_on_delete,
             deleted_with: resource.deleted_with.as_ref().map(Urn::as_str),
             replace_with: &resource.replace_with,

@@ -4,9 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pulumi_proto::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
-    NUMBER_SIGNATURE, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ReferenceId, ResourceReference, SECRET_SIGNATURE,
+    NUMBER_SIGNATURE, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
     SIGNATURE_KEY, UNKNOWN_STRING,
 };
+use pulumi_proto::resource_id::ReferenceId;
 use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
 
 use super::encryption::Encryption;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
@@ -93,7 +94,7 @@ pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<
 }
 
 /// The resources that creations brought about, and those of which nobody knows what came.
-fn creations(phases: &[Vec<Record>]) -> (Vec<(Urn, String)>, Vec<Urn>) {
+fn creations(phases: &[Vec<Record>]) -> (Vec<(Urn, Option<ResourceId>)>, Vec<Urn>) {
     let (mut created, mut unended) = (Vec::new(), Vec::new());
     for records in phases {
         let mut creating = BTreeMap::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::error::SurgeryError;
 use super::selection::Selection;
@@ -51,10 +51,10 @@ pub fn remove(
 
 /// The places of the entries that a removal takes.
 fn chosen(snapshot: &Snapshot, selected: Selection<'_>, how: Removal<'_>) -> Result<HashSet<usize>, SurgeryError> {
-    let meant = |state: &ResourceState| selected(&state.urn) && how.id.is_none_or(|id| state.id == id);
+    let meant = |state: &ResourceState| selected(&state.urn) && how.id.is_none_or(|id| state.id_text() == id);
     let mut copies: HashMap<&Urn, Vec<String>> = HashMap::new();
     for state in snapshot.resources.iter().filter(|state| meant(state)) {
-        copies.entry(&state.urn).or_default().push(state.id.clone());
+        copies.entry(&state.urn).or_default().push(state.id_text().to_owned());
     }
     if let (Some(id), true) = (how.id, copies.is_empty()) {
         return Err(SurgeryError::NoSuchId(id.to_owned()));
@@ -95,21 +95,19 @@ fn chosen(snapshot: &Snapshot, selected: Selection<'_>, how: Removal<'_>) -> Res
 #[derive(Default)]
 struct Names<'s> {
     urns: HashSet<&'s Urn>,
-    providers: HashSet<(&'s Urn, &'s str)>,
+    providers: HashSet<ProviderReference>,
 }
 
 impl<'s> Names<'s> {
     fn insert(&mut self, state: &'s ResourceState) {
         self.urns.insert(&state.urn);
-        if state.is_provider() {
-            self.providers.insert((&state.urn, &state.id));
-        }
+        self.providers.extend(state.as_provider_reference());
     }
 
     /// Whether all that an entry refers to is here.
     fn satisfy(&self, state: &ResourceState) -> bool {
         let provider = state.provider.as_ref().filter(|_| !state.pending_replacement);
-        provider.is_none_or(|provider| self.providers.contains(&(&provider.urn, &*provider.id)))
+        provider.is_none_or(|provider| self.providers.contains(provider))
             && state.references().all(|urn| self.urns.contains(urn))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulumi_proto::urn::{NameError, ProviderReference, Urn};
+use pulumi_proto::urn::{NameError, Urn};
 
 use super::error::SurgeryError;
 use crate::snapshot::Snapshot;
@@ -39,7 +39,7 @@ pub(super) fn replace_urn(snapshot: &mut Snapshot, from: &Urn, to: &Urn) {
             state.urn = to.clone();
         }
         if let Some(provider) = state.provider.as_mut().filter(|provider| provider.urn == *from) {
-            *provider = ProviderReference::new(to.clone(), &*provider.id);
+            provider.urn = to.clone();
         }
         let view_of = state.view_of.iter_mut();
         let parent = state.parent.iter_mut().chain(&mut state.dependencies);

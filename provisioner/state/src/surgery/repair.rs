@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use pulumi_proto::urn::Urn;
+use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::error::SurgeryError;
 use super::rename::replace_urn;
@@ -57,20 +57,20 @@ pub fn repair(snapshot: &mut Snapshot) -> Result<Repair, SurgeryError> {
 /// Sorts entries, keeping their order where nothing is against it, and returns those that had to wait.
 fn sort(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState>>, Vec<Urn>), SurgeryError> {
     let mut by_urn: HashMap<&Urn, usize> = HashMap::new();
-    let mut providers: HashMap<(&Urn, &str), usize> = HashMap::new();
+    let mut providers: HashMap<ProviderReference, usize> = HashMap::new();
     for (index, state) in entries.iter().enumerate() {
         // What lives is meant, if anything does.
         if !state.delete || !by_urn.contains_key(&state.urn) {
             by_urn.insert(&state.urn, index);
         }
-        if state.is_provider() {
-            providers.entry((&state.urn, &state.id)).or_insert(index);
+        if let Some(provider) = state.as_provider_reference() {
+            providers.entry(provider).or_insert(index);
         }
     }
     let needs = |index: usize| -> Vec<usize> {
         let state = &entries[index];
         let provider = state.provider.as_ref().filter(|_| !state.pending_replacement);
-        let provider = provider.and_then(|provider| providers.get(&(&provider.urn, &*provider.id)));
+        let provider = provider.and_then(|provider| providers.get(provider));
         let needed = provider.into_iter().chain(state.references().filter_map(|urn| by_urn.get(urn))).copied();
         // Copies of one URN may refer to it.
         needed.filter(|needed| *needed != index && entries[*needed].urn != state.urn).collect()

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::*;
@@ -17,7 +18,7 @@ fn entry(name: &str, needs: &[&str]) -> ResourceState {
     let (name, id) = name.split_once('#').unwrap_or((name, "1"));
     let provider = (name != "p").then(|| ProviderReference::new(urn("p"), "1"));
     let dependencies: Vec<Urn> = needs.iter().map(|name| urn(name)).collect();
-    ResourceState { id: id.to_owned(), provider, dependencies, ..ResourceState::new(urn(name), true) }
+    ResourceState { id: ResourceId::new(id), provider, dependencies, ..ResourceState::new(urn(name), true) }
 }
 
 fn snapshot(entries: impl IntoIterator<Item = ResourceState>) -> Snapshot {
@@ -25,7 +26,7 @@ fn snapshot(entries: impl IntoIterator<Item = ResourceState>) -> Snapshot {
 }
 
 fn told(snapshot: &Snapshot) -> Vec<String> {
-    snapshot.resources.iter().map(|state| format!("{}#{}", state.urn.name(), state.id)).collect()
+    snapshot.resources.iter().map(|state| format!("{}#{}", state.urn.name(), state.id_text())).collect()
 }
 
 /// p, a, b (of a), c (of b), d.

@@ -8,8 +8,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{
-    Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, ReferenceId, ResourceReference,
+    Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, ResourceReference,
 };
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{Manifest, OperationKind, PendingOperation, ResourceState, Snapshot, SnapshotRest};
 
@@ -46,7 +47,7 @@ fn resources() -> impl Strategy<Value = ResourceState> {
             };
             ResourceState {
                 delete,
-                id: texts.0[0].clone(),
+                id: ResourceId::new(texts.0[0].as_str()),
                 inputs: Arc::new(maps.0),
                 outputs: Arc::new(maps.1),
                 parent: optional[0].clone(),
@@ -57,7 +58,7 @@ fn resources() -> impl Strategy<Value = ResourceState> {
                 init_errors: lists[0].clone(),
                 provider: provider.map(|(urn, id)| {
                     let urn = Urn::new("s", "p", None, "pulumi:providers:t", urn.name());
-                    ProviderReference::new(urn, id.replace(':', ""))
+                    ProviderReference::new(urn, id.replace(':', "").as_str())
                 }),
                 property_dependencies: maps.3,
                 pending_replacement,
@@ -69,7 +70,7 @@ fn resources() -> impl Strategy<Value = ResourceState> {
                     ..Timeouts::default()
                 }
                 .into(),
-                import_id: texts.0[1].clone(),
+                import_id: ResourceId::new(texts.0[1].as_str()),
                 retain_on_delete,
                 deleted_with: optional[1].clone(),
                 replace_with: urn_lists[2].clone(),
@@ -137,7 +138,7 @@ fn references() -> impl Strategy<Value = PropertyValue> {
     let ids = prop_oneof![
         Just(None),
         Just(Some(ReferenceId::Unknown)),
-        "[a-z&]{1,4}".prop_map(|id| Some(ReferenceId::Known(id))),
+        "[a-z&]{1,4}".prop_map(|id| Some(ReferenceId::from(id.as_str()))),
     ];
     (urns(), ids, text())
         .prop_map(|(urn, id, package_version)| PropertyValue::Resource(ResourceReference { urn, id, package_version }))

@@ -214,7 +214,7 @@ async fn compare_checkpoint(loaded: &LoadedCheckpoint, known: &Value) {
 fn flags(resource: &ResourceState) -> Value {
     let mut known = BTreeMap::from([("urn", json!(resource.urn.as_str()))]);
     let texts = [("id", &resource.id), ("importID", &resource.import_id)];
-    known.extend(texts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, json!(text))));
+    known.extend(texts.into_iter().filter_map(|(name, id)| Some((name, json!(id.as_ref()?.as_str())))));
     let flags = [
         ("delete", resource.delete),
         ("external", resource.external),

@@ -8,9 +8,10 @@ use super::{Attempt, Bag, DecodeOptions, Fault, Unknowns, Value, WireError, Wire
 use crate::property::path::Element;
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
-    OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ReferenceId, ResourceReference,
-    SECRET_SIGNATURE, SIGNATURE_KEY, UnknownKind,
+    OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
+    SIGNATURE_KEY, UnknownKind,
 };
+use crate::resource_id::ReferenceId;
 use crate::urn::Urn;
 
 /// Decodes a bag.
@@ -195,7 +196,7 @@ fn reference(fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<Prop
         return Ok(Some(PropertyValue::Resource(ResourceReference { urn, id, package_version })));
     }
     match id {
-        Some(ReferenceId::Known(id)) => Ok(Some(PropertyValue::String(id))),
+        Some(ReferenceId::Known(id)) => Ok(Some(PropertyValue::String(id.to_string()))),
         Some(ReferenceId::Unknown) => options.unknowns.treat(PropertyValue::UNKNOWN),
         None => Ok(Some(PropertyValue::String(urn.as_str().to_owned()))),
     }
@@ -213,13 +214,12 @@ fn reference_id(id: Kind<'_>, fields: Fields<'_>, options: &DecodeOptions) -> At
     };
     match id {
         Kind::Null => Ok(None),
-        Kind::Text("") => Ok(Some(ReferenceId::Unknown)),
         Kind::Text(id) if UnknownKind::from_sentinel(id).is_some() => match options.unknowns {
             Unknowns::Reject => Err(Fault::new(WireProblem::Unknown)),
             // Without its id the reference would be one to a component.
             Unknowns::Keep | Unknowns::Drop => Ok(Some(ReferenceId::Unknown)),
         },
-        Kind::Text(id) => Ok(Some(ReferenceId::Known(id.to_owned()))),
+        Kind::Text(id) => Ok(Some(ReferenceId::from(id))),
         _ => Err(fields.malformed("the id is no text")),
     }
 }

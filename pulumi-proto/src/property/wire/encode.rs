@@ -8,9 +8,10 @@ use super::{Attempt, Bag, EncodeOptions, Fault, Value, WireError, WireProblem, d
 use crate::property::path::Element;
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
-    OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ReferenceId, ResourceReference,
-    SECRET_SIGNATURE, SIGNATURE_KEY, UnknownKind,
+    OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
+    SIGNATURE_KEY, UnknownKind,
 };
+use crate::resource_id::ReferenceId;
 use crate::urn::Urn;
 
 /// Encodes a bag.

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::property::{
     ARCHIVE_SIGNATURE, ASSET_SIGNATURE, Archive, ArchiveContent, Asset, AssetContent, BYTES_SIGNATURE,
-    OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ReferenceId, ResourceReference,
-    SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_STRING, UnknownKind,
+    OUTPUT_SIGNATURE, OutputValue, PropertyMap, PropertyValue, RESOURCE_SIGNATURE, ResourceReference, SECRET_SIGNATURE,
+    SIGNATURE_KEY, UNKNOWN_STRING, UnknownKind,
 };
+use crate::resource_id::ReferenceId;
 use crate::urn::Urn;
 
 const URN: &str = "urn:pulumi:dev::shop::aws:s3/bucket:Bucket::assets";
@@ -151,7 +152,7 @@ fn a_secret_that_is_not_kept_is_the_value_inside() {
 #[test]
 fn a_reference_that_is_not_kept_is_its_id_or_else_its_urn() {
     let cases = [
-        (Some(ReferenceId::Known("i-1".into())), text("i-1"), PropertyValue::from("i-1")),
+        (Some(ReferenceId::from("i-1")), text("i-1"), PropertyValue::from("i-1")),
         (Some(ReferenceId::Unknown), text(UNKNOWN_STRING), PropertyValue::UNKNOWN),
         (None, text(URN), PropertyValue::from(URN)),
     ];
@@ -246,7 +247,7 @@ fn a_reference_has_an_unknown_id_where_that_is_empty_a_sentinel_or_an_unknown_ou
         assert_eq!(received(with_id(id.clone()), ALL_IN), Ok(Some(reference(Some(ReferenceId::Unknown)))));
         assert_eq!(received(with_id(id.clone()), rejecting).is_ok(), id == text(""));
     }
-    let known = reference(Some(ReferenceId::Known("i-1".into())));
+    let known = reference(Some(ReferenceId::from("i-1")));
     assert_eq!(received(with_id(kept), ALL_IN), Ok(Some(known)));
     let null = Value { kind: Some(Kind::NullValue(0)) };
     assert_eq!(received(with_id(null), ALL_IN), Ok(Some(reference(None))));
@@ -413,7 +414,7 @@ fn any_archive() -> impl Strategy<Value = Archive> {
 }
 
 fn any_leaf() -> impl Strategy<Value = PropertyValue> {
-    let id = prop_oneof![Just(ReferenceId::Unknown), "[a-z]{1,4}".prop_map(ReferenceId::Known)];
+    let id = prop_oneof![Just(ReferenceId::Unknown), "[a-z]{1,4}".prop_map(|id| ReferenceId::from(id.as_str()))];
     let kind = prop::sample::select(vec![
         UnknownKind::Bool,
         UnknownKind::Number,

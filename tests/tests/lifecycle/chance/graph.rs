@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use pulumi_proto::property::PropertyValue;
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use crate::program::{Thing, get, group, provider, remote, thing};
@@ -329,7 +330,7 @@ impl Graph {
             Choice::Import => {
                 let act = if let Temper::Wild { act } = temper { act } else { 0 };
                 let id = format!("found-{}-{act}", name(spot));
-                made.but_marked(&format!("imports {id}"), move |goal| goal.import_id.clone_from(&id))
+                made.but_marked(&format!("imports {id}"), move |goal| goal.import_id = ResourceId::new(id.as_str()))
             }
             Choice::Parts(parts) => {
                 let of_this = parts.iter().map(|part| format!("{}.{part}", name(spot)));

@@ -12,6 +12,7 @@ use bridge::provider::{
     UpdateRequest,
 };
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 
 use super::{Call, Goes, RENEWAL, World, views};
 
@@ -114,7 +115,7 @@ fn failure(method: Method, goes: Goes) -> ProviderError {
 
 fn half_well(id: &str, outputs: PropertyMap) -> ProviderError {
     let failure = PartialFailure {
-        id: id.to_owned(),
+        id: ResourceId::new(id),
         inputs: Some(without_id(&outputs)),
         outputs,
         reasons: vec!["not ready".to_owned()],
@@ -199,7 +200,8 @@ impl Provider for Instance {
     }
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
-        self.ask("diff", Method::Diff, &request.urn, &request.id, &request.news).await?;
+        let id = ResourceId::text(request.id.as_ref());
+        self.ask("diff", Method::Diff, &request.urn, id, &request.news).await?;
         Ok(compare(&request.old_inputs, &request.news))
     }
 
@@ -234,30 +236,35 @@ impl Provider for Instance {
         match goes {
             Some(Goes::HalfWell) => Err(half_well(&id, outputs)),
             Some(goes @ Goes::Lost) => Err(failure(Method::Create, goes)),
-            _ => Ok(CreateReply { id, outputs, refresh_before_update: request.inputs.contains_key(super::FRESH) }),
+            _ => Ok(CreateReply {
+                id: ResourceId::new(id),
+                outputs,
+                refresh_before_update: request.inputs.contains_key(super::FRESH),
+            }),
         }
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
-        let (call, goes) = self.begin("read", &request.urn, &request.id, &PropertyMap::new()).await;
+        let id = ResourceId::text(request.id.as_ref());
+        let (call, goes) = self.begin("read", &request.urn, id, &PropertyMap::new()).await;
         self.end(call);
         if let Some(goes @ (Goes::Wrong | Goes::Down | Goes::Lost)) = goes {
             return Err(failure(Method::Read, goes));
         }
         if goes == Some(Goes::Gone) {
-            self.world.vanish(&request.id);
+            self.world.vanish(id);
         }
-        let Some(held) = self.world.moment().existing.get(&request.id).cloned() else {
+        let Some(held) = self.world.moment().existing.get(id).cloned() else {
             return Ok(ReadReply::default());
         };
         let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
-        inputs.extend(self.world.inner().drift.get(&request.id).cloned().unwrap_or_default());
+        inputs.extend(self.world.inner().drift.get(id).cloned().unwrap_or_default());
         views::publish(&self.world, &request.urn, &request.views, Some(&inputs));
-        let outputs = outputs(&request.id, &inputs);
+        let outputs = outputs(id, &inputs);
         match goes {
-            Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
+            Some(Goes::HalfWell) => Err(half_well(id, outputs)),
             _ => Ok(ReadReply {
-                id: request.id,
+                id: request.id.clone(),
                 outputs: Some(outputs),
                 refresh_before_update: inputs.contains_key(super::FRESH),
                 inputs: Some(inputs),
@@ -266,8 +273,9 @@ impl Provider for Instance {
     }
 
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
+        let id = ResourceId::text(request.id.as_ref());
         let verb = if request.preview { "preview-update" } else { "update" };
-        let (call, goes) = self.begin(verb, &request.urn, &request.id, &request.news).await;
+        let (call, goes) = self.begin(verb, &request.urn, id, &request.news).await;
         match (request.news.get(RENEWAL), &request.views.listener) {
             (Some(renewal), Some(listener)) => {
                 let first = matches!(renewal, PropertyValue::String(way) if way == "first");
@@ -282,42 +290,43 @@ impl Provider for Instance {
         {
             let inner = &mut *self.world.inner();
             let done = matches!(goes, None | Some(Goes::HalfWell | Goes::Lost));
-            if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(&request.id) {
+            if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(id) {
                 if done {
                     *held = Some((*request.news).clone());
-                    inner.drift.remove(&request.id);
+                    inner.drift.remove(id);
                 }
-            } else if done && inner.vanished.remove(&request.id) {
+            } else if done && inner.vanished.remove(id) {
                 // As with a PUT: what is gone is there again.
                 let held = Some((*request.news).clone());
-                Arc::make_mut(&mut inner.existing).insert(request.id.clone(), held);
-                inner.drift.remove(&request.id);
-            } else if !inner.forgiving && !inner.vanished.contains(&request.id) {
-                inner.faults.push(format!("update of {}, which is not there", request.id));
+                Arc::make_mut(&mut inner.existing).insert(id.to_owned(), held);
+                inner.drift.remove(id);
+            } else if !inner.forgiving && !inner.vanished.contains(id) {
+                inner.faults.push(format!("update of {id}, which is not there"));
             }
         }
-        let outputs = outputs(&request.id, &request.news);
+        let outputs = outputs(id, &request.news);
         match goes {
-            Some(Goes::HalfWell) => Err(half_well(&request.id, outputs)),
+            Some(Goes::HalfWell) => Err(half_well(id, outputs)),
             Some(goes) => Err(failure(Method::Update, goes)),
             None => Ok(UpdateReply { outputs, refresh_before_update: request.news.contains_key(super::FRESH) }),
         }
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        let (call, goes) = self.begin("delete", &request.urn, &request.id, &PropertyMap::new()).await;
+        let id = ResourceId::text(request.id.as_ref());
+        let (call, goes) = self.begin("delete", &request.urn, id, &PropertyMap::new()).await;
         views::publish(&self.world, &request.urn, &request.views, None);
         self.end(call);
         if let Some(goes) = goes {
             if goes == Goes::Lost {
-                self.world.vanish(&request.id);
+                self.world.vanish(id);
             }
             return Err(failure(Method::Delete, goes));
         }
         let inner = &mut *self.world.inner();
-        let was_there = Arc::make_mut(&mut inner.existing).remove(&request.id).is_some();
-        if !was_there && !inner.forgiving && !inner.vanished.contains(&request.id) {
-            inner.faults.push(format!("delete of {}, which is not there", request.id));
+        let was_there = Arc::make_mut(&mut inner.existing).remove(id).is_some();
+        if !was_there && !inner.forgiving && !inner.vanished.contains(id) {
+            inner.faults.push(format!("delete of {id}, which is not there"));
         }
         inner.calls[call].well = true;
         Ok(())

@@ -1,6 +1,7 @@
 //! What becomes of recorded entries: what is read, taken over, condemned, deleted, and in which order.
 
 use bridge::provider::{Alias, AliasParent, ReadReply};
+use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 
 use crate::events::StepOp;
 use state::EntryId;
@@ -26,7 +27,7 @@ fn urn(name: &str) -> Urn {
 /// A recorded resource, with what is special about it.
 fn entry(name: &str, special: impl FnOnce(&mut ResourceState)) -> ResourceState {
     let mut state = ResourceState::new(urn(name), true);
-    state.id = format!("{name}-1");
+    state.id = ResourceId::new(format!("{name}-1"));
     state.inputs = Arc::new(props(&[("v", 1.0)]));
     let default = Urn::new("s", "p", None, "pulumi:providers:t", "default");
     state.provider = Some(ProviderReference::new(default, "d-1"));
@@ -46,7 +47,7 @@ fn of(state: &mut ResourceState, name: &str) {
 
 fn provider() -> ResourceState {
     let mut state = ResourceState::new(Urn::new("s", "p", None, "pulumi:providers:t", "q"), true);
-    state.id = "q-1".to_owned();
+    state.id = ResourceId::new("q-1");
     state
 }
 
@@ -166,7 +167,7 @@ fn row_12_a_copy_may_be_within_what_is_now_within_its_successor() {
 }
 
 fn reply(id: &str, outputs: Option<PropertyMap>, inputs: Option<PropertyMap>) -> ReadReply {
-    ReadReply { id: id.to_owned(), outputs, inputs, refresh_before_update: false }
+    ReadReply { id: ResourceId::new(id), outputs, inputs, refresh_before_update: false }
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn row_14_what_changed_is_taken_over_whatever_diff_says() {
     let read =
         as_read(&old, reply("a-2", Some(props(&[("out", 2.0)])), Some(props(&[("v", 2.0)]))), Vec::new()).unwrap();
     assert_eq!(
-        (read.id.as_str(), &*read.inputs, &*read.outputs),
+        (ResourceId::text(read.id.as_ref()), &*read.inputs, &*read.outputs),
         ("a-2", &props(&[("v", 2.0)]), &props(&[("out", 2.0)]))
     );
     assert_eq!(read.init_errors, [""; 0]);
@@ -225,21 +226,27 @@ fn row_18_else_only_what_asked_for_it() {
 
 #[test]
 fn row_20_what_is_not_recorded_is_taken_over_and_only_once() {
-    assert!(must_import(Operation::Update, ResourceKind::Custom, "x", None));
-    assert!(!must_import(Operation::Update, ResourceKind::Custom, "", None), "nobody asked for it");
-    assert!(!must_import(Operation::Refresh, ResourceKind::Custom, "x", None), "only an update takes anything over");
-    let imported = entry("a", |a| (a.id, a.import_id) = ("x-in-full".into(), "x".into()));
+    assert!(must_import(Operation::Update, ResourceKind::Custom, ResourceId::new("x").as_ref(), None));
     assert!(
-        !must_import(Operation::Update, ResourceKind::Custom, "x", Some(&imported)),
+        !must_import(Operation::Update, ResourceKind::Custom, ResourceId::new("").as_ref(), None),
+        "nobody asked for it"
+    );
+    assert!(
+        !must_import(Operation::Refresh, ResourceKind::Custom, ResourceId::new("x").as_ref(), None),
+        "only an update takes anything over"
+    );
+    let imported = entry("a", |a| (a.id, a.import_id) = (ResourceId::new("x-in-full"), ResourceId::new("x")));
+    assert!(
+        !must_import(Operation::Update, ResourceKind::Custom, ResourceId::new("x").as_ref(), Some(&imported)),
         "though the provider calls it otherwise"
     );
 }
 
 #[test]
 fn row_22_only_what_is_there_and_has_inputs_is_taken_over() {
-    let wanted = entry("a", |a| a.id = "x".into());
+    let wanted = entry("a", |a| a.id = ResourceId::new("x"));
     let read = |id: &str, inputs, outputs| {
-        let reply = ReadReply { id: id.into(), inputs, outputs, refresh_before_update: true };
+        let reply = ReadReply { id: ResourceId::new(id), inputs, outputs, refresh_before_update: true };
         as_found(&wanted, reply, &PropertyMap::from([("v".into(), PropertyValue::secret(1.0.into()))]), Vec::new())
     };
     let some = || Some(props(&[("v", 2.0)]));
@@ -247,18 +254,33 @@ fn row_22_only_what_is_there_and_has_inputs_is_taken_over() {
     assert_eq!(read("", some(), None), Err(NotTaken::Missing));
     assert_eq!(read("x", None, some()), Err(NotTaken::WithoutInputs));
     let found = read("x-in-full", some(), some()).expect("it is there");
-    assert_eq!((&*found.id, &*found.outputs), ("x-in-full", &props(&[("v", 2.0)])));
+    assert_eq!((&found.id, &*found.outputs), (&ResourceId::new("x-in-full"), &props(&[("v", 2.0)])));
     assert_eq!(found.inputs["v"], PropertyValue::secret(2.0.into()), "the program calls it secret");
     assert!(found.refresh_before_update, "as its provider asks");
-    assert_eq!(read("", some(), some()).map(|found| found.id.to_string()), Ok("x".into()), "as it was asked for");
+    assert_eq!(read("", some(), some()).map(|found| found.id), Ok(ResourceId::new("x")), "as it was asked for");
 }
 
 #[test]
 fn row_23_another_id_is_taken_over_in_place_of_what_is_managed() {
-    assert!(must_import(Operation::Update, ResourceKind::Custom, "x", Some(&entry("a", |_| {}))));
-    assert!(!must_import(Operation::Update, ResourceKind::Custom, "a-1", Some(&entry("a", |_| {}))));
+    assert!(must_import(
+        Operation::Update,
+        ResourceKind::Custom,
+        ResourceId::new("x").as_ref(),
+        Some(&entry("a", |_| {}))
+    ));
+    assert!(!must_import(
+        Operation::Update,
+        ResourceKind::Custom,
+        ResourceId::new("a-1").as_ref(),
+        Some(&entry("a", |_| {}))
+    ));
     assert!(
-        must_import(Operation::Update, ResourceKind::Custom, "a-1", Some(&entry("a", |a| a.external = true))),
+        must_import(
+            Operation::Update,
+            ResourceKind::Custom,
+            ResourceId::new("a-1").as_ref(),
+            Some(&entry("a", |a| a.external = true))
+        ),
         "it was only read"
     );
     let superseded = entry("a", |a| (a.delete, a.protect) = (true, true));
@@ -272,8 +294,8 @@ fn row_23_another_id_is_taken_over_in_place_of_what_is_managed() {
 
 #[test]
 fn row_24_the_import_command_knows_a_resource_by_the_id_it_was_imported_under() {
-    assert_eq!(known_id(&entry("a", |_| {})), "a-1");
-    assert_eq!(known_id(&entry("a", |a| a.import_id = "x".into())), "x");
+    assert_eq!(known_id(&entry("a", |_| {})), ResourceId::new("a-1").as_ref());
+    assert_eq!(known_id(&entry("a", |a| a.import_id = ResourceId::new("x"))), ResourceId::new("x").as_ref());
 }
 
 #[test]
@@ -348,17 +370,21 @@ fn row_40_with_a_target_goes_what_hangs_on_it_if_the_user_says_so() {
 
 #[test]
 fn row_41_what_is_not_managed_is_only_read() {
-    assert_eq!(read_op(None, Some("x")), StepOp::Read);
-    assert_eq!(read_op(Some(&entry("a", |a| a.external = true)), Some("x")), StepOp::Read, "whatever its id was");
+    assert_eq!(read_op(None, &ReferenceId::from("x")), StepOp::Read);
+    assert_eq!(
+        read_op(Some(&entry("a", |a| a.external = true)), &ReferenceId::from("x")),
+        StepOp::Read,
+        "whatever its id was"
+    );
     let dropped = entry("a", |a| a.external = true);
     assert_eq!(deletion_step(&dropped, false), Some(StepOp::Discard));
 }
 
 #[test]
 fn row_42_what_was_managed_is_deleted_or_let_go() {
-    assert_eq!(read_op(Some(&entry("a", |_| {})), Some("x")), StepOp::ReadReplacement);
-    assert_eq!(read_op(Some(&entry("a", |_| {})), None), StepOp::ReadReplacement);
-    assert_eq!(read_op(Some(&entry("a", |_| {})), Some("a-1")), StepOp::Read);
+    assert_eq!(read_op(Some(&entry("a", |_| {})), &ReferenceId::from("x")), StepOp::ReadReplacement);
+    assert_eq!(read_op(Some(&entry("a", |_| {})), &ReferenceId::Unknown), StepOp::ReadReplacement);
+    assert_eq!(read_op(Some(&entry("a", |_| {})), &ReferenceId::from("a-1")), StepOp::Read);
 }
 
 #[test]

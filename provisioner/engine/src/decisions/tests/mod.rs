@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bridge::provider::{CheckFailure, DiffChanges, DiffReply};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::TypeToken;
 
 use pulumi_proto::urn::{ProviderReference, Urn};
@@ -40,7 +41,7 @@ impl Case {
     /// Recorded with these inputs.
     fn recorded(inputs: &[(&str, f64)]) -> Self {
         let mut old = ResourceState::new(Urn::new("s", "p", None, "t:m:T", "a"), true);
-        old.id = "a-1".into();
+        old.id = ResourceId::new("a-1");
         old.inputs = Arc::new(props(inputs));
         old.outputs = Arc::clone(&old.inputs);
         Self { old: Some(old), ..Self::new() }

@@ -1,6 +1,7 @@
 //! What registrations come to: situation and replies on the left, what comes next on the right.
 
 use bridge::provider::{DiffKind, PropertyDiff};
+use pulumi_proto::resource_id::ResourceId;
 
 use super::*;
 
@@ -59,10 +60,10 @@ table! {
     row_21_an_import_that_differs_is_updated:
         Case::recorded(&[]).given(|situation| situation.imported = true).checked().diff(SOME, &[]) => "update";
     row_21_an_import_is_never_replaced:
-        Case::recorded(&[]).goal(|goal| goal.import_id = "x".into()).checked().diff(SOME, &["v"])
+        Case::recorded(&[]).goal(|goal| goal.import_id = ResourceId::new("x")).checked().diff(SOME, &["v"])
         => "refused: import";
     row_21_but_a_preview_shows_what_would_be:
-        Case::recorded(&[]).goal(|goal| goal.import_id = "x".into()).given(|situation| situation.preview = true).checked()
+        Case::recorded(&[]).goal(|goal| goal.import_id = ResourceId::new("x")).given(|situation| situation.preview = true).checked()
             .diff(SOME, &["v"])
         => "replace, complaining";
     row_25_what_was_not_made_is_made_as_new: Case::new().checked() => "create";
