@@ -1,4 +1,4 @@
-//! Which entries depend on which others.
+//! Dependencies between entries.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::DeploymentState;
 use super::entry_deletions::DeletionWait;
 use crate::entry::Entry;
 
-/// Entries as they were loaded, by URN.
+/// Loaded entries by URN.
 pub(crate) type EntriesByUrn<'a> = HashMap<&'a Urn, Vec<&'a Entry>>;
 
 /// Groups entries by URN.
@@ -23,8 +23,8 @@ pub(crate) fn by_urn(entries: &[Entry]) -> EntriesByUrn<'_> {
 }
 
 impl DeploymentState {
-    /// Returns the entries that this run has confirmed already although they depend on one that is about to change, in their
-    /// order.
+    /// Returns the direct and indirect dependents of an entry that this run has confirmed already, in the order of the
+    /// list; none if the entry itself is not confirmed.
     pub(crate) fn confirmed_dependents(&self, entry: EntryId) -> Vec<EntryId> {
         if !self.ledger.is_finished(entry) {
             return Vec::new();
@@ -42,8 +42,8 @@ impl DeploymentState {
         found
     }
 
-    /// Whether everything that a goal refers to is confirmed by this run and does not depend on the entry that the goal is
-    /// about.
+    /// Returns whether this run has confirmed the provider of a goal and every reference of the goal, and no reference
+    /// is the entry of the goal or depends on it.
     pub(crate) fn can_become(&self, entry: EntryId, goal: &ResourceState) -> bool {
         let serves = |provider: &ProviderReference| {
             let mut named = self.ledger.named(&provider.urn).filter(|(id, _)| self.ledger.is_finished(*id));
@@ -54,12 +54,13 @@ impl DeploymentState {
             && goal.references().all(|urn| self.is_confirmed_before(urn, entry, &dependents))
     }
 
-    /// Whether an entry can be made to refer to a URN.
+    /// Returns whether an entry can be made to refer to a URN.
     pub(super) fn can_refer_to(&self, entry: EntryId, urn: &Urn) -> bool {
         self.is_confirmed_before(urn, entry, &self.confirmed_dependents(entry))
     }
 
-    /// Whether this run has confirmed what has a URN, and that does not depend on an entry, as `dependents` do.
+    /// Returns whether this run has confirmed an entry of a URN, and no entry of the URN is `entry` or one of its
+    /// `dependents`.
     fn is_confirmed_before(&self, urn: &Urn, entry: EntryId, dependents: &[EntryId]) -> bool {
         let mut confirmed = false;
         for (id, _) in self.ledger.named(urn) {
@@ -71,15 +72,16 @@ impl DeploymentState {
         confirmed
     }
 
-    /// Returns the deletions, planned already, of entries that refer to one of these URNs.
+    /// Returns the planned deletions of loaded entries that refer to one of these URNs.
     pub(crate) fn deletions_of_dependents(&self, urns: &HashSet<Urn>) -> Vec<DeletionWait> {
         let refers = |state: &ResourceState| state.provider_and_references().any(|urn| urns.contains(urn));
         let dependents = self.loaded.iter().filter(|(_, state)| refers(state));
         dependents.filter_map(|(id, _)| self.entry_deletion(*id).cloned()).collect()
     }
 
-    /// Returns the entries within a component that was not constructed, or within a component that was not registered: what
-    /// the program would have registered of them is unknown.
+    /// Returns the entries in components that were not constructed, directly or not. Components that were not
+    /// registered count, too, once one was not constructed. Which of these entries the program would have registered is
+    /// unknown.
     pub(crate) fn within_not_constructed(&self) -> HashSet<EntryId> {
         let mut found = HashSet::new();
         if !self.has_not_constructed() {
@@ -97,8 +99,8 @@ impl DeploymentState {
         found
     }
 
-    /// Adds everything that an entry needs, directly or not, to the entries that stay. What was live when it was loaded needs
-    /// no entries that were superseded before, except the one provider that it names.
+    /// Adds the direct and indirect dependencies of an entry to the entries that stay. A live entry does not keep
+    /// entries that were superseded before this run, except the provider that it refers to.
     pub(crate) fn keep_dependencies(
         &self,
         entry: (EntryId, &Arc<ResourceState>),
@@ -110,7 +112,8 @@ impl DeploymentState {
             for urn in state.provider_and_references() {
                 for (needed, other) in by_urn.get(urn).into_iter().flatten() {
                     let serves = other.as_provider_reference().is_some_and(|name| state.provider == Some(name));
-                    // Superseded since: what has not been registered again still needs it.
+                    // An entry that this run has superseded is still needed by loaded entries that were not registered
+                    // again.
                     let was_live = || {
                         self.ledger.loaded(id).is_some() && self.ledger.loaded(*needed).is_some_and(|old| !old.delete)
                     };
@@ -123,7 +126,8 @@ impl DeploymentState {
         }
     }
 
-    /// Returns what names the dependencies of a loaded entry: what this run has made of it, or else what was recorded.
+    /// Returns the entry whose references are the dependencies of a loaded entry: the entry or its successor as this
+    /// run has recorded it, else the entry as it was recorded before.
     fn with_current_dependencies<'t>(
         &'t self,
         loaded: EntryId,

@@ -1,4 +1,4 @@
-//! The effects of a step on the recorded list, together with everything that follows from them, for one record.
+//! Effects of a step on the recorded list, with all their consequences, for one record.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use super::views::rename_view;
 use crate::entry::Entry;
 
 impl DeploymentState {
-    /// Returns the effects of a new entry that takes no other one's place.
+    /// Returns the effects of adding an entry that has no predecessor.
     pub(crate) fn add_effects(&self, new: &Entry) -> Vec<Effect> {
         let mut effects = self.give_way(&new.1.urn);
         effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
         effects
     }
 
-    /// Returns the effects of a new entry in place of an old one.
+    /// Returns the effects of putting a new entry in the place of an old one.
     pub(crate) fn update_effects(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
         self.follow(old, new, vec![Effect::Remove(old)])
     }
 
-    /// Returns the effects of a new entry beside an old one, which is superseded together with its views. `under` renames them.
+    /// Returns the effects of adding a new entry and superseding an old one together with its views. `under` is the new
+    /// URN of the superseded entry.
     pub(crate) fn replace_effects(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
         let superseded = |state: &mut ResourceState| {
             state.delete = true;
@@ -43,14 +44,15 @@ impl DeploymentState {
         self.follow(old, new, effects)
     }
 
-    /// Returns the effects of removing an entry together with its views, whether or not its provider publishes that.
+    /// Returns the effects of removing an entry and its views, even if the provider has not published their deletion.
     pub(crate) fn remove_effects(&self, entry: EntryId) -> Vec<Effect> {
         let mut effects = self.without_views(entry);
         effects.push(Effect::Remove(entry));
         effects
     }
 
-    /// Returns the effects of a deletion whose replacement is pending: the entry stays, so that references to it stay valid.
+    /// Returns the effects of a deletion whose replacement is pending: the entry stays, so that references to it stay
+    /// valid.
     pub(crate) fn pending_replacement_effects(&self, entry: EntryId) -> Vec<Effect> {
         let mut effects = self.without_views(entry);
         effects.extend(self.rewrite_effects(entry, |state| state.pending_replacement = true));
@@ -59,14 +61,14 @@ impl DeploymentState {
 
     fn without_views(&self, entry: EntryId) -> Vec<Effect> {
         let Some(owner) = self.ledger.get(entry) else { return Vec::new() };
-        // The last of a name leaves nobody behind whose they could be.
+        // If no other entry has the URN, all views of the URN belong to this entry.
         let is_last = self.ledger.named(&owner.urn).all(|(id, _)| id == entry);
         let views = self.ledger.views(&owner.urn).filter(|(_, state)| is_last || state.delete == owner.delete);
         views.map(|(view, _)| Effect::Remove(view)).collect()
     }
 
-    /// Returns the effects of a deletion. A superseded entry may be the last one of its name, where a refresh has removed its
-    /// successor: references that only it kept valid are removed, too.
+    /// Returns the effects of a deletion. If a superseded entry is the last one with its URN, because a refresh has
+    /// removed its successor, references to the URN are removed, too.
     pub(crate) fn delete_effects(&self, entry: EntryId) -> Vec<Effect> {
         let mut effects = self.remove_effects(entry);
         let last_copy = self.ledger.get(entry).filter(|state| state.delete).filter(|state| {
@@ -79,8 +81,8 @@ impl DeploymentState {
         effects
     }
 
-    /// Returns the effects of a new entry in place of one that was deleted first. A provider resource that an entry still
-    /// refers to is superseded instead of removed.
+    /// Returns the effects of putting a new entry in the place of one that was deleted before its replacement. A
+    /// provider resource is superseded instead of removed if an entry without a pending replacement still refers to it.
     pub(crate) fn complete_replacement_effects(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
         let reference = self.ledger.get(old).and_then(|state| state.as_provider_reference());
         let mut others = self.ledger.entries().filter(|(id, state)| *id != old && !state.pending_replacement);
@@ -92,8 +94,8 @@ impl DeploymentState {
         self.follow(old, new, effects)
     }
 
-    /// Returns the effects of confirming an entry as it is, once, and before it everything it refers to that nothing else has
-    /// confirmed, such as a provider resource that was replaced meanwhile.
+    /// Returns the effects of confirming an entry as it is, after everything it refers to that this run has not
+    /// confirmed, such as a provider resource that was replaced meanwhile. Empty if the entry is confirmed already.
     pub(crate) fn confirm_effects(&self, entry: EntryId) -> Vec<Effect> {
         if self.ledger.is_finished(entry) || self.ledger.get(entry).is_none() {
             return Vec::new();
@@ -112,15 +114,16 @@ impl DeploymentState {
                 let confirmed = entries.clone().any(|(id, _)| self.ledger.is_finished(id));
                 entries.filter(move |_| !confirmed)
             });
-            // What an entry refers to comes before it.
+            // An entry refers to earlier entries only.
             open.extend(named.chain(providers).map(|(needed, _)| needed).filter(|needed| *needed < id));
         }
-        // What this run has not touched is in the order it was loaded in, by which it is numbered.
+        // Entries that this run has not touched are numbered in the order in which they were loaded.
         kept.into_iter().map(Effect::Keep).collect()
     }
 
-    /// Returns the effects of updating the options of an entry that is about to be deleted: whether, how and by which provider
-    /// it is deleted is as the goal says, all else as it is recorded.
+    /// Returns the effects of updating an entry that is about to be deleted: provider, `protect`, `retainOnDelete` and
+    /// timeouts are those of the goal, everything else is as recorded. `deletedWith` comes from the goal only if none
+    /// is recorded and the entry can refer to it.
     pub(crate) fn prepare_deletion_effects(&self, entry: EntryId, goal: &ResourceState) -> Vec<Effect> {
         let Some(now) = self.ledger.get(entry) else { return Vec::new() };
         let new_owner = || goal.deleted_with.clone().filter(|with| self.can_refer_to(entry, with));
@@ -138,14 +141,14 @@ impl DeploymentState {
         let moves = updated.provider != now.provider || updated.deleted_with != now.deleted_with;
         let mut effects = vec![Effect::Rewrite(entry, Arc::new(updated))];
         if moves {
-            // Something that hangs on it may have brought it here before what it refers to now.
+            // A dependent may have had the entry confirmed before the entries that it refers to now.
             effects.push(Effect::Keep(entry));
             effects.extend(self.confirmed_dependents(entry).into_iter().map(Effect::Keep));
         }
         effects
     }
 
-    /// Returns the effects of changing an entry where it stands.
+    /// Returns the effects of changing an entry without moving it.
     pub(crate) fn rewrite_effects(&self, entry: EntryId, change: impl FnOnce(&mut ResourceState)) -> Vec<Effect> {
         let Some(state) = self.ledger.get(entry) else { return Vec::new() };
         let mut state = (**state).clone();

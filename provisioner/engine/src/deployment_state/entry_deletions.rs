@@ -6,73 +6,74 @@ use hashbrown::HashMap;
 use state::{EntryId, ResourceState};
 use tokio::sync::watch;
 
-/// Whether an entry has been deleted.
+/// State of the deletion of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deleted {
-    /// Not so far.
+    /// The entry has not been deleted yet.
     NotYet,
-    /// It is gone: by this run, or by an earlier one that was interrupted.
+    /// The entry was deleted, by this run or by an earlier one that was interrupted.
     Done,
 }
 
-/// Reports the deletion of one entry. Dropped without a report where the steps that were to delete it end early.
+/// Sender that reports the deletion of one entry. Dropped without a report if the steps that were to delete the entry
+/// end early.
 #[derive(Debug)]
 pub(crate) struct DeletionReport(watch::Sender<Deleted>);
 
-/// Waits for the deletion of one entry.
+/// Receiver that waits for the deletion of one entry.
 #[derive(Clone, Debug)]
 pub(crate) struct DeletionWait(watch::Receiver<Deleted>);
 
-/// The entry stays: the steps that were to delete it ended early.
+/// Error of a wait for a deletion: the steps that were to delete the entry ended early, so the entry stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryStays;
 
-/// Returns the two ends by which the deletion of an entry is reported and awaited.
+/// Returns the sender and the receiver for the deletion of an entry.
 pub(crate) fn deletion_report(deleted: Deleted) -> (DeletionReport, DeletionWait) {
     let (sender, receiver) = watch::channel(deleted);
     (DeletionReport(sender), DeletionWait(receiver))
 }
 
 impl DeletionReport {
-    /// Reports that the entry is gone.
+    /// Reports that the entry is deleted.
     pub(crate) fn done(&self) {
         self.0.send_replace(Deleted::Done);
     }
 }
 
 impl DeletionWait {
-    /// Whether the entry is gone by now.
+    /// Returns whether the entry is deleted.
     pub(super) fn is_done(&self) -> bool {
         *self.0.borrow() == Deleted::Done
     }
 
-    /// Waits until the entry is gone.
+    /// Waits until the entry is deleted.
     ///
     /// # Errors
-    /// [`EntryStays`].
+    /// [`EntryStays`] if the report is dropped before.
     pub(crate) async fn wait(&self) -> Result<(), EntryStays> {
         let mut deleted = self.0.clone();
         deleted.wait_for(|deleted| *deleted == Deleted::Done).await.map(drop).map_err(|_| EntryStays)
     }
 }
 
-/// The entries that are or were deleted before their replacement.
+/// Entries that are or were deleted before their replacement.
 #[derive(Debug, Default)]
 pub(super) struct EntryDeletions {
     planned: HashMap<EntryId, DeletionWait>,
-    /// Those whose provider is at work: the entries as they were loaded, with the names by which loaded entries refer to each
-    /// other. Few at a time, where thousands may be planned.
+    /// Entries whose deletion has started, as they were loaded, with the URNs by which loaded entries refer to each
+    /// other. These are few at a time, while thousands of deletions may be planned.
     running: HashMap<EntryId, Arc<ResourceState>>,
 }
 
 impl EntryDeletions {
-    /// Notes that an entry is to be deleted.
+    /// Plans the deletion of an entry.
     pub(super) fn plan(&mut self, entry: EntryId, wait: DeletionWait) {
         self.planned.insert(entry, wait);
     }
 
-    /// Begins a deletion, unless an entry is just being deleted that refers to this one, or that this one refers to: they go
-    /// one after the other. Returns whether it has begun.
+    /// Starts a deletion, unless an entry is being deleted that refers to this one, or that this one refers to: such
+    /// entries are deleted one after the other. Returns whether the deletion has started.
     pub(super) fn start(&mut self, entry: EntryId, loaded: Arc<ResourceState>) -> bool {
         let conflicts = |other: &Arc<ResourceState>| {
             other.provider_and_references().any(|urn| *urn == loaded.urn)
@@ -85,12 +86,13 @@ impl EntryDeletions {
         true
     }
 
-    /// Ends a running deletion, successful or not.
+    /// Ends a deletion that has started, successful or not.
     pub(super) fn end(&mut self, entry: EntryId) {
         self.running.remove(&entry);
     }
 
-    /// Returns what waits for the deletion of an entry; `None`: the entry is not deleted before its replacement.
+    /// Returns the receiver that waits for the deletion of an entry; `None` if the entry is not deleted before its
+    /// replacement.
     pub(super) fn wait(&self, entry: EntryId) -> Option<&DeletionWait> {
         self.planned.get(&entry)
     }

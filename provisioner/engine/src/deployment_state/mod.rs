@@ -1,8 +1,8 @@
-//! What a run knows: what was recorded before it, what it has decided and done so far.
+//! The deployment state: the entries that were loaded, and everything that a run has decided and recorded since.
 //!
-//! Enters: a loaded snapshot, then every decision and every record of the run. Leaves: the answers that decisions need, the
-//! effects of steps, and in the end the new snapshot. [`SharedState`] is the one place that locks it. Never here: I/O, async
-//! work, calls of providers.
+//! Enters: a loaded snapshot, then every decision and every record of the run. Leaves: facts that decisions need, the
+//! effects of steps, and in the end the new snapshot. [`SharedState`] is the only place that locks it. Never here: I/O,
+//! async work, calls of providers.
 
 mod dependents;
 mod effects;
@@ -40,40 +40,41 @@ pub(crate) use views::rename_view;
 use entry_deletions::EntryDeletions;
 use resource_record::ResourceRecord;
 
-/// What a run knows.
+/// State of a deployment: the loaded entries, and everything that the run has decided and recorded since.
 #[derive(Debug)]
 pub(crate) struct DeploymentState {
     ledger: Ledger,
     /// All entries as they were loaded (and refreshed), in their order.
     loaded: Vec<Entry>,
-    /// The live entry of each URN among them. Views are left out: no program registers them.
+    /// Live entry of each loaded URN. Views are left out: no program registers them.
     loaded_live: HashMap<Urn, EntryId>,
-    /// The provider resources among them, by the references to them.
+    /// Loaded provider resources, by the references to them.
     loaded_providers: HashMap<ProviderReference, Arc<ResourceState>>,
-    /// URNs that were loaded, and whose entries a refresh of this run has removed.
+    /// URNs of loaded entries that a refresh of this run has removed.
     removed_by_refresh: Vec<Urn>,
-    /// What has become of each URN.
+    /// Record of each URN that the run has touched.
     resources: HashMap<Urn, ResourceRecord>,
-    /// Whether any of them is incomplete.
+    /// True if any resource is incomplete.
     any_incomplete: bool,
-    /// Recorded URNs that a registration has taken over under a new one.
+    /// Recorded URNs, each with the URN of the registration that has taken it over. Resources that stay under their
+    /// recorded URN have none.
     new_names: HashMap<Urn, Urn>,
-    /// The same the other way round.
+    /// URNs of registrations, each with the recorded URN that the registration has taken over.
     recorded_names: HashMap<Urn, Urn>,
     /// Entries that are or were deleted before their replacement.
     entry_deletions: EntryDeletions,
     /// Entries whose recorded `deletedWith` the program has changed or removed.
     released_from_owner: HashSet<EntryId>,
-    /// URNs that targets or excludes name, and those that depend on them where the options say so.
+    /// URNs that targets or excludes name, and their dependents if the options include these.
     scope_marks: HashSet<Urn>,
-    /// Steps that succeeded.
+    /// Number of successful steps of each kind.
     counts: BTreeMap<StepOp, usize>,
     /// Outputs of the root stack, held back until the end.
     stack_outputs: Option<(Urn, PropertyMap)>,
 }
 
 impl DeploymentState {
-    /// Starts from a loaded snapshot.
+    /// Creates the state of a run that starts from a snapshot.
     pub(crate) fn new(snapshot: Snapshot) -> Self {
         let mut state = Self {
             ledger: Ledger::new(snapshot),
@@ -95,7 +96,7 @@ impl DeploymentState {
         state
     }
 
-    /// Takes the list as it stands for what was loaded: at the start, and after a refresh.
+    /// Replaces the loaded entries by the current list: at the start of the run, and after a refresh.
     pub(crate) fn reload(&mut self) {
         let before = std::mem::take(&mut self.loaded);
         self.loaded = self.ledger.entries().map(|(id, state)| (id, Arc::clone(state))).collect();
@@ -113,18 +114,18 @@ impl DeploymentState {
             .collect();
     }
 
-    /// Does the same, with superseded entries before what depends on them.
+    /// Reloads like [`DeploymentState::reload`], and moves superseded entries before what depends on them.
     pub(crate) fn reload_superseded_first(&mut self) {
         self.reload();
         self.loaded = superseded_first(&self.loaded, |entry| self.ledger.is_finished(entry));
     }
 
-    /// Returns the list as it is now.
+    /// Returns the ledger, which holds the current list of entries.
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Returns the list as it is now, to apply a record or to number a new entry.
+    /// Returns the ledger, to apply a record or to number a new entry.
     pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
@@ -139,7 +140,7 @@ impl DeploymentState {
         self.loaded_providers.get(reference)
     }
 
-    /// Whether a URN had a live entry when the state was loaded.
+    /// Returns whether a URN had a live entry when the state was loaded.
     pub(crate) fn was_live(&self, urn: &Urn) -> bool {
         self.loaded_live.contains_key(urn)
     }
@@ -157,25 +158,27 @@ impl DeploymentState {
         Some((id, Arc::clone(state)))
     }
 
-    /// Returns the live entry that was loaded for a URN, or that this run has given the URN together with a new parent.
+    /// Returns the live entry that was loaded for a URN, or that this run has renamed to the URN together with its
+    /// parent.
     pub(crate) fn live(&self, urn: &Urn) -> Option<Entry> {
         let renamed = || self.ledger.named(urn).find(|(_, state)| !state.delete);
         self.old(urn).or_else(|| renamed().map(|(id, state)| (id, Arc::clone(state))))
     }
 
-    /// Returns an entry as it was loaded: with the names by which loaded entries refer to each other.
+    /// Returns an entry as it was loaded, with the URNs by which loaded entries refer to each other.
     pub(crate) fn as_loaded(&self, entry: &Entry) -> Entry {
         (entry.0, Arc::clone(self.ledger.loaded(entry.0).unwrap_or(&entry.1)))
     }
 
-    /// Whether a pattern matches anything that was loaded, or registered in this run.
+    /// Returns whether a pattern matches a URN that was loaded, or registered in this run.
     pub(crate) fn knows(&self, pattern: &UrnPattern) -> bool {
         let loaded = self.loaded.iter().map(|(_, state)| &state.urn);
         let registered = self.resources.iter().filter(|(_, record)| record.inheritance.is_some()).map(|(urn, _)| urn);
         loaded.chain(&self.removed_by_refresh).chain(registered).any(|urn| pattern.matches(urn))
     }
 
-    /// Counts a step that succeeded, unless it is only a part of one that counts (engine semantics, section 9.3).
+    /// Counts a step that succeeded, unless the step is a part of another one that is counted (engine semantics,
+    /// section 9.3).
     pub(crate) fn count(&mut self, op: StepOp) {
         if op.is_logical() {
             *self.counts.entry(op).or_default() += 1;
@@ -202,7 +205,7 @@ impl DeploymentState {
         &mut self.scope_marks
     }
 
-    /// Remembers where the program wrote a component that its plugin constructs.
+    /// Stores where the program wrote a component that its plugin constructs, or the component that a resource is in.
     pub(crate) fn set_source(&mut self, urn: &Urn, source: SourceRef) {
         self.record_mut(urn).source = Some(source);
     }

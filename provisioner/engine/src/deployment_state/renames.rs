@@ -1,4 +1,4 @@
-//! New names of recorded resources, and the references that follow them.
+//! New URNs of recorded resources, and the references to them.
 
 use std::sync::Arc;
 
@@ -10,53 +10,53 @@ use super::DeploymentState;
 use crate::entry::Entry;
 
 impl DeploymentState {
-    /// Notes that a registration under a new URN takes over what was recorded under another one.
+    /// Marks a recorded URN as taken over by a registration under a new URN.
     pub(crate) fn take_over(&mut self, recorded: Urn, urn: Urn) {
         self.new_names.insert(recorded.clone(), urn.clone());
         self.recorded_names.insert(urn, recorded);
     }
 
-    /// Leaves the entry that a registration has found under its recorded name.
+    /// Leaves the entry that a registration has found under its recorded URN.
     pub(crate) fn leave_recorded_name(&mut self, urn: &Urn) {
         if let Some(recorded) = self.recorded_names.get(urn) {
             self.new_names.remove(recorded);
         }
     }
 
-    /// Returns the URN of the registration that has taken over what was recorded under another one.
+    /// Returns the URN of the registration that has taken over a recorded URN.
     pub(crate) fn taken_over_by(&self, recorded: &Urn) -> Option<&Urn> {
         self.new_names.get(recorded)
     }
 
-    /// Whether a registration under a new URN has taken over what was recorded under this one.
+    /// Returns whether a registration under a new URN has taken over a recorded URN.
     pub(crate) fn is_taken_over(&self, recorded: &Urn) -> bool {
         self.new_names.contains_key(recorded)
     }
 
-    /// Returns the name by which the program has registered what was recorded under a URN, or the URN itself.
+    /// Returns the URN under which the program has registered a recorded resource, or the recorded URN itself.
     pub(crate) fn new_name<'u>(&'u self, recorded: &'u Urn) -> &'u Urn {
         self.new_names.get(recorded).unwrap_or(recorded)
     }
 
-    /// Returns the name under which a resource of this run was recorded, if that was another one.
+    /// Returns the URN under which a resource of this run was recorded, if it is another one.
     pub(crate) fn recorded_name(&self, urn: &Urn) -> Option<&Urn> {
         self.recorded_names.get(urn)
     }
 
-    /// Whether any registration has taken over what was recorded under another name.
+    /// Returns whether any registration has taken over another URN.
     pub(crate) fn has_new_names(&self) -> bool {
         !self.new_names.is_empty()
     }
 
-    /// Returns the present name of what this run registered under a URN, or else loaded: it may have been renamed together
-    /// with its parent.
+    /// Returns the current URN of the resource that this run registered, or else loaded, under a URN: the resource may
+    /// have been renamed together with its parent.
     pub(super) fn current_name(&self, urn: &Urn) -> Urn {
         let registered = self.registered(urn).and_then(|(id, _)| self.ledger.get(*id)).map(|state| state.urn.clone());
         registered.or_else(|| Some(self.old(urn)?.1.urn.clone())).unwrap_or_else(|| urn.clone())
     }
 
-    /// Adds a new entry to what becomes of the old one. What was carried over before and hangs on the old one moves behind
-    /// the new one, and everything that refers to the old one follows to the name of the new one.
+    /// Adds a new entry to the effects on the old one. Confirmed dependents of the old entry move behind the new one,
+    /// and references to the old URN change to the new one.
     pub(super) fn follow(&self, old: EntryId, new: &Entry, mut effects: Vec<Effect>) -> Vec<Effect> {
         let renamed = self.ledger.get(old).filter(|state| state.urn != new.1.urn);
         if renamed.is_some() {
@@ -70,18 +70,20 @@ impl DeploymentState {
         effects
     }
 
-    /// A new entry with what it refers to under the names that this run has given it since the program was told of it.
+    /// Returns a new entry whose references have the URNs that this run has given them since the program received the
+    /// old ones.
     pub(crate) fn as_named_now(&self, new: &Arc<ResourceState>) -> Arc<ResourceState> {
         if !self.has_new_names() {
             return Arc::clone(new);
         }
-        // A superseded copy keeps the old name.
+        // A superseded entry keeps the old URN, so only live entries count.
         let gone = new.references().filter(|urn| !self.ledger.named(urn).any(|(_, state)| !state.delete));
         let renamed: HashMap<Urn, Urn> = gone.map(|urn| (urn.clone(), self.current_name(urn))).collect();
         if renamed.is_empty() { Arc::clone(new) } else { Arc::new(with_references(new, &renamed)) }
     }
 
-    /// What came to a name with its parent goes back to its own where another resource takes that name.
+    /// Returns the effects of giving an entry its loaded URN back. It has got `urn` together with its parent, and
+    /// another resource takes `urn` now.
     pub(super) fn give_way(&self, urn: &Urn) -> Vec<Effect> {
         let there = self.ledger.named(urn).find(|(_, state)| !state.delete);
         let Some((id, _)) = there.filter(|(id, _)| self.loaded_live.get(urn) != Some(id)) else { return Vec::new() };
@@ -91,23 +93,23 @@ impl DeploymentState {
         effects
     }
 
-    /// The entries that refer to an old name, as some effects leave them, with the new one.
+    /// Returns the rewrites of all entries that refer to an old URN, as `effects` leave them, to the new URN.
     fn mended(&self, effects: &[Effect], old: &Urn, new: &Urn) -> Vec<Effect> {
         let mut renamed = HashMap::from([(old.clone(), new.clone())]);
         let live = |urn: &Urn| self.ledger.named(urn).map(|(_, state)| state).find(|state| !state.delete);
         let may_be = |state: &ResourceState, urn: &Urn| {
             if state.delete {
-                // A copy goes by the name of its successor, which may have left the parent.
+                // A superseded entry has the URN of its successor, which may have another parent now.
                 live(&state.urn).is_none_or(|successor| successor.parent == state.parent)
             } else {
                 self.inheritance(urn).is_none() && live(urn).is_none()
             }
         };
         let entries = self.entries_after(effects);
-        // What a provider serves that was replaced names it until it is replaced, too, or deleted.
+        // Entries refer to a replaced provider under the old URN until they are replaced or deleted, too.
         let left = entries.iter().filter(|(_, state)| state.urn == *old);
         let left: Vec<_> = left.filter_map(|(_, state)| state.as_provider_reference()).collect();
-        // So does a superseded copy with its own views.
+        // Views of a superseded entry keep the URN of that entry.
         let has_copy = entries.iter().any(|(_, state)| state.urn == *old && state.delete);
         let of_copy = |state: &ResourceState| has_copy && state.delete && state.view_of.as_ref() == Some(old);
         let entries = entries.into_iter().filter(|(_, state)| !of_copy(state));
@@ -116,9 +118,9 @@ impl DeploymentState {
     }
 }
 
-/// The entry with every reference to an old URN turned into one to the new URN; `None` if there is nothing to mend. A
-/// child of a renamed parent has a new name itself, if it `may_be` called so. `left` are providers that are still there
-/// under the old name.
+/// Returns an entry with its references to an old URN changed to the new URN; `None` if it has none. A child of a
+/// renamed parent is renamed, too, if `may_be` permits. References to the providers in `left`, which remain under the
+/// old URN, stay.
 fn mend(
     state: &ResourceState,
     renamed: &mut HashMap<Urn, Urn>,
@@ -147,7 +149,7 @@ fn mend(
     Some(mended)
 }
 
-/// The entry with what it refers to under other names.
+/// Returns a copy of an entry with renamed references. The URN and the provider of the entry stay.
 fn with_references(state: &ResourceState, renamed: &HashMap<Urn, Urn>) -> ResourceState {
     let new = |urn: &Urn| renamed.get(urn).unwrap_or(urn).clone();
     let mut mended = state.clone();

@@ -1,4 +1,4 @@
-//! References to entries that are gone, and what takes them out of the recorded list.
+//! Repairs of references to missing entries in the recorded list.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use state::{Effect, EntryId, ResourceState};
 use super::DeploymentState;
 use crate::entry::Entry;
 
-/// What becomes of keys of property dependencies that named nothing before. Those that name nothing any more go.
+/// Treatment of keys of property dependencies that have no URNs. Keys that lose all their URNs in a repair are dropped
+/// in any case.
 #[derive(Clone, Copy)]
 pub(crate) enum EmptyKeys {
     Dropped,
@@ -17,7 +18,8 @@ pub(crate) enum EmptyKeys {
 }
 
 impl DeploymentState {
-    /// The entries as some effects will leave them, in their order, without those that they add.
+    /// Returns the recorded entries as some effects will leave them, in their order, without those that the effects
+    /// add.
     pub(crate) fn entries_after(&self, effects: &[Effect]) -> Vec<Entry> {
         let changed: HashMap<EntryId, Option<&Arc<ResourceState>>> = effects
             .iter()
@@ -34,7 +36,8 @@ impl DeploymentState {
         entries.collect()
     }
 
-    /// Takes references to what is gone out of what these effects leave (section 5.1, item 5).
+    /// Returns the rewrites that remove references to missing entries from the list as `effects` leave it (section 5.1,
+    /// item 5). An entry is missing if no earlier entry has its URN.
     pub(crate) fn repairs(&self, effects: &[Effect], empty_keys: impl Fn(EntryId) -> EmptyKeys) -> Vec<Effect> {
         let mut earlier: HashSet<Urn> = HashSet::new();
         let mut repairs = Vec::new();

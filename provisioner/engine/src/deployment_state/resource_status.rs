@@ -1,37 +1,37 @@
-//! How far a run has come with one URN.
+//! Progress of a run with one URN.
 
-/// How far a run has come with one URN.
+/// Progress of a run with one URN.
 ///
 /// Each transition is a method; a transition that does not apply leaves the status as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ResourceStatus {
-    /// Nothing has been done for it.
+    /// The run has done nothing for the URN.
     #[default]
     Untouched,
-    /// A registration or a read of it has begun.
+    /// A registration or a read has begun.
     Registered,
-    /// It ended without steps being decided for it: its registration failed or was skipped, another resource took its
-    /// entry over under a new name, or its entry was deleted.
+    /// The URN ended without decided steps: its registration failed or was skipped, another resource took its entry
+    /// over under a new URN, or its entry was deleted.
     Ended,
-    /// Its steps are decided and not all done.
+    /// The steps are decided and not all done.
     Decided,
-    /// The steps of a resource that depends on it carry its entry over, and are not done yet.
+    /// The steps of a resource that depends on the URN carry its entry over, and are not done yet.
     CarryingOver,
-    /// All its steps are done, well or badly.
+    /// All steps are done, successful or not.
     Settled,
-    /// The steps of a resource that depends on it have carried its entry over.
+    /// The steps of a resource that depends on the URN have carried its entry over.
     CarriedOver,
 }
 
 impl ResourceStatus {
-    /// A registration or a read begins.
+    /// Begins a registration or a read.
     pub(super) fn register(&mut self) {
         if *self == Self::Untouched {
             *self = Self::Registered;
         }
     }
 
-    /// Its steps are decided.
+    /// Marks the steps as decided.
     pub(super) fn decide(&mut self) {
         *self = match *self {
             Self::Untouched | Self::Registered => Self::Decided,
@@ -40,7 +40,7 @@ impl ResourceStatus {
         }
     }
 
-    /// Another resource's steps are to carry its entry over.
+    /// Marks the entry as carried over by the steps of another resource.
     pub(super) fn carry_over(&mut self) {
         *self = match *self {
             Self::Untouched | Self::Registered | Self::Decided | Self::CarryingOver => Self::CarryingOver,
@@ -48,7 +48,7 @@ impl ResourceStatus {
         }
     }
 
-    /// All its steps are done, or it has none.
+    /// Marks all steps as done. Also ends a URN that has no steps.
     pub(super) fn settle(&mut self) {
         *self = match *self {
             Self::Untouched | Self::Registered | Self::Ended => Self::Ended,
@@ -57,7 +57,7 @@ impl ResourceStatus {
         }
     }
 
-    /// Whether steps have been decided for it, by its own registration or by another one.
+    /// Returns whether steps have been decided, by the registration of the URN or by another one.
     pub(super) fn is_decided(self) -> bool {
         match self {
             Self::Decided | Self::CarryingOver | Self::Settled | Self::CarriedOver => true,
@@ -65,7 +65,7 @@ impl ResourceStatus {
         }
     }
 
-    /// Whether nothing more is done for it.
+    /// Returns whether the run does nothing more for the URN.
     pub(super) fn is_settled(self) -> bool {
         match self {
             Self::Ended | Self::Settled | Self::CarriedOver => true,
@@ -73,7 +73,7 @@ impl ResourceStatus {
         }
     }
 
-    /// Whether another resource's steps carry its entry over, or have done so.
+    /// Returns whether the steps of another resource carry the entry over, or have done so.
     pub(super) fn is_carried_over(self) -> bool {
         matches!(self, Self::CarryingOver | Self::CarriedOver)
     }

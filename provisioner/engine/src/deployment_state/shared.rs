@@ -1,4 +1,4 @@
-//! The one place that locks a deployment's state, and the waits for changes of it.
+//! The lock of the deployment state, and the waits for changes of the state.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::DeploymentState;
 use crate::entry::Entry;
 
-/// A deployment's state behind its lock, which is held for moments and never across an await.
+/// Deployment state behind its lock, which is held briefly and never across an await.
 #[derive(Debug)]
 pub(crate) struct SharedState {
     state: Mutex<DeploymentState>,
@@ -17,7 +17,7 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
-    /// Starts from a loaded snapshot.
+    /// Creates the state of a run that starts from a snapshot.
     pub(crate) fn new(snapshot: Snapshot) -> Self {
         Self { state: Mutex::new(DeploymentState::new(snapshot)), changed: Notify::new() }
     }
@@ -27,18 +27,18 @@ impl SharedState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has every wait look again.
+    /// Makes every wait check its condition again.
     pub(crate) fn wake(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Notes that nothing more is done for a URN (see [`DeploymentState::settle`]).
+    /// Settles a URN (see [`DeploymentState::settle`]), and wakes all waits.
     pub(crate) fn settle(&self, urn: &Urn) {
         self.lock().settle(urn);
         self.wake();
     }
 
-    /// Waits until a condition holds. It is looked at again at each [`SharedState::wake`].
+    /// Waits until a condition holds. The condition is checked again at each [`SharedState::wake`].
     pub(crate) async fn wait_until(&self, mut holds: impl FnMut(&mut DeploymentState) -> bool) {
         loop {
             let changed = self.changed.notified();
@@ -51,16 +51,16 @@ impl SharedState {
         }
     }
 
-    /// Waits until no entry is being deleted that refers to this one, nor one that this one refers to, and begins its
+    /// Waits until no entry is being deleted that refers to this one, or that this one refers to, and starts its
     /// deletion.
     ///
-    /// Two replacements may have planned to delete entries that depend on each other: they go one after the other then. A
-    /// deletion that has begun waits for no other, so this wait ends.
+    /// Two replacements may have planned to delete entries that depend on each other: these are deleted one after the
+    /// other. A deletion that has started waits for no other, so this wait ends.
     pub(crate) async fn start_entry_deletion(&self, entry: &Entry) {
         self.wait_until(|state| state.start_entry_deletion(entry)).await;
     }
 
-    /// Ends the deletion of an entry before its replacement, successful or not.
+    /// Ends the deletion of an entry before its replacement, successful or not, and wakes all waits.
     pub(crate) fn end_entry_deletion(&self, entry: &Entry) {
         self.lock().end_entry_deletion(entry.0);
         self.wake();

@@ -1,4 +1,4 @@
-//! The transitions of a deployment's state: what is known before, what happens, what is known after.
+//! Tests of the transitions of the deployment state: state before, event, state after.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn resource(name: &str, special: impl FnOnce(&mut ResourceState)) -> Arc<Resourc
     Arc::new(state)
 }
 
-/// A deployment that has loaded these resources.
+/// Returns a deployment state that has loaded these resources.
 fn loaded<const N: usize>(resources: [Arc<ResourceState>; N]) -> DeploymentState {
     DeploymentState::new(Snapshot { resources: resources.into(), ..Snapshot::default() })
 }

@@ -1,4 +1,4 @@
-//! The transitions of what is known of a URN or of an entry: each is a method of [`DeploymentState`].
+//! Transitions of the state of a URN or of an entry: each is a method of [`DeploymentState`].
 
 use pulumi_proto::urn::Urn;
 use state::EntryId;
@@ -9,7 +9,7 @@ use super::resource_record::{Incomplete, Inheritance, PendingReplacement, Resour
 use super::resource_status::ResourceStatus;
 use crate::entry::Entry;
 
-/// The URN has been registered before in this run.
+/// Error of a registration: the URN has been registered before in this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegisteredTwice;
 
@@ -25,7 +25,7 @@ impl DeploymentState {
     /// Begins the registration of a resource, or a read.
     ///
     /// # Errors
-    /// [`RegisteredTwice`]; what children inherit is that of the first registration then.
+    /// [`RegisteredTwice`] if the URN has been registered before; children inherit from the first registration then.
     pub(crate) fn register(&mut self, urn: &Urn, inheritance: Inheritance) -> Result<(), RegisteredTwice> {
         let record = self.record_mut(urn);
         if record.inheritance.is_some() {
@@ -36,33 +36,34 @@ impl DeploymentState {
         Ok(())
     }
 
-    /// Lets the program name a registered resource as a parent by its recorded name, too, under which it stays.
+    /// Registers a resource also under its recorded URN, under which it stays, so that the program can name it as a
+    /// parent by either URN.
     pub(crate) fn keep_recorded_name(&mut self, urn: &Urn, recorded: &Urn) {
         if urn != recorded
             && let Some(inheritance) = self.inheritance(urn).cloned()
         {
-            // The first registration of a name counts.
+            // The first registration of a URN counts.
             self.register(recorded, inheritance).ok();
         }
     }
 
-    /// Returns what the children of a registered resource inherit.
+    /// Returns the options that the children of a registered resource inherit.
     pub(crate) fn inheritance(&self, urn: &Urn) -> Option<&Inheritance> {
         self.resources.get(urn)?.inheritance.as_ref()
     }
 
-    /// Notes that the steps of a resource are decided.
+    /// Marks the steps of a resource as decided.
     pub(crate) fn decide(&mut self, urn: &Urn) {
         self.record_mut(urn).status.decide();
     }
 
-    /// Notes that another resource's steps carry the entry of a URN over.
+    /// Marks the entry of a URN as carried over by the steps of another resource.
     pub(crate) fn begin_carry_over(&mut self, urn: &Urn) {
         self.record_mut(urn).status.carry_over();
     }
 
-    /// Notes that nothing more is done for a URN, nor for the recorded name of the entry that it took over, unless another
-    /// resource's steps carry that one over.
+    /// Settles a URN: the run does nothing more for it. Also settles the recorded URN of the entry that it took over,
+    /// unless the steps of another resource carry that entry over.
     pub(crate) fn settle(&mut self, urn: &Urn) {
         let recorded = self.recorded_names.get(urn).map(|recorded| self.current_name(recorded));
         let recorded = recorded.filter(|recorded| !self.status(recorded).is_carried_over());
@@ -71,42 +72,43 @@ impl DeploymentState {
         }
     }
 
-    /// Whether nothing more is done for a URN.
+    /// Returns whether the run does nothing more for a URN.
     pub(crate) fn is_settled(&self, urn: &Urn) -> bool {
         self.status(urn).is_settled()
     }
 
-    /// Whether a registration of a URN has begun, or another resource's steps carry its entry over.
+    /// Returns whether a registration of a URN has begun, or steps have been decided for it, such as those of another
+    /// resource that carry its entry over.
     pub(crate) fn has_begun(&self, urn: &Urn) -> bool {
         self.resources.get(urn).is_some_and(|record| record.inheritance.is_some() || record.status.is_decided())
     }
 
-    /// Whether steps have been decided for this very URN.
+    /// Returns whether steps have been decided for exactly this URN. New URNs are not followed.
     pub(crate) fn is_decided_by_name(&self, urn: &Urn) -> bool {
         self.status(urn).is_decided()
     }
 
-    /// Whether steps have been decided for what was loaded under a URN, under its new name if it has one.
+    /// Returns whether steps have been decided for a loaded resource, under its new URN if it has one.
     pub(crate) fn is_decided(&self, urn: &Urn) -> bool {
         self.status(self.new_name(urn)).is_decided()
     }
 
-    /// Whether the program has registered or read what was loaded under a URN, under whatever name.
+    /// Returns whether the program has registered or read a loaded resource, under its loaded URN or a new one.
     pub(crate) fn is_registered(&self, urn: &Urn) -> bool {
         self.has_begun(urn) || self.is_taken_over(urn)
     }
 
-    /// Whether another resource's steps carry the entry of a URN over, or have done so.
+    /// Returns whether the steps of another resource carry the entry of a URN over, or have done so.
     pub(crate) fn is_carried_over(&self, urn: &Urn) -> bool {
         self.status(urn).is_carried_over()
     }
 
-    /// Notes the entry of a registration or a read that succeeded.
+    /// Stores the entry of a registration or a read that succeeded.
     pub(crate) fn succeed(&mut self, urn: &Urn, entry: Entry) {
         self.record_mut(urn).entry = Some(entry);
     }
 
-    /// Returns the entry of a registration or a read of this run that succeeded, as it was then.
+    /// Returns the entry of a registration or a read of this run that succeeded, as it was recorded then.
     pub(crate) fn registered(&self, urn: &Urn) -> Option<&Entry> {
         self.resources.get(urn)?.entry.as_ref()
     }
@@ -116,7 +118,7 @@ impl DeploymentState {
         self.resources.values().filter_map(|record| record.entry.as_ref())
     }
 
-    /// Notes why a resource is not what the program asks for.
+    /// Marks a resource as incomplete. A reason never replaces a graver one.
     pub(crate) fn mark_incomplete(&mut self, urn: &Urn, incomplete: Incomplete) {
         self.any_incomplete = true;
         let record = self.record_mut(urn);
@@ -124,47 +126,47 @@ impl DeploymentState {
     }
 
     fn incomplete(&self, urn: &Urn) -> Option<Incomplete> {
-        // Every reference of every resource is looked up, and most runs have nothing to find.
+        // References are looked up often, and most runs have no incomplete resource.
         if self.any_incomplete { self.resources.get(urn)?.incomplete } else { None }
     }
 
-    /// Whether a resource failed, or depends on one that did.
+    /// Returns whether a resource failed, depends on one that failed, or is a component that was not constructed.
     pub(crate) fn has_failed(&self, urn: &Urn) -> bool {
         self.incomplete(urn) >= Some(Incomplete::Failed)
     }
 
-    /// Whether a resource was not created because of the scope, or because it needs what was not created.
+    /// Returns whether a resource was not created because of the scope, or because it needs one that was not created.
     pub(crate) fn is_skipped(&self, urn: &Urn) -> bool {
         self.incomplete(urn) == Some(Incomplete::Skipped)
     }
 
-    /// Whether a component is one that its plugin could not construct.
+    /// Returns whether a component was not constructed.
     pub(super) fn is_not_constructed(&self, urn: &Urn) -> bool {
         self.incomplete(urn) == Some(Incomplete::NotConstructed)
     }
 
-    /// Whether any component could not be constructed.
+    /// Returns whether any component was not constructed.
     pub(super) fn has_not_constructed(&self) -> bool {
         self.any_incomplete
             && self.resources.values().any(|record| record.incomplete == Some(Incomplete::NotConstructed))
     }
 
-    /// Notes that a resource is replaced in this run.
+    /// Marks a resource as replaced in this run.
     pub(crate) fn mark_replaced(&mut self, urn: &Urn) {
         self.record_mut(urn).replaced = true;
     }
 
-    /// Whether a resource is or was replaced in this run.
+    /// Returns whether a resource is or was replaced in this run.
     pub(crate) fn is_replaced(&self, urn: &Urn) -> bool {
         self.resources.get(urn).is_some_and(|record| record.replaced)
     }
 
-    /// Notes that a URN is deleted in this run.
+    /// Marks a URN as deleted in this run.
     pub(crate) fn mark_deleted(&mut self, urn: &Urn) {
         self.record_mut(urn).deleted = true;
     }
 
-    /// Notes that an entry is deleted in this run, by the name it was loaded under and the one it has now.
+    /// Marks an entry as deleted in this run, under its loaded and its current URN.
     pub(crate) fn mark_entry_deleted(&mut self, entry: &Entry) {
         let loaded = self.as_loaded(entry).1.urn.clone();
         let now = self.ledger.get(entry.0).map(|state| state.urn.clone());
@@ -173,17 +175,18 @@ impl DeploymentState {
         }
     }
 
-    /// Whether a resource is or was deleted in this run.
+    /// Returns whether a resource is or was deleted in this run.
     pub(crate) fn is_deleted(&self, urn: &Urn) -> bool {
         self.resources.get(urn).is_some_and(|record| record.deleted)
     }
 
-    /// Notes that an entry is deleted before its replacement is created.
+    /// Plans the deletion of an entry before its replacement is created.
     pub(crate) fn plan_entry_deletion(&mut self, entry: EntryId, wait: DeletionWait) {
         self.entry_deletions.plan(entry, wait);
     }
 
-    /// Notes that an entry is deleted together with one that it depends on, and replaced.
+    /// Plans the deletion of an entry together with one that it depends on, and its replacement. A superseded entry has
+    /// no replacement.
     pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PendingReplacement) {
         self.plan_entry_deletion(entry.0, pending.deletion.clone());
         if !entry.1.delete {
@@ -192,24 +195,24 @@ impl DeploymentState {
         self.mark_entry_deleted(entry);
     }
 
-    /// Returns the replacement that is pending for a resource, under the name it has now or its recorded one.
+    /// Returns the pending replacement of a resource, under its current or its recorded URN.
     pub(crate) fn pending_replacement(&self, urn: &Urn) -> Option<&PendingReplacement> {
         let of = |urn: &Urn| self.resources.get(urn)?.pending_replacement.as_ref();
         of(urn).or_else(|| of(self.recorded_names.get(urn)?))
     }
 
-    /// Whether an entry is or was deleted before its replacement.
+    /// Returns whether an entry is or was deleted before its replacement, or is planned to be.
     pub(crate) fn is_deleted_first(&self, entry: EntryId) -> bool {
         self.entry_deletions.wait(entry).is_some()
     }
 
-    /// Whether an entry was to be deleted before its replacement, and is still there.
+    /// Returns whether the deletion of an entry before its replacement was planned, and is not done.
     pub(crate) fn outlives_its_deletion(&self, entry: EntryId) -> bool {
         self.entry_deletions.wait(entry).is_some_and(|wait| !wait.is_done())
     }
 
-    /// Begins the deletion of an entry before its replacement, unless an entry is just being deleted that refers to it, or
-    /// that it refers to. Returns whether it has begun.
+    /// Starts the deletion of an entry before its replacement, unless an entry is being deleted that refers to it, or
+    /// that it refers to. Returns whether the deletion has started.
     pub(crate) fn start_entry_deletion(&mut self, entry: &Entry) -> bool {
         let loaded = self.as_loaded(entry).1;
         self.entry_deletions.start(entry.0, loaded)
@@ -220,17 +223,17 @@ impl DeploymentState {
         self.entry_deletions.end(entry);
     }
 
-    /// Returns the planned deletion of an entry that goes before its replacement.
+    /// Returns the planned deletion of an entry before its replacement.
     pub(super) fn entry_deletion(&self, entry: EntryId) -> Option<&DeletionWait> {
         self.entry_deletions.wait(entry)
     }
 
-    /// Notes that the program has changed or removed the `deletedWith` that is recorded for an entry.
+    /// Marks an entry whose recorded `deletedWith` the program has changed or removed.
     pub(crate) fn release_from_owner(&mut self, entry: EntryId) {
         self.released_from_owner.insert(entry);
     }
 
-    /// Whether the program has changed or removed the `deletedWith` that is recorded for an entry.
+    /// Returns whether the program has changed or removed the `deletedWith` that is recorded for an entry.
     pub(crate) fn is_released_from_owner(&self, entry: EntryId) -> bool {
         self.released_from_owner.contains(&entry)
     }

@@ -9,14 +9,14 @@ use super::DeploymentState;
 use crate::entry::Entry;
 
 impl DeploymentState {
-    /// Returns the views of an entry. Those of a superseded entry are superseded, too.
+    /// Returns the views of an entry. The views of a superseded entry are superseded, too.
     pub(crate) fn views_of(&self, owner: &ResourceState) -> Vec<Entry> {
         let views = self.ledger.views(&owner.urn).filter(|(_, state)| state.delete == owner.delete);
         views.map(|(id, state)| (id, Arc::clone(state))).collect()
     }
 }
 
-/// Moves a view below the new name of the resource that it belongs to.
+/// Moves a view below the new URN of its owner.
 pub(crate) fn rename_view(view: &mut ResourceState, owner: &Urn) {
     view.urn = Urn::new(owner.stack(), owner.project(), Some(owner), view.urn.type_token(), view.urn.name());
     (view.parent, view.view_of) = (Some(owner.clone()), Some(owner.clone()));
