@@ -1,4 +1,4 @@
-//! What all parts of a deployment share: options, state, records, providers, jobs, and what has been reported.
+//! Context that all parts of a deployment share: options, state, records, providers, jobs, and reported failures.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,16 +23,16 @@ use crate::records::Records;
 use crate::registrar::{Halted, Registered};
 use crate::reporter::{ErrorReported, Failure, Reporter, about};
 
-/// Whether what must be read before any decision has been read.
+/// Progress of the reads that precede all decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InitialRefresh {
-    /// Not yet.
+    /// The reads are not done yet.
     Running,
-    /// All of it.
+    /// All reads are done.
     Done,
 }
 
-/// What all parts of a deployment share.
+/// Context that all parts of a deployment share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) options: DeploymentOptions,
@@ -42,38 +42,39 @@ pub(crate) struct Context {
     pub(crate) records: Records,
     pub(crate) providers: ProviderRegistry,
     pub(crate) jobs: Jobs,
-    /// How many resources may be worked on at once.
+    /// Permits of the resources that may be worked on at once.
     pub(crate) slots: Semaphore,
-    /// Held for reading while a registration is undecided, for writing by a replacement that must see only decided ones.
+    /// Lock that is held for reading while a registration is undecided, and for writing by a replacement that must see
+    /// only decided registrations.
     pub(crate) deciding: RwLock<()>,
     pub(crate) initial_refresh: watch::Sender<InitialRefresh>,
-    /// Physical names that the configuration proposes, or what is wrong with it.
+    /// Physical names that the configuration proposes, or the error in the configuration.
     pub(crate) naming: Result<Naming, String>,
-    /// Provider resources that are registered by the first resource that wants them.
+    /// Registrations of provider resources that the first resource that needs them starts.
     once_registered: Mutex<HashMap<ProviderKey, Arc<OnceRegistered>>>,
     monitor: MonitorService,
 }
 
-/// What tells apart the provider resources that are registered by the first resource that wants them.
+/// Key of a provider resource that is registered by the first resource that needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ProviderKey {
     /// A default provider.
     Default {
-        /// Its package.
+        /// Package that the provider serves.
         package: String,
-        /// The version of the package; `None`: any.
+        /// Version of the package; `None`: any.
         version: Option<String>,
-        /// Where the package comes from; `None`: the usual place.
+        /// URL that the package comes from; `None`: the usual place.
         download_url: Option<String>,
     },
     /// A provider that an import declares.
     Declared(Urn),
 }
 
-/// The registration of a provider resource that several resources wait for.
+/// Registration of a provider resource that several resources wait for.
 pub(crate) type OnceRegistered = OnceCell<Result<Registered, Halted>>;
 
-/// What components register with, served from the first Construct on.
+/// Resource monitor of components, served from the first request for its address on.
 struct MonitorService {
     monitor: Arc<dyn Monitor>,
     endpoint: OnceCell<MonitorEndpoint>,
@@ -85,7 +86,7 @@ impl std::fmt::Debug for MonitorService {
     }
 }
 
-/// What a deployment works with, beside its options.
+/// Parts that a deployment works with, beside its options.
 pub(crate) struct Parts {
     pub(crate) snapshot: Snapshot,
     pub(crate) host: Arc<dyn ProviderHost>,
@@ -97,7 +98,7 @@ pub(crate) struct Parts {
 }
 
 impl Context {
-    /// The context of a deployment that has done nothing yet.
+    /// Creates the context of a deployment that has done nothing yet.
     pub(crate) fn new(options: DeploymentOptions, parts: Parts) -> Self {
         let Parts { snapshot, host, recorder, sink, signals, jobs, monitor } = parts;
         let shared = Arc::new(SharedState::new(snapshot));
@@ -118,12 +119,12 @@ impl Context {
         }
     }
 
-    /// Locks the deployment's state.
+    /// Locks the deployment state.
     pub(crate) fn state(&self) -> MutexGuard<'_, DeploymentState> {
         self.shared.lock()
     }
 
-    /// Whether nothing is changed.
+    /// Returns whether the run is a preview, which changes no resource.
     pub(crate) fn is_preview(&self) -> bool {
         self.options.preview
     }
@@ -133,7 +134,7 @@ impl Context {
         self.reporter.emit(event);
     }
 
-    /// Emits a message about a resource that is no error.
+    /// Emits a message about a resource that is not an error.
     pub(crate) fn message(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
         self.emit(Event::Message(about(urn, source, message)));
     }
@@ -149,26 +150,27 @@ impl Context {
         self.general_error(about(urn, source, message), failure)
     }
 
-    /// Reports an error that is of no resource in particular.
+    /// Reports an error that is not about one resource.
     pub(crate) fn general_error(&self, message: Message, failure: Failure) -> ErrorReported {
         let error = self.reporter.error(message, failure);
         self.shared.wake();
         error
     }
 
-    /// Makes more of an error that has been reported.
+    /// Raises the failure of the run to `failure`, at least, for an error that has been reported.
     pub(crate) fn escalate(&self, error: ErrorReported, failure: Failure) -> ErrorReported {
         let error = self.reporter.escalate(error, failure);
         self.shared.wake();
         error
     }
 
-    /// Reports an error of a resource that no step failed with, and lets nothing new start.
+    /// Reports a fatal error of a resource outside of its steps: nothing new starts.
     pub(crate) fn fatal(&self, urn: &Urn, source: Option<SourceRef>, message: Message) -> ErrorReported {
         self.error(urn, source, message, Failure::Fatal)
     }
 
-    /// Whether nothing new may start.
+    /// Returns whether nothing new may start: after a fatal error, after a stop, or after a failed step unless the run
+    /// continues on errors.
     pub(crate) fn is_halted(&self) -> bool {
         self.reporter.has_failed(Failure::Fatal)
             || self.signals.stop.is_cancelled()
@@ -178,18 +180,18 @@ impl Context {
     /// Checks that something new may start.
     ///
     /// # Errors
-    /// [`Halted`].
+    /// [`Halted`] if nothing new may start.
     pub(crate) fn check_running(&self) -> Result<(), Halted> {
         if self.is_halted() { Err(self.halted()) } else { Ok(()) }
     }
 
-    /// Returns why the run goes no further.
+    /// Returns the reason that the run goes no further.
     pub(crate) fn halted(&self) -> Halted {
         self.reporter.first_error().map_or(Halted::Stopped, Halted::Failed)
     }
 
-    /// Waits until everything that a resource refers to, and that this run has decided on, is settled; or until nothing new
-    /// may start.
+    /// Waits until every resource that a resource refers to, and that this run has begun, is settled; or until nothing
+    /// new may start.
     pub(crate) async fn wait_for_references(&self, resource: &ResourceState) {
         self.wait_until(|state| {
             resource.provider_and_references().all(|urn| {
@@ -200,8 +202,8 @@ impl Context {
         .await;
     }
 
-    /// Waits until the steps of another resource that carry the entry of a URN over are done, if there are any; or until
-    /// nothing new may start.
+    /// Waits until the steps of another resource have carried the entry of a URN over, if there are such steps; or
+    /// until nothing new may start.
     pub(crate) async fn wait_until_carried_over(&self, urn: &Urn) {
         self.wait_until(|state| !state.is_carried_over(urn) || state.is_settled(urn)).await;
     }
@@ -210,7 +212,7 @@ impl Context {
         self.shared.wait_until(|state| holds(state) || self.is_halted()).await;
     }
 
-    /// Ends an instance that no resource refers to, beside everything else.
+    /// Closes an instance that no resource refers to, as a job of the deployment.
     pub(crate) fn close_later(self: &Arc<Self>, provider: Arc<dyn Provider>) {
         let context = Arc::clone(self);
         let closing = async move {
@@ -221,7 +223,7 @@ impl Context {
         self.jobs.start(closing).ok();
     }
 
-    /// Ends an instance beside everything else, once nothing uses it any more.
+    /// Closes an instance, as a job of the deployment, once nothing uses it any more.
     pub(crate) fn retire(self: &Arc<Self>, instance: Arc<Instance>) {
         let (provider, unused) = instance.retire();
         let context = Arc::clone(self);
@@ -238,7 +240,7 @@ impl Context {
     /// The work is boxed: tens of thousands of registrations may wait at once, so each must be small.
     ///
     /// # Errors
-    /// What the work returns; [`Halted`] if the deployment has ended.
+    /// The error of the work; [`Halted`] if the deployment has ended.
     pub(crate) async fn job<T: Send + 'static, E: From<Halted> + Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> BoxFuture<'static, Result<T, E>>,
@@ -247,7 +249,7 @@ impl Context {
         let mut initial_refresh = self.initial_refresh.subscribe();
         let work = work(Arc::clone(self));
         let job = async move {
-            // A decision by what is recorded must wait until that has been read.
+            // Work decides by recorded entries, so it waits until these have been read.
             initial_refresh.wait_for(|refresh| *refresh == InitialRefresh::Done).await.ok();
             drop(sender.send(work.await));
         };
@@ -255,16 +257,16 @@ impl Context {
         reply.await.unwrap_or_else(|_| Err(self.halted().into()))
     }
 
-    /// Returns the place of a provider resource that is registered by the first resource that wants it.
+    /// Returns the cell of a provider resource that is registered by the first resource that needs it.
     pub(crate) fn once_registered(&self, key: ProviderKey) -> Arc<OnceRegistered> {
         let mut cells = self.once_registered.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cells.entry(key).or_default())
     }
 
-    /// Returns the instance behind a reference: one that is running, or one that is started as it is recorded.
+    /// Returns the instance of a provider reference: the running one, or one that is started from its recorded inputs.
     ///
     /// # Errors
-    /// [`HostError`] if it is neither recorded nor running, or does not start.
+    /// [`HostError`] if the provider is neither recorded nor running, or does not start.
     pub(crate) async fn load_instance(&self, reference: &ProviderReference) -> Result<Arc<Instance>, HostError> {
         if let Some(instance) = self.providers.get(reference) {
             return Ok(instance);
@@ -278,7 +280,7 @@ impl Context {
         self.providers.load(reference, &recorded, &self.jobs).await
     }
 
-    /// Returns the instance behind a reference, for a resource that cannot do without.
+    /// Returns the instance of a provider reference, for a resource that requires it.
     ///
     /// # Errors
     /// The error of [`Context::load_instance`], which is fatal.
@@ -299,7 +301,7 @@ impl Context {
     /// Returns the address of the resource monitor, which is served from the first call on.
     ///
     /// # Errors
-    /// [`std::io::Error`] if it cannot listen.
+    /// [`std::io::Error`] if the resource monitor cannot listen.
     pub(crate) async fn monitor_address(&self) -> std::io::Result<String> {
         let MonitorService { monitor, endpoint } = &self.monitor;
         let directory = self.providers.host().directory().to_owned();
@@ -308,7 +310,7 @@ impl Context {
     }
 }
 
-/// Turns the error of a provider that does not start into a message.
+/// Returns the message for the error of a provider that does not start.
 pub(crate) fn host_error(error: HostError) -> Message {
     let hint = error.hint().map(Cow::into_owned);
     Message { hint, ..Message::new(Severity::Error, chain(&error)) }

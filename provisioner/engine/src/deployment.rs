@@ -1,7 +1,8 @@
-//! The deployment: the handle that programs drive it with, and the one task that polls everything and orders the phases.
+//! The deployment: the handle that programs drive it with, and the one task that polls everything and orders the
+//! phases.
 //!
-//! What a program asks for becomes a job that this task polls beside the providers' replies. So nothing that has begun is lost
-//! because its caller stopped waiting.
+//! Each request of a program becomes a job that this task polls beside the providers' replies, so the request goes on
+//! even if its caller stops waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,35 +27,37 @@ use crate::registrar::{Halted, Registered, Registrar};
 use crate::reporter::Failure;
 use crate::resource_monitor::ResourceMonitor;
 
-/// A handle of a deployment: what a program registers with, and the way to end the program.
+/// Handle of a deployment, with which a program registers resources and reports its end.
 #[derive(Clone, Debug)]
 pub struct Deployment {
     context: Arc<Context>,
     ends: mpsc::UnboundedSender<(ProgramEnd, oneshot::Sender<()>)>,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// It registered all it had to.
+    /// The program registered all its resources.
     Completed,
-    /// It gave up: nothing is deleted.
+    /// The program failed: the deployment deletes nothing that was not registered.
     Failed,
 }
 
-/// What a deployment came to.
+/// Result of a deployment.
 #[derive(Debug)]
 pub struct DeploymentEnd {
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// The list as it is now, pending operations included. Of a preview: as it would be.
+    /// Snapshot at the end of the run, pending operations included. In a preview, the snapshot that the run would
+    /// leave.
     pub snapshot: Snapshot,
-    /// What was counted.
+    /// Summary of the run, as in [`Event::PhaseEnded`].
     pub summary: Summary,
 }
 
 impl Deployment {
-    /// Prepares a deployment: the handle for its program, and the future that does the work, to be polled beside it.
+    /// Returns the handle for the program of a deployment, and the future that does the work. The caller polls both
+    /// side by side.
     ///
     /// `recorder` is `None` in previews.
     pub fn new(
@@ -75,12 +78,12 @@ impl Deployment {
         (Self { context, ends }, run)
     }
 
-    /// Says that the program has ended. The deployment then finishes what is under way and deletes what nobody
-    /// registered.
+    /// Reports the end of the program, and returns once the deployment has completed all jobs. After a completed
+    /// program, the deployment then deletes what was not registered.
     pub async fn finish(&self, end: ProgramEnd) {
         let (sender, taken) = oneshot::channel();
         if self.ends.send((end, sender)).is_ok() {
-            // An error says that the deployment has ended already.
+            // An error means that the deployment has ended already.
             taken.await.ok();
         }
     }
@@ -98,7 +101,7 @@ impl Registrar for Deployment {
         let signals = &self.context.signals;
         let types = tokio::select! {
             types = try_join_all(plugins.into_iter().map(ask)) => types,
-            // Nothing new is registered then, whatever it is.
+            // Nothing new is registered after a stop or an abort.
             () = signals.stop.cancelled() => return Err(Halted::Stopped),
             () = signals.abort.cancelled() => return Err(Halted::Stopped),
         };
@@ -165,7 +168,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
         canceller.shared.wake();
         canceller.providers.cancel_all().await;
     };
-    // Polled with the rest, and dropped with the rest if nobody stops the run.
+    // Polled together with the phases, and dropped with them if the run is not stopped.
     let mut cancel = Box::pin(cancel.fuse());
 
     phases::report_pending_operations(ctx);
@@ -214,7 +217,7 @@ fn deletes_follow(ctx: &Context) -> bool {
     matches!(ctx.options.operation, Operation::Update | Operation::Destroy)
 }
 
-/// Polls work, and beside it what cancels the providers once the user stops the run.
+/// Polls work, and beside it the future that cancels the providers once the user stops the run.
 async fn beside<T>(cancel: &mut (impl FusedFuture<Output = ()> + Unpin), work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     loop {

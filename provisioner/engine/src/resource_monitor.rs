@@ -1,4 +1,4 @@
-//! The resource monitor: what the plugins of components ask for while they construct becomes jobs of the deployment.
+//! The resource monitor: requests of plugins that construct components become jobs of the deployment.
 
 use std::sync::{Arc, Weak};
 
@@ -23,17 +23,17 @@ use crate::phases::{self, CallError, run_info};
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
 
-/// The function that the engine itself serves.
+/// Token of the function that the engine itself serves.
 const GET_RESOURCE: &str = "pulumi:pulumi:getResource";
 
-/// Leads to a deployment as long as there is one.
+/// Resource monitor of a deployment, without ownership: requests are refused once the deployment is dropped.
 pub(crate) struct ResourceMonitor {
     context: Weak<Context>,
     run: RunInfo,
 }
 
 impl ResourceMonitor {
-    /// The monitor of a deployment with these options.
+    /// Creates the resource monitor of a deployment with these options.
     pub(crate) fn new(context: Weak<Context>, options: &DeploymentOptions) -> Self {
         Self { context, run: run_info(options) }
     }
@@ -70,7 +70,7 @@ impl Monitor for ResourceMonitor {
             async move {
                 let mut registered = phases::register(&ctx, goal).await?;
                 if is_component {
-                    // What is recorded of them is of the last run: their plugin says what they are now.
+                    // Recorded outputs are those of the last run. The plugin of the component registers the new ones.
                     registered.outputs = Arc::default();
                 }
                 Ok::<_, Halted>(reply(&ctx, registered))
@@ -178,7 +178,8 @@ fn reply(ctx: &Context, registered: Registered) -> ResourceAnswer {
     }
 }
 
-/// Whether a custom resource among these, or under a component among them, does not exist yet (section 8.3).
+/// Returns whether any of these resources, or any custom resource below a component among them, does not exist yet
+/// (section 8.3).
 fn waits_for_ids(ctx: &Context, urns: &[Urn]) -> bool {
     let state = ctx.state();
     let mut open: Vec<&Urn> = urns.iter().collect();
@@ -195,8 +196,8 @@ fn waits_for_ids(ctx: &Context, urns: &[Urn]) -> bool {
     false
 }
 
-/// Returns the id and the outputs of a resource of this run. SDKs construct resources from it that they received as
-/// references.
+/// Returns the id and the outputs of a resource of this run. SDKs construct resources that they received as references
+/// from these.
 fn get_resource(ctx: &Context, arguments: &PropertyMap) -> InvokeReply {
     let text = arguments.get("urn").and_then(PropertyValue::as_str).unwrap_or_default();
     let registered = text.parse::<Urn>().ok().and_then(|urn| ctx.state().registered(&urn).cloned());
@@ -217,7 +218,7 @@ fn get_resource(ctx: &Context, arguments: &PropertyMap) -> InvokeReply {
     InvokeReply { result, failures: Vec::new() }
 }
 
-/// Returns the provider that a function of a package takes from the resource that it is called under.
+/// Returns the provider that a function of a package inherits from the resource that it is called under.
 fn provider_of_parent(ctx: &Context, parent: Option<&Urn>, package: &str) -> Option<ProviderReference> {
     let state = ctx.state();
     let inherited = state.inheritance(parent?)?;

@@ -1,4 +1,4 @@
-//! What a step is, and why one fails: values only.
+//! Steps and the errors that they fail with: values only.
 
 use std::sync::Arc;
 
@@ -16,42 +16,44 @@ use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
 
-/// Something to be done to one entry.
+/// One operation on one entry.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) op: StepOp,
     pub(crate) urn: Urn,
-    /// The entry as it is.
+    /// Entry as it is.
     pub(crate) old: Option<Entry>,
-    /// The entry as it is to become.
+    /// Entry as it is to become.
     pub(crate) new: Option<Arc<ResourceState>>,
     pub(crate) change: Change,
-    /// What carries it out.
+    /// Actor that carries the step out.
     pub(crate) actor: Actor,
     pub(crate) internal: bool,
     pub(crate) source: Option<SourceRef>,
-    /// Part of a replacement that deletes first. A delete leaves the entry with a pending replacement; a create removes that.
+    /// True in a replacement that deletes first: the delete step leaves the entry with a pending replacement, and the
+    /// create step completes the replacement.
     pub(crate) delete_first: bool,
-    /// How the entry is carried over; `None`: it is not.
+    /// Form in which the entry is carried over; `None` if it is not carried over.
     pub(crate) carry_over: Option<CarryOver>,
-    /// Of an import: inputs of the program. Those that are secret are secret in what is read, too.
+    /// Inputs of the program, for an import. Values that are secret among them are secret in what is read, too.
     pub(crate) known_inputs: Arc<PropertyMap>,
-    /// Reports that the entry is gone.
+    /// Reports the deletion of the entry.
     pub(crate) deletion_report: Option<DeletionReport>,
-    /// Deletions by other registrations that must be done before.
+    /// Deletions by other registrations that must be done before this step.
     pub(crate) after: Vec<DeletionWait>,
 }
 
-/// How an entry is carried over. What it refers to may be at work for another registration.
+/// Form in which an entry is carried over. Steps of other registrations may still change what the entry refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum CarryOver {
-    /// As it is recorded.
+    /// The entry is carried over as it is recorded.
     AsRecorded,
-    /// The operation is about to delete it: with these options of the program, all else as it is recorded.
+    /// The operation is about to delete the entry: options that matter to the deletion are those of this goal,
+    /// everything else is as recorded.
     UntilDeleted(Arc<ResourceState>),
 }
 
-/// What carries a step out.
+/// Actor that carries a step out.
 #[derive(Clone, Debug)]
 pub(crate) enum Actor {
     /// The engine alone: no provider is called.
@@ -60,11 +62,11 @@ pub(crate) enum Actor {
     Instance(Arc<Instance>),
     /// The new instance of a provider resource, not configured yet.
     Unconfigured(Arc<dyn Provider>),
-    /// The provider that is needed could not be started.
+    /// The provider that the step needs could not be started.
     Missing(HostError),
 }
 
-/// Why a step failed.
+/// Error that a step fails with.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepError {
     #[error(transparent)]
@@ -75,13 +77,13 @@ pub(crate) enum StepError {
     Host(HostError),
     #[error("{0}")]
     Refused(String),
-    /// The entry stays. Of what is protected the run only fails at its end.
+    /// The entry is not deleted. If it is protected, the run goes on and fails at its end.
     #[error("{text}")]
     NotDeleted { why: Undeletable, text: String },
 }
 
 impl Step {
-    /// Nothing but what it is about.
+    /// Creates a step that has only its operation and its URN.
     pub(crate) fn new(op: StepOp, urn: Urn) -> Self {
         Self {
             op,
@@ -100,7 +102,7 @@ impl Step {
         }
     }
 
-    /// Carries an entry over as it is, under a URN.
+    /// Creates a step that carries an entry over as it is, under a URN.
     pub(crate) fn carry_over(entry: Entry, urn: Urn) -> Self {
         let state = ResourceState { urn: urn.clone(), ..(*entry.1).clone() };
         let internal = state.is_default_provider();
@@ -108,13 +110,14 @@ impl Step {
         Self { old: Some(entry), new: Some(Arc::new(state)), internal, carry_over, ..Self::new(StepOp::Same, urn) }
     }
 
-    /// Whether a failed step is recorded all the same. A Create that returned no id leaves nothing to record.
+    /// Returns whether a failed step is recorded nevertheless: after a partial failure, except of a Create that
+    /// returned no id.
     pub(crate) fn records_failure(&self, error: &ProviderError) -> bool {
         let ProviderError::Partial { failure, .. } = error else { return false };
         !matches!(self.op, StepOp::Create | StepOp::CreateReplacement) || failure.id.is_some()
     }
 
-    /// What is told of it; `new` is the entry it makes or made.
+    /// Returns the description of the step for events; `new` is the entry that the step makes or has made.
     pub(crate) fn info(&self, new: Option<Arc<ResourceState>>) -> StepInfo {
         StepInfo {
             op: self.op,

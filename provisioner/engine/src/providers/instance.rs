@@ -1,4 +1,4 @@
-//! One instance of a provider: configured once, used by all resources that refer to it.
+//! Instance of a provider: configured once, used by all resources that refer to it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::provider_inputs::{VERSION_KEY, visible};
 pub(crate) struct Instance {
     provider: Arc<dyn Provider>,
     state: watch::Receiver<ConfigState>,
-    /// Closes once nobody has the instance any more, and it is not being configured.
+    /// Sender without messages, cloned into the job that configures the instance. The channel closes once all owners
+    /// are gone and the job has ended.
     in_use: watch::Sender<()>,
 }
 
@@ -23,13 +24,13 @@ pub(crate) struct Instance {
 enum ConfigState {
     Pending,
     Known,
-    /// A preview in which the configuration itself is unknown: nothing can be asked.
+    /// The configuration has unknown values, as in a preview: the provider cannot be called.
     Unknown,
     Failed(ProviderError),
 }
 
 impl Instance {
-    /// Sends Configure as a job of its own. Configurations with unknowns are not sent.
+    /// Creates an instance, and sends Configure as a job of its own. A configuration with unknown values is not sent.
     pub(crate) fn configure(
         provider: Arc<dyn Provider>,
         ProviderReference { urn, id }: ProviderReference,
@@ -49,21 +50,24 @@ impl Instance {
                 sender.send_replace(answer.map_or_else(failed, |()| ConfigState::Known));
                 drop(in_use);
             };
-            // The deployment has ended if nobody takes the job; then nobody waits for it either.
+            // A deployment that has ended takes no job, and has no caller that waits for the configuration.
             jobs.start(job).ok();
         }
         Arc::new(Self { provider, state, in_use })
     }
 
-    /// Gives the instance up: its provider, and what to wait for before that is closed.
+    /// Gives the instance up. Returns its provider, and a future that ends once nothing uses the instance any more.
     pub(crate) fn retire(self: Arc<Self>) -> (Arc<dyn Provider>, impl Future<Output = ()> + Send + 'static) {
         let provider = Arc::clone(&self.provider);
         let mut in_use = self.in_use.subscribe();
-        // Nothing is ever sent: the wait ends when the last owner is gone.
+        // No message is ever sent: the wait ends when the last owner is gone.
         (provider, async move { while in_use.changed().await.is_ok() {} })
     }
 
-    /// The provider once it is configured; `None` where its configuration is not known yet.
+    /// Returns the provider once it is configured; `None` if its configuration is not known yet.
+    ///
+    /// # Errors
+    /// [`ProviderError`] if Configure failed or was cancelled.
     pub(crate) async fn ready(&self) -> Result<Option<&Arc<dyn Provider>>, ProviderError> {
         let mut state = self.state.clone();
         let settled = state.wait_for(|state| !matches!(state, ConfigState::Pending)).await;
@@ -80,13 +84,13 @@ impl Instance {
         }
     }
 
-    /// The provider, configured or not: for what needs no configuration.
+    /// Returns the provider, configured or not, for calls that need no configuration.
     pub(crate) fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
     }
 }
 
-/// What hangs on a provider fails with its words: they have to say whose they are.
+/// Adds the name of the provider to the error of its configuration, which all resources of the provider fail with.
 fn not_configured(name: &str, error: ProviderError) -> ProviderError {
     match error {
         ProviderError::Failed { method, message, indeterminate, source } => {

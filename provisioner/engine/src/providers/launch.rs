@@ -1,4 +1,4 @@
-//! What a provider resource asks of the host that starts its plugin (provider protocol, section 8.3).
+//! Requests of a provider resource to the host that starts its plugin (provider protocol, section 8.3).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,12 +9,12 @@ use pulumi_proto::urn::{TypeToken, Urn};
 
 use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY};
 
-/// The package of a provider resource.
+/// Returns the package of a provider resource.
 pub(super) fn package(urn: &Urn) -> String {
     TypeToken::new(urn.type_token()).provider_package().unwrap_or_default().to_owned()
 }
 
-/// What concerns the engine alone. States of long ago hold these keys at the root.
+/// Returns the inputs that concern the engine alone. Old states hold their keys at the root.
 pub(super) fn internal(inputs: &PropertyMap) -> &PropertyMap {
     inputs.get(INTERNAL_KEY).and_then(PropertyValue::as_map).unwrap_or(inputs)
 }
@@ -23,7 +23,7 @@ fn text(map: &PropertyMap, key: &str) -> Option<String> {
     map.get(key).and_then(PropertyValue::as_str).map(str::to_owned)
 }
 
-/// What narrows the plugin of a provider resource to its package; `None` where the plugin has no other.
+/// Returns the parameters with which a plugin serves one package of many; `None` if the plugin serves only one.
 pub(super) fn parameters(urn: &Urn, inputs: &PropertyMap) -> Result<Option<ParameterizeRequest>, HostError> {
     let Some(sealed) = text(internal(inputs), "parameterization") else { return Ok(None) };
     let value = BASE64.decode(sealed).map_err(|error| {
@@ -33,7 +33,7 @@ pub(super) fn parameters(urn: &Urn, inputs: &PropertyMap) -> Result<Option<Param
     Ok(Some(ParameterizeRequest::Value { name: package(urn), version, value }))
 }
 
-/// Has a plugin serve one package from now on.
+/// Makes a plugin serve one package from now on.
 pub(super) async fn narrow(
     provider: &dyn Provider,
     package: &str,
@@ -43,7 +43,7 @@ pub(super) async fn narrow(
     if reply.name == package { Ok(()) } else { Err(format!("it serves {:?} instead", reply.name).into()) }
 }
 
-/// `of_many`: the plugin is not that of the package, but one that serves many.
+/// Returns the request to start the plugin of a provider resource. `of_many`: the plugin serves many packages.
 pub(super) fn boot_request(urn: &Urn, inputs: &PropertyMap, of_many: bool) -> BootRequest {
     let internal = internal(inputs);
     let (name, version) = if of_many { (text(internal, "name"), text(internal, VERSION_KEY)) } else { (None, None) };

@@ -1,5 +1,5 @@
-//! Providers: how their plugins are started, configured, found by the references that resources carry, and ended (engine
-//! semantics, section 2.13).
+//! Providers: start, configuration, lookup by provider reference, and end of their plugins (engine semantics, section
+//! 2.13).
 
 mod instance;
 mod launch;

@@ -1,7 +1,7 @@
-//! The engine's own provider: that of provider resources (engine semantics, section 2.13).
+//! The provider registry: the provider of provider resources (engine semantics, section 2.13).
 //!
-//! Enters: what a provider resource says of itself. Leaves: instances, each configured at most once, found by the
-//! reference that resources carry.
+//! Enters: the inputs of provider resources. Leaves: instances, each configured at most once, found by the references
+//! that resources carry.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use super::instance::Instance;
 use super::launch::{boot_request, internal, narrow, package, parameters};
 use crate::jobs::Jobs;
 
-/// The instances of a deployment.
+/// Instances of a deployment.
 #[derive(Debug)]
 pub(crate) struct ProviderRegistry {
     host: Arc<dyn ProviderHost>,
@@ -33,13 +33,16 @@ impl ProviderRegistry {
         Self { host, live: Mutex::default(), open: Mutex::default() }
     }
 
-    /// What starts instances.
+    /// Returns the host that starts instances.
     pub(crate) fn host(&self) -> &dyn ProviderHost {
         &*self.host
     }
 
-    /// Starts an instance for a provider resource with these inputs. A plugin of many packages is told which of them it is to
-    /// serve (Parameterize).
+    /// Starts an instance for a provider resource with these inputs. A plugin of many packages receives the package to
+    /// serve with Parameterize.
+    ///
+    /// # Errors
+    /// [`HostError`] if the plugin does not start, cannot serve the package, or the inputs are not supported.
     pub(crate) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
         let parameters = parameters(urn, inputs)?;
         if internal(inputs).get("envVarMappings").and_then(PropertyValue::as_map).is_some_and(|names| !names.is_empty())
@@ -61,7 +64,7 @@ impl ProviderRegistry {
         Ok(provider)
     }
 
-    /// The instance known under a reference, or else this one, from now on.
+    /// Returns the instance known under a reference. If there is none, stores and returns the one that `make` returns.
     pub(crate) async fn known_or(
         &self,
         reference: &ProviderReference,
@@ -71,19 +74,22 @@ impl ProviderRegistry {
         Arc::clone(cell.get_or_init(|| async { make() }).await)
     }
 
-    /// Makes an instance known under a reference, in place of one that was known before, which is handed back.
+    /// Stores an instance under a reference, and returns the instance that was known under it before.
     pub(crate) fn adopt(&self, reference: ProviderReference, instance: Arc<Instance>) -> Option<Arc<Instance>> {
         let cell = Arc::new(OnceCell::new_with(Some(instance)));
         lock(&self.live).insert(reference, cell).and_then(|old| old.get().cloned())
     }
 
-    /// The instance known under a reference.
+    /// Returns the instance known under a reference.
     pub(crate) fn get(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
         lock(&self.live).get(reference).and_then(|cell| cell.get().cloned())
     }
 
-    /// The instance known under a reference, else one made from the recorded inputs: started and configured, neither
-    /// checked nor compared. Once per reference.
+    /// Returns the instance known under a reference. If there is none, starts and configures one from the recorded
+    /// inputs, without CheckConfig and DiffConfig. Only one start per reference succeeds.
+    ///
+    /// # Errors
+    /// [`HostError`] if the instance does not start.
     pub(crate) async fn load(
         &self,
         reference: &ProviderReference,
@@ -98,7 +104,8 @@ impl ProviderRegistry {
         cell.get_or_try_init(|| boot).await.cloned()
     }
 
-    /// Forgets the instance known under a reference, whatever else it is called, and hands it back to be closed.
+    /// Removes the instance known under a reference, also from all other references, and returns it, so that it can be
+    /// closed.
     pub(crate) fn forget(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
         let mut live = lock(&self.live);
         let instance = live.remove(reference)?.get().cloned()?;
@@ -106,18 +113,18 @@ impl ProviderRegistry {
         Some(instance)
     }
 
-    /// Notes that an instance has been ended.
+    /// Removes an instance that has been closed from the open ones.
     pub(crate) fn closed(&self, provider: &Arc<dyn Provider>) {
         lock(&self.open).retain(|open| !Arc::ptr_eq(open, provider));
     }
 
-    /// Asks every instance to end what it is doing.
+    /// Cancels the calls of every open instance.
     pub(crate) async fn cancel_all(&self) {
         let open = lock(&self.open).clone();
         futures_util::future::join_all(open.iter().map(|provider| provider.cancel())).await;
     }
 
-    /// Ends every instance.
+    /// Closes every open instance.
     pub(crate) async fn close_all(&self) {
         let open = std::mem::take(&mut *lock(&self.open));
         futures_util::future::join_all(open.iter().map(|provider| provider.close())).await;
