@@ -1,4 +1,4 @@
-//! Entries that are carried over as they are recorded, after what they depend on (engine semantics, section 2.16).
+//! Steps that carry entries over as they are recorded, after what they depend on (engine semantics, section 2.16).
 
 use hashbrown::HashSet;
 use pulumi_proto::resource_id::ReferenceId;
@@ -8,18 +8,18 @@ use crate::deployment_state::DeploymentState;
 use crate::entry::Entry;
 use crate::step::Step;
 
-/// An entry cannot be carried over: its provider has been replaced in this run.
+/// Error of an entry that cannot be carried over: its provider has been replaced in this run.
 #[derive(Debug)]
 pub(crate) struct ProviderReplaced {
-    /// The entry.
+    /// URN of the entry.
     pub(crate) urn: Urn,
 }
 
-/// Returns the steps that carry an entry over under a URN, after whatever it refers to that no other steps carry over. The
-/// caller must carry them out: others wait for that.
+/// Returns the steps that carry an entry over under a URN, after the entries that it refers to and that no other steps
+/// carry over. The caller must carry the steps out: other registrations wait for them.
 ///
 /// # Errors
-/// [`ProviderReplaced`].
+/// [`ProviderReplaced`] if the provider of one of these entries has been replaced in this run.
 pub(crate) fn carry_over(state: &mut DeploymentState, entry: &Entry, urn: &Urn) -> Result<Vec<Step>, ProviderReplaced> {
     let mut collected = Collected::default();
     collected.add(state, entry, urn)?;
@@ -29,7 +29,7 @@ pub(crate) fn carry_over(state: &mut DeploymentState, entry: &Entry, urn: &Urn) 
     Ok(collected.entries.into_iter().map(|(urn, entry)| Step::carry_over(entry, urn)).collect())
 }
 
-/// The entries that are carried over together, dependencies first.
+/// Entries that are carried over together, dependencies first.
 #[derive(Default)]
 struct Collected {
     visited: HashSet<Urn>,

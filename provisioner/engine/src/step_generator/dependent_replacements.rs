@@ -1,4 +1,4 @@
-//! The dependents that are replaced together with a resource that is deleted first (engine semantics, section 2.12).
+//! Dependents that are replaced together with a resource that is deleted first (engine semantics, section 2.12).
 
 use std::sync::Arc;
 
@@ -12,17 +12,18 @@ use crate::decisions::dependent_replacements::{DependentReplacement, DependentWa
 use crate::entry::Entry;
 use crate::provider_inputs::visible;
 
-/// Which entries a walk over dependents passes over.
+/// Entries that a walk over dependents skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
-    /// Those that this run has decided on, under whatever name, and those that it has removed.
+    /// Entries that this run has decided on, under their loaded or a new URN, and entries that it has removed.
     Decided,
-    /// The same, but entries that a registration has taken over under a new name only if their recorded name is decided.
+    /// Same as [`Passed::Decided`], but entries that a registration has taken over under a new URN only if their
+    /// recorded URN is decided.
     DecidedByName,
 }
 
-/// Returns everything that must be deleted before the root, which is as it was loaded, in the order of the snapshot. Asks the
-/// providers of its dependents.
+/// Returns the entries that must be deleted before the root: its dependents in the order of the snapshot, then those
+/// whose `replaceWith` or `deletedWith` names it. Calls Diff for the dependents. `root` is as it was loaded.
 ///
 /// # Errors
 /// [`ProviderError`] of the first provider that cannot reply.
@@ -65,7 +66,8 @@ pub(crate) async fn dependent_replacements(
     Ok(found)
 }
 
-/// Whether a resource would be replaced if these inputs became unknown. Providers are asked in previews and in real runs.
+/// Returns whether a resource would be replaced if these inputs became unknown. Calls Diff in previews and in real
+/// runs.
 async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String]) -> Result<bool, ProviderError> {
     let mut news = (*resource.inputs).clone();
     for key in keys {
@@ -83,7 +85,7 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
     let reply = match (&resource.provider, resource.as_provider_reference()) {
         (Some(reference), _) => {
             let instance = match ctx.load_instance(reference).await {
-                // It is gone already, and so may its provider be: there is nothing to ask.
+                // The entry is deleted already, and its provider may be deleted, too.
                 Err(_) if resource.pending_replacement => return Ok(false),
                 loaded => loaded.map_err(host_error)?,
             };

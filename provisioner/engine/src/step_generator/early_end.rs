@@ -1,12 +1,12 @@
-//! Why a registration ends before its steps.
+//! Early end of a registration, before its steps.
 
 use crate::registrar::{Halted, Registered};
 use crate::reporter::ErrorReported;
 
-/// Why a registration ends before its steps.
+/// Early end of a registration, before its steps.
 #[derive(Debug)]
 pub(crate) enum EarlyEnd {
-    /// The reply is known: there is nothing to do, or it failed and the run goes on.
+    /// The reply is known: there is nothing to do, or the registration failed and the run goes on.
     Reply(Box<Registered>),
     /// The run goes no further.
     Halted(Halted),
@@ -16,7 +16,7 @@ impl EarlyEnd {
     /// Returns the reply to the registration.
     ///
     /// # Errors
-    /// [`Halted`].
+    /// [`Halted`] if the run goes no further.
     pub(crate) fn into_reply(self) -> Result<Registered, Halted> {
         match self {
             Self::Reply(reply) => Ok(*reply),

@@ -1,4 +1,4 @@
-//! From a goal to steps.
+//! Turns goals into steps.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ pub(crate) struct StepGenerator<'c> {
 }
 
 impl<'c> StepGenerator<'c> {
-    /// A generator of a deployment.
+    /// Creates the step generator of a deployment.
     pub(crate) fn new(ctx: &'c Arc<Context>) -> Self {
         Self { ctx }
     }
 
-    /// Finds the recorded entry of a goal, and whether the goal can be registered at all.
+    /// Finds the recorded entry of a goal, and checks whether the goal can be registered.
     ///
     /// # Errors
-    /// [`EarlyEnd`] where the registration ends here.
+    /// [`EarlyEnd`] if the registration ends here.
     pub(crate) async fn identify(self, goal: Goal, urn: Urn, origin: Origin) -> Result<Registration, EarlyEnd> {
         identify(self.ctx, goal, urn, origin).await
     }
 
-    /// Calls providers until it is decided what is to be done for a registration.
+    /// Calls providers until the plan of a registration is decided.
     ///
     /// # Errors
     /// [`Halted`] if the registration is refused, a call fails, or nothing new may start.
@@ -57,10 +57,10 @@ impl<'c> StepGenerator<'c> {
         }
     }
 
-    /// Returns the steps of a plan, and notes in the deployment's state that they are decided.
+    /// Returns the steps of a plan, and marks them as decided in the deployment state.
     ///
     /// # Errors
-    /// The plan cannot be carried out; fatal.
+    /// [`ErrorReported`] if the plan cannot be carried out; fatal.
     pub(crate) async fn steps(self, registration: &Registration, plan: Plan) -> Result<Vec<Step>, ErrorReported> {
         plan::steps(self.ctx, registration, plan).await
     }
@@ -70,7 +70,7 @@ impl<'c> StepGenerator<'c> {
         let state = self.ctx.state();
         let goal = &registration.goal;
         let old = registration.old_state();
-        // An import has taken the place of what was deleted already.
+        // An import has replaced the deleted entry already.
         let pending = state.pending_replacement(&registration.urn).filter(|_| !registration.imported);
         let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_name(&provider.urn));
         let old_provider = old.and_then(|old| old.provider.as_ref());

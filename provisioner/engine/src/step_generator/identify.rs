@@ -1,4 +1,4 @@
-//! Finds what a registration was before (engine semantics, section 2.3).
+//! Finds the recorded entry of a registration (engine semantics, section 2.3).
 
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
 use crate::seed::random_seed;
 
-/// Finds the recorded entry of a goal, and whether the goal can be registered at all.
+/// Finds the recorded entry of a goal, and checks whether the goal can be registered.
 ///
 /// # Errors
-/// The reply to the registration where it ends here: it depends on what failed, or its name clashes with another one.
+/// [`EarlyEnd`] if the provider of the goal does not start, the goal depends on a failed resource, or its URN clashes
+/// with another one.
 pub(super) async fn identify(
     ctx: &Arc<Context>,
     mut goal: Goal,
@@ -74,13 +75,13 @@ pub(super) async fn identify(
     }
     let scope = &ctx.options.scope;
     registration.in_scope = scope.admits(&goal, state.scope_marks());
-    // As it is recorded, and in a refresh only what depends on something that is named itself.
+    // The recorded references count. In a refresh, only direct dependents of a named resource follow it.
     let none = HashSet::new();
     let marked = if ctx.options.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
     registration.is_read = registration.old_state().is_some_and(|old| scope.admits_rereading(old, marked));
     let is_to_be_deleted = ctx.options.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
     if let Some((_, old)) = registration.old.as_ref().filter(|_| is_to_be_deleted || !registration.in_scope) {
-        // It stays as it is recorded, under its recorded name.
+        // The entry stays as it is recorded, under its recorded URN.
         state.leave_recorded_name(&registration.urn);
         state.decide(&old.urn);
         state.keep_recorded_name(&registration.urn, &old.urn);
@@ -89,8 +90,8 @@ pub(super) async fn identify(
     Ok(registration)
 }
 
-/// Reports a name that cannot be registered. The run ends once the provider has checked the inputs, so that what is wrong with
-/// them is reported, too.
+/// Reports a URN that cannot be registered. The run ends once the provider has checked the inputs, so that refused
+/// inputs are reported, too.
 async fn refuse_name(ctx: &Arc<Context>, mut registration: Registration, clash: String) -> Halted {
     let message = Message::new(Severity::Error, clash);
     let error = ctx.error(&registration.urn, registration.goal.source, message, Failure::AtEnd);
@@ -108,7 +109,8 @@ async fn refuse_name(ctx: &Arc<Context>, mut registration: Registration, clash: 
     ctx.escalate(error, Failure::Fatal).into()
 }
 
-/// Looks for the recorded entry under every name that it may have. Returns what is wrong with the name, if anything.
+/// Registers the URN, and looks the recorded entry up under the URN and its aliases. Returns the reason if the URN
+/// cannot be registered.
 fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Option<String> {
     let (goal, urn) = (&registration.goal, &registration.urn);
     if state.inheritance(urn).is_some() {

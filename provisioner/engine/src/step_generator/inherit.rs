@@ -1,4 +1,4 @@
-//! What a registration takes from its parent (engine semantics, section 2.1).
+//! Options that a registration inherits from its parent (engine semantics, section 2.1).
 
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
@@ -7,7 +7,8 @@ use crate::events::{Message, Severity, SourceRef};
 use crate::goal::Goal;
 use crate::reporter::ErrorReported;
 
-/// Returns where the program wrote the component that registers a resource: the resource itself, or its parent.
+/// Returns where the program wrote the component that registers a resource: the resource itself, or its parent. Stores
+/// the place for the children of the resource.
 pub(crate) fn source_of_component(ctx: &Context, urn: &Urn, parent: Option<&Urn>) -> Option<SourceRef> {
     let mut state = ctx.state();
     let source = state.source_of_component(urn, parent)?;
@@ -15,10 +16,10 @@ pub(crate) fn source_of_component(ctx: &Context, urn: &Urn, parent: Option<&Urn>
     Some(source)
 }
 
-/// Completes a goal with the options of its parent where it has none of its own (section 2.1).
+/// Completes a goal with the options of its parent that it does not set itself (section 2.1).
 ///
 /// # Errors
-/// The parent has not been registered in this run; fatal.
+/// [`ErrorReported`] if the parent has not been registered in this run; fatal.
 pub(crate) fn inherit(ctx: &Context, urn: &Urn, goal: &mut Goal) -> Result<(), ErrorReported> {
     let Some(parent) = &goal.parent else { return Ok(()) };
     let inherited = ctx.state().inheritance(parent).cloned();

@@ -1,4 +1,4 @@
-//! From a plan to steps.
+//! Turns plans into steps.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::events::{Message, Operation, Severity, StepOp};
 use crate::reporter::ErrorReported;
 use crate::step::{CarryOver, Step};
 
-/// Returns the steps of a plan, and notes in the deployment's state that they are decided.
+/// Returns the steps of a plan, and marks them as decided in the deployment state.
 ///
 /// # Errors
-/// The plan cannot be carried out; fatal.
+/// [`ErrorReported`] if the plan cannot be carried out; fatal.
 pub(super) async fn steps(
     ctx: &Arc<Context>,
     registration: &Registration,
@@ -27,7 +27,7 @@ pub(super) async fn steps(
         let goal = &registration.goal;
         refuse_skipped_dependencies(ctx, &registration.urn, goal.references(), goal.source)?;
     }
-    // What stays as it is recorded refers to what it did.
+    // An entry that stays as it is recorded keeps its references.
     let stays = matches!(plan, Plan::KeepUntilDeleted | Plan::KeepRecorded | Plan::CarryOver);
     if !stays {
         let old = registration.old.as_ref();
@@ -45,7 +45,7 @@ pub(super) async fn steps(
             vec![registration.step(StepOp::Same)]
         }
         Plan::KeepRecorded => {
-            // An entry that was not even read is confirmed by nothing else.
+            // No step confirms the entry, and it may not have been read either.
             if let Some((entry, _)) = &registration.old {
                 ctx.records.defer(|state| state.confirm_effects(*entry)).await;
             }
@@ -56,8 +56,8 @@ pub(super) async fn steps(
     Ok(steps)
 }
 
-/// Returns the step for an entry that the operation is about to delete. The entry keeps its name and its references, which
-/// determine the order of deletions; whether, how and by which provider it is deleted is as the goal says.
+/// Returns the step for an entry that the operation is about to delete. The entry keeps its URN and its references,
+/// which determine the order of deletions. Options that matter to the deletion are those of the goal.
 fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
     let Some(old) = &registration.old else { return Vec::new() };
     let goal = registration.new_state(Arc::default());
@@ -71,7 +71,7 @@ fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
     }]
 }
 
-/// Returns the steps for an entry out of scope, unless the steps of a resource that depends on it carry it over.
+/// Returns the steps for an entry out of scope; none if the steps of a resource that depends on it carry it over.
 fn carry_over_untouched(ctx: &Context, registration: &Registration) -> Result<Vec<Step>, ErrorReported> {
     let Some(old) = &registration.old else { return Ok(Vec::new()) };
     let steps = {

@@ -1,4 +1,4 @@
-//! Calls of providers that a decision asks for (engine semantics, sections 2.6, 2.9 and 2.13).
+//! Provider calls for the queries of decisions (engine semantics, sections 2.6, 2.9 and 2.13).
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ async fn check(
     })
 }
 
-/// Reports what is wrong with the inputs of a registration, in the provider's words, which is fatal.
+/// Reports the failures of a Check in the words of the provider, as fatal errors.
 pub(super) fn report_refused_inputs(
     ctx: &Arc<Context>,
     registration: &mut Registration,
@@ -97,7 +97,7 @@ pub(super) fn report_refused_inputs(
     report_all(failures.iter().map(report)).map_or_else(|| ctx.halted(), Halted::from)
 }
 
-/// Tells which paths of `ignoreChanges` could not be set back.
+/// Reports the paths of `ignoreChanges` that could not be set back.
 fn report_unignored(ctx: &Context, registration: &Registration) {
     let Some((_, old)) = registration.old.as_ref().filter(|_| !registration.goal.ignore_changes.is_empty()) else {
         return;
@@ -131,7 +131,8 @@ async fn check_inputs(
     provider.check(request).await
 }
 
-/// A provider that takes no names goes on naming as it likes: told once, to who will want to know.
+/// Reports, with the first Check, that a provider chooses its own names, if the user enforces names or configures them
+/// for its package.
 fn report_unsupported_autonaming(ctx: &Context, registration: &Registration, provider: &Arc<dyn Provider>) {
     let is_meant = registration.naming.as_ref().is_some_and(|proposal| proposal.meant);
     let is_first = registration.replies.fresh.is_none() && registration.replies.carried.is_none();
@@ -143,7 +144,7 @@ fn report_unsupported_autonaming(ctx: &Context, registration: &Registration, pro
     ctx.message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 
-/// Checks the configuration of a provider resource on a new instance, which is then unconfigured.
+/// Checks the configuration of a provider resource on a new instance, which stays unconfigured.
 async fn check_config(
     ctx: &Arc<Context>,
     registration: &mut Registration,
@@ -219,7 +220,8 @@ fn report_unknown_configuration(ctx: &Context, registration: &Registration) {
     ctx.message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 
-/// Asks the new provider whether taking over from the old one replaces what it serves.
+/// Calls DiffConfig of the new provider with the configuration of the old one: the reply says whether the change of
+/// provider replaces the resource.
 async fn diff_provider(ctx: &Context, registration: &Registration) -> Result<DiffReply, ProviderError> {
     let old = registration.old.as_ref().and_then(|(_, old)| old.provider.clone());
     let (Some(instance), Some(new), Some(old)) = (&registration.instance, &registration.goal.provider, old) else {

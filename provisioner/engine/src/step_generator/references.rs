@@ -1,4 +1,4 @@
-//! References that a resource cannot have in this run.
+//! Checks of references that a resource cannot have in this run.
 
 use hashbrown::HashSet;
 use pulumi_proto::urn::Urn;
@@ -10,10 +10,11 @@ use crate::entry::Entry;
 use crate::events::{Message, Severity, SourceRef};
 use crate::reporter::{ErrorReported, Failure};
 
-/// Refuses a resource that depends on one that targets kept from being created (section 2.16). A preview only reports it.
+/// Refuses a resource that depends on one that was not created because of the targets (section 2.16). A preview reports
+/// the error and goes on.
 ///
 /// # Errors
-/// The dependency; fatal.
+/// [`ErrorReported`] of the dependency; fatal.
 pub(crate) fn refuse_skipped_dependencies<'r>(
     ctx: &Context,
     urn: &Urn,
@@ -35,10 +36,10 @@ pub(crate) fn refuse_skipped_dependencies<'r>(
     Err(ctx.fatal(urn, source, message))
 }
 
-/// Refuses a resource that now depends on one that is out of scope, and that still depends on it as it is recorded.
+/// Refuses a resource that now depends on one that is out of scope and, as recorded, still depends on it.
 ///
 /// # Errors
-/// The cycle; fatal.
+/// [`ErrorReported`] of the cycle; fatal.
 pub(crate) fn refuse_cycle(
     ctx: &Context,
     old: Option<&Entry>,
@@ -54,7 +55,7 @@ pub(crate) fn refuse_cycle(
     if dependents.is_empty() {
         return Ok(());
     }
-    // What was carried over may have got a new name since the program received the old one.
+    // An entry that was carried over may have a new URN since the program received the old one.
     let resource = ctx.state().as_named_now(&Arc::new(new()));
     let Some(urn) = resource.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
     let (name, other) = (resource.urn.name(), urn.name());

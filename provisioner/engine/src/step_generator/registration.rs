@@ -1,4 +1,4 @@
-//! A registration on its way from a goal to steps: values only.
+//! A registration between its goal and its steps: values only.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::goal::{Goal, ResourceKind};
 use crate::providers::Instance;
 use crate::step::{Actor, Step};
 
-/// What asks for a registration.
+/// Source of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The program, or a component's plugin.
+    /// The program, or the plugin of a component.
     Program,
     /// The engine itself: a default provider.
     Engine,
 }
 
-/// A registration on its way to steps.
+/// Registration between its goal and its steps.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) goal: Goal,
@@ -32,24 +32,24 @@ pub(crate) struct Registration {
     pub(crate) kind: ResourceKind,
     pub(crate) origin: Origin,
     pub(crate) old: Option<Entry>,
-    /// Whether the registration itself has imported the recorded entry.
+    /// True if this registration has imported the recorded entry.
     pub(crate) imported: bool,
-    /// Whether targets and excludes let it be touched.
+    /// True if targets and excludes let the resource be touched.
     pub(crate) in_scope: bool,
-    /// Whether it is read, where a refresh follows the program.
+    /// True if a refresh that follows the program reads the recorded entry.
     pub(crate) is_read: bool,
     pub(crate) seed: [u8; 32],
     /// The physical name that is proposed to the provider.
     pub(crate) naming: Option<Proposal>,
     pub(crate) replies: Replies,
-    /// The instance that serves it; `None` for components and provider resources.
+    /// Instance that serves the resource; `None` for components and provider resources.
     pub(crate) instance: Option<Arc<Instance>>,
     /// The new instance of a provider resource, checked and not configured.
     pub(crate) unconfigured: Option<Arc<dyn Provider>>,
 }
 
 impl Registration {
-    /// Returns a step of the registration with nothing but what it is about.
+    /// Returns a step of the registration that has neither the old entry nor the new state.
     pub(crate) fn step(&self, op: StepOp) -> Step {
         let mut step = Step::new(op, self.urn.clone());
         step.internal = self.origin == Origin::Engine;

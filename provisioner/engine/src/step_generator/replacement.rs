@@ -21,10 +21,10 @@ use crate::reporter::{ErrorReported, Failure, report_all};
 use crate::run_mode::RunMode;
 use crate::step::Step;
 
-/// Returns the steps of a replacement, and notes in the deployment's state what they replace and delete.
+/// Returns the steps of a replacement, and marks in the deployment state the entries that they replace and delete.
 ///
 /// # Errors
-/// Something that would have to be deleted cannot be; fatal.
+/// [`ErrorReported`] if an entry that has to be deleted cannot be, or the provider of a dependent cannot reply; fatal.
 pub(super) async fn steps(
     ctx: &Arc<Context>,
     registration: &Registration,
@@ -55,7 +55,7 @@ pub(super) async fn steps(
     Ok(steps)
 }
 
-/// Reports in a preview why a replacement will be refused.
+/// Reports in a preview that the replacement will be refused.
 fn report_refusal(ctx: &Context, registration: &Registration, refusal: Refusal) {
     let message = messages::refusal(&registration.urn, refusal);
     match refusal {
@@ -87,7 +87,7 @@ async fn delete_steps(
     let after = {
         let state = ctx.state();
         let after = state.deletions_of_dependents(&deleted);
-        // What another replacement deletes is only waited for.
+        // Deletions by another replacement are only waited for.
         dependents.retain(|dependent| !state.is_deleted_first(dependent.entry.0));
         after
     };
@@ -101,7 +101,7 @@ async fn delete_steps(
         let (report, deletion) = deletion_report(deleted);
         ctx.state().plan_dependent_replacement(&entry, PendingReplacement { keys, deletion });
         match deleted {
-            // What an interrupted run has deleted is not deleted twice.
+            // An entry that an interrupted run has deleted is not deleted again.
             Deleted::Done => {}
             Deleted::NotYet => {
                 let mut step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
@@ -146,8 +146,8 @@ fn refuse_protected(
     report_all(protected.map(report)).map_or(Ok(()), Err)
 }
 
-/// Refuses a replacement that would delete what cannot be deleted. Protection is checked elsewhere. `deleted`: what is deleted
-/// together with it.
+/// Refuses a replacement that has to delete an entry that cannot be deleted. Protection is checked elsewhere.
+/// `deleted`: URNs that are deleted together with the entry.
 fn refuse_undeletable(
     ctx: &Context,
     registration: &Registration,
@@ -156,7 +156,7 @@ fn refuse_undeletable(
 ) -> Result<(), ErrorReported> {
     let is_deleted = |owner: &Urn| deleted.contains(owner) || ctx.state().is_deleted(owner);
     let owner = if old.deleted_with.as_ref().is_some_and(is_deleted) { Owner::IsDeleted } else { Owner::Stays };
-    // In a preview, too, what a real run would do is what counts.
+    // A preview reports what a real run would refuse.
     let Deletion::Refused(why) = deletion(old, DeletionReason::Replaced, owner, RunMode::Apply) else { return Ok(()) };
     let whose = if old.urn == registration.urn { "it" } else { old.urn.name() };
     let mut message = Message::new(Severity::Error, messages::undeletable(whose, why));
