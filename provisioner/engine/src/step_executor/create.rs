@@ -35,7 +35,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             new.refresh_before_update = failure.refresh_before_update;
             Some(ProviderError::Partial { message, failure })
         }
-        // Nobody can say whether it exists: it stays pending.
+        // The resource may exist, so the operation stays pending.
         Err(error @ StepError::Provider(ProviderError::Died { method: Method::Create, reached: true, .. })) => {
             return Err(error);
         }
@@ -48,7 +48,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     new.modified = new.created;
     mark_secrets(&mut new);
     let entry = new_entry(ctx, new);
-    // What comes after a deletion takes the old entry's place; otherwise the old one awaits its own deletion.
+    // After a deletion, the new entry takes the place of the old one; otherwise the old entry awaits its own deletion.
     ctx.records
         .end(operation, |state| {
             let effects = match &step.old {
@@ -62,7 +62,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     Ok(Done { new: Some(entry), partial })
 }
 
-/// Has the provider create the resource, or configures the instance of a new provider resource; completes the entry.
+/// Calls Create, or configures the instance of a new provider resource; completes the entry.
 async fn call_provider(
     ctx: &Context,
     step: &Step,

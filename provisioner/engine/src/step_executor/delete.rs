@@ -1,4 +1,4 @@
-//! Delete: a resource and its entry go, or the entry alone.
+//! Delete: removes a resource and its entry, or the entry alone.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     Ok(Done { new: None, partial: None })
 }
 
-/// Has the provider delete the resource.
+/// Calls Delete, unless the configuration of the provider is not known.
 async fn call_provider(instance: &Instance, old: &ResourceState, views: Views) -> Result<(), ProviderError> {
     let Some(provider) = instance.ready().await? else { return Ok(()) };
     let request = DeleteRequest {

@@ -1,4 +1,4 @@
-//! What a step leaves.
+//! Result of a step.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use state::ResourceState;
 use crate::context::Context;
 use crate::entry::Entry;
 
-/// What a step leaves.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// The entry that it made or confirmed.
+    /// Entry that the step made or confirmed.
     pub(super) new: Option<Entry>,
-    /// The resource exists but did not come up: it is recorded, and the step has failed all the same.
+    /// Error of a resource that exists but was not initialized: it is recorded, and the step has failed nevertheless.
     pub(super) partial: Option<ProviderError>,
 }
 

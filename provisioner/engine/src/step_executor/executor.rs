@@ -1,4 +1,4 @@
-//! What every step has in common: events around it, its failure, what follows from its end.
+//! Execution of a step of any kind: its events, its failure, the consequences of its end.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,13 +25,13 @@ pub(crate) struct StepExecutor<'c> {
 }
 
 impl<'c> StepExecutor<'c> {
-    /// An executor of a deployment.
+    /// Creates the step executor of a deployment.
     pub(crate) fn new(ctx: &'c Arc<Context>) -> Self {
         Self { ctx }
     }
 
-    /// Waits until the provider of a step is configured, which may take long, and returns whether the step may still begin. An
-    /// error of the configuration is reported by the step itself.
+    /// Waits until the provider of a step is configured, which may take long, and returns whether the step may still
+    /// begin. The step itself reports an error of the configuration.
     pub(crate) async fn may_begin(self, step: &Step) -> bool {
         if let Actor::Instance(instance) = &step.actor {
             instance.ready().await.ok();
@@ -39,12 +39,12 @@ impl<'c> StepExecutor<'c> {
         !self.ctx.is_halted()
     }
 
-    /// Carries a step out, records it and reports it. Returns the entry that it made or confirmed.
+    /// Carries a step out, records it and reports it. Returns the entry that the step made or confirmed.
     ///
     /// # Errors
-    /// The error that the step failed with.
+    /// [`ErrorReported`] of the step, or of one of its views.
     pub(crate) async fn execute(self, mut step: Step) -> Result<Option<Entry>, ErrorReported> {
-        // What is to be deleted need not wait: nothing is created from it.
+        // An entry that is about to be deleted need not wait: no resource is created from it.
         if let (Some(CarryOver::AsRecorded), Some(state)) = (&step.carry_over, &step.new) {
             self.ctx.wait_for_references(state).await;
         }
@@ -60,7 +60,7 @@ impl<'c> StepExecutor<'c> {
             Err(error) => Err(error),
         };
         let deletes = matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced);
-        // The views of a resource are reported gone before the resource itself, and created after it.
+        // Deletions of views are reported before the step of their resource, other steps of views after it.
         let views_before = if deletes { views.conclude(true) } else { Ok(()) };
         let outcome = match outcome {
             Ok(new) => {
@@ -107,7 +107,7 @@ impl<'c> StepExecutor<'c> {
             | StepError::Host(_)
             | StepError::Refused(_)
             | StepError::NotDeleted { why: Undeletable::Hooked | Undeletable::Unserved, .. } => Failure::Step,
-            // What cannot be recorded must not be done.
+            // Operations that cannot be recorded must not be carried out.
             StepError::State(_) => Failure::Fatal,
         };
         let reported = self.ctx.error(&step.urn, step.source, messages::step_message(step, error), failure);
@@ -119,7 +119,7 @@ impl<'c> StepExecutor<'c> {
     }
 }
 
-/// Returns what is reported of a failed step beside its message.
+/// Returns the description of a failed step that is reported beside its message.
 fn failure_of(step: &Step, error: &StepError) -> StepFailure {
     let provider_error = match error {
         StepError::Provider(error) => Some(error),

@@ -1,4 +1,4 @@
-//! Import: an existing resource is read and recorded.
+//! Import: reads an existing resource and records it.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     new.modified = new.created;
     mark_secrets(&mut new);
     let entry = new_entry(ctx, new);
-    // What was imported under another name before is deleted under the name of its successor.
+    // An entry that was imported under another URN before is deleted under the URN of its successor.
     ctx.records
         .end(Some(operation), |state| {
             let effects = match &step.old {

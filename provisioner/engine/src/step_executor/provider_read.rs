@@ -1,4 +1,4 @@
-//! The call Read, with a resource that did not come up taken for a reading.
+//! The call Read, which takes a partial failure for a reading.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,16 @@ use pulumi_proto::urn::Urn;
 
 use crate::providers::Instance;
 
-/// What a Read replied.
+/// Reply to a Read, with the partial failure if there was one.
 pub(crate) struct Reading {
     pub(crate) reply: ReadReply,
     pub(crate) failure: Option<(ProviderError, PartialFailure)>,
 }
 
-/// Reads a resource; `None` where the provider's configuration is not known.
+/// Calls Read; returns `None` if the configuration of the provider is not known.
+///
+/// # Errors
+/// [`ProviderError`] of Read, unless the failure is partial.
 pub(crate) async fn read(
     instance: &Instance,
     urn: &Urn,

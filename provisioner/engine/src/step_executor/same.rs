@@ -1,4 +1,4 @@
-//! Same: an entry is confirmed, with what the goal says of it.
+//! Same: confirms an entry, with the options of the goal.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         return Ok(Done { new: None, partial: None });
     };
     if let Some(carry_over) = &step.carry_over {
-        // As the entry is now: what it refers to may have got a new name since the step was planned.
+        // References of the entry may have got new URNs since the step was planned, so its current state counts.
         ctx.records
             .defer(|state| {
                 let mut effects = state.confirm_effects(*old_id);
@@ -50,7 +50,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     Ok(Done { new: Some(entry), partial: None })
 }
 
-/// An unchanged provider resource: configured with what is recorded, unless an instance of it is at work already.
+/// Configures an unchanged provider resource with its recorded inputs, unless an instance of it is known already.
 async fn keep_provider(ctx: &Arc<Context>, unconfigured: &Arc<dyn Provider>, old: &ResourceState, new: &ResourceState) {
     let Some(reference) = new.as_provider_reference() else { return };
     let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_ref());

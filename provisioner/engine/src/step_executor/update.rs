@@ -1,4 +1,4 @@
-//! Update: an existing resource is changed in place.
+//! Update: changes an existing resource in place.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     Ok(Done { new: Some(entry), partial })
 }
 
-/// Has the provider update the resource, or configures a new instance of a provider resource; completes the entry.
+/// Calls Update, or configures a new instance of a provider resource; completes the entry.
 async fn call_provider(
     ctx: &Arc<Context>,
     step: &Step,
@@ -57,7 +57,7 @@ async fn call_provider(
     views: &Arc<ViewLog>,
 ) -> Result<(), StepError> {
     match &step.actor {
-        // A component keeps what it said last until it says something else.
+        // A component keeps its recorded outputs until it registers new ones.
         Actor::Engine => {
             new.outputs = Arc::clone(&old.outputs);
             Ok(())

@@ -1,8 +1,9 @@
-//! Views: the parts of a resource that its provider shows while it works on it (engine semantics, section 4.2; provider
-//! protocol, section 2.2).
+//! Views: parts of a resource that its provider publishes while it works on the resource (engine semantics, section
+//! 4.2; provider protocol, section 2.2).
 //!
-//! Nobody asks for a view: what the provider publishes during a call is told as steps, and recorded with the call's own
-//! end. A view follows its resource wherever that goes: it is confirmed, superseded, renamed and removed with it.
+//! Views are not registered. The steps that a provider publishes for them during a call are reported like other steps,
+//! and recorded with the end of the call. A view is confirmed, superseded, renamed and removed together with its
+//! resource.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -23,15 +24,15 @@ use crate::reporter::{ErrorReported, Failure};
 use crate::secret_outputs::mark_secrets;
 use crate::step::Step;
 
-/// What became of the views of one resource in one step.
+/// Log of the views of one resource during one step.
 #[derive(Debug)]
 pub(crate) struct ViewLog {
     ctx: Arc<Context>,
-    /// The resource, by the name that its provider is told.
+    /// URN of the resource, as its provider receives it.
     owner: Urn,
-    /// The entry whose views are recorded: a new resource has none yet.
+    /// Entry whose views are recorded; `None` for a new resource.
     recorded: Option<Entry>,
-    /// They are only looked at: what is not recorded is not added.
+    /// True if views are only read: a view that is not recorded is not added.
     refresh: bool,
     book: Mutex<Book>,
 }
@@ -39,12 +40,12 @@ pub(crate) struct ViewLog {
 #[derive(Debug, Default)]
 struct Book {
     steps: Vec<Published>,
-    /// The record of the step is made: nothing is taken any more.
+    /// True once the record of the step is made: no further steps are accepted.
     closed: bool,
 }
 
 impl ViewLog {
-    /// The log of a step.
+    /// Creates the log of a step.
     pub(crate) fn of_step(ctx: &Arc<Context>, step: &Step) -> Arc<Self> {
         let succeeds =
             matches!(step.op, StepOp::Same | StepOp::Update | StepOp::Read | StepOp::Delete | StepOp::DeleteReplaced);
@@ -52,7 +53,7 @@ impl ViewLog {
         Arc::new(Self::new(ctx, &step.urn, recorded, false))
     }
 
-    /// The log of a reading that changes nothing but what is known.
+    /// Creates the log of a refresh of an entry.
     pub(crate) fn of_refresh(ctx: &Arc<Context>, urn: &Urn, recorded: Entry) -> Arc<Self> {
         Arc::new(Self::new(ctx, urn, Some(recorded), true))
     }
@@ -62,7 +63,7 @@ impl ViewLog {
         Self { ctx, owner, recorded, refresh, book: Mutex::default() }
     }
 
-    /// What a call says of views.
+    /// Returns the recorded views for a call, with this log as the listener.
     pub(crate) fn views(self: &Arc<Self>) -> Views {
         let known = self.recorded_views().into_iter().map(|(_, state)| {
             let above = state.parent.as_ref().filter(|parent| state.view_of.as_ref() != Some(parent));
@@ -77,7 +78,8 @@ impl ViewLog {
         Views { known: known.collect(), listener: Some(Arc::clone(self) as Arc<dyn ViewListener>) }
     }
 
-    /// Notes what nobody publishes because nobody is asked: an unchanged resource, a delete in a preview.
+    /// Logs a step for each recorded view where no provider is called to publish one: for an unchanged resource, or for
+    /// a deletion in a preview.
     pub(crate) fn note(&self, op: ViewOp) {
         for (_, state) in self.recorded_views() {
             let new = (op != ViewOp::Delete).then(|| Arc::clone(&state));
@@ -89,14 +91,15 @@ impl ViewLog {
         self.views_in(&self.ctx.state())
     }
 
-    /// The recorded views, under the name that their resource has by now.
+    /// Returns the recorded views, under the current URN of their resource.
     fn views_in(&self, state: &DeploymentState) -> Vec<Entry> {
         let Some((id, recorded)) = &self.recorded else { return Vec::new() };
         state.views_of(state.ledger().get(*id).unwrap_or(recorded))
     }
 
-    /// What becomes of the recorded views, and, where the resource itself is recorded by the same record (`so_far`), what is
-    /// added behind it. Without that a view can only change where it stands.
+    /// Returns the effects of the views, and accepts no further steps. `with_owner` is set if the same record adds or
+    /// confirms the resource, with the effects `so_far`: new views are added behind it. Otherwise views only change in
+    /// place.
     pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_owner: bool) -> Vec<Effect> {
         let book = &mut *self.book();
         book.closed = true;
@@ -112,7 +115,7 @@ impl ViewLog {
             let Some(published) = book.steps.get(place) else { continue };
             let fate = match (by_name.get(&name_of(&published.info.urn)), new) {
                 (Some((id, old)), Some(new)) => {
-                    // Where the resource gets another name, the view has got its own by now.
+                    // If the resource gets a new URN, `so_far` has renamed the view already.
                     let old = rewritten(so_far, *id).unwrap_or(old);
                     let (inputs, outputs) = (Arc::clone(&new.inputs), Arc::clone(&new.outputs));
                     if old.inputs != inputs || old.outputs != outputs {
@@ -140,7 +143,7 @@ impl ViewLog {
         for step in &mut book.steps {
             step.fate = fates.get(&step.info.urn).copied().unwrap_or(step.fate);
         }
-        // What is within a view goes with it.
+        // Views within a removed view are removed, too.
         for (id, state) in &recorded {
             if state.parent.as_ref().is_some_and(|parent| gone.contains(parent)) && gone.insert(&state.urn) {
                 effects.push(Effect::Remove(*id));
@@ -156,8 +159,10 @@ impl ViewLog {
         effects
     }
 
-    /// Tells how the steps ended; those of which nothing is recorded do not count. The resource's own step counts as failed if
-    /// one of them did.
+    /// Reports the end of each step. Steps that are not recorded do not count.
+    ///
+    /// # Errors
+    /// [`ErrorReported`] of the first failed step, with which the step of the resource fails, too.
     pub(crate) fn conclude(&self, counts: bool) -> Result<(), ErrorReported> {
         let steps = {
             let mut book = self.book();

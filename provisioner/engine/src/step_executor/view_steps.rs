@@ -1,4 +1,4 @@
-//! The steps that a provider publishes for views, and what they come to for each view.
+//! Steps that a provider publishes for views, and their outcome for each view.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,28 +14,28 @@ use crate::events::{StepInfo, StepOp};
 #[derive(Clone, Debug)]
 pub(super) struct Published {
     pub(super) info: Arc<StepInfo>,
-    /// What it comes to for the view.
+    /// Operation on the view.
     pub(super) op: ViewOp,
     pub(super) failure: Option<ViewFailure>,
-    /// For what is new.
+    /// Entry id of a new view.
     pub(super) entry: EntryId,
     pub(super) started: Instant,
     pub(super) fate: Fate,
 }
 
-/// What the record of the resource's step says of a view's.
+/// Outcome of a step of a view in the record of the step of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Nothing: there is no such record, or no place for the view in it.
+    /// The step has no outcome: no record was made, or the record has no place for the view.
     Lost,
-    /// Its name is another one's.
+    /// The URN of the view is that of another resource, so the view is not recorded.
     Taken,
-    /// What it came to.
+    /// The outcome of the step is recorded.
     Recorded,
 }
 
-/// What steps come to for each view that they are about: the place of its last one, and how the view is now, `None` if it is
-/// gone.
+/// Returns the outcome of steps for each of their views: the index of its last step, and its new state, or `None` if it
+/// is deleted.
 pub(super) fn outcomes(steps: &[Published]) -> Vec<(usize, Option<&Arc<ResourceState>>)> {
     let mut outcomes: Vec<(usize, Option<&Arc<ResourceState>>)> = Vec::new();
     let mut places: HashMap<&Urn, usize> = HashMap::new();
@@ -43,9 +43,9 @@ pub(super) fn outcomes(steps: &[Published]) -> Vec<(usize, Option<&Arc<ResourceS
     for (number, step) in steps.iter().enumerate().filter(|(_, step)| done(step)) {
         let before = places.get(&step.info.urn).and_then(|place| outcomes.get_mut(*place));
         let outcome = match step.op {
-            // Said beside its two halves.
+            // A replacement is published beside its two halves.
             ViewOp::Replace => continue,
-            // The old half of a replacement, whose new half may have come first.
+            // The old half of a replacement may follow the new half.
             ViewOp::DeleteReplaced | ViewOp::DiscardReplaced
                 if before.as_ref().is_some_and(|(_, new)| new.is_some()) =>
             {
@@ -77,12 +77,12 @@ pub(super) fn outcomes(steps: &[Published]) -> Vec<(usize, Option<&Arc<ResourceS
     outcomes
 }
 
-/// What a view is known by among those of its resource, whatever that is called.
+/// Returns the key of a view among those of its resource, independent of the URN of the resource.
 pub(super) fn name_of(urn: &Urn) -> (&str, &str) {
     (urn.type_token(), urn.name())
 }
 
-/// An entry as a record leaves it, if it changes it.
+/// Returns the state that the effects of a record give to an entry, if they rewrite it.
 pub(super) fn rewritten(effects: &[Effect], entry: EntryId) -> Option<&Arc<ResourceState>> {
     effects.iter().rev().find_map(|effect| match effect {
         Effect::Rewrite(id, state) if *id == entry => Some(state),
@@ -90,7 +90,7 @@ pub(super) fn rewritten(effects: &[Effect], entry: EntryId) -> Option<&Arc<Resou
     })
 }
 
-/// Whether a URN is that of another live entry, once a record is taken in, or of a resource to come.
+/// Returns whether a URN is that of another live entry after a record, or of a registered resource.
 pub(super) fn is_taken(state: &DeploymentState, effects: &[Effect], urn: &Urn) -> bool {
     let leaves = |entry: EntryId| {
         let removed = effects.iter().any(|effect| matches!(effect, Effect::Remove(id) if *id == entry));
