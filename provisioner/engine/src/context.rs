@@ -42,7 +42,7 @@ pub(crate) struct Context {
     pub(crate) records: Records,
     pub(crate) providers: ProviderRegistry,
     pub(crate) jobs: Jobs,
-    /// Permits of the resources that may be worked on at once.
+    /// Permits for the resources that are worked on at once.
     pub(crate) slots: Semaphore,
     /// Lock that is held for reading while a registration is undecided, and for writing by a replacement that must see
     /// only decided registrations.

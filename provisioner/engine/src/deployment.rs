@@ -101,7 +101,7 @@ impl Registrar for Deployment {
         let signals = &self.context.signals;
         let types = tokio::select! {
             types = try_join_all(plugins.into_iter().map(ask)) => types,
-            // Nothing new is registered after a stop or an abort.
+            // No resource is registered after a stop or an abort.
             () = signals.stop.cancelled() => return Err(Halted::Stopped),
             () = signals.abort.cancelled() => return Err(Halted::Stopped),
         };

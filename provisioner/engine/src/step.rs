@@ -16,7 +16,7 @@ use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
 
-/// One operation on one entry.
+/// Operation on one entry.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) op: StepOp,

@@ -79,9 +79,9 @@ impl DeploymentState {
         dependents.filter_map(|(id, _)| self.entry_deletion(*id).cloned()).collect()
     }
 
-    /// Returns the entries in components that were not constructed, directly or not. Components that were not
-    /// registered count, too, once one was not constructed. Which of these entries the program would have registered is
-    /// unknown.
+    /// Returns the components that were not constructed, and the entries within them, directly or not. Components that
+    /// were not registered count, too, once one was not constructed. Which of these entries the program would have
+    /// registered is unknown.
     pub(crate) fn within_not_constructed(&self) -> HashSet<EntryId> {
         let mut found = HashSet::new();
         if !self.has_not_constructed() {

@@ -1,13 +1,13 @@
-//! Why a function or a method has no result.
+//! Error of a call of a function or a method.
 
 use bridge::provider::ProviderError;
 
 use crate::registrar::Halted;
 
-/// Why a function or a method has no result.
+/// Error of a call of a function or a method.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// The provider refused it or failed. This has not been reported.
+    /// The provider refused the call or failed. The error has not been reported.
     Provider(ProviderError),
     /// The run goes no further.
     Halted(Halted),

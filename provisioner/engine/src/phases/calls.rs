@@ -14,7 +14,7 @@ use super::run_info::monitored_run_info;
 use crate::context::Context;
 use crate::goal::InvokeGoal;
 
-/// Calls a method. While the configuration of its provider is not known, nothing is called and nothing returned.
+/// Calls a method. If the configuration of its provider is not known, returns an empty reply without a call.
 ///
 /// # Errors
 /// [`CallError`]; an error of the provider has not been reported.
@@ -45,8 +45,9 @@ pub(crate) async fn call(
     Ok(provider.call(request).await?)
 }
 
-/// Returns the provider that serves a method: `pulumi:providers:PACKAGE/METHOD` is a method of the provider resource that it
-/// is called on; else the provider that is named, or that of the resource that it is called on. `None`: the default provider.
+/// Returns the provider that serves a method; `None` if the default provider does. `pulumi:providers:PACKAGE/METHOD` is
+/// served by the provider resource that it is called on, every other method by the provider that the goal names, or
+/// else by that of the resource that it is called on.
 fn receiver(ctx: &Context, token: &TypeToken, goal: &InvokeGoal) -> Result<Option<ProviderReference>, String> {
     let of = |value: &PropertyValue| match value {
         PropertyValue::Resource(reference) => Some((reference.urn.clone(), reference.id.clone())),

@@ -1,4 +1,4 @@
-//! Checks of what the user asked for, before anything is done and once the program has ended.
+//! Checks of the options of a run, before the first step and once the program has ended.
 
 use pulumi_proto::urn::Urn;
 use state::{PendingOperation, ResourceState};
@@ -12,10 +12,10 @@ use crate::messages;
 use crate::reporter::{ErrorReported, Failure, report_all};
 use crate::run_mode::RunMode;
 
-/// Checks the names that the user gave against what is recorded, and the rules for physical names.
+/// Checks the names in the options against the recorded resources, and the rules for physical names.
 ///
 /// # Errors
-/// A name that nothing has; fatal.
+/// [`ErrorReported`] if a name matches no resource, or the rules cannot be used; fatal.
 pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
     let scope = &ctx.options.scope;
     let must_exist: Vec<_> = if ctx.options.has_program() {
@@ -35,8 +35,8 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
     checked
 }
 
-/// Whether a pattern matches anything that was recorded, or registered in this run. A target with a star may match nothing, as
-/// then nothing is touched; an exclude must not, as then nothing is spared.
+/// Returns whether a pattern matches a resource that was recorded, or registered in this run. A pattern with a star may
+/// match none, because it then touches nothing. An exclude must match one, because it otherwise spares nothing.
 fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
     let spares = ctx.options.scope.excludes.contains(pattern);
     (!pattern.is_literal() && !spares)
@@ -50,13 +50,13 @@ fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorRepo
     ctx.general_error(message, failure)
 }
 
-/// Reports targets and excludes that turned out to match nothing, once the program has ended.
+/// Reports targets and excludes that match no resource, once the program has ended.
 pub(crate) fn check_targets_found(ctx: &Context) {
     if !ctx.options.has_program() {
         return;
     }
     let failure = if ctx.options.operation == Operation::Destroy {
-        // Nothing has been deleted yet, and a slip would delete what is to be spared.
+        // Deletions have not begun, and a misspelled name could delete resources that are to be spared.
         Failure::Fatal
     } else {
         Failure::AtEnd
@@ -67,11 +67,11 @@ pub(crate) fn check_targets_found(ctx: &Context) {
     }
 }
 
-/// Refuses to destroy resources with hooks that run with their deletion: only the program that registered the hooks can run
-/// them (section 5.3).
+/// Refuses to destroy resources with hooks that run with their deletion: only the program that registered the hooks can
+/// run them (section 5.3).
 ///
 /// # Errors
-/// A resource with such hooks; fatal.
+/// [`ErrorReported`] if a resource has such hooks; fatal.
 pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     if ctx.options.operation != Operation::Destroy {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     let hooked: Vec<Urn> = {
         let state = ctx.state();
         let is_hooked = |entry: &ResourceState| {
-            // Protected or not; what is deleted with its owner is checked when that stays.
+            // Protection does not matter here. A resource that is deleted with its owner is checked if the owner stays.
             let owner = if entry.deleted_with.is_some() { Owner::IsDeleted } else { Owner::Stays };
             let deletion = deletion(entry, DeletionReason::Replaced, owner, RunMode::Apply);
             deletion == Deletion::Refused(Undeletable::Hooked)
@@ -95,7 +95,7 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     report_all(hooked.iter().map(report)).map_or(Ok(()), Err)
 }
 
-/// Reports what an earlier run began and did not end.
+/// Reports the operations that an earlier run began and did not end.
 pub(crate) fn report_pending_operations(ctx: &Context) {
     if ctx.is_preview() || ctx.options.operation == Operation::Refresh {
         return;

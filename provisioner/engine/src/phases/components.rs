@@ -1,6 +1,6 @@
 //! Components that their plugins construct (engine semantics, section 2.15).
 //!
-//! The plugin registers the component and its children through the resource monitor; no step stands for the Construct itself.
+//! The plugin registers the component and its children through the resource monitor. Construct itself is not a step.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::reporter::Failure;
 use crate::step_generator::Origin;
 
-/// Has the plugin of a component construct it.
+/// Calls the plugin of a component to construct it.
 ///
 /// # Errors
-/// [`Halted`].
+/// [`Halted`] if the run goes no further.
 pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Result<Registered, Halted> {
     if depends_on_failure(ctx, &goal) {
         ctx.state().mark_incomplete(&urn, Incomplete::NotConstructed);
@@ -49,7 +49,7 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
             dependencies: state_dependencies,
             result: RegistrationResult::Succeeded,
         }),
-        // The error of a child has been reported; the words of its plugin on that say nothing new.
+        // The error of a child has been reported; the error of the plugin only repeats it.
         Err(_) if ctx.is_halted() => Err(ctx.halted()),
         Err(error) => {
             let message = Message { plugin: Some(goal.type_token.package().to_owned()), ..messages::of_error(&error) };
@@ -60,7 +60,8 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
     }
 }
 
-/// Registers a component whose provider has no known configuration yet, so that what it holds is unknown (section 8.4).
+/// Registers a component without inputs, because the configuration of its provider is not known yet. Children and
+/// outputs of the component are unknown (section 8.4).
 async fn register_unknown(ctx: &Arc<Context>, goal: Goal) -> Result<Registered, Halted> {
     let mut unknown = Goal {
         parent: goal.parent,

@@ -1,5 +1,4 @@
-//! Default providers: registered once for each package, version and place that it may come from (engine semantics, section
-//! 2.2).
+//! Default providers: registered once for each package, version and download URL (engine semantics, section 2.2).
 
 use std::sync::Arc;
 
@@ -14,7 +13,8 @@ use crate::provider_inputs::{BUILT_IN, VERSION_KEY};
 use crate::registrar::{Halted, Registered};
 use crate::step_generator::Origin;
 
-/// The package that a default provider serves. Without a version, any will do; without a URL, it comes from the usual place.
+/// Package that a default provider serves. Without a version, any version serves; without a URL, the package comes from
+/// the usual place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Package<'a> {
     pub(super) name: &'a str,
@@ -22,10 +22,10 @@ pub(super) struct Package<'a> {
     pub(super) download_url: Option<&'a str>,
 }
 
-/// Returns the default provider of a package. The first resource that wants it registers it.
+/// Returns the default provider of a package. The first resource that needs it registers it.
 ///
 /// # Errors
-/// [`Halted`] if the configuration disables it, or its registration fails.
+/// [`Halted`] if the configuration disables the default provider, or its registration fails.
 pub(super) async fn default_provider(
     ctx: &Arc<Context>,
     urn: &Urn,
@@ -64,7 +64,7 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
     Box::pin(register_prepared(ctx, goal, urn, Origin::Engine)).await
 }
 
-/// Returns why a package gets no default provider, if it gets none.
+/// Returns the reason that a package has no default provider, if it can have none.
 fn refusal(ctx: &Context, package: &str) -> Option<Message> {
     let (text, hint) = if package == BUILT_IN {
         let text = "the package pulumi (StackReference, Stash) is not served".to_owned();
@@ -91,7 +91,7 @@ fn is_disabled(ctx: &Context, package: &str) -> Result<bool, serde_json::Error> 
         .config
         .iter()
         .find(|entry| entry.namespace == "pulumi" && entry.name == "disable-default-providers");
-    // An empty list may be an empty text.
+    // An empty list may be an empty string.
     let names: Vec<String> = match disabled.filter(|entry| !entry.value.is_empty()) {
         Some(entry) => serde_json::from_str(&entry.value)?,
         None => Vec::new(),
@@ -99,7 +99,8 @@ fn is_disabled(ctx: &Context, package: &str) -> Result<bool, serde_json::Error> 
     Ok(names.iter().map(|name| name.trim()).any(|name| name == "*" || name == package))
 }
 
-/// Returns the name of a default provider: `default`, the parts of the version, and the place spelled as a name.
+/// Returns the name of a default provider: `default`, the parts of the version, and the download URL with its special
+/// characters replaced.
 pub(super) fn default_name(version: Option<&str>, download_url: Option<&str>) -> String {
     let mut name = "default".to_owned();
     let version = version.unwrap_or_default();
@@ -111,7 +112,7 @@ pub(super) fn default_name(version: Option<&str>, download_url: Option<&str>) ->
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let segments = download_url.unwrap_or_default().split('/').filter(|segment| !segment.is_empty());
-    // Byte for byte, as it is spelled there.
+    // Each byte of a special character becomes one underscore.
     let spelled = |byte: u8| if is_plain(char::from(byte)) { char::from(byte) } else { '_' };
     let segments: Vec<String> = segments.map(|segment| segment.bytes().map(spelled).collect()).collect();
     if !segments.is_empty() {

@@ -1,4 +1,4 @@
-//! Deletes what was not registered (engine semantics, section 3).
+//! Deletes the entries that were not registered (engine semantics, section 3).
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::events::{Operation, StepOp};
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{carry_over, delete_step};
 
-/// Deletes what was not registered and is in scope, dependents first.
+/// Deletes the entries that were not registered and are in scope, dependents first.
 pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if ctx.options.operation == Operation::Destroy && ctx.options.has_program() {
-        // What the program has just updated, or created, is deleted with the rest.
+        // Entries that the program has just updated or created are deleted, too.
         ctx.state().reload_superseded_first();
     }
     let candidates = unregistered(ctx);
@@ -44,14 +44,14 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     let (waves, entries, loaded) = {
         let state = ctx.state();
         let ids: HashSet<EntryId> = deletions.keys().copied().collect();
-        // In the order of what was loaded: a new name does not change what an old entry depends on.
+        // The order is that of the loaded entries: a new URN does not change what an old entry depends on.
         let waves = waves(state.loaded_entries(), &ids);
         let entries: HashMap<EntryId, Arc<ResourceState>> =
             ids.into_iter().filter_map(|id| Some((id, Arc::clone(state.ledger().get(id)?)))).collect();
         (waves, entries, state.loaded_entries().to_vec())
     };
     {
-        // What is `deletedWith` something that is deleted needs no call of its own.
+        // Entries that are `deletedWith` a deleted one need no call of their own.
         let mut state = ctx.state();
         deletions.keys().filter_map(|id| entries.get(id)).for_each(|entry| state.mark_deleted(&entry.urn));
     }
@@ -59,7 +59,7 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     let something_stays = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
     let mut kept = if something_stays { needed_by_kept(ctx, &deletions, &loaded_by_urn) } else { HashSet::new() };
     for (id, resource) in loaded.iter().filter(|(id, _)| deletions.get(id) == Some(&StepOp::Delete)) {
-        // A protected entry stays, as its own step reports, and so does what it needs.
+        // A protected entry stays, as its own step reports, and so do its dependencies.
         if entries.get(id).is_some_and(|entry| entry.protect) {
             ctx.state().keep_dependencies((*id, resource), &loaded_by_urn, &mut kept);
         }
@@ -86,11 +86,11 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     PhaseEnd::of(ctx, left_undone)
 }
 
-/// Why an entry was not deleted.
+/// Reason that an entry was not deleted.
 enum Undeleted {
-    /// Its deletion failed.
+    /// The deletion failed.
     Failed(EntryId),
-    /// Nothing new may start.
+    /// The deletion did not begin, because nothing new may start.
     NotBegun,
 }
 
@@ -108,8 +108,8 @@ async fn delete_one(ctx: &Arc<Context>, entry: Entry, op: StepOp) -> Result<(), 
     Box::pin(executor.execute(step)).await.map(drop).map_err(|_| Undeleted::Failed(entry.0))
 }
 
-/// Gives superseded entries the name of their successor, where that took over under a new one: the old name is free from now
-/// on. Deleted in this run they would have kept the old one.
+/// Gives superseded entries the new URN of their successor, so that the old URN is free. Entries that this run deletes
+/// keep the old URN until then.
 pub(crate) async fn rename_superseded(ctx: &Context) {
     ctx.records
         .defer(|state| {
@@ -117,7 +117,7 @@ pub(crate) async fn rename_superseded(ctx: &Context) {
             if !state.has_new_names() {
                 return effects;
             }
-            // A provider keeps its name, for what it serves refers to it by that.
+            // A provider keeps its URN, because its resources refer to it by that URN.
             let is_superseded = |entry: &ResourceState| entry.delete && !entry.is_provider();
             for (id, entry) in state.ledger().entries().filter(|(_, entry)| is_superseded(entry)) {
                 let successor = state.taken_over_by(&entry.urn);
@@ -128,24 +128,24 @@ pub(crate) async fn rename_superseded(ctx: &Context) {
                     }
                 }
             }
-            // Where a refresh of this run has removed what was live under the old name, only the superseded entry kept
-            // references to it valid.
+            // If a refresh of this run has removed the live entry of the old URN, only the superseded entry kept
+            // references to the URN valid.
             effects.extend(if effects.is_empty() { Vec::new() } else { state.repairs(&effects, |_| EmptyKeys::Kept) });
             effects
         })
         .await;
 }
 
-/// Returns the entries that must stay because something that stays needs them. What failed is still what it was, and needs
-/// what it referred to then, even if the program has changed that. A provider stays as long as anything that stays refers to
+/// Returns the entries that must stay because an entry that stays needs them. A failed entry needs what it referred to
+/// before, even if the program has changed its references. A provider stays as long as an entry that stays refers to
 /// it.
 fn needed_by_kept(ctx: &Context, deletions: &HashMap<EntryId, StepOp>, loaded: &EntriesByUrn<'_>) -> HashSet<EntryId> {
     let state = ctx.state();
     let mut kept = HashSet::new();
-    // A view is deleted with the resource that it belongs to.
+    // A view is deleted with its resource.
     let entries = || loaded.values().flatten().filter(|(_, entry)| entry.view_of.is_none());
     for (id, entry) in entries() {
-        // What failed may have been confirmed because others depend on it.
+        // A failed entry may have been confirmed because of its dependents.
         let failed = state.has_failed(state.new_name(&entry.urn));
         let is_untouched = state.ledger().get(*id).is_some() && (failed || !state.ledger().is_finished(*id));
         if is_untouched && !deletions.contains_key(id) {
@@ -159,7 +159,7 @@ fn needed_by_kept(ctx: &Context, deletions: &HashMap<EntryId, StepOp>, loaded: &
     kept
 }
 
-/// Carries over, one after the other, the entries that stay and were not registered.
+/// Carries over the entries that stay and were not registered, one after the other.
 async fn carry_over_kept(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], allowed: &HashSet<EntryId>) {
     for (entry, op) in candidates {
         let stays = matches!(op, StepOp::Delete | StepOp::Discard) && !allowed.contains(&entry.0);
@@ -170,7 +170,7 @@ async fn carry_over_kept(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], all
             }
             carry_over(&mut state, entry, &entry.1.urn)
         };
-        // A provider that was replaced keeps what it served until that is deleted or replaced, too.
+        // Resources of a replaced provider refer to it until they are deleted or replaced, too.
         let Ok(steps) = steps else { continue };
         for step in steps {
             if StepExecutor::new(ctx).execute(step).await.is_err() {
@@ -180,7 +180,7 @@ async fn carry_over_kept(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], all
     }
 }
 
-/// Returns what was not registered, and the step that deletes it.
+/// Returns the entries that were not registered, each with the kind of step that deletes it.
 fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
     let is_destroy = ctx.options.operation == Operation::Destroy;
     let state = ctx.state();
@@ -188,11 +188,11 @@ fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
     let loaded = state.loaded_entries().iter().filter(|(_, entry)| entry.view_of.is_none());
     let candidate = |(id, loaded): &Entry| {
         let now = state.ledger().get(*id)?;
-        // What was to be deleted before a replacement, and failed, is not deleted twice in one run.
+        // An entry whose deletion before a replacement failed is not deleted again in the same run.
         if unknown.contains(id) || state.outlives_its_deletion(*id) {
             return None;
         }
-        // Its parent may have given it another name meanwhile, under which it was carried over.
+        // The parent may have been renamed meanwhile, and the entry been carried over under its new URN.
         let is_registered = !is_destroy && [&loaded.urn, &now.urn].into_iter().any(|urn| state.is_registered(urn));
         Some(((*id, Arc::clone(now)), deletion_step(now, is_registered)?))
     };

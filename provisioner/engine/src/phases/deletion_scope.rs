@@ -1,4 +1,4 @@
-//! Which entries targets, excludes and protection let be deleted (engine semantics, section 2.16).
+//! Scope of deletions: targets, excludes and protection (engine semantics, section 2.16).
 
 use std::sync::Arc;
 
@@ -14,18 +14,19 @@ use crate::messages;
 use crate::reporter::{ErrorReported, Failure, report_all};
 use crate::step_generator::{Passed, dependent_replacements};
 
-/// Which entries may be deleted.
+/// Entries that may be deleted.
 pub(super) enum Deletable {
-    /// These.
+    /// Entries that may all be deleted.
     All(HashSet<EntryId>),
-    /// These could be, but one of them is nothing that the user named: that has been reported, and nothing may be deleted.
+    /// Entries that would be deleted, at least one of which is no target. The run has reported this, and only a preview
+    /// goes on.
     Refused(HashSet<EntryId>),
 }
 
-/// Returns which of the candidates may be deleted.
+/// Returns the candidates that may be deleted.
 ///
 /// # Errors
-/// A provider could not be asked; fatal.
+/// [`ErrorReported`] if a provider cannot reply; fatal.
 pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]) -> Result<Deletable, ErrorReported> {
     let scope = &ctx.options.scope;
     let everything = || candidates.iter().map(|((id, _), _)| *id).collect::<HashSet<_>>();
@@ -49,22 +50,22 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
             kept.insert(&entry.urn);
         }
     }
-    // What is kept needs what it refers to: dependencies come earlier in the list.
+    // Dependencies of a kept entry are kept, too. They come earlier in the list.
     for (_, entry) in state.loaded_entries().iter().rev() {
         if kept.contains(&entry.urn) {
             kept.extend(entry.provider_and_references());
         }
     }
-    // Superseded entries are kept whose live entry is kept; the others are deleted even if they are referenced. All under the
-    // names that were loaded: a parent may have given a new one meanwhile.
+    // Superseded entries are kept whose live entry is kept; the others are deleted even if they are referenced. All
+    // URNs are the loaded ones, because a parent may have been renamed meanwhile.
     let stays = |entry: &ResourceState| kept.contains(&entry.urn) && state.was_live(&entry.urn);
     let staying: HashSet<EntryId> =
         state.loaded_entries().iter().filter(|(_, entry)| stays(entry)).map(|(id, _)| *id).collect();
     Ok(Deletable::All(everything().difference(&staying).copied().collect()))
 }
 
-/// With targets: what was named, what depends on it, and what a replacement of it would delete, too. Pulumi asks the providers
-/// for that, so this does.
+/// Returns the entries that may be deleted with targets: the targets, their dependents, and the entries that a
+/// replacement of a target would delete. Calls Diff for the latter, as Pulumi does.
 async fn deletable_with_targets(
     ctx: &Arc<Context>,
     candidates: &[(Entry, StepOp)],

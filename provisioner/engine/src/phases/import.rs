@@ -1,7 +1,7 @@
 //! The import operation: takes existing resources into the state, without a program (engine semantics, section 5.6).
 //!
-//! Everything that is recorded is confirmed as it is, the stack and the providers that are missing are created, and then each
-//! resource is read and recorded with what was read. What Check says of that is only reported.
+//! All recorded entries are confirmed as they are, and a missing stack and missing providers are created. Then each
+//! resource is read and recorded as it was read. Failures of its Check are only reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,12 +30,12 @@ use crate::seed::random_seed;
 use crate::step::{Actor, Step};
 use crate::step_executor::StepExecutor;
 
-/// Runs the whole operation.
+/// Runs the import operation.
 pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     if confirm_recorded(ctx).await.is_err() || register_root(ctx).await.is_err() {
         return PhaseEnd::of(ctx, true);
     }
-    // By depth: the qualified type of a child holds that of its parent.
+    // Parents come first: the qualified type of a child contains that of its parent.
     let mut levels: BTreeMap<usize, Vec<&ImportGoal>> = BTreeMap::new();
     let mut named: BTreeSet<Urn> = BTreeSet::new();
     for goal in &ctx.options.imports {
@@ -60,21 +60,21 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     PhaseEnd::of(ctx, true)
 }
 
-/// Returns the URN of what an import takes over.
+/// Returns the URN of the resource that a goal imports.
 pub(crate) fn urn_of(ctx: &Context, goal: &ImportGoal) -> Urn {
     let (stack, project) = (&ctx.options.stack, &ctx.options.project);
     let parent = goal.parent.clone().unwrap_or_else(|| Urn::root_stack(stack, project));
     Urn::new(stack, project, Some(&parent), goal.type_token.as_str(), &goal.name)
 }
 
-/// Carries over everything that is recorded, with its providers running.
+/// Carries over all recorded live entries, and starts the recorded providers.
 async fn confirm_recorded(ctx: &Arc<Context>) -> Result<(), Halted> {
     let loaded: Vec<Entry> = ctx.state().loaded_entries().to_vec();
     for entry in loaded.into_iter().filter(|(_, state)| !state.delete && state.view_of.is_none()) {
         ctx.check_running()?;
         let urn = entry.1.urn.clone();
         if let Some(reference) = entry.1.as_provider_reference() {
-            // One that cannot be started fails what is imported with it, and nothing else.
+            // A provider that cannot be started fails only the resources that are imported with it.
             ctx.load_instance(&reference).await.ok();
         }
         let inheritance = Inheritance {
@@ -130,7 +130,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     new.protect = goal.protect;
     new.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
     let mut step = Step::new(StepOp::Import, urn.clone());
-    // What is recorded under another id is refused, and shown as it is.
+    // A resource that is recorded under another id is refused, and shown as it is recorded.
     step.new = Some(old.as_ref().map_or_else(|| Arc::new(new), |(_, old)| Arc::clone(old)));
     step.old = old;
     step.actor = Actor::Instance(Arc::clone(&instance));
@@ -143,7 +143,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     Ok(())
 }
 
-/// The name under which the state knows the resource, if it has another one now.
+/// Returns the name under which the resource is recorded, if it is another one.
 fn recorded_under_another_name(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
     let registration = Goal {
         parent: Some(parent.clone()),
@@ -159,7 +159,7 @@ async fn import_provider(ctx: &Arc<Context>, goal: &ImportGoal, urn: &Urn) -> Re
     let (stack, project) = (&ctx.options.stack, &ctx.options.project);
     let recorded = |urn: &Urn| ctx.state().old(urn).and_then(|(_, state)| state.as_provider_reference());
     match &goal.provider {
-        // It may have been replaced since.
+        // The recorded provider may have been replaced since.
         ImportProvider::Recorded(reference) => Ok(recorded(&reference.urn).unwrap_or_else(|| reference.clone())),
         ImportProvider::Default(version) => {
             let version = version.as_deref();
@@ -185,14 +185,14 @@ async fn import_provider(ctx: &Arc<Context>, goal: &ImportGoal, urn: &Urn) -> Re
     }
 }
 
-/// Several resources may want the same provider.
+/// Returns a declared provider. The first resource that needs it registers it.
 async fn registered_once(ctx: &Arc<Context>, goal: &Goal, urn: Urn) -> Result<ProviderReference, Halted> {
     let cell = ctx.once_registered(ProviderKey::Declared(urn));
     let registered = cell.get_or_init(|| Box::pin(register(ctx, goal.clone()))).await;
     registered.as_ref().map(Registered::as_provider_reference).map_err(|halted| *halted)
 }
 
-/// Asks whether what was read would do as inputs. It is recorded in any case.
+/// Reports whether Check accepts the inputs that were read. The resource is recorded in any case.
 async fn check_imported(ctx: &Context, instance: &Instance, state: &ResourceState, source: Option<SourceRef>) {
     let check = async {
         let Some(provider) = instance.ready().await? else { return Ok(Vec::new()) };

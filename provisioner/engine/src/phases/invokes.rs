@@ -16,10 +16,10 @@ use crate::providers::Instance;
 use crate::registrar::Halted;
 use crate::reporter::{Failure, report_all};
 
-/// Calls a function for a program, which ends where it fails.
+/// Calls a function for a program. An error is fatal.
 ///
 /// # Errors
-/// [`Halted`].
+/// [`Halted`] if the call fails, or the run goes no further.
 pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
     let package = goal.token.package().to_owned();
     let reply = match call_function(ctx, goal).await {
@@ -42,7 +42,7 @@ pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<Prope
     }
 }
 
-/// Calls a function. While the configuration of its provider is not known, nothing is called and nothing returned.
+/// Calls a function. If the configuration of its provider is not known, returns an empty reply without a call.
 ///
 /// # Errors
 /// [`CallError`]; an error of the provider has not been reported.
@@ -63,7 +63,7 @@ pub(crate) async fn call_function(ctx: &Arc<Context>, goal: InvokeGoal) -> Resul
 /// Returns the instance that serves a function of a package, or a method.
 ///
 /// # Errors
-/// [`Halted`] if it does not start.
+/// [`Halted`] if the instance does not start.
 pub(super) async fn instance_for(
     ctx: &Arc<Context>,
     package: &str,

@@ -1,7 +1,7 @@
-//! The phases of a run (refresh, program, import, deletion of what was not registered), and what a program may ask for in its
-//! phase: registrations, reads, functions, methods, components, outputs.
+//! The phases of a run (refresh, program, import, deletion of what was not registered), and the requests of a program
+//! in its phase: registrations, reads, functions, methods, components, outputs.
 //!
-//! Each orders what the step generator and the step executor do; neither of these knows of phases.
+//! Each phase orders the step generator and the step executor, which do not depend on the phases.
 
 mod call_error;
 mod calls;

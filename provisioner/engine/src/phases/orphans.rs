@@ -1,4 +1,4 @@
-//! Resources that are forgotten although what they are `deletedWith` stays.
+//! Resources that are removed from the state although the owner that they are `deletedWith` stays.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use state::{EntryId, ResourceState};
 use crate::context::Context;
 use crate::events::{Message, Severity, StepOp};
 
-/// Reports what was forgotten without a call because it was to be deleted with another resource, which stays after all: it is
-/// protected, needed, or its own deletion failed. Nothing is recorded of it any more, as in Pulumi.
+/// Reports resources that were removed from the state without a call because they were to be deleted with their owner,
+/// which stays after all: the owner is protected, needed, or its own deletion failed. As in Pulumi, the resources are
+/// not recorded any more.
 pub(super) fn report_orphans(
     ctx: &Context,
     deletions: &HashMap<EntryId, StepOp>,
@@ -18,11 +19,11 @@ pub(super) fn report_orphans(
 ) {
     let orphans: Vec<(&Arc<ResourceState>, &Urn)> = {
         let state = ctx.state();
-        // What has a successor in this run has been deleted, or will be.
+        // An owner with a successor in this run has been deleted, or will be.
         let stays = |urn: &Urn| !state.is_replaced(urn) && state.ledger().named(urn).any(|(_, entry)| !entry.delete);
         let is_forgotten = |id: &EntryId| state.ledger().get(*id).is_none() && !state.is_released_from_owner(*id);
         let orphan = |id: &EntryId| {
-            // A superseded entry is deleted with a superseded one.
+            // A superseded entry is deleted with a superseded owner.
             let is_ours = |entry: &&Arc<ResourceState>| {
                 entry.custom && !entry.external && !entry.retain_on_delete && !entry.delete
             };

@@ -13,7 +13,7 @@ use crate::messages;
 use crate::registrar::Halted;
 use crate::reporter::{ErrorReported, Failure};
 
-/// Records the outputs of a registered component. Those of the stack are held back until the end of the run.
+/// Records the outputs of a registered component. Outputs of the stack are held back until the end of the run.
 ///
 /// # Errors
 /// [`Halted`] if the component was not registered, or the outputs cannot be recorded.
@@ -36,8 +36,8 @@ pub(crate) async fn register_outputs(ctx: &Context, urn: &Urn, outputs: Property
     Ok(record(ctx, urn, entry, outputs).await?)
 }
 
-/// Records the outputs of the stack at the end of a run: all of them after a success; after a failure the recorded ones stay
-/// beneath the new ones, so that none is lost.
+/// Records the outputs of the stack at the end of a run. After a failure, recorded outputs without a new value stay, so
+/// that none is lost.
 pub(crate) async fn record_stack_outputs(ctx: &Context) {
     let held_back = ctx.state().take_stack_outputs();
     let Some((urn, mut outputs)) = held_back else { return };

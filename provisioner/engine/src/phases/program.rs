@@ -1,4 +1,4 @@
-//! What a program registers: custom resources, provider resources, components.
+//! Registrations of a program: custom resources, provider resources, components.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::goal::{Goal, ResourceKind};
 use crate::registrar::{Halted, Registered};
 use crate::step_generator::Origin;
 
-/// Registers a goal, with a default provider where it needs one.
+/// Registers a goal, with a default provider if it needs one.
 ///
 /// # Errors
-/// [`Halted`].
+/// [`Halted`] if the registration fails, or the run goes no further.
 pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Registered, Halted> {
     let urn = prepare(ctx, &mut goal)?;
     if (goal.kind() == ResourceKind::Custom || goal.remote) && goal.provider.is_none() {
@@ -27,7 +27,7 @@ pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Regis
     }
     ctx.emit_secrets(&goal.inputs);
     if goal.remote {
-        // It holds no slot and no lock: its children need them.
+        // A component holds no slot and no lock: its children need them.
         Box::pin(construct(ctx, goal, urn)).await
     } else {
         let _slot = match goal.kind() {

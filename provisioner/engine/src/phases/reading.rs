@@ -23,13 +23,13 @@ use crate::secret_outputs::mark_secrets;
 use crate::step::StepError;
 use crate::step_executor::{ViewLog, call_read};
 
-/// What a refresh found.
+/// Result of reading one entry.
 pub(super) struct Found {
     pub(super) result: StepOp,
-    /// The entry as it is now, the very same if nothing is new; `None`: gone.
+    /// Entry as it is now, the same `Arc` if nothing has changed; `None` if the resource does not exist any more.
     pub(super) new: Option<Arc<ResourceState>>,
     pub(super) change: Change,
-    /// What its provider said of its views.
+    /// Views that the provider published.
     pub(super) views: Arc<ViewLog>,
 }
 
@@ -37,22 +37,22 @@ pub(super) struct Found {
 pub(super) struct EntryToRead<'a> {
     pub(super) id: EntryId,
     pub(super) old: &'a Arc<ResourceState>,
-    /// The name that the provider receives.
+    /// URN that the provider receives.
     pub(super) urn: &'a Urn,
-    /// The provider that reads it; `None`: the one that is recorded.
+    /// Instance that reads the entry; `None`: that of the recorded provider.
     pub(super) instance: Option<&'a Arc<Instance>>,
     pub(super) source: Option<SourceRef>,
-    /// Outputs that the program wants to be secret, beside those that are recorded to be.
+    /// Outputs that the goal marks as secret, in addition to those of the entry.
     pub(super) secret_outputs: &'a [String],
     pub(super) internal: bool,
-    /// Whether the result counts in the summary of the run.
+    /// True if the result counts in the summary of the run.
     pub(super) counts: bool,
 }
 
 /// Reads one entry, and reports the step.
 ///
 /// # Errors
-/// The read failed.
+/// [`ErrorReported`] if the read fails.
 pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<Found, ErrorReported> {
     let started = Instant::now();
     let mut info = StepInfo {
@@ -91,7 +91,7 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
             Err(reported)
         }
     };
-    // An error in reading a view is reported on its own; what was read of the resource stays valid.
+    // An error in reading a view is reported on its own; the reading of the resource stays valid.
     views.conclude(entry.counts).ok();
     found
 }
@@ -105,7 +105,7 @@ async fn read_and_compare(
     let found = |result, new, change| Found { result, new, change, views: Arc::clone(views) };
     let unchanged = || found(StepOp::Same, Some(Arc::clone(old)), Change::default());
     let reference = match &old.provider {
-        // What Pulumi's engine serves itself, a reference to another stack, say, stays as it was read.
+        // Resources that Pulumi's engine itself serves, such as references to other stacks, stay as they were read.
         Some(_) if old.type_token.package() == BUILT_IN => return Ok(unchanged()),
         Some(reference) if old.custom && !old.is_provider() => reference,
         _ => return Ok(unchanged()),
@@ -113,7 +113,7 @@ async fn read_and_compare(
     let instance = match wanted.instance {
         Some(instance) => Arc::clone(instance),
         None => match ctx.load_instance(reference).await {
-            // It is gone already, and so may its provider be: there is nothing to read.
+            // The entry is deleted already, and its provider may be deleted, too.
             Err(_) if old.pending_replacement => return Ok(unchanged()),
             loaded => loaded.map_err(StepError::Host)?,
         },
@@ -136,7 +136,7 @@ async fn read_and_compare(
     new.additional_secret_outputs.extend_from_slice(wanted.secret_outputs);
     mark_secrets(&mut new);
     new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
-    // A provider is asked before options make anything of it secret.
+    // Diff receives values before options mark any of them as secret.
     let change = drift(ctx, &instance, wanted.urn, old, if old.external { &new } else { &unmarked }).await?;
     let same = [share(&mut new.inputs, &old.inputs), share(&mut new.outputs, &old.outputs)];
     if same.contains(&false) {
@@ -146,7 +146,8 @@ async fn read_and_compare(
     Ok(found(shown_as(&change), Some(new), change))
 }
 
-/// What the provider says of the difference: asked with the roles swapped, and turned round again.
+/// Returns the changes of a resource since it was recorded: calls Diff with the read state as the old one, and inverts
+/// the reply.
 async fn drift(
     ctx: &Context,
     instance: &Instance,
@@ -175,7 +176,8 @@ async fn drift(
     Ok(change)
 }
 
-/// Lets go of a copy of what is known already. False if it is none.
+/// Replaces properties that were read by the recorded ones if both are equal, to share their memory. Returns whether
+/// they are equal.
 fn share(read: &mut Arc<PropertyMap>, known: &Arc<PropertyMap>) -> bool {
     let same = *read == *known;
     if same {

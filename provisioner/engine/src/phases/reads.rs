@@ -24,7 +24,7 @@ use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies};
 /// Reads a resource and records it as external.
 ///
 /// # Errors
-/// [`Halted`].
+/// [`Halted`] if the read fails, or the run goes no further.
 pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registered, Halted> {
     ctx.check_running()?;
     ctx.emit_secrets(&goal.properties);
@@ -96,7 +96,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     Ok(Registered::as_recorded(urn, &resource))
 }
 
-/// What children of a read resource inherit.
+/// Returns the options that children of a read resource inherit.
 fn inheritance(provider: &ProviderReference) -> Inheritance {
     Inheritance {
         protect: false,
@@ -119,7 +119,8 @@ fn new_state(goal: ReadGoal, urn: &Urn, provider: ProviderReference) -> (Referen
     (goal.id, new)
 }
 
-/// Returns why a resource is not read: it depends on what failed or, unless the run is an update, on what was skipped.
+/// Returns the reason that a resource is not read: it depends on a failed resource or, unless the run is an update, on
+/// a skipped one.
 fn missing_dependency(state: &DeploymentState, new: &ResourceState, is_update: bool) -> Option<Incomplete> {
     if new.references().any(|urn| state.has_failed(urn)) {
         Some(Incomplete::Failed)
@@ -130,7 +131,8 @@ fn missing_dependency(state: &DeploymentState, new: &ResourceState, is_update: b
     }
 }
 
-/// Finds the recorded entry of a read: of the names that registrations look under, those that it has by its parent.
+/// Finds the recorded entry of a read, under its URN or under one that it had because of the former URN of its parent.
+/// Takes the latter over.
 fn find_old(state: &mut DeploymentState, urn: &Urn, goal: &ReadGoal) -> Option<Entry> {
     let goal = Goal {
         parent: goal.parent.clone(),

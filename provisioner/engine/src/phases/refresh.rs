@@ -1,4 +1,5 @@
-//! The phases that read recorded entries, so that the state matches the world (engine semantics, sections 5.1, 5.2 and 5.4).
+//! Phases that read recorded entries, so that the state matches the actual resources (engine semantics, sections 5.1,
+//! 5.2 and 5.4).
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::entry::Entry;
 use crate::events::Operation;
 use crate::reporter::{ErrorReported, Failure};
 
-/// Reads what must be read before anything else: everything if the user asked for it, else the entries that ask for it
-/// themselves.
+/// Reads the entries that must be read before anything else: all in scope if the user asked for a refresh, else those
+/// with `refreshBeforeUpdate`.
 pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
     if reads_registrations(ctx) || ctx.options.operation == Operation::Import {
         return PhaseEnd::Complete;
@@ -30,13 +31,13 @@ pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
     let chosen = |_: &DeploymentState, state: &ResourceState, in_scope| is_read_first(state, everything, in_scope);
     let Refreshed { end, failed } = refresh_recorded(ctx, chosen).await;
     if let Err(error) = failed {
-        // Nothing is decided by what is recorded of a resource that could not be read.
+        // No decision may use the recorded state of a resource that could not be read.
         ctx.escalate(error, Failure::Fatal);
     }
     end
 }
 
-/// Reads what the program did not register.
+/// Reads the entries that the program did not register.
 pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if ctx.options.operation != Operation::Refresh || !ctx.options.has_program() {
         return PhaseEnd::Complete;
@@ -47,13 +48,14 @@ pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     refresh_recorded(ctx, chosen).await.end
 }
 
-/// How reading many entries ended.
+/// Result of reading many entries.
 struct Refreshed {
     end: PhaseEnd,
     failed: Result<(), ErrorReported>,
 }
 
-/// Reads the entries that are chosen, given whether they are in scope, by the providers that are recorded.
+/// Reads the entries that `chosen` selects with the recorded providers. The last argument of `chosen` is true for an
+/// entry in scope.
 async fn refresh_recorded(
     ctx: &Arc<Context>,
     chosen: impl Fn(&DeploymentState, &ResourceState, bool) -> bool,
@@ -85,7 +87,7 @@ async fn refresh_recorded(
     let end = PhaseEnd::of(ctx, found.iter().any(Option::is_none));
     let failed = found.iter().flatten().find_map(|found| found.as_ref().err()).map_or(Ok(()), |error| Err(*error));
     let read: HashSet<EntryId> = entries.iter().map(|(id, _)| *id).collect();
-    // One record: a list without what is gone, and with references to it, would be invalid.
+    // All effects go into one record: a list with references to removed entries would be invalid.
     ctx.records
         .defer(|state| {
             let mut effects = Vec::new();
@@ -100,7 +102,7 @@ async fn refresh_recorded(
                 }
                 effects.extend(views.effects(state, &[], false));
             }
-            // What the program has registered meanwhile determines which keys it has.
+            // Entries that the program has registered meanwhile keep the keys that it gave them.
             let stays = |id| state.ledger().is_finished(id) && !read.contains(&id);
             let repairs = state.repairs(&effects, |id| if stays(id) { EmptyKeys::Kept } else { EmptyKeys::Dropped });
             effects.into_iter().chain(repairs).collect()

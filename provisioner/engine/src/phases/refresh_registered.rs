@@ -1,4 +1,4 @@
-//! Reads the recorded entry of a registration by the provider that it has now: a refresh that follows the program (engine
+//! Reads the recorded entry of a registration with its current provider: a refresh that follows the program (engine
 //! semantics, sections 5.2 and 5.4).
 
 use std::collections::BTreeMap;
@@ -17,25 +17,25 @@ use crate::messages;
 use crate::step_executor::ViewLog;
 use crate::step_generator::{EarlyEnd, Origin, Registration};
 
-/// Whether what the program registers is read where it registers it.
+/// Returns whether an entry is read when the program registers its resource.
 pub(super) fn reads_registrations(ctx: &Context) -> bool {
     ctx.options.has_program() && ctx.options.run_program && reads_everything(ctx)
 }
 
-/// Whether all recorded entries in scope are read.
+/// Returns whether all recorded entries in scope are read.
 pub(super) fn reads_everything(ctx: &Context) -> bool {
     ctx.options.refresh || ctx.options.operation == Operation::Refresh
 }
 
-/// Reads the recorded entry of a registration, and records what is found at once; the registration then goes on with that.
-/// Components and provider resources have nothing to read.
+/// Reads the recorded entry of a registration, and records the result at once; the registration goes on with it.
+/// Components and provider resources are not read.
 ///
 /// # Errors
-/// The reply to the registration where that fails.
+/// [`EarlyEnd`] if the read fails, or its result cannot be recorded.
 pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
     let Some((id, old)) = registration.old.clone() else { return Ok(()) };
     if ctx.state().is_deleted_first(id) {
-        // Another resource's replacement deletes it: what it was does not matter.
+        // The replacement of another resource deletes the entry, so its current state does not matter.
         return Ok(());
     }
     let is_custom = registration.kind == ResourceKind::Custom;
@@ -47,7 +47,7 @@ pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Re
         source: registration.goal.source,
         secret_outputs: &registration.goal.additional_secret_outputs,
         internal: registration.origin == Origin::Engine,
-        // The steps that follow report what becomes of the others.
+        // For other entries, the steps that follow count.
         counts: ctx.options.operation == Operation::Refresh && is_custom,
     };
     let Ok(found) = read_entry(ctx, entry).await else {
@@ -73,7 +73,7 @@ pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Re
     })
 }
 
-/// Records what was read of a registration that is still there.
+/// Records the result of reading a registration whose resource still exists.
 async fn record_reading(
     ctx: &Context,
     registration: &mut Registration,
@@ -81,7 +81,7 @@ async fn record_reading(
     new: &Arc<ResourceState>,
     views: &ViewLog,
 ) -> Result<(), StateError> {
-    // Nothing else will confirm it, nor record what the program says of it now.
+    // In a refresh, no later step confirms the entry, or records the options of the goal.
     let refreshes = ctx.options.operation == Operation::Refresh;
     let was_read = old.custom && !old.is_provider() && !old.pending_replacement;
     let ends_here = refreshes && registration.kind == ResourceKind::Custom && was_read;
@@ -95,7 +95,7 @@ async fn record_reading(
     let recorded = ctx
         .records
         .end(None, |state| {
-            // What it refers to may have gone, or got a new name, since the reading began.
+            // Resources that the entry refers to may have been removed or renamed since the read began.
             let now = state.ledger().get(id).unwrap_or(&old);
             let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };
             let goal = goal.map(|goal| state.as_named_now(&goal)).filter(|goal| state.can_become(id, goal));
@@ -110,7 +110,7 @@ async fn record_reading(
                 effects.extend(state.update_effects(id, &known));
             } else if known.1 != *now {
                 effects.push(Effect::Rewrite(id, Arc::clone(&known.1)));
-                // What it refers to now may have come behind it.
+                // Resources that the entry refers to now may come after it.
                 let moved = goal.iter().flat_map(|_| [id].into_iter().chain(state.confirmed_dependents(id)));
                 effects.extend(moved.map(Effect::Keep));
             }
@@ -123,7 +123,7 @@ async fn record_reading(
     recorded
 }
 
-/// Returns an entry with what was read of it.
+/// Returns an entry with the state that was read.
 fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
     ResourceState {
         id: read.id.clone(),
@@ -136,8 +136,8 @@ fn with_reading(now: &ResourceState, read: &ResourceState) -> ResourceState {
     }
 }
 
-/// Returns what was read of an entry, with what the program says of it. Its dependencies are those of its inputs, which are as
-/// they were.
+/// Returns the state that was read, with the options of the goal. Dependencies stay as recorded, because the inputs are
+/// not those of the goal.
 fn with_goal(goal: &ResourceState, read: ResourceState) -> ResourceState {
     ResourceState {
         id: read.id,
@@ -149,7 +149,7 @@ fn with_goal(goal: &ResourceState, read: ResourceState) -> ResourceState {
         refresh_before_update: read.refresh_before_update,
         created: read.created,
         modified: read.modified,
-        // Nothing was replaced nor imported.
+        // The entry was neither replaced nor imported.
         replacement_trigger: read.replacement_trigger,
         import_id: read.import_id,
         taint: read.taint,

@@ -1,4 +1,4 @@
-//! One registration, from its goal to the reply (engine semantics, sections 2.1 to 2.11).
+//! Registration of a resource, from its goal to the reply (engine semantics, sections 2.1 to 2.11).
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::step_generator::{
     source_of_component,
 };
 
-/// Returns the URN of a goal, and completes the goal with what it inherits.
+/// Returns the URN of a goal, and completes the goal with inherited options.
 ///
 /// # Errors
-/// [`Halted`].
+/// [`Halted`] if the parent of the goal is not registered, or nothing new may start.
 pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
     ctx.check_running()?;
     let (stack, project) = (&ctx.options.stack, &ctx.options.project);
@@ -44,11 +44,12 @@ pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
     Ok(urn)
 }
 
-/// Registers a goal that needs no default provider: a provider resource, a component, or one whose provider is known. The
-/// caller holds its slot, and boxes the future: tens of thousands may wait for a slot, so what waits must be small.
+/// Registers a goal that needs no default provider: a provider resource, a component, or a resource whose provider is
+/// known. The caller holds its slot, and boxes the future: tens of thousands may wait for a slot, so each must be
+/// small.
 ///
 /// # Errors
-/// [`Halted`].
+/// [`Halted`] if the registration fails, or the run goes no further.
 pub(super) async fn register_prepared(
     ctx: &Arc<Context>,
     goal: Goal,
@@ -58,13 +59,13 @@ pub(super) async fn register_prepared(
     decide_and_execute(ctx, goal, urn, origin).await.or_else(EarlyEnd::into_reply)
 }
 
-/// Finds the recorded entry of a goal, refreshes and imports where asked to, decides, and carries the steps out.
+/// Finds the recorded entry of a goal, refreshes or imports it if necessary, decides, and carries the steps out.
 async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Origin) -> Result<Registered, EarlyEnd> {
     let deciding = ctx.deciding.read().await;
     let generator = StepGenerator::new(ctx);
     let mut registration = generator.identify(goal, urn, origin).await?;
     if let Some((_, old)) = &registration.old {
-        // Check and Diff receive these, too.
+        // Check and Diff receive the recorded values, too.
         [&old.inputs, &old.outputs].into_iter().for_each(|values| ctx.emit_secrets(values));
     }
     if registration.is_read && reads_registrations(ctx) {
@@ -78,7 +79,8 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     }
     let plan = generator.plan(&mut registration).await?;
     let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteFirst, .. }) = plan {
-        // The walk over the dependents must see only decided registrations; what it sees may change this decision, too.
+        // The walk over the dependents must see only decided registrations. These may also change this decision, so the
+        // plan is made again.
         drop(deciding);
         let _alone = ctx.deciding.write().await;
         let plan = generator.plan(&mut registration).await?;
@@ -91,12 +93,12 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     execute_steps(ctx, registration, steps).await
 }
 
-/// Reads what is to be imported and records it; the registration then goes on as with any recorded resource.
+/// Reads the resource that is to be imported, and records it; the registration goes on as with any recorded resource.
 ///
 /// # Errors
-/// The reply to the registration where that fails.
+/// [`EarlyEnd`] if the import fails.
 async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
-    // What another resource's replacement deletes is gone before this takes its place.
+    // An entry that the replacement of another resource deletes must be gone before the import takes its place.
     if wait_until_deleted(ctx, &registration.urn).await.is_err() {
         return Err(failed(ctx, &registration.urn));
     }
@@ -117,7 +119,7 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     let Some(entry) = imported else { return Err(failed(ctx, &registration.urn)) };
     if replaces {
         ctx.state().mark_replaced(&registration.urn);
-        // A marker for the display: it cannot fail.
+        // The step only marks the replacement for the display, so it cannot fail.
         executor.execute(registration.step(StepOp::Replace)).await.ok();
     }
     registration.old = entry;
@@ -125,7 +127,7 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     Ok(())
 }
 
-/// Carries the steps of a registration out, one after the other, and replies.
+/// Carries the steps of a registration out, one after the other, and returns the reply.
 async fn execute_steps(
     ctx: &Arc<Context>,
     registration: Registration,
@@ -157,7 +159,7 @@ async fn execute_steps(
     ctx.shared.settle(&urn);
     let resource = Arc::clone(&entry.1);
     let mut state = ctx.state();
-    // It may stay under its recorded name.
+    // The entry may stay under its recorded URN.
     state.keep_recorded_name(&urn, &resource.urn);
     let urn = resource.urn.clone();
     state.succeed(&urn, entry);
@@ -165,7 +167,7 @@ async fn execute_steps(
     Ok(Registered::as_recorded(urn, &resource))
 }
 
-/// A step failed, or could not begin.
+/// Error of a step that failed, or could not begin.
 struct NotExecuted;
 
 async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, NotExecuted> {
@@ -184,7 +186,7 @@ async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, N
     executed
 }
 
-/// Waits until the entry of a resource is gone that another resource's replacement deletes.
+/// Waits until the entry of a resource is deleted, if the replacement of another resource deletes it.
 async fn wait_until_deleted(ctx: &Context, urn: &Urn) -> Result<(), EntryStays> {
     let deletion = ctx.state().pending_replacement(urn).map(|pending| pending.deletion.clone());
     wait_for_all(deletion.as_slice()).await
@@ -197,7 +199,7 @@ async fn wait_for_all(deletions: &[DeletionWait]) -> Result<(), EntryStays> {
     Ok(())
 }
 
-/// Completes the inputs of a provider resource with those of the engine: the version of its package and where it comes from.
+/// Completes the inputs of a provider resource with the version and the download URL of its package.
 fn complete_provider_inputs(goal: &mut Goal) {
     let inputs = Arc::make_mut(&mut goal.inputs);
     if let Some(version) = &goal.version {

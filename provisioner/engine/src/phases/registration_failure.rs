@@ -1,4 +1,4 @@
-//! The end of a registration that failed.
+//! End of a registration that failed.
 
 use crate::context::Context;
 use crate::deployment_state::Incomplete;
@@ -6,7 +6,7 @@ use crate::registrar::{Registered, RegistrationResult};
 use crate::step_generator::EarlyEnd;
 use pulumi_proto::urn::Urn;
 
-/// Settles a registration that failed. The reply says so where the run goes on after errors.
+/// Settles a registration that failed. Returns a reply if the run continues on errors, else ends it.
 pub(super) fn failed(ctx: &Context, urn: &Urn) -> EarlyEnd {
     ctx.shared.settle(urn);
     if ctx.options.continue_on_error {

@@ -1,4 +1,4 @@
-//! What plugins that construct components are told about the run.
+//! Description of the run for plugins that construct components.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::config_entry::ConfigEntry;
 use crate::context::Context;
 use crate::options::DeploymentOptions;
 
-/// What file backends call the organization of a stack.
+/// Organization of every stack in a file backend.
 const ORGANIZATION: &str = "organization";
 
-/// Returns what Construct and Call are told about the run, with the address of the resource monitor.
+/// Returns the description of the run for Construct and Call, with the address of the resource monitor.
 ///
 /// # Errors
 /// [`ProviderError`] if the resource monitor cannot be served.
@@ -26,7 +26,7 @@ pub(super) async fn monitored_run_info(ctx: &Arc<Context>, method: Method) -> Re
     Ok(RunInfo { monitor_endpoint: Some(monitor_endpoint), ..run_info(&ctx.options) })
 }
 
-/// Returns the same without the address of the resource monitor.
+/// Returns the description of the run without the address of the resource monitor.
 pub(crate) fn run_info(options: &DeploymentOptions) -> RunInfo {
     let name = |entry: &ConfigEntry| format!("{}:{}", entry.namespace, entry.name);
     RunInfo {
