@@ -1,4 +1,4 @@
-//! The goals of what a stack declares itself: its root, its plugins' providers, its plugin resources.
+//! Goals for the declarations of a stack: its root, the providers of its plugins, its plugin resources.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use config::diagnostics::Diagnostic;
 use config::{AliasOption, AliasParentOption, PluginDeclaration, Resource, Stack};
 use engine::Goal;
 
-/// The root stack resource, parent of all.
+/// Returns the goal of the root stack resource, the parent of all others.
 pub(super) fn root(stack: &Stack) -> Goal {
     let name = format!("{}-{}", stack.project, stack.name);
     let mut goal = Goal::component(TypeToken::new(ROOT_STACK_TYPE), name, PropertyMap::new());
@@ -24,7 +24,7 @@ pub(super) fn root(stack: &Stack) -> Goal {
     goal
 }
 
-/// The provider resource of a plugin. The deployment writes version and download URL into its inputs.
+/// Returns the goal of a plugin's provider resource. The deployment writes version and download URL into its inputs.
 pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn) -> Goal {
     let plugin = &declaration.plugin;
     let mut inputs = Inputs::default();
@@ -41,7 +41,7 @@ pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn
     goal
 }
 
-/// Where Pulumi's own tools find the package; `None` where they look anyway.
+/// Returns the URL where Pulumi's own tools find the package; `None` if it is the one that they use by default.
 fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     let PluginSource::GithubRelease(release) = source else { return None };
     let without_scheme = release.repository.strip_prefix("https://");
@@ -57,7 +57,7 @@ fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     (!usual).then(|| format!("github://{api}/{path}"))
 }
 
-/// A plugin resource.
+/// Plugin resource whose provider is registered.
 pub(super) struct PluginResource<'r> {
     pub(super) resource: &'r Resource,
     pub(super) token: &'r str,
@@ -68,7 +68,7 @@ pub(super) struct PluginResource<'r> {
 }
 
 impl PluginResource<'_> {
-    /// Its goal, with all it refers to filled in.
+    /// Returns the goal of the resource, with all references filled in.
     pub(super) fn goal(self, known: &Known) -> Result<Goal, Box<Diagnostic>> {
         let mut inputs = Inputs::default();
         for entry in self.resource.config.as_mapping().into_iter().flatten() {
@@ -92,11 +92,11 @@ impl PluginResource<'_> {
     }
 }
 
-/// Adds what the schema says of the type, as programs have it from their SDK or language host.
+/// Adds the facts of the schema about the type, which programs get from their SDK or language host.
 pub(super) fn fill_in(goal: &mut Goal, facts: &TypeFacts) {
     let inputs = Arc::make_mut(&mut goal.inputs);
     for name in &facts.secret_inputs {
-        // What is unknown as a whole holds no secret yet.
+        // A value that is unknown as a whole is not marked secret.
         if let Some(value) = inputs.get_mut(name).filter(|value| !matches!(value, PropertyValue::Unknown(_))) {
             *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
         }
@@ -106,7 +106,7 @@ pub(super) fn fill_in(goal: &mut Goal, facts: &TypeFacts) {
             serde_json::Value::Bool(value) => PropertyValue::Bool(*value),
             serde_json::Value::Number(value) => PropertyValue::Number(value.as_f64().unwrap_or_default()),
             serde_json::Value::String(value) => PropertyValue::from(value.as_str()),
-            // Schemas have no others.
+            // Constants in schemas have no other types.
             serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => continue,
         };
         inputs.insert(name.clone(), constant);
@@ -140,7 +140,7 @@ pub(super) fn alias(option: &AliasOption) -> Alias {
     }
 }
 
-/// A stack output: null is nothing.
+/// Adds a stack output, unless its value is null.
 pub(super) fn output(outputs: &mut PropertyMap, name: &str, value: PropertyValue) {
     if value != PropertyValue::Null {
         outputs.insert(name.to_owned(), value);

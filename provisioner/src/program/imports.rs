@@ -1,4 +1,4 @@
-//! What a stack says of a resource that exists already.
+//! Import of an existing resource that a stack declares.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use config::diagnostics::closest;
 use config::{Resource, Stack, Target, values};
 use engine::{ImportGoal, ImportProvider};
 
-/// Why a stack says nothing of a resource that could be imported.
+/// Reason that a stack has no import goal for a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoImport {
-    /// No resource is registered under the name.
+    /// The stack declares no resource with the name.
     #[error("the stack {stack} describes no resource {name}")]
     Unknown {
-        /// The stack.
+        /// Name of the stack.
         stack: String,
-        /// The name that was asked for.
+        /// Name that the user gave.
         name: String,
-        /// A name like it.
+        /// Similar name of a declared resource, if there is one.
         close: Option<String>,
     },
-    /// It is a core type, which stands for several resources.
+    /// The resource is of a core type, which registers several resources.
     #[error("{name} is of the core type {type_name}, which stands for several resources")]
     CoreType {
-        /// The name that was asked for.
+        /// Name that the user gave.
         name: String,
-        /// Its type.
+        /// Core type of the resource.
         type_name: String,
     },
 }
@@ -68,7 +68,7 @@ pub(super) fn find(stack: &Stack, name: &str, id: &ResourceId) -> Result<ImportG
     }
 }
 
-/// The inputs as far as they are known without other resources.
+/// Returns the inputs that are known without other resources.
 fn inputs(resource: &Resource) -> PropertyMap {
     match values::plain(&resource.config) {
         PropertyValue::Map(inputs) => inputs.into_iter().filter(|(_, value)| !value.contains_unknowns()).collect(),

@@ -1,4 +1,4 @@
-//! What registered resources have become, and what references make of it.
+//! Registered resources, and the values of references to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use config::tree::{Node, Reference, Template};
 use config::values;
 use engine::{Registered, RegistrationResult};
 
-/// A resource that others may refer to now.
+/// Registered resource that references can resolve to.
 #[derive(Clone, Debug)]
 pub(super) enum Done {
-    /// One registration.
+    /// Registration of a plugin resource.
     Plugin(Registered),
-    /// Those of a core type.
+    /// Registrations of a core type.
     Core(Provisioned),
 }
 
 impl Done {
-    /// What depends on it depends on these.
+    /// Returns the URNs that a dependent resource depends on.
     pub(super) fn urns(&self) -> Vec<Urn> {
         match self {
             Self::Plugin(registered) => vec![registered.urn.clone()],
@@ -31,16 +31,16 @@ impl Done {
     }
 }
 
-/// Whether values may be missing.
+/// Treatment of missing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// A preview: what is missing is not computed yet.
+    /// Preview: a missing output is not computed yet, so it is unknown.
     Preview,
-    /// For real: what is missing does not exist.
+    /// Real run: a missing output does not exist, which is an error.
     Real,
 }
 
-/// The resources that a registration refers to, by environment and key.
+/// Resources that a registration refers to, by environment and key.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     mode: Mode,
@@ -60,13 +60,13 @@ impl Known {
         self.done.get(&(environment.to_owned(), key.to_owned()))
     }
 
-    /// The value of a tree with the resources it came from. References without an environment are of the given one, or
-    /// of the only one that has the key.
+    /// Returns the value of a tree and the resources that it comes from. References without an environment mean the
+    /// given one, or the only one that has the key.
     pub(super) fn tree(&self, node: &Node, environment: Option<&str>) -> Result<Resolved, Box<Diagnostic>> {
         self.collect(|lookup| values::value(node, lookup), environment)
     }
 
-    /// The same for one text.
+    /// Returns the value of a text and the resources that it comes from.
     pub(super) fn text(&self, template: &Template, environment: &str) -> Result<Resolved, Box<Diagnostic>> {
         self.collect(|lookup| values::text(template, lookup), Some(environment))
     }
@@ -91,7 +91,8 @@ impl Known {
             None => self.done.iter().find(|((_, key), _)| *key == reference.resource).map(|(_, done)| done),
         };
         let Some(done) = done else {
-            // The graph was checked when the stack was read, and whoever asks waited for what it names.
+            // `config` checks references when it reads the stack, and a registration starts after all resources that it
+            // refers to.
             let summary = format!("resource {:?} is not registered", reference.resource);
             return Err(Diagnostic::error(Code("unknown-resource"), reference.span, summary).into());
         };
@@ -146,8 +147,8 @@ impl Known {
     }
 }
 
-/// The part of a value that a path of names and indices leads to. Secrecy on the way is carried along; what is inside of
-/// an unknown is unknown.
+/// Returns the part of a value that a path of names and indices leads to. The part of a secret is secret, and the part
+/// of an unknown is unknown.
 fn walk(value: &PropertyValue, path: &[String]) -> Option<PropertyValue> {
     match value {
         PropertyValue::Secret(secret) => {

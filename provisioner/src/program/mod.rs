@@ -1,8 +1,8 @@
-//! A stack as a program: what to register, in which order, with which references.
+//! Program of a stack: the resources to register, their order and their references.
 //!
 //! Enters: a [`Stack`] whose names are checked and whose graph has no cycle. Leaves: registrations through
-//! [`Registrar`], each as soon as all it refers to is known; and for every registration the place in the files that it
-//! came from. Never here: what is in scope, what a failure means for the run (both are the deployment's), the reading of
+//! [`Registrar`], each as soon as all that it refers to is registered; the position in the files of every registration.
+//! Never here: the scope of a run, the effect of a failure on the run (the deployment decides both), the reading of
 //! files.
 
 mod goals;
@@ -25,7 +25,7 @@ use pulumi_proto::resource_id::ResourceId;
 pub use imports::NoImport;
 pub use run::{End, Ended};
 
-/// A stack, ready to drive a deployment. Several runs of one stack (preview, then update) use one program.
+/// Stack that drives deployments. Several runs of one stack (preview, then update) share one program.
 #[derive(Clone, Debug)]
 pub struct Program {
     stack: Arc<Stack>,
@@ -33,7 +33,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Takes a stack, and what its core types register.
+    /// Creates the program of a stack. `core` maps its core types to what they register.
     pub fn new(stack: Arc<Stack>, core: ProvisionTable) -> Self {
         Self { stack, core }
     }
@@ -43,20 +43,22 @@ impl Program {
         &self.stack
     }
 
-    /// What keeps the plugins of the stack from serving its core types. Ask before anything is touched.
+    /// Returns the mistakes that keep the plugins of the stack from serving its core types, for a check before the run.
     pub fn check_packages(&self) -> Vec<Diagnostic> {
         packages::check(&self.stack, &self.core)
     }
 
-    /// Registers everything.
+    /// Registers all resources and outputs of the stack.
     ///
     /// # Cancellation
-    /// To stop, the deployment refuses registrations; this then waits for those under way and returns.
+    /// The deployment refuses registrations once it is stopped. The program then waits for the running ones and
+    /// returns.
     pub async fn run(&self, registrar: &dyn Registrar) -> Ended {
         run::run(&self.stack, &self.core, registrar).await
     }
 
-    /// The import of an existing resource that the stack describes, by its name in the state: `<key>--<environment>`.
+    /// Returns the import of an existing resource that the stack declares, by its name in the state:
+    /// `<key>--<environment>`.
     ///
     /// # Errors
     /// [`NoImport`] if it describes none of that name that a provider could read.
@@ -64,8 +66,8 @@ impl Program {
         imports::find(&self.stack, name, id)
     }
 
-    /// Where a registration was written: the deepest part of the path that the file has. `None` for what the user did
-    /// not write (the root).
+    /// Returns the position of a registration in the file: that of the deepest part of the property path that the file
+    /// has. `None` for the root, which no file declares.
     pub fn source_of(&self, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
         positions::find(&self.stack, source, property)
     }

@@ -1,4 +1,4 @@
-//! Which packages the core types of a stack need, and which plugins serve them.
+//! Packages that the core types of a stack need, and the plugins that serve them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use config::{PluginDeclaration, Resource, Stack, Target};
 
 const PACKAGE: Code = Code("package");
 
-/// The resources of core types with their packages, in the order of the file.
+/// Returns the resources of core types with their packages, in the order of the file.
 fn core_resources<'s>(
     stack: &'s Stack,
     core: &'s ProvisionTable,
@@ -19,8 +19,8 @@ fn core_resources<'s>(
     })
 }
 
-/// The plugins of whose types something is to be known: of those that resources have, and of providers that are given a
-/// configuration.
+/// Returns the names of the plugins whose type facts a run needs: those of plugin resources, and enabled ones with a
+/// configuration of their own, unless a core type needs their package.
 pub(super) fn with_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
     let sources = of_core_types(stack, core);
     let is_configured = |declaration: &&PluginDeclaration| {
@@ -31,7 +31,7 @@ pub(super) fn with_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<Strin
     plugins.map(|plugin| plugin.name().to_owned()).collect()
 }
 
-/// The packages of the stack's plugin resources.
+/// Returns the packages of the stack's plugin resources.
 pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
     plugins_of_resources(stack).map(|plugin| plugin.package().to_owned()).collect()
 }
@@ -43,8 +43,8 @@ fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaratio
     })
 }
 
-/// The enabled plugins that serve a package alone: what a component makes of the package is made with that one. One that
-/// only core types use is none of them: it may have no configuration of its own.
+/// Returns the enabled plugins that children of components use: each is the only enabled one of its package. Leaves out
+/// packages that only core types need, as their plugins may have no configuration of their own.
 pub(super) fn of_children(stack: &Stack, core: &ProvisionTable) -> Vec<usize> {
     let (sources, used) = (of_core_types(stack, core), of_plugin_types(stack));
     let enabled = || stack.plugins.iter().enumerate().filter(|(_, plugin)| plugin.plugin.enabled);
@@ -54,12 +54,13 @@ pub(super) fn of_children(stack: &Stack, core: &ProvisionTable) -> Vec<usize> {
     enabled().filter(|(_, plugin)| serves(plugin)).map(|(index, _)| index).collect()
 }
 
-/// The packages that core types of the stack need.
+/// Returns the packages that core types of the stack need.
 pub(super) fn of_core_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<&'static str> {
     core_resources(stack, core).map(|(_, _, package)| package.name).collect()
 }
 
-/// What keeps the plugins of the stack from serving its core types: told once per package, where it is needed first.
+/// Returns the mistakes that keep plugins from serving core types, one per package, at the first resource that needs
+/// it.
 pub(super) fn check(stack: &Stack, core: &ProvisionTable) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     core_resources(stack, core)

@@ -1,4 +1,4 @@
-//! From a registration back to the file.
+//! Positions of registrations in the file.
 
 use pulumi_proto::property::path::{Element, PropertyPath};
 
@@ -7,20 +7,20 @@ use config::diagnostics::Span;
 use config::tree::{Node, Value};
 use engine::events::SourceRef;
 
-/// The root stack resource: nobody wrote it.
+/// Reference of the root stack resource, which no file declares.
 pub(super) const ROOT: SourceRef = SourceRef(0);
 
-/// The reference to a plugin's provider resource.
+/// Returns the reference of a plugin's provider resource.
 pub(super) fn of_plugin(index: usize) -> SourceRef {
     SourceRef(1 + index as u64)
 }
 
-/// The reference to a resource: its place in [`Stack::resources`].
+/// Returns the reference of a resource, given its index in [`Stack::resources`].
 pub(super) fn of_resource(plugins: usize, index: usize) -> SourceRef {
     SourceRef(1 + plugins as u64 + index as u64)
 }
 
-/// Where a registration was written: its key or name, or what of its `config` a path leads to.
+/// Returns the position of a registration: its key or name, or the part of its `config` that a property path leads to.
 pub(super) fn find(stack: &Stack, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
     let index = usize::try_from(source.0).ok()?.checked_sub(1)?;
     let (span, config) = match index.checked_sub(stack.plugins.len()) {
@@ -30,7 +30,7 @@ pub(super) fn find(stack: &Stack, source: SourceRef, property: Option<&PropertyP
     Some(property.map_or(span, |path| deepest(config, span, path)))
 }
 
-/// The key or item at the end of the path, or the last one on the way that the file has.
+/// Returns the position of the key or item at the end of the path, or of the deepest one on it that the file has.
 fn deepest(config: &Node, whole: Span, path: &PropertyPath) -> Span {
     let (mut node, mut span) = (config, whole);
     for element in path.elements() {

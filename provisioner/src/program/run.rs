@@ -1,5 +1,5 @@
-//! The order of registrations: the root, then everything as soon as all it refers to is known, in the order of the file
-//! where several could start.
+//! Order of registrations: the root first, then each resource as soon as all that it refers to is registered. Resources
+//! that could start at once start in the order of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,25 +21,26 @@ use config::tree::Reference;
 use config::{Resource, Stack, Target};
 use engine::{Registrar, RegistrationResult};
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Whether everything was registered.
+    /// Completeness of the registrations.
     pub end: End,
-    /// Mistakes that showed only while it ran; they have not been told yet.
+    /// Mistakes that only running the program detects. They have not been reported yet.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Whether everything was registered.
+/// Completeness of a program's registrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was: what is in the state and was not registered may go.
+    /// Everything was registered, so recorded resources that were not registered may be deleted.
     Complete,
-    /// Something failed or was refused: what was not registered says nothing about what the user wants.
+    /// A registration failed or was refused, so a missing registration does not mean that the user removed the
+    /// resource.
     Incomplete,
 }
 
-/// Registers everything.
+/// Registers all resources and outputs of a stack.
 pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Registrar) -> Ended {
     let types = registrar.type_facts(packages::with_types(stack, core));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
@@ -52,7 +53,7 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     Ended { end: run.end, diagnostics: run.diagnostics }
 }
 
-/// What is known of a type of a plugin, which is given by its place in the file.
+/// Returns the facts about a type of a plugin, which is given by its index in the stack.
 fn facts_of<'t>(
     stack: &Stack,
     types: &'t BTreeMap<String, PackageTypes>,
@@ -62,21 +63,21 @@ fn facts_of<'t>(
     types.get(stack.plugins.get(plugin)?.name())?.get(token)
 }
 
-/// What one registration has become.
+/// Outcome of one registration.
 enum Outcome {
-    /// A provider is there.
+    /// The provider resource is registered.
     Provider(ProviderReference),
-    /// A resource is there.
+    /// The resource is registered.
     Resource(Done),
-    /// It failed, and the run goes on with what does not hang on it.
+    /// The registration failed; the run continues with resources that do not depend on it.
     Failed,
-    /// The deployment has stopped.
+    /// The deployment takes no more registrations.
     Halted,
-    /// The user made a mistake that shows only now.
+    /// The user made a mistake that only running the program detects.
     Mistake(Box<Diagnostic>),
 }
 
-/// One resource in the order of the file, over all environments.
+/// Resource at an index of [`Stack::resources`], with its environment.
 #[derive(Clone, Copy)]
 struct Slot<'r> {
     environment: &'r str,
@@ -88,13 +89,13 @@ struct Run<'r> {
     core: &'r ProvisionTable,
     registrar: &'r dyn Registrar,
     root: &'r Urn,
-    /// What is known of the types of plugins, by plugin.
+    /// Facts about types, by the name of their plugin.
     types: BTreeMap<String, PackageTypes>,
-    /// The plugins that their children use; none without components.
+    /// Plugins that children of components use; empty without components.
     of_children: Vec<usize>,
     mode: Mode,
     slots: Vec<Slot<'r>>,
-    /// Nodes are the plugins, then the slots. How many each still waits for, and who waits for it.
+    /// Number of nodes that each node still waits for. Nodes are the plugins, then the slots.
     waiting: Vec<usize>,
     waiters: Vec<Vec<usize>>,
     ready: BTreeSet<usize>,
@@ -129,7 +130,7 @@ impl<'r> Run<'r> {
         let nodes = plugins + slots.len();
         let (mut waiting, mut waiters) = (vec![0; nodes], vec![Vec::new(); nodes]);
         for (index, slot) in slots.iter().enumerate() {
-            // The children of a component use the plugins of their packages.
+            // The children of a component use the plugins of their packages, so the component waits for all of these.
             let providers = match &slot.resource.target {
                 Target::Plugin { token, plugin } if is_component(*plugin, token) => {
                     of_children.iter().copied().chain([*plugin]).collect()
@@ -144,7 +145,7 @@ impl<'r> Run<'r> {
                 waiters[node].push(plugins + index);
             }
         }
-        // A plugin that only core types use: each of their resources has a provider of its own.
+        // A plugin that only core types use is not registered, as each core resource registers its own provider.
         let sources = packages::of_core_types(stack, core);
         let wanted = |node: &usize| {
             stack.plugins.get(*node).is_none_or(|declaration| {
@@ -197,7 +198,7 @@ impl<'r> Run<'r> {
             Outcome::Resource(done) => {
                 self.done.insert(node, Arc::new(done));
             }
-            // Who waits for it waits for ever.
+            // Nodes that wait for a failed one never start.
             Outcome::Failed => {
                 self.end = End::Incomplete;
                 return;
@@ -291,7 +292,7 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// What a component makes of these packages is made with these providers.
+    /// Returns the providers that children of components use, by package.
     fn providers_of_children(&self) -> BTreeMap<String, ProviderReference> {
         let named = self.of_children.iter().filter_map(|plugin| {
             Some((self.stack.plugins[*plugin].package().to_owned(), self.providers.get(plugin)?.clone()))
@@ -333,7 +334,8 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// All at once, unless something that they name is not there.
+    /// Registers the stack outputs all at once. Registers none if an output refers to a resource that is not
+    /// registered.
     async fn register_outputs(&mut self) {
         if self.stopped {
             return;
@@ -377,7 +379,7 @@ impl<'r> Run<'r> {
         Ok(Some(outputs))
     }
 
-    /// What a reference of an output names: its slot, and what has become of it.
+    /// Returns the slot that a reference of an output leads to, and its registered resource.
     fn target(&self, reference: &Reference) -> Option<(usize, &Arc<Done>)> {
         let node = match &reference.environment {
             Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,
@@ -387,7 +389,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The URNs that `dependsOn` names.
+/// Returns the URNs that `dependsOn` refers to.
 fn depends_on(resource: &Resource, environment: &str, known: &Known) -> Vec<Urn> {
     let named = resource.options.depends_on.iter();
     named.filter_map(|(key, _)| known.get(environment, key)).flat_map(|done| done.urns()).collect()
