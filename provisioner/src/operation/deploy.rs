@@ -1,4 +1,4 @@
-//! One deployment of an operation, with its program beside it.
+//! One deployment of an operation, driven by its program.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use state::{JournalRecorder, Snapshot, StateRecorder};
 
 use super::{Report, StackRun};
 
-/// Whether a deployment changes anything.
+/// Effect of a deployment on resources and state.
 pub(super) enum Effect {
-    /// It asks, and changes nothing. With who holds the key that a change would need.
+    /// Preview: changes neither resources nor state. Holds the secrets manager whose key a real run would need, if a
+    /// real run may follow.
     Preview(Option<Arc<dyn SecretsManager>>),
-    /// It does what it says, and writes it down.
+    /// Real run: changes resources, and records its steps with this recorder.
     Real(JournalRecorder),
 }
 
 impl StackRun {
-    /// Runs one deployment from a snapshot, with the program beside it where it has one.
+    /// Runs one deployment from a snapshot, side by side with the program if the operation has one.
     pub(super) async fn deploy(
         &self,
         host: &Arc<impl ProviderHost + 'static>,
@@ -36,7 +37,7 @@ impl StackRun {
             Effect::Preview(None) => (true, None, events),
             Effect::Preview(Some(secrets)) => (true, None, Arc::new(Foresight { events, secrets }) as _),
             Effect::Real(recorder) => {
-                // Where it is sure that something will be written, the key is made ready beside what comes before.
+                // The key is prepared early only if the run is sure to write records.
                 let empty = snapshot.resources.is_empty();
                 let is_sure = match operation {
                     Operation::Import => true,
@@ -58,7 +59,7 @@ impl StackRun {
             scope: self.options.scope.clone(),
             replace: self.options.replace.clone(),
             gone: self.options.gone.clone(),
-            // One import that fails stops no other.
+            // A failed import does not stop the others.
             continue_on_error: self.options.continue_on_error || operation == Operation::Import,
             imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
@@ -85,8 +86,8 @@ impl StackRun {
     }
 }
 
-/// Begins to make the key of a stack ready at the first sign of a step that will be written down: what is previewed is
-/// likely to be done. Not before, for that takes a processor for a while, and most runs change nothing.
+/// Event sink of previews that prepares the key of a stack at the first step that a real run would record, since a real
+/// run is likely to follow. Earlier preparation would waste processor time, as most runs change nothing.
 struct Foresight {
     events: Arc<dyn EventSink>,
     secrets: Arc<dyn SecretsManager>,

@@ -1,17 +1,17 @@
-//! Destroy: deletes everything that is recorded.
+//! Destroy: deletes all recorded resources.
 
 use engine::events::Operation;
 use state::format::UpdateKind;
 
 use super::{OperationError, RefreshOptions, Report, StackRun};
 
-/// Deletes everything that is recorded, dependents first. With `refresh`, what there is is read first.
+/// Deletes all recorded resources, dependents first. With `refresh`, reads their actual state before.
 ///
 /// # Errors
-/// As [`super::provision()`].
+/// Returns the errors of [`super::provision()`].
 ///
 /// # Cancellation
-/// As [`super::provision()`].
+/// Is cancelled like [`super::provision()`].
 pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
     run.on_recorded(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
 }

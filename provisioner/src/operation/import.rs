@@ -1,4 +1,4 @@
-//! Import: records resources that exist, beside those that are recorded.
+//! Import: records existing resources beside the recorded ones.
 
 use jiff::Timestamp;
 
@@ -9,13 +9,13 @@ use state::format::UpdateKind;
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
 
-/// Reads existing resources and records them. Nothing in the cloud is changed, and one that fails stops no other.
+/// Reads existing resources and records them, without a change to them. A failed import does not stop the others.
 ///
 /// # Errors
-/// As [`super::provision()`].
+/// Returns the errors of [`super::provision()`].
 ///
 /// # Cancellation
-/// As [`super::provision()`].
+/// Is cancelled like [`super::provision()`].
 pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, OperationError> {
     let run = StackRun { options: RunOptions { imports, ..run.options.clone() }, ..run.clone() };
     let host = run.load_plugins().await?;

@@ -1,7 +1,7 @@
-//! One file per operation: the staircase. Calls the rooms in order and owns no rule of its own.
+//! Orchestration, one file per operation: calls the other modules in order and has no rules of its own.
 //!
-//! Enters: a stack that was read ([`StackRun`]), and what the user wants done. Leaves: a [`Report`]; events on the way.
-//! Never here: decisions about resources, the grammar of files, terminals.
+//! Enters: a loaded stack ([`StackRun`]), and the options of the operation. Leaves: a [`Report`]; events during the
+//! run. Never here: decisions about resources, the grammar of files, terminals.
 
 mod deploy;
 mod destroy;
@@ -38,62 +38,62 @@ pub use provision::{ProvisionOptions, provision};
 pub use refresh::{Fate, RefreshOptions, recovery_text, refresh};
 pub use stack_config::open_config;
 
-/// A stack, and everything that an operation on it works with.
+/// Stack, with all that an operation on it needs.
 #[derive(Clone)]
 pub struct StackRun {
-    /// What the files say.
+    /// Program that registers the resources of the stack's files.
     pub program: Program,
-    /// The way to its state.
+    /// Access to the recorded state of the stack.
     pub access: StackAccess,
-    /// Who asks for the lock.
+    /// Holder that the lock of the stack is acquired for.
     pub holder: LockHolder,
-    /// How plugins are found and started.
+    /// Settings for plugins: how they are found and started.
     pub plugins: PluginRoom,
-    /// Who listens.
+    /// Sink that receives all events of the run.
     pub events: Arc<dyn EventSink>,
-    /// The two ways to stop.
+    /// Signals that stop or abort the run.
     pub signals: StopSignals,
-    /// How the work is done.
+    /// Options of the run.
     pub options: RunOptions,
-    /// The stack's configuration: see [`open_config`].
+    /// Configuration of the stack: see [`open_config`].
     pub config: Vec<ConfigEntry>,
 }
 
-/// How plugins are found and started.
+/// Settings for plugins: how they are found and started.
 #[derive(Clone)]
 pub struct PluginRoom {
-    /// Their working directory: the root of the repository.
+    /// Working directory of plugins: the root of the repository.
     pub directory: PathBuf,
-    /// The environment that they get a part of.
+    /// Environment of the host, of which plugins get a part.
     pub environment: HostEnvironment,
-    /// What starts them.
+    /// Spawner of the plugins' processes.
     pub spawner: Spawner,
-    /// Where they come from.
+    /// Sources that packages are fetched from.
     pub sources: Sources,
-    /// A folder to remember in what schemas say of types.
+    /// Folder that caches the facts about types which schemas state.
     pub type_facts: PathBuf,
-    /// How long they may take.
+    /// Time limits for quick calls to plugins.
     pub limits: Limits,
 }
 
-/// How the work is done.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// How many resources may be worked on at once.
+    /// Maximum number of resources that are worked on at once.
     pub parallel: usize,
-    /// Go on with what does not hang on a failure.
+    /// True if a failure stops only the resources that depend on the failed one.
     pub continue_on_error: bool,
-    /// What reads or deletes runs the program, too: see [`engine::DeploymentOptions::run_program`].
+    /// True if a refresh or destroy also runs the program: see [`engine::DeploymentOptions::run_program`].
     pub run_program: bool,
-    /// Which resources may be touched.
+    /// Resources that the run may touch.
     pub scope: Scope,
-    /// Resources to replace whether or not anything changed.
+    /// Resources to replace even if nothing changed.
     pub replace: Vec<UrnPattern>,
-    /// What an earlier reading found gone: who names it makes no mistake.
+    /// Resources that an earlier refresh found missing. A pattern that matches only these is no error.
     pub gone: Vec<Urn>,
-    /// What an import takes in.
+    /// Resources that an import reads and records.
     pub imports: Vec<ImportGoal>,
-    /// In a destroy, keep protected resources and what they need instead of failing.
+    /// True if a destroy keeps protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
 }
 
@@ -112,18 +112,18 @@ impl Default for RunOptions {
     }
 }
 
-/// What an operation came to.
+/// Result of an operation.
 #[derive(Debug)]
 pub struct Report {
-    /// How its last phase ended, and what was done in it, or would be.
+    /// Outcome of the last phase, and the number of steps by kind that it took, or would take.
     pub summary: Summary,
-    /// The state as it is now, or would be.
+    /// State after the operation; in a preview, the state that the operation would leave.
     pub snapshot: Snapshot,
-    /// Mistakes in the files that showed only while they ran, and have not been told yet.
+    /// Mistakes in the files that only running the program detects. They have not been reported yet.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why an operation could not be carried out. What went wrong with single resources is told as events instead.
+/// Error that prevents an operation. Failures of single resources are reported as events instead.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     /// A plugin could not be loaded.
@@ -132,28 +132,28 @@ pub enum OperationError {
     /// The state could not be loaded, locked or saved.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The user stopped it before anything was done.
+    /// The user stopped the operation before it changed anything.
     #[error("stopped before anything was done")]
     Stopped,
-    /// A creation was to be settled that is not pending.
+    /// The user settled a creation that is not pending.
     #[error("no creation of {name} is pending")]
     NotPending {
-        /// What the user named.
+        /// Name that the user gave.
         name: String,
-        /// The names of those that are.
+        /// Names of the pending creations.
         pending: Vec<String>,
     },
-    /// Nobody could read, change or delete some of what is recorded.
+    /// No enabled plugin can read, update or delete some of the recorded resources.
     #[error("no enabled plugin serves the package {package:?}, of which the state holds {}", names(urns))]
     Unserved {
-        /// The package.
+        /// Package that no enabled plugin serves.
         package: String,
-        /// Its resources.
+        /// Recorded resources of the package.
         urns: Vec<Urn>,
     },
 }
 
-/// The names of resources, as many as can be taken in.
+/// Returns the names of the first ten resources, and the number of the others.
 fn names(urns: &[Urn]) -> String {
     const MANY: usize = 10;
     let names: Vec<&str> = urns.iter().take(MANY).map(Urn::name).collect();
@@ -162,7 +162,7 @@ fn names(urns: &[Urn]) -> String {
 }
 
 impl StackRun {
-    /// Locks the stack and loads its state, and tells what a run that died left.
+    /// Locks the stack, loads its state, and reports what was recovered from the journal of a crashed run.
     async fn open(&self, host: &PluginHost) -> Result<StackState, OperationError> {
         let state = StackState::open(self.access.clone(), &self.holder).await?;
         self.tell_recovery(state.recovered(), true);
@@ -176,12 +176,12 @@ impl StackRun {
     }
 }
 
-/// Refuses a state of whose resources some could be neither read, changed nor deleted.
+/// Refuses a state with resources of packages that no enabled plugin serves.
 fn check_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
     let unserved = |resource: &ResourceState| {
         let provider = TypeToken::new(resource.provider.as_ref()?.urn.type_token());
         let package = provider.provider_package()?;
-        // What is kept when it leaves needs nobody.
+        // A resource with `retainOnDelete` is removed from the state without a call to its provider.
         (!resource.retain_on_delete && package != BUILT_IN && !host.serves(package)).then(|| package.to_owned())
     };
     let mut found = snapshot.resources.iter().filter_map(|resource| Some((unserved(resource)?, resource.urn.clone())));

@@ -1,4 +1,4 @@
-//! From the plugins that a stack declares to a host that runs them.
+//! Loading of the plugins that a stack declares.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,14 @@ use pulumi_proto::property::PropertyValue;
 use super::{OperationError, PluginRoom, StackRun};
 
 impl StackRun {
-    /// Fetches, checks and starts every enabled plugin once: what cannot start fails the run before its stack is touched.
+    /// Fetches, checks and starts every enabled plugin once, so that a plugin which cannot start fails the run before
+    /// it touches the stack.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
         self.plugins.load(self.program.stack(), &self.config, &self.events, &self.signals).await
     }
 }
 
-/// What a plugin is told when it is initialised: never the profile, which holds keys.
+/// Returns the message that initialises a plugin. The profile is never part of it, as it holds keys.
 fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     let map = |value: PropertyValue| match value {
         PropertyValue::Map(map) => map,
@@ -48,12 +49,13 @@ fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     }
 }
 
-/// The secrets that plugins and the places they come from are told, those of the stack's configuration among them: their
-/// words may hold them.
+/// Secrets that plugins and package sources receive, and those of the stack's configuration. Output of plugins and
+/// errors of sources may contain them.
 struct ToldSecrets(Vec<String>);
 
 impl ToldSecrets {
-    /// Shorter texts turn up by chance; masking them would say what they are.
+    /// Length in bytes below which a text is not masked: shorter texts occur by chance, and masking them would reveal
+    /// them.
     const SHORTEST: usize = 4;
 
     fn of(plugins: &[PluginDeclaration], config: &[ConfigEntry]) -> Self {
@@ -65,7 +67,7 @@ impl ToldSecrets {
         let texts = texts.map(SecretText::expose).chain(of_sources).chain(of_config);
         let mut texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
         texts.retain(|text| text.len() >= Self::SHORTEST);
-        // So that a secret within another one does not spoil it.
+        // Longest first, so that masking a secret leaves no part of a longer one that contains it.
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         Self(texts)
     }
@@ -78,7 +80,8 @@ impl ToldSecrets {
         }
     }
 
-    /// Masks what an error and its causes say. Causes cannot be changed, so an error that says a secret becomes its text.
+    /// Masks the secrets in an error and its causes. Causes are immutable, so an error that contains a secret is
+    /// replaced by its masked text.
     fn masked(&self, error: HostError) -> HostError {
         let said = chain(&error);
         let mut masked = said.clone();
@@ -98,21 +101,22 @@ fn relay(events: &Arc<dyn EventSink>, secrets: &Arc<ToldSecrets>) -> Arc<dyn Hos
     Arc::new(Relay { events: Arc::clone(events), secrets: Arc::clone(secrets), downloads: Mutex::default() })
 }
 
-/// A plugin that is on this machine and is what was declared.
+/// Enabled plugin of a stack, and the result of its installation.
 #[derive(Debug)]
 pub struct Installed {
-    /// Its declaration.
+    /// Declaration of the plugin.
     pub plugin: PluginConfig,
-    /// The package, or why there is none.
+    /// Verified package, or the error that prevented its installation.
     pub package: Result<VerifiedPackage, HostError>,
 }
 
 impl PluginRoom {
-    /// Starts every enabled plugin of a stack, and asks what its package has. None is configured, and none left.
+    /// Starts every enabled plugin of a stack, and returns the schemas of their packages. Configures no plugin, and
+    /// leaves none running.
     ///
     /// # Errors
-    /// [`OperationError::Plugins`], also where a schema cannot be read; [`OperationError::Stopped`] where the user wanted
-    /// no more.
+    /// [`OperationError::Plugins`] if a plugin does not load or a schema cannot be read; [`OperationError::Stopped`] if
+    /// the user stopped the operation.
     pub async fn schemas(
         &self,
         stack: &Stack,
@@ -165,15 +169,16 @@ impl PluginRoom {
             loaded = loading => {
                 loaded.map(Arc::new).map_err(|error| OperationError::Plugins(secrets.masked(error)))
             }
-            // What was started is killed with the future.
+            // Dropping the future kills the started processes.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
     }
 
-    /// Fetches and checks every enabled plugin of a stack, all at once, and starts none. One that fails stops no other.
+    /// Fetches and checks every enabled plugin of a stack, all at once, and starts none. A plugin that fails does not
+    /// stop the others.
     ///
     /// # Errors
-    /// [`OperationError::Stopped`] where the user wanted no more.
+    /// [`OperationError::Stopped`] if the user stopped the operation.
     pub async fn install(
         &self,
         stack: &Stack,
@@ -189,17 +194,17 @@ impl PluginRoom {
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
         tokio::select! {
             installed = join_all(enabled.map(fetch)) => Ok(installed),
-            // What was half fetched goes with the future.
+            // Dropping the future discards incomplete downloads.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
     }
 }
 
-/// Passes on what plugins say as events of the run.
+/// Relay that turns the events of the plugin host into events of the run, with secrets masked.
 struct Relay {
     events: Arc<dyn EventSink>,
     secrets: Arc<ToldSecrets>,
-    /// By plugin.
+    /// Downloads by plugin.
     downloads: Mutex<HashMap<String, Option<Download>>>,
 }
 
@@ -234,7 +239,7 @@ impl Relay {
         self.tell(message);
     }
 
-    /// Tells how a plugin's download stands now.
+    /// Updates the progress of a plugin's download, and emits it.
     fn download(&self, plugin: String, change: impl FnOnce(&mut Option<Download>)) {
         let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
         let known = downloads.entry(plugin).or_default();

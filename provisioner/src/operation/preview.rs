@@ -1,4 +1,4 @@
-//! Previews: what an operation would do. Nothing is created, saved or locked.
+//! Previews: what an operation would do, without creating, saving or locking anything.
 
 use engine::events::Operation;
 use state::{StackView, StateError};
@@ -6,26 +6,27 @@ use state::{StackView, StateError};
 use super::deploy::Effect;
 use super::{OperationError, Report, StackRun, check_served};
 
-/// What [`super::provision()`] would do. With `refresh`, what there is is read first, in memory.
+/// Returns what [`super::provision()`] would do. With `refresh`, reads the actual state of all resources before, in
+/// memory only.
 ///
 /// # Errors
-/// [`OperationError`] if plugins do not load, or the state cannot be read or breaks its laws.
+/// [`OperationError`] if plugins do not load, or the state cannot be read or violates the integrity of snapshots.
 pub async fn preview(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
     run.look(Operation::Update, refresh).await
 }
 
-/// What [`super::refresh()`] would find.
+/// Returns the changes that [`super::refresh()`] would record.
 ///
 /// # Errors
-/// As [`preview`].
+/// Returns the errors of [`preview`].
 pub async fn preview_refresh(run: &StackRun) -> Result<Report, OperationError> {
     run.look(Operation::Refresh, false).await
 }
 
-/// What [`super::destroy()`] would delete.
+/// Returns the deletions that [`super::destroy()`] would carry out.
 ///
 /// # Errors
-/// As [`preview`].
+/// Returns the errors of [`preview`].
 pub async fn preview_destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
     run.look(Operation::Destroy, refresh).await
 }
@@ -42,7 +43,8 @@ impl StackRun {
             if let Some(breach) = view.breach {
                 return Err(StateError::Integrity(breach).into());
             }
-            // Of the commands that look only a destroy may go on, if the user says so.
+            // Of the operations that are previewed here, only a destroy may continue with a real run, if the user
+            // confirms it.
             let effect = Effect::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
             let snapshot = view.snapshot.unwrap_or_default();
             check_served(&host, &snapshot)?;

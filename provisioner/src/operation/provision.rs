@@ -1,4 +1,4 @@
-//! Provision: refresh, preview, update, under one lock.
+//! Provision: refresh, preview and update under one lock.
 
 use hashbrown::HashSet;
 use jiff::Timestamp;
@@ -10,23 +10,24 @@ use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
 
-/// What of a provision is left out.
+/// Parts of a provision that may be left out.
 #[derive(Clone, Copy, Debug)]
 pub struct ProvisionOptions {
-    /// Read everything that is recorded first.
+    /// True if all recorded resources are read first.
     pub refresh: bool,
-    /// Show what will be done before it is done.
+    /// True if a preview comes before the update.
     pub preview: bool,
 }
 
-/// Makes the world match the stack.
+/// Creates, updates and deletes resources until they match the stack.
 ///
 /// # Errors
-/// [`OperationError`] if plugins do not load, or the state cannot be had or saved. Failures of resources are in the
-/// report.
+/// [`OperationError`] if plugins do not load, or the state cannot be locked, loaded or saved. Failures of resources are
+/// in the report.
 ///
 /// # Cancellation
-/// Stop it by its signals: dropping the future leaves the lock, and what had begun as pending.
+/// Is stopped by the signals of the run. Dropping the future leaves the lock held, and begun steps as pending
+/// operations.
 pub async fn provision(run: &StackRun, options: ProvisionOptions) -> Result<Report, OperationError> {
     let host = run.load_plugins().await?;
     let outcome = provision_with(run, options, &host).await;
@@ -45,7 +46,8 @@ async fn provision_with(
     let refresh = options.refresh && !snapshot.resources.is_empty();
     let refresh_first = refresh && options.preview;
 
-    // With a preview in between, what was read is recorded first, and not read again; without, one deployment does both.
+    // A refresh before a preview is a deployment of its own, and is recorded. Without a preview the update refreshes,
+    // too.
     let mut run = run.clone();
     let known = snapshot.resources.iter().map(|resource| &resource.urn);
     if refresh_first && let Some(scope) = run.options.scope.among(known) {
@@ -67,7 +69,7 @@ async fn provision_with(
             if refresh_first {
                 state.close(snapshot.clone(), None).await?;
             } else {
-                // Nothing was done: a stack that did not exist does not come to be.
+                // Nothing was changed: a stack that did not exist is not created.
                 state.release().await?;
             }
             return Ok(Report { snapshot, ..report });
@@ -80,7 +82,7 @@ async fn provision_with(
 }
 
 impl StackRun {
-    /// The entry that a run leaves in the history.
+    /// Returns the history entry of a run.
     pub(super) fn history(&self, kind: UpdateKind, started: i64, report: &Report) -> UpdateInfo {
         let result = match report.summary.outcome {
             Outcome::Succeeded => UpdateResult::Succeeded,

@@ -1,4 +1,4 @@
-//! Refresh: makes the state match the world.
+//! Refresh: updates the recorded state to the actual state of the resources.
 
 use std::sync::Arc;
 
@@ -15,37 +15,37 @@ use state::{OperationKind, PendingOperation, Recovered, ResourceState, Snapshot}
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
 
-/// What else a refresh does.
+/// Options of a refresh.
 #[derive(Clone, Debug, Default)]
 pub struct RefreshOptions {
-    /// Forget creations that earlier runs began and did not end.
+    /// True if all pending creations of earlier runs are forgotten.
     pub clear_pending_creates: bool,
-    /// What came of single ones: name or URN of the resource, and what is to be done.
+    /// Fates of single pending creations, each by the name or URN of its resource.
     pub pending_creates: Vec<(String, Fate)>,
 }
 
-/// What becomes of a creation that an earlier run began and did not end.
+/// Fate of a pending creation of an earlier run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing came of it: it is forgotten.
+    /// Forget it: no resource was created.
     Forget,
     /// It came to a resource with this id, which is read and recorded.
     Import(ResourceId),
 }
 
-/// Reads everything that is recorded, and records what there is.
+/// Reads all recorded resources, and records their actual state.
 ///
 /// # Errors
-/// As [`super::provision()`].
+/// Returns the errors of [`super::provision()`].
 ///
 /// # Cancellation
-/// As [`super::provision()`].
+/// Is cancelled like [`super::provision()`].
 pub async fn refresh(run: &StackRun, options: RefreshOptions) -> Result<Report, OperationError> {
     run.on_recorded(Operation::Refresh, UpdateKind::Refresh, false, options).await
 }
 
 impl StackRun {
-    /// An operation on what is recorded, under the lock.
+    /// Runs an operation on the recorded resources, under the lock.
     pub(super) async fn on_recorded(
         &self,
         operation: Operation,
@@ -94,7 +94,7 @@ impl StackRun {
             snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
         }
         if operation == Operation::Refresh {
-            // What came of everything else is about to be read.
+            // The refresh reads what became of all other pending operations.
             for pending in creations(&snapshot) {
                 self.events.emit(Event::Message(interrupted(&pending.resource.urn, pending.kind)));
             }
@@ -105,7 +105,7 @@ impl StackRun {
         Ok(report)
     }
 
-    /// Tells what a run that died had done, and what it left begun. `is_certain`: it has died.
+    /// Reports what was recovered from the journal of an unfinished run. `is_certain`: that run has crashed.
     pub(super) fn tell_recovery(&self, recovered: Option<&Recovered>, is_certain: bool) {
         if let Some(recovered) = recovered {
             let text = recovery_text(recovered, is_certain);
@@ -114,8 +114,8 @@ impl StackRun {
     }
 }
 
-/// Forgets the creations of which the user knows that nothing came. Leaves what is to be imported; until it is, those stay
-/// pending.
+/// Forgets the pending creations with [`Fate::Forget`], and returns the imports of those with [`Fate::Import`], which
+/// stay pending until they are imported.
 fn settle_pending(snapshot: &mut Snapshot, known: &[(String, Fate)]) -> Result<Vec<ImportGoal>, OperationError> {
     let (mut imports, mut forgotten) = (Vec::new(), Vec::new());
     for (name, fate) in known {
@@ -158,13 +158,13 @@ fn import_of(resource: &ResourceState, id: &ResourceId) -> ImportGoal {
     }
 }
 
-/// What is being created.
+/// Returns the pending creations.
 fn creations(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperation> {
     snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
 }
 
-/// Takes the creations off the list of what is pending whose resources were imported: one for each resource, for a second
-/// id of one was refused.
+/// Removes the pending creations whose resources were imported. Each resource settles one creation, as a second id for
+/// it was refused.
 fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoal]) {
     let live = |snapshot: &Snapshot, urn: &Urn| {
         snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete).cloned()
@@ -187,7 +187,7 @@ fn drop_settled(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoa
     }
 }
 
-/// What is told of a run that died, or may have: who looks without the lock cannot know.
+/// Returns the report about an unfinished run. `is_certain`: it has crashed; without the lock, it may still be running.
 pub fn recovery_text(recovered: &Recovered, is_certain: bool) -> String {
     let ended = if is_certain { "died" } else { "has not come to its end" };
     let mut text = format!("a run that was begun {} {ended}; what it did is taken from its journal", recovered.started);

@@ -1,13 +1,13 @@
-//! The configuration of a stack, opened for its run.
+//! Configuration of a stack, decrypted for its run.
 
 use engine::ConfigEntry;
 use state::StackAccess;
 use state::secrets::SecretsError;
 
-/// The configuration that the stack file holds (`Pulumi.<stack>.yaml`), its secrets opened.
+/// Returns the configuration of the stack file (`Pulumi.<stack>.yaml`), with its secrets decrypted.
 ///
 /// # Errors
-/// [`SecretsError`] if a secret in it cannot be opened. Without secrets no key is asked for.
+/// [`SecretsError`] if a secret cannot be decrypted. A configuration without secrets needs no key.
 pub async fn open_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
     let crypter = match &access.configured_secrets {
         Some(description) if access.config.values().any(|value| value.is_secret()) => {
