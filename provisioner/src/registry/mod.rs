@@ -1,7 +1,7 @@
-//! The static map of core types: what `type: s3-bucket` means.
+//! Static map of core types: the meaning of `type: s3-bucket`.
 //!
-//! Two halves under one name each: [`types`] builds the table that `config` reads stacks against; [`provision`] says what
-//! a type registers and is known to `program`. Never here: a type that a plugin serves.
+//! The map has two halves with the same names: [`types`] builds the table that `config` reads stacks against;
+//! [`provision`] registers the resources of a type, for `program`. Never here: types that a plugin serves.
 
 pub mod provision;
 pub mod types;

@@ -1,4 +1,4 @@
-//! The folders of schemas by provider, in the envelopes of Simple Container's `schema-gen`.
+//! Folders of schemas by provider, in the envelopes of Simple Container's `schema-gen`.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::json_schema::{DIALECT, closed, text};
 use super::package::Package;
 use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
 
-/// The file that a package's types share.
+/// Name of the file with the definitions that a package's types share.
 const SHARED: &str = "types.json";
-/// What a type is for.
+/// Values of `type` in an envelope.
 const RESOURCE: &str = "resource";
 const TEMPLATE: &str = "template";
 
@@ -22,7 +22,7 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
         let folder = folders.entry(provider_of(core)).or_insert_with(|| Folder::new(title(provider_of(core))));
         folder.add_core(core);
     }
-    // Types with one kind of config share a file, called after the last of them, as Simple Container's do.
+    // Template types with the same kind of config share a file, named after the last type, as in Simple Container.
     let mut templates: Vec<&TemplateType> = types.templates().iter().collect();
     templates.sort_by_key(|template| template.name());
     let templates: BTreeMap<TemplateConfigName, &TemplateType> =
@@ -69,7 +69,7 @@ struct Folder<'p> {
     shared: Option<&'p BTreeMap<String, Value>>,
 }
 
-/// What the types of a package share, as a file.
+/// File with the definitions that the types of a package share.
 #[derive(serde::Serialize)]
 struct Shared<'p> {
     #[serde(rename = "$schema")]
@@ -78,7 +78,7 @@ struct Shared<'p> {
     shared: &'p BTreeMap<String, Value>,
 }
 
-/// The types of a provider, as a file.
+/// File that lists the types of a provider.
 #[derive(serde::Serialize)]
 struct Index<'a> {
     description: String,
@@ -86,7 +86,7 @@ struct Index<'a> {
     resources: Vec<Envelope<'a, Value>>,
 }
 
-/// A type, as a file.
+/// File of one type.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope<'a, S> {
@@ -102,20 +102,20 @@ struct Envelope<'a, S> {
 }
 
 struct Type<'p> {
-    /// Name of the file, without its end.
+    /// Name of the file, without its extension.
     file: String,
     name: String,
     description: String,
     kind: &'static str,
-    /// The `type` in server.yaml.
+    /// Value of `type` in server.yaml.
     resource_type: String,
     schema: Config<'p>,
 }
 
-/// The schema of a `config`. Written from where it is: those of a large package are large.
+/// Schema of a `config`. It is serialised without a copy, as those of large packages are large.
 enum Config<'p> {
     Core(Map<String, Value>),
-    /// References lead to the file that the package's types share.
+    /// Schema of a package's type, whose references are made to point to the shared file.
     OfPackage(&'p Value),
 }
 
@@ -134,7 +134,7 @@ impl Serialize for Config<'_> {
     }
 }
 
-/// A part of a schema whose references lead to the shared file.
+/// Part of a schema, whose references are made to point to the shared file.
 struct Referring<'p>(&'p Value);
 
 impl Serialize for Referring<'_> {
@@ -172,7 +172,7 @@ impl<'p> Folder<'p> {
     }
 
     fn add_core(&mut self, core: &CoreType) {
-        // `s3-bucket`: S3Bucket, as Simple Container's own.
+        // The type `s3-bucket` becomes `S3Bucket`, as in Simple Container.
         let words = core.name().split('-').map(capitalized);
         let name: String = words.collect();
         let description = format!("{} {} configuration", self.title, name.to_lowercase());
@@ -198,7 +198,7 @@ impl<'p> Folder<'p> {
         });
     }
 
-    /// What its types are.
+    /// Returns the words for the kinds of types in the folder.
     fn what(&self) -> &'static str {
         match self.types.iter().any(|found| found.kind == TEMPLATE) {
             true => "resources and templates",
@@ -207,13 +207,13 @@ impl<'p> Folder<'p> {
     }
 
     fn add_package(&mut self, package: &'p PackageSchemas) {
-        // References among them stay as they are: they lead within the file.
+        // References among the shared definitions stay as they are: they point within the file.
         self.shared = Some(&package.definitions);
         let mut taken: BTreeMap<String, usize> = BTreeMap::new();
         for (token, schema) in &package.resources {
             let mut parts = token.split(':').skip(1);
             let (module, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            // `s3/bucket:Bucket` says its name twice.
+            // The module part of `s3/bucket:Bucket` repeats the name of the type.
             let module = module.split('/').next().unwrap_or_default();
             let file = format!("{module}-{name}").to_lowercase();
             let count = taken.entry(file.clone()).or_insert(0);
@@ -233,7 +233,7 @@ impl<'p> Folder<'p> {
     }
 }
 
-/// The provider that Simple Container puts a core type with: by the words of its name.
+/// Returns the provider that Simple Container assigns a core type to, by the words of its name.
 fn provider_of(core: &CoreType) -> &'static str {
     let is = |words: &[&str]| core.name().split('-').any(|word| words.contains(&word));
     if is(&["aws", "s3", "ecr", "rds"]) {

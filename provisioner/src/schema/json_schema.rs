@@ -1,13 +1,13 @@
-//! What all our schemas have in common.
+//! Functions that all generated schemas share.
 
 use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The dialect of all schemas.
+/// Dialect of all schemas.
 pub(super) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The schema of a `config`, closed: a slip in a name must show.
+/// Returns the schema of a `config` without additional properties, so that misspelled keys are errors.
 pub(super) fn closed(schema: Schema) -> Map<String, Value> {
     let Value::Object(mut schema) = schema.to_value() else { return Map::new() };
     for key in ["$schema", "title"] {
@@ -22,7 +22,7 @@ pub(super) fn closed(schema: Schema) -> Map<String, Value> {
     }
 }
 
-/// Takes out defaults that say nothing: what an absent text or list is.
+/// Removes defaults that are empty: null, empty texts and lists, and objects of only those.
 fn drop_empty_defaults(schema: &mut Value) {
     let says_nothing = |default: &Value| match default {
         Value::Null => true,

@@ -1,8 +1,8 @@
 //! JSON Schema for editors: of server.yaml, and of each type that its resources may have.
 //!
-//! Enters: the types of the registry, and the schemas of packages. Leaves: files by path, as `sc schema-gen` writes them
-//! (simple-container §9). Never here: plugins, folders, and how a server.yaml is read: tests hold the keys
-//! that `server.json` names to those that `config` takes, where another one is a mistake.
+//! Enters: the types of the registry, and the schemas of packages. Leaves: files by path, as `sc schema-gen` writes
+//! them (simple-container §9). Never here: plugins, folders, the reading of a server.yaml. Tests compare the keys in
+//! `server.json` with those that `config` accepts.
 //!
 //! ```text
 //! server.schema.json          the whole of server.yaml, in one file
@@ -24,12 +24,12 @@ use config::types::TypeTable;
 use json_schema::text;
 pub use package::Package;
 
-/// All files by their paths, with `/`.
+/// Returns all files by their paths, with `/` as separator.
 ///
-/// Without `packages` the types of plugins are not known, and any of them is accepted.
+/// Without `packages` the types of plugins are unknown, and any of them is accepted.
 pub fn files(types: &TypeTable, packages: Option<Vec<Package>>) -> BTreeMap<String, String> {
     let mut files = folders::files(types, packages.as_deref().unwrap_or_default());
-    // Last, for it takes what it needs: the schemas of a large package are large.
+    // This call consumes the packages, so it comes last: the schemas of a large package are too large to copy.
     files.insert("server.schema.json".to_owned(), text(&server::server(types, packages)));
     files
 }

@@ -1,12 +1,12 @@
-//! A package as an input of schemas.
+//! Package as an input of schemas.
 
 use schemas::PackageSchemas;
 
-/// A package that plugins of a stack serve.
+/// Package that plugins of a stack serve.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// Its name, the prefix of its types.
+    /// Name of the package, the prefix of its types.
     pub name: String,
-    /// Its schemas; `None` where its plugin has none, so that nothing is known of its types.
+    /// Schemas of the package; `None` if its plugin has none, so that all its types are accepted.
     pub schemas: Option<PackageSchemas>,
 }

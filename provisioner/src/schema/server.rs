@@ -1,4 +1,4 @@
-//! The schema of server.yaml.
+//! Schema of server.yaml.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::json_schema::closed;
 use super::package::Package;
 
-/// The schema of server.yaml.
+/// Returns the schema of server.yaml.
 pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
     let mut schema: Value = serde_json::from_str(include_str!("server.json")).expect("our own schema is JSON");
     let mut definitions = Definitions(Map::new());
@@ -54,7 +54,7 @@ pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value
     let mut put = |pointer: &str, value: Value| {
         *schema.pointer_mut(pointer).expect("our own schema has these places") = value;
     };
-    // A list of no schemas is none.
+    // JSON Schema does not allow an empty `allOf`.
     let some = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
     put("/$defs/resource/allOf", some(choices));
     let template_types: Vec<_> = types.templates().iter().map(TemplateType::name).collect();
@@ -68,11 +68,11 @@ pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value
     schema
 }
 
-/// What is referred to.
+/// Definitions that the schema refers to.
 struct Definitions(Map<String, Value>);
 
 impl Definitions {
-    /// Adds the `config` of a core type, and says where it stands.
+    /// Adds the `config` of a core type, and returns the reference to it.
     fn core(&mut self, core: &CoreType) -> Then {
         let mut schema = closed(core.schema());
         if let Some(Value::Object(shared)) = schema.remove("$defs") {
@@ -81,8 +81,8 @@ impl Definitions {
         self.add(core.name(), schema)
     }
 
-    /// Adds what a package has, and says what holds for its resources: a choice by module, then by type, so that nobody
-    /// has to try a thousand types for each resource.
+    /// Adds the types of a package, and returns the condition for its resources: a choice by module, then by type, so
+    /// that a validator does not try thousands of types for each resource.
     fn package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
         let mut modules: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for (token, schema) in resources {
@@ -97,10 +97,10 @@ impl Definitions {
         json!({ "allOf": by_module.collect::<Vec<_>>() })
     }
 
-    /// Adds the configuration of a package, and says what holds for its plugins.
+    /// Adds the configuration of a package, and returns the condition for its plugins.
     fn configuration(&mut self, name: &str, configuration: Value) -> Value {
         let Value::Object(mut schema) = configuration else { return true.into() };
-        // What is missing may come from the environment of the plugin.
+        // A missing property may come from the environment of the plugin.
         schema.remove("required");
         let then = self.add(&format!("configuration of {name}"), schema);
         let named = json!({ "properties": { "name": { "const": name } }, "required": ["name"] });
@@ -119,14 +119,14 @@ impl Definitions {
     }
 }
 
-/// What holds for `config` where the type is known.
+/// Reference to the schema of a `config`, for a known type.
 struct Then {
     reference: String,
-    /// Whether some of it is required, and so all of it.
+    /// True if the schema has required properties, so that `config` itself is required.
     required: bool,
 }
 
-/// `if` the type is this one, `then` the config is that one.
+/// Returns the condition: `if` the type matches, `then` the schema holds for the config.
 fn choice(condition: Value, then: Then) -> Value {
     let holds = if then.required {
         json!({ "properties": { "config": { "$ref": then.reference } }, "required": ["config"] })
@@ -144,19 +144,19 @@ fn exactly(token: &str) -> Value {
     json!({ "const": token })
 }
 
-/// The JSON pointer of a definition, as part of a URI.
+/// Returns the reference to a definition: a JSON pointer, escaped for a URI.
 fn reference(name: &str) -> String {
     let pointer = name.replace('~', "~0").replace('/', "~1").replace('%', "%25").replace(' ', "%20");
     format!("#/{}/{pointer}", schemas::DEFINITIONS)
 }
 
-/// `s3` of `aws:s3/bucket:Bucket`.
+/// Returns the module of a token: `s3` of `aws:s3/bucket:Bucket`.
 fn module(token: &str) -> &str {
     token.split(':').nth(1).and_then(|module| module.split('/').next()).unwrap_or_default()
 }
 
-/// Text within a regular expression.
+/// Escapes a text for a regular expression.
 fn escaped(text: &str) -> String {
-    // No more than that: by the letter of ECMAScript another character must not be escaped.
+    // ECMAScript forbids to escape other characters.
     text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }

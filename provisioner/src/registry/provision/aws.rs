@@ -1,4 +1,4 @@
-//! What the core types on AWS register.
+//! Registrations of the core types on AWS.
 
 use async_trait::async_trait;
 use futures_util::future::{join, join3};
@@ -14,7 +14,7 @@ use config::types::{Decoded, TextHandle};
 
 const AWS: Package = Package { name: "aws", version: "6.83.4" };
 
-/// `s3-bucket` (simple-container §7.3): a private bucket, and a user with a key for it.
+/// Core type `s3-bucket` (simple-container §7.3): a private bucket, and a user with an access key for it.
 pub(super) struct S3Bucket;
 
 #[async_trait]
@@ -105,8 +105,8 @@ impl Provision for S3Bucket {
     }
 }
 
-/// The inputs of the provider: those of the account that `credentials` hold, else those written beside it. What is no
-/// string travels as JSON, as SDKs send it (but for Go's) and as the provider hands it back.
+/// Returns the inputs of the provider: those of the account in `credentials`, else those of the keys beside it. Inputs
+/// that are no strings are sent as JSON texts, as most SDKs send them (Go's does not) and as the provider returns them.
 fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Result<Inputs, ProvisionError> {
     let S3BucketConfig { credentials, access_key, secret_access_key, region, .. } = &config.config;
     let (access_key, secret_key, region) = match credentials.filter(|_| config.written(*credentials).is_some()) {
@@ -138,7 +138,7 @@ fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Res
     };
     let inputs = Inputs::default().set("region", region).plain("skipRegionValidation", "true");
     Ok(match access_key.exposed_text() {
-        // Its plugin finds credentials by itself.
+        // The provider's plugin finds credentials by itself.
         Some("") => inputs.plain("skipCredentialsValidation", "true"),
         _ => inputs
             .set("accessKey", access_key.secret())
@@ -147,7 +147,7 @@ fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Res
     })
 }
 
-/// What every resource that has tags is tagged with.
+/// Returns the tags of every resource that has tags.
 fn tags(resource: &CoreResource<'_>) -> PropertyMap {
     [("stack", resource.stack), ("env", resource.environment)]
         .into_iter()
@@ -155,7 +155,7 @@ fn tags(resource: &CoreResource<'_>) -> PropertyMap {
         .collect()
 }
 
-/// The rules of `corsConfig`; none without a site that they allow.
+/// Returns the rules of `corsConfig`; `None` without an allowed origin.
 fn cors_rules(
     resource: &CoreResource<'_>,
     config: &Decoded<S3BucketConfig>,
@@ -180,9 +180,9 @@ fn cors_rules(
     Ok(Some(Resolved { value: vec![rule.into()].into(), dependencies }))
 }
 
-/// The policy of a bucket as Go writes it: compact, keys sorted.
+/// Returns the policy of a bucket in the format of Go's JSON encoder: compact, with sorted keys.
 fn policy(user: &str, bucket: &str, id: &str, only_https: bool) -> String {
-    /// The fields in the order of their names.
+    /// Statement of a policy, with its fields in alphabetical order.
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]
     struct Statement {

@@ -1,4 +1,4 @@
-//! One resource of a core type: what it registers with, and what it becomes.
+//! Resource of a core type: the interface for its registrations, and their results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,76 +15,76 @@ use config::types::{CoreConfig, Decoded, TextHandle, decode};
 use engine::events::SourceRef;
 use engine::{Goal, Halted, Registered, Registrar, RegistrationResult};
 
-/// What a core type registers.
+/// Registrations of a core type.
 #[async_trait]
 pub trait Provision: Send + Sync {
-    /// The package of what it registers, and the version that its inputs are written for.
+    /// Returns the package of the registered resources, with the version that their inputs are written for.
     fn package(&self) -> Package;
 
-    /// Registers everything that the resource stands for.
+    /// Registers all resources of a core resource.
     ///
     /// # Errors
-    /// Why what is not registered yet will not be.
+    /// [`ProvisionError`] if some of them are not registered.
     async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError>;
 }
 
-/// A Pulumi package. A plugin of the stack has to serve it.
+/// Pulumi package, which a plugin of the stack has to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
+    /// Name of the package.
     pub name: &'static str,
-    /// Its version, a semantic one.
+    /// Semantic version of the package.
     pub version: &'static str,
 }
 
-/// One resource of a core type, ready to be registered.
+/// Resource of a core type, ready to be registered.
 #[derive(Clone, Copy)]
 pub struct CoreResource<'r> {
     /// Name of the stack.
     pub stack: &'r str,
-    /// Its project.
+    /// Name of the project.
     pub project: &'r str,
-    /// The environment.
+    /// Name of the environment.
     pub environment: &'r str,
-    /// `name`, else the key.
+    /// Name of the resource: `name`, else the key.
     pub name: &'r str,
-    /// The root stack resource, parent of all.
+    /// URN of the root stack resource, the parent of all others.
     pub root: &'r Urn,
-    /// `config`, resolved up to references.
+    /// Value of `config`, resolved up to references.
     pub config: &'r Node,
-    /// `options`, of which the common ones are set.
+    /// Options of the resource. Only the common options are set.
     pub options: &'r Options,
-    /// What `options.dependsOn` names.
+    /// URNs that `options.dependsOn` refers to.
     pub depends_on: &'r [Urn],
-    /// Where it was written.
+    /// Position of the resource in the file.
     pub source: SourceRef,
-    /// Takes its registrations.
+    /// Registrar that receives the registrations.
     pub registrar: &'r dyn Registrar,
-    /// Fills in the references of a text.
+    /// Function that fills in the references of a text.
     pub texts: &'r (dyn Fn(&Template) -> Result<Resolved, Box<Diagnostic>> + Send + Sync),
 }
 
-/// What a core type has become.
+/// Result of the registrations of a core resource.
 #[derive(Clone, Debug, Default)]
 pub struct Provisioned {
-    /// Everything it registered, but its provider: what `dependsOn` of others means.
+    /// Registered resources except the provider. Resources that depend on the core resource depend on these.
     pub registered: Vec<Urn>,
-    /// What `${resource:KEY.…}` can ask, by name (simple-container §8.2).
+    /// Values that `${resource:KEY.…}` can refer to, by name (simple-container §8.2).
     pub values: BTreeMap<&'static str, Resolved>,
-    /// Outputs of the stack.
+    /// Outputs of the stack that the core resource exports.
     pub exports: PropertyMap,
 }
 
-/// Why a core type was not registered, or only in part.
+/// Error that prevents some or all registrations of a core resource.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
-    /// The deployment has stopped.
+    /// The deployment takes no more registrations.
     #[error(transparent)]
     Halted(#[from] Halted),
-    /// A registration failed, and the rest hangs on it; the run goes on without.
+    /// A registration failed, so those that depend on it are left out; the run continues with other resources.
     #[error("a registration failed")]
     Failed,
-    /// The user made a mistake that shows only now.
+    /// The user made a mistake that only running the program detects.
     #[error("{}", .0.summary)]
     Mistake(Box<Diagnostic>),
 }
@@ -96,10 +96,10 @@ impl From<Box<Diagnostic>> for ProvisionError {
 }
 
 impl CoreResource<'_> {
-    /// The typed `config`.
+    /// Decodes `config` into its type.
     ///
     /// # Errors
-    /// A mistake; those were told when the file was read, so there is none left.
+    /// [`ProvisionError::Mistake`]. Reading the file has reported mistakes before, so no error is expected here.
     pub fn decode<C: CoreConfig>(&self) -> Result<Decoded<C>, ProvisionError> {
         let mut diagnostics = Vec::new();
         decode(self.config, &mut diagnostics).ok_or_else(|| match diagnostics.pop() {
@@ -108,24 +108,24 @@ impl CoreResource<'_> {
         })
     }
 
-    /// A text of the `config` with its references filled in.
+    /// Returns a text of the `config` with its references filled in.
     ///
     /// # Errors
-    /// A reference names what is not there.
+    /// [`ProvisionError::Mistake`] if a reference cannot be resolved.
     pub fn text<C>(&self, config: &Decoded<C>, handle: TextHandle) -> Result<Resolved, ProvisionError> {
         Ok((self.texts)(config.text(handle).0)?)
     }
 
-    /// The name of what is registered: `<base>--<environment>`.
+    /// Returns the name of a registered resource: `<base>--<environment>`.
     pub fn qualified(&self, base: &str) -> String {
         format!("{base}--{}", self.environment)
     }
 
-    /// Registers the provider of everything else that the resource stands for (simple-container §7.2). The options do
-    /// not apply to it.
+    /// Registers the provider of all other resources of the core resource (simple-container §7.2). The options do not
+    /// apply to it.
     ///
     /// # Errors
-    /// As [`CoreResource::register`].
+    /// Returns the errors of [`CoreResource::register`].
     pub async fn register_provider<C: CoreConfig>(
         &self,
         package: Package,
@@ -139,7 +139,7 @@ impl CoreResource<'_> {
         Ok(CoreProvider { resource: self, package, reference })
     }
 
-    /// What all goals have in common.
+    /// Completes a goal: sets parent and source, and removes unknown inputs in a real run.
     fn settle(&self, mut goal: Goal) -> Goal {
         if !self.registrar.is_preview() {
             let inputs = std::mem::take(Arc::make_mut(&mut goal.inputs)).into_iter();
@@ -151,10 +151,11 @@ impl CoreResource<'_> {
         goal
     }
 
-    /// Registers; a failed registration is an error here, so that what hangs on it is left out.
+    /// Registers a goal. A failed registration is an error, so that registrations which depend on it are left out.
     ///
     /// # Errors
-    /// The deployment has stopped, or the registration failed.
+    /// [`ProvisionError::Halted`] if the deployment takes no more registrations; [`ProvisionError::Failed`] if the
+    /// registration failed.
     pub async fn register(&self, goal: Goal) -> Result<Registered, ProvisionError> {
         let registered = self.registrar.register(goal).await?;
         match registered.result {
@@ -164,7 +165,7 @@ impl CoreResource<'_> {
     }
 }
 
-/// The provider of a core resource, registered.
+/// Registered provider of a core resource.
 #[derive(Clone)]
 pub struct CoreProvider<'r> {
     resource: &'r CoreResource<'r>,
@@ -173,8 +174,8 @@ pub struct CoreProvider<'r> {
 }
 
 impl CoreProvider<'_> {
-    /// A goal that it serves, with the parent, the dependencies and the options that apply to each resource of a core
-    /// type; depends on these, too.
+    /// Returns a goal for a resource of this provider, with the core resource's parent, dependencies, and the options
+    /// that apply to each of its resources. The goal also depends on `depends_on`.
     pub fn goal(&self, type_token: &str, name: &str, inputs: Inputs, depends_on: &[&Registered]) -> Goal {
         let resource = self.resource;
         let after = depends_on.iter().map(|registered| &registered.urn).chain(resource.depends_on);
@@ -189,7 +190,8 @@ impl CoreProvider<'_> {
     }
 }
 
-/// Both, or what keeps the resource from being there: a failed registration counts least, as the run goes on after it.
+/// Returns both values, or the more severe error. [`ProvisionError::Failed`] is the least severe, as the run continues
+/// after it.
 pub(super) fn both<A, B>(a: Result<A, ProvisionError>, b: Result<B, ProvisionError>) -> Result<(A, B), ProvisionError> {
     match (a, b) {
         (Ok(a), Ok(b)) => Ok((a, b)),
@@ -197,13 +199,13 @@ pub(super) fn both<A, B>(a: Result<A, ProvisionError>, b: Result<B, ProvisionErr
     }
 }
 
-/// An output of a registered resource, with where it comes from.
+/// Returns an output of a registered resource, with the resource as its dependency.
 pub fn output(registered: &Registered, property: &str) -> Resolved {
     let value = registered.outputs.get(property).cloned().unwrap_or(PropertyValue::UNKNOWN);
     Resolved { value, dependencies: vec![registered.urn.clone()] }
 }
 
-/// The id of a registered resource, with where it comes from.
+/// Returns the id of a registered resource, with the resource as its dependency.
 pub fn id(registered: &Registered) -> Resolved {
     let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
     Resolved { value, dependencies: vec![registered.urn.clone()] }

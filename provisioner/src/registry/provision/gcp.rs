@@ -1,4 +1,4 @@
-//! What the core types on Google Cloud register.
+//! Registrations of the core types on Google Cloud.
 
 use async_trait::async_trait;
 use bridge::provider::{Alias, AliasParent};
@@ -13,21 +13,22 @@ use config::types::{Decoded, TextHandle};
 
 const GCP: Package = Package { name: "gcp", version: "8.41.1" };
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
-/// Where S3 clients reach every bucket.
+/// URL at which S3 clients reach every bucket.
 const ENDPOINT: &str = "https://storage.googleapis.com";
 
-/// `gcp-bucket` (simple-container §7.6): a bucket, new or taken over, and a service account with an HMAC key for it.
+/// Core type `gcp-bucket` (simple-container §7.6): a bucket, created or adopted, and a service account with an HMAC key
+/// for it.
 pub(super) struct GcpBucket;
 
-/// What differs between a bucket that is made and one that is taken over.
+/// Differences between a created bucket and an adopted one.
 struct Shape {
-    /// The bucket's own name.
+    /// Physical name of the bucket.
     bucket: String,
     import_id: Option<ResourceId>,
     account_suffix: &'static str,
     account_id: String,
     display_name: String,
-    /// Suffix and role of what the account is granted.
+    /// Suffix of the resource name and role of each grant to the account.
     grants: Vec<(&'static str, &'static str)>,
     key_suffix: &'static str,
 }
@@ -135,7 +136,7 @@ impl Provision for GcpBucket {
     }
 }
 
-/// A text of the `config`; null where nothing is written.
+/// Returns a text of the `config`; null if it is not written.
 fn written(
     resource: &CoreResource<'_>,
     config: &Decoded<GcpBucketConfig>,
@@ -147,7 +148,7 @@ fn written(
     }
 }
 
-/// The alias that an SDK sends for a type that has had another name.
+/// Returns the alias that an SDK sends for a type that was renamed.
 fn former_type(type_token: &str) -> Alias {
     Alias::Spec {
         name: None,
@@ -158,8 +159,8 @@ fn former_type(type_token: &str) -> Alias {
     }
 }
 
-/// What is longer than `length` becomes its two ends with a separator between them (simple-container §7.2). The result
-/// is a little longer than that if the separator is.
+/// Shortens a text that has more than `length` characters to its two ends with a separator between them
+/// (simple-container §7.2). The ends have `length` characters together, so the separator makes the result longer.
 fn trim_middle(text: &str, length: usize, separator: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= length {

@@ -1,4 +1,4 @@
-//! Inputs under construction: values together with the resources they came from.
+//! Construction of inputs: values together with the resources that they come from.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use pulumi_proto::urn::{TypeToken, Urn};
 
 use engine::Goal;
 
-/// A value and the resources it came from.
+/// Value and the resources that it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The value; unknown in a preview, or where its resource was skipped.
+    /// Value; unknown in a preview, or if its resource was skipped.
     pub value: PropertyValue,
-    /// The resources it came from.
+    /// URNs of the resources that the value comes from.
     pub dependencies: Vec<Urn>,
 }
 
 impl Resolved {
-    /// A value that comes from no resource.
+    /// Returns a value that comes from no resource.
     pub fn known(value: impl Into<PropertyValue>) -> Self {
         Self { value: value.into(), dependencies: Vec::new() }
     }
 
-    /// The same, marked secret.
+    /// Marks the value as secret.
     #[must_use]
     pub fn secret(self) -> Self {
         Self { value: PropertyValue::secret(self.value), ..self }
     }
 
-    /// The text, if it is known. What is secret about it is up to the caller.
+    /// Returns the text, if it is known. The caller has to keep a secret text secret.
     pub fn exposed_text(&self) -> Option<&str> {
         match &self.value {
             PropertyValue::Secret(secret) => secret.expose().as_str(),
@@ -36,7 +36,7 @@ impl Resolved {
         }
     }
 
-    /// A text made of others: unknown as long as one of them is, secret if one of them is.
+    /// Returns a text made of others: unknown if one of them is unknown, secret if one of them contains a secret.
     pub fn made_of<const N: usize>(sources: [&Self; N], make: impl FnOnce([&str; N]) -> String) -> Self {
         let texts = sources.map(|source| source.exposed_text());
         let value = match texts.iter().all(Option::is_some) {
@@ -59,7 +59,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Sets a property. A null leaves it out, but the property still has an entry of where it came from.
+    /// Sets a property. A null value is left out of the inputs, but its dependencies are kept.
     #[must_use]
     pub fn set(mut self, name: &str, resolved: Resolved) -> Self {
         if resolved.value != PropertyValue::Null {
@@ -75,7 +75,8 @@ impl Inputs {
         self.set(name, Resolved::known(value))
     }
 
-    /// The goal of a custom resource: it depends on all that its inputs came from, and on these.
+    /// Returns the goal of a custom resource. The goal depends on all resources that its inputs come from, and on
+    /// `depends_on`.
     pub fn into_goal(self, type_token: TypeToken, name: &str, depends_on: &[Urn]) -> Goal {
         let mut goal = Goal::custom(type_token, name, self.values);
         goal.dependencies = distinct(self.dependencies.values().flatten().chain(depends_on).cloned().collect());
@@ -84,7 +85,8 @@ impl Inputs {
     }
 }
 
-/// A value as it is outside of a preview. Only what was skipped is unknown there: it is left out, as SDKs do.
+/// Returns a value for a real run, where only outputs of skipped resources are unknown: unknown parts are left out, as
+/// SDKs do.
 pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
     match value {
         PropertyValue::Unknown(_) => PropertyValue::Null,
@@ -105,7 +107,7 @@ pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
     }
 }
 
-/// Each once, in the order of their first appearance.
+/// Removes duplicates. Each URN stays at its first position.
 pub(super) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
     let mut seen = std::collections::BTreeSet::new();
     urns.into_iter().filter(|urn| seen.insert(urn.clone())).collect()

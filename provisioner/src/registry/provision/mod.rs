@@ -1,9 +1,9 @@
-//! What each core type registers, and what `${resource:…}` can then ask of it.
+//! Registrations of each core type, and the values that `${resource:…}` can refer to afterwards.
 //!
-//! Enters: one resource of a stack, its `config` resolved up to references and everything it refers to registered.
-//! Leaves: registrations, through the same [`Registrar`](engine::Registrar) as those of plugin resources; the values that
-//! others can refer to; exports of the stack. Never here: the reading of a `config` ([`super::types`]), the order of
-//! resources.
+//! Enters: one resource of a stack, its `config` resolved up to references, with all that it refers to registered.
+//! Leaves: registrations, through the same [`Registrar`](engine::Registrar) as those of plugin resources; the values
+//! that others can refer to; exports of the stack. Never here: the reading of a `config` ([`super::types`]), the order
+//! of resources.
 
 mod aws;
 mod core_resource;

@@ -1,4 +1,4 @@
-//! The table of what each core type registers.
+//! Table of the core types' registrations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use super::core_resource::Provision;
 use super::{aws, gcp};
 use crate::registry::types::{GcpBucketConfig, S3BucketConfig};
 
-/// What each core type registers, by name.
+/// Registrations of each core type, by its name.
 #[derive(Clone, Default)]
 pub struct ProvisionTable(BTreeMap<&'static str, Arc<dyn Provision>>);
 
 impl ProvisionTable {
-    /// The types of the product: the same names as [`crate::registry::types::product`].
+    /// Returns the table of the product's types, with the names of [`crate::registry::types::product`].
     pub fn product() -> Self {
         Self::new([
             (S3BucketConfig::TYPE, Arc::new(aws::S3Bucket) as Arc<dyn Provision>),
@@ -23,17 +23,17 @@ impl ProvisionTable {
         ])
     }
 
-    /// A table of these types.
+    /// Creates a table of the given types.
     pub fn new(types: impl IntoIterator<Item = (&'static str, Arc<dyn Provision>)>) -> Self {
         Self(types.into_iter().collect())
     }
 
-    /// A type by name.
+    /// Returns the registrations of a type.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Provision>> {
         self.0.get(name)
     }
 
-    /// The names, sorted.
+    /// Returns the names of the types, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.keys().copied()
     }

@@ -1,4 +1,4 @@
-//! `config` of the core types on AWS.
+//! Types for the `config` of the core types on AWS.
 
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::tree::Node;
@@ -77,7 +77,7 @@ impl CoreConfig for S3BucketConfig {
     }
 }
 
-/// What is wrong with the account of a bucket, or ignored.
+/// Returns the mistakes in the account of a bucket, and warnings about ignored keys.
 fn check_account(decoded: &Decoded<S3BucketConfig>, node: &Node) -> Vec<Diagnostic> {
     let config = &decoded.config;
     let at = |key: &str| node.at([key]).map(|value| value.span);
@@ -123,19 +123,19 @@ fn check_credentials(text: &str, span: Option<Span>) -> Option<Diagnostic> {
     account.region.is_empty().then(|| error("the credentials name no region").help("add `region` to the `aws-token`"))
 }
 
-/// What the JSON of an `aws-token` says (simple-container §3.2). Without `Debug`: it is secret.
+/// Account in the JSON of an `aws-token` (simple-container §3.2). It is secret, so it has no `Debug`.
 #[derive(Default)]
 pub struct AwsAccount {
     /// Access key; may be empty.
     pub access_key: String,
-    /// Its secret; may be empty.
+    /// Secret of the access key; may be empty.
     pub secret_access_key: String,
     /// Region; may be empty.
     pub region: String,
 }
 
 impl AwsAccount {
-    /// Reads it; `None` if it is no such JSON. Why is not said, as that would show parts of it.
+    /// Parses the JSON; `None` if that fails. The reason is not returned, as it would show parts of the secret.
     pub fn parse(text: &str) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! `config` of the core types on Google Cloud.
+//! Types for the `config` of the core types on Google Cloud.
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
@@ -28,7 +28,7 @@ pub struct GcpBucketConfig {
 }
 
 impl GcpBucketConfig {
-    /// The name that is written: `bucketName`, else `name`.
+    /// Returns the configured name of the bucket: `bucketName`, else `name`; `None` if both are empty.
     pub fn given_name(&self) -> Option<&str> {
         [&self.bucket_name, &self.name].into_iter().map(String::as_str).find(|name| !name.is_empty())
     }

@@ -1,7 +1,7 @@
-//! The types of the product: how the `config` of each reads.
+//! Types of the product, as which the `config` of each resource is read.
 //!
 //! Enters: a resolved `config`. Leaves: a typed one, or its mistakes; [`product`], the table that `config` reads stacks
-//! against. Never here: the engine, or what a type registers ([`super::provision`]).
+//! against. Never here: the engine, or the registrations of a type ([`super::provision`]).
 
 mod aws;
 mod gcp;

@@ -1,5 +1,5 @@
-//! How the `config` of each type of templates reads (simple-container §7.1, §7.15). No resource is registered for them:
-//! client stacks are deployed by them.
+//! Types for the `config` of each template type (simple-container §7.1, §7.15). No resource is registered for a
+//! template: client stacks are deployed with it.
 
 use config::types::{TemplateConfig, TemplateField, TemplateType, TextHandle};
 use schemars::JsonSchema;
@@ -129,7 +129,7 @@ impl TemplateConfig for KubernetesTemplate {
     }
 }
 
-/// All types of templates (simple-container §7.1).
+/// Returns all template types (simple-container §7.1).
 pub(super) fn all() -> [TemplateType; 7] {
     [
         TemplateType::of::<AwsTemplate>("ecs-fargate"),
