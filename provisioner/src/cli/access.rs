@@ -1,4 +1,4 @@
-//! How to get at the state of a stack: its store, the key of its secrets, the settings beside the project.
+//! Access to the state of a stack: its store, the key of its secrets, the stack file at the root of the repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,18 @@ use state::{StackAccess, StackSettings};
 use super::stacks::Stacks;
 use super::storage::file_options;
 
-/// The version that states name as their writer.
+/// Version that states name as their writer.
 const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
-/// Where the passphrase is if the configuration has none (state and secrets, section 5): the text, or a file with it.
+/// Environment variables for a passphrase that the configuration does not have (state and secrets, section 5): the
+/// text, or the path of a file that contains it.
 const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
 const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
 
-/// The way to the state of a stack.
+/// Returns the access to the state of a stack.
 ///
 /// # Errors
-/// The store is not there, or the environment contradicts itself about it; the stack file or the file of the passphrase cannot be read.
+/// The store is missing or the environment variables for it contradict each other; the stack file or the passphrase
+/// file cannot be read.
 pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
     let store = open_store(stacks, stack).await?;
     let keyring = Keyring::new(passphrase(stack, &stacks.surroundings)?);
@@ -40,14 +42,15 @@ pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Sta
 async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore> {
     let StateStorage::FileSystem { url, .. } = &stack.provisioner.state_storage;
     let home = stacks.surroundings.account.as_ref().map(|account| account.home.as_path());
-    // Relative to the repository, so that it does not matter from where the command is started.
+    // A path is relative to the repository, so that the working directory of the command does not matter.
     let url = FileUrl::parse(url, &stacks.repository.root, home);
     let options = file_options(&stacks.surroundings.environment)?;
     let store = async { anyhow::Ok(FileStore::open_with(&url?, options).await?) };
     store.await.with_context(|| format!("the state storage of stack {} cannot be opened", stack.name))
 }
 
-/// The passphrase: the configuration's, else the environment's, else that of the file that the environment names.
+/// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
+/// environment.
 fn passphrase(stack: &Stack, surroundings: &Surroundings) -> anyhow::Result<Option<Passphrase>> {
     let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
     if let Some(passphrase) = passphrase {
@@ -64,12 +67,12 @@ fn passphrase(stack: &Stack, surroundings: &Surroundings) -> anyhow::Result<Opti
     Ok(Some(Passphrase::new(text.trim())))
 }
 
-/// Where the settings of a stack are.
+/// Returns the path of a stack's settings.
 pub(crate) fn settings_file(root: &Path, stack: &str) -> PathBuf {
     root.join(format!("Pulumi.{stack}.yaml"))
 }
 
-/// `Pulumi.<stack>.yaml` at the root of the repository, if it is there.
+/// Reads `Pulumi.<stack>.yaml` at the root of the repository; a missing file has default settings.
 fn settings(root: &Path, stack: &Stack) -> anyhow::Result<StackSettings> {
     let path = settings_file(root, &stack.name);
     match std::fs::read_to_string(&path) {

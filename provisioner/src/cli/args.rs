@@ -1,4 +1,4 @@
-//! What the arguments of several commands have in common. A command's own arguments stand beside its code.
+//! Arguments that several commands share. The other arguments of a command are beside its code.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -175,7 +175,7 @@ pub(crate) struct ConfirmArgs {
     pub(crate) yes: bool,
 }
 
-/// Reads a duration as Go writes it: `90s`, `1h30m`, `1.5h`.
+/// Parses a duration in Go's format: `90s`, `1h30m`, `1.5h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = pulumi_proto::duration::parse(text).filter(|duration| !duration.is_zero());
     parsed.ok_or_else(|| "not a duration such as 90s, 30m or 1h30m".to_owned())

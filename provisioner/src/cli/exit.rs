@@ -1,4 +1,4 @@
-//! How the program ends: one table of exit codes, and what an error prints.
+//! End of the program: the table of exit codes, and the printed form of errors.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,29 +13,29 @@ use state::store::{StackReference, StoreError};
 
 use super::display::{Line, Palette};
 
-/// How the program ends.
+/// Outcome of the program, with one exit code each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for is done; a preview that shows changes is done, too.
+    /// The command is done; so is a preview that shows changes.
     Done,
-    /// It failed; what went wrong has been told.
+    /// The command failed; its errors have been reported.
     Failed,
-    /// The arguments are wrong, or an answer is missing.
+    /// The arguments are wrong, or a question could not be asked.
     Usage,
-    /// Whoever read the output has gone.
+    /// The reader of the output has closed it.
     BrokenPipe,
-    /// Somebody else is working on the stack.
+    /// Another run holds the lock of the stack.
     Locked,
-    /// There are changes where `--expect-no-changes` was given.
+    /// There are changes despite `--expect-no-changes`.
     UnexpectedChanges,
-    /// The user stopped it with work left undone.
+    /// The user stopped the command before its end.
     Canceled,
-    /// A fault of ours.
+    /// A bug in `sc`.
     Bug,
 }
 
 impl Exit {
-    /// The code that the process ends with. Scripts rely on each of them.
+    /// Returns the exit code of the process. Scripts rely on each code.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -49,8 +49,8 @@ impl Exit {
         }
     }
 
-    /// What runs that came to their end mean for the exit code. The worst of them decides: a failure, then a
-    /// cancellation, then changes that nobody expected.
+    /// Returns the outcome of runs that ended. The most severe one decides: a failure, then a cancellation, then
+    /// unexpected changes.
     pub(crate) fn of_runs(summaries: &[Summary], changes: Changes) -> Self {
         let any = |outcome| summaries.iter().any(|summary| summary.outcome == outcome);
         if any(Outcome::Failed) {
@@ -64,7 +64,7 @@ impl Exit {
         }
     }
 
-    /// What an error means for the exit code: the first cause that says it decides.
+    /// Returns the outcome for an error. The first cause with an outcome of its own decides.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)
     }
@@ -87,7 +87,7 @@ impl Exit {
     }
 }
 
-/// Whether changes are what the user wants (`--expect-no-changes`).
+/// Treatment of changes (`--expect-no-changes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changes {
     Welcome,
@@ -95,19 +95,19 @@ pub(crate) enum Changes {
 }
 
 impl Changes {
-    /// What `--expect-no-changes` says.
+    /// Returns the treatment that `--expect-no-changes` selects.
     pub(crate) fn expected(expect_no_changes: bool) -> Self {
         if expect_no_changes { Self::Unexpected } else { Self::Welcome }
     }
 }
 
-/// Whether a run changed anything, or would (engine semantics, section 9.3).
+/// Returns whether a run changed anything, or would (engine semantics, section 9.3).
 fn has_changes(summary: &Summary) -> bool {
     let is_change = |op| !matches!(op, StepOp::Same | StepOp::Read | StepOp::Discard | StepOp::ReadReplacement);
     summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op))
 }
 
-/// An error of the command line itself: what is wrong, what to do, how the program ends.
+/// Error of the command line itself: a message, a hint, and the outcome of the program.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct CliError {
@@ -117,12 +117,12 @@ pub(crate) struct CliError {
 }
 
 impl CliError {
-    /// Wrong usage.
+    /// Returns an error for wrong usage.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, ..Self::failed(message, hint) }
     }
 
-    /// Something that cannot be done as things are.
+    /// Returns an error for a command that cannot be carried out in the present state.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
         Self { exit: Exit::Failed, message: message.into(), hint }
@@ -135,12 +135,12 @@ impl Hint for CliError {
     }
 }
 
-/// An error as a type of its own, also where its cause is kept in a box.
+/// Downcasts a cause to an error type, including a boxed one.
 fn known<'e, E: std::error::Error + 'static>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e E> {
     cause.downcast_ref::<E>().or_else(|| cause.downcast_ref::<Box<E>>().map(AsRef::as_ref))
 }
 
-/// An error of the state, also where another one shows it in its own words, which keeps it from the chain.
+/// Returns the state error of a cause, including one inside a transparent [`OperationError`], which the chain skips.
 fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StateError> {
     match known::<OperationError>(cause) {
         Some(OperationError::State(error)) => Some(error),
@@ -148,7 +148,7 @@ fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e S
     }
 }
 
-/// The stack that somebody else works on, if that is the cause.
+/// Returns the stack whose lock is held by another run, if that is the cause.
 fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StackReference> {
     let store_error = match state_error(cause) {
         Some(StateError::Store(error)) => Some(error),
@@ -160,7 +160,7 @@ fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e 
     }
 }
 
-/// What to do about an error, where that can be said.
+/// Returns the hint for a cause, if there is one.
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<CliError>() {
         return error.hint().map(Cow::into_owned);
@@ -217,7 +217,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
 fn state_hint(error: &StateError) -> Option<&'static str> {
     match error {
         StateError::Checkpoint { source, .. } => match &**source {
-            // Nothing is wrong with the file itself.
+            // The file itself is intact.
             FormatError::Secret(_)
             | FormatError::TooOld(_)
             | FormatError::TooNew(_)
@@ -228,7 +228,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             "nothing was changed; `sc state repair` can mend it, and the store keeps earlier ones \
              (`.pulumi/backups`)",
         ),
-        // What to do about that is said there.
+        // `store_hint` has the hint for the error inside.
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
             None
         }
@@ -255,7 +255,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
     }
 }
 
-/// What an error prints: itself, its causes, what to do.
+/// Returns the lines of an error: its message, its causes, its hints.
 pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
     let head = Line::new().styled(Palette::ERROR, "error").styled(Palette::BOLD, ":").text(" ");
     let mut lines = paragraph(head, "  ", &error.to_string());
@@ -270,7 +270,7 @@ pub(crate) fn error_lines(error: &anyhow::Error) -> Vec<Line> {
     lines
 }
 
-/// What a warning prints.
+/// Returns the lines of a warning.
 pub(crate) fn warning_lines(text: &str) -> Vec<Line> {
     let head = Line::new().styled(Palette::WARNING, "warning").styled(Palette::BOLD, ":").text(" ");
     paragraph(head, "  ", text)

@@ -1,6 +1,6 @@
-//! The command line: arguments in, an operation of the library run, its events shown, an exit code out.
+//! The command line: parses arguments, runs an operation of the library, shows its events, and returns an exit code.
 //!
-//! The only room with a terminal, an environment, signals and exit codes. Never here: a rule of the engine.
+//! Only this module uses a terminal, the environment, signals and exit codes. Never here: a rule of the engine.
 
 #![allow(clippy::disallowed_methods, reason = "this room is the program: it looks at the environment")]
 
@@ -37,7 +37,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let bugs = panic::report_bugs();
     let exit = run(std::env::args_os().collect());
-    // A task that panicked may have been taken for one that merely failed.
+    // A task that panicked may have been reported as a failed one.
     let exit = if bugs.seen() { Exit::Bug } else { exit };
     ExitCode::from(exit.code())
 }
@@ -48,18 +48,18 @@ fn run(arguments: Vec<OsString>) -> Exit {
         Err(error) => return refuse(&error),
     };
     let ui = Ui::new(&cli.global, &ui::Facts::of_process());
-    // One thread: what a run does between waiting for plugins and disks is less than handing it to other threads costs.
+    // A run mostly waits for plugins and disks, so handing the rest to other threads would cost more than it saves.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return ui.fail(&anyhow::Error::new(error).context("the runtime cannot be started")),
     };
     let result = runtime.block_on(commands::run(&ui, cli));
-    // What still runs (a question that nobody answered) must not keep the process alive.
+    // A task that still runs, such as a question without a reply, must not keep the process alive.
     runtime.shutdown_background();
     result.unwrap_or_else(|error| ui.fail(&error))
 }
 
-/// Prints what clap says of the arguments: help and version as results, the rest as an error.
+/// Prints the message of an arguments error: help and version as results, all else as an error.
 fn refuse(error: &clap::Error) -> Exit {
     let printed = match error.kind() {
         ErrorKind::DisplayVersion => ui::print_result(concat!(env!("CARGO_PKG_VERSION"), "\n")),

@@ -1,23 +1,23 @@
-//! What happens when the program itself is at fault: an apology, the place, how to report it.
+//! Report of a panic, which is a bug in `sc`: an apology, the position in the code, the way to report it.
 //!
-//! Never here: the text of a panic that was put together at run time. It may hold anything, secrets included.
+//! Never here: the text of a panic that was formatted at run time, as it may contain secrets.
 
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a panic has happened anywhere in the process.
+/// Flag that is set once any thread of the process has panicked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bugs(Arc<AtomicBool>);
 
 impl Bugs {
-    /// Whether a panic has happened.
+    /// Returns whether a panic has happened.
     pub(crate) fn seen(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// From now on a panic prints an apology on standard error instead of Rust's own words.
+/// Installs a panic hook that prints an apology on standard error instead of Rust's message.
 pub(crate) fn report_bugs() -> Bugs {
     let bugs = Bugs::default();
     let seen = bugs.clone();

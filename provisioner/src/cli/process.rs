@@ -1,4 +1,4 @@
-//! What the process finds around it, for the rooms that may not look themselves.
+//! Environment of the process, for modules that must not read it themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use jiff::Zoned;
 
 use super::exit::CliError;
 
-/// The environment, the time and the account of this process.
+/// Returns the environment variables, the time and the account of this process.
 pub(crate) fn surroundings() -> Surroundings {
-    // Variables that are not text name nothing that a stack could use.
+    // Variables that are not UTF-8 are left out, as a stack cannot refer to them.
     let environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -20,10 +20,10 @@ pub(crate) fn surroundings() -> Surroundings {
     Surroundings { environment, now: Zoned::now(), account }
 }
 
-/// The folder to work in.
+/// Returns the working folder: `cwd`, else that of the process.
 ///
 /// # Errors
-/// Wrong usage, if `--cwd` names no folder.
+/// Wrong usage, if `cwd` is no folder.
 pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir().context("the current folder cannot be found")?;
     let Some(cwd) = cwd else { return Ok(here) };
@@ -45,8 +45,8 @@ fn user_id() -> Option<String> {
     None
 }
 
-/// The account of an id: as the account database says, else as the environment does. That is how Go programs without C
-/// find it.
+/// Returns the account of a user id: that of the account database, else that of the environment. Go programs without
+/// cgo look it up in this order.
 fn account(accounts: &str, id: &str, environment: &BTreeMap<String, String>) -> Option<Account> {
     let listed = accounts.lines().find_map(|line| {
         let [username, _, found, _, name, home, ..] = line.split(':').collect::<Vec<_>>()[..] else { return None };
@@ -54,7 +54,7 @@ fn account(accounts: &str, id: &str, environment: &BTreeMap<String, String>) -> 
             home: home.into(),
             username: username.to_owned(),
             id: id.to_owned(),
-            // The field may go on with an address and telephone numbers.
+            // The field may continue with an address and telephone numbers.
             name: name.split(',').next().unwrap_or_default().to_owned(),
         })
     });

@@ -8,20 +8,21 @@ use tokio_util::sync::CancellationToken;
 use super::exit::CliError;
 use super::ui::Ui;
 
-/// How often an answer that is neither yes nor no is asked for again.
+/// Number of times that a question is asked if the reply is neither yes nor no.
 const TRIES: usize = 3;
 
-/// What the user answered.
+/// Reply of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
     No,
 }
 
-/// Asks whether to go on; `yes` is the answer given on the command line. The display must be paused.
+/// Asks for a confirmation; `yes` is the reply given on the command line. The display must be paused. A stop during the
+/// question counts as no.
 ///
 /// # Errors
-/// Wrong usage, where there is no terminal to ask on. A stop while the question stands counts as no.
+/// Wrong usage, if there is no terminal to ask on.
 pub(crate) async fn confirm(ui: &Ui, stop: &CancellationToken, question: &str, yes: bool) -> anyhow::Result<Answer> {
     if yes {
         return Ok(Answer::Yes);
@@ -35,11 +36,11 @@ pub(crate) async fn confirm(ui: &Ui, stop: &CancellationToken, question: &str, y
     Ok(answer.unwrap_or(Answer::No))
 }
 
-/// Asks for a line of text, without the space around it. The display must be paused, and there must be a terminal. `None`
-/// if it was stopped, or the input has ended.
+/// Asks for a line of text, and returns it without surrounding space. The display must be paused, and there must be a
+/// terminal. Returns `None` after a stop, or at the end of the input.
 ///
 /// # Errors
-/// The terminal fails.
+/// Errors of the terminal.
 pub(crate) async fn line(stop: &CancellationToken, question: &str) -> anyhow::Result<Option<String>> {
     let question = question.to_owned();
     let answer = on_terminal(stop, move |input, output| {
@@ -51,8 +52,8 @@ pub(crate) async fn line(stop: &CancellationToken, question: &str) -> anyhow::Re
     Ok(answer.await?.flatten())
 }
 
-/// Puts a question. A read from a terminal cannot be called off, so it has a thread that the process leaves behind when it
-/// ends. `None`: stopped while the question stood.
+/// Asks a question on a thread of its own, which the process leaves behind at its end, as a read from a terminal cannot
+/// be cancelled. Returns `None` after a stop during the question.
 async fn on_terminal<T: Send + 'static>(
     stop: &CancellationToken,
     put: impl FnOnce(&mut dyn BufRead, &mut dyn Write) -> io::Result<T> + Send + 'static,
@@ -60,7 +61,7 @@ async fn on_terminal<T: Send + 'static>(
     let (tx, rx) = oneshot::channel();
     std::thread::Builder::new().name("question".to_owned()).spawn(move || {
         let answer = put(&mut io::stdin().lock(), &mut io::stderr().lock());
-        // Whoever asked may have been stopped.
+        // The receiver may have been dropped after a stop; the error is ignored.
         tx.send(answer).map_err(drop).unwrap_or_default();
     })?;
     tokio::select! {

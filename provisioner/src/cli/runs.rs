@@ -1,4 +1,4 @@
-//! Operations on stacks: what each works with, one stack after the other, and what they come to.
+//! Operations on stacks, one stack after the other, and their combined outcome.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,23 +25,23 @@ use super::session::{self, Session, SessionOptions};
 use super::stacks::{Stacks, locate, program};
 use super::ui::Ui;
 
-/// How operations on stacks are run and shown.
+/// Settings for operations on stacks, and for their display.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
-    /// How the work is done.
+    /// Options of the operation.
     pub(crate) options: RunOptions,
-    /// Show changes property by property.
+    /// True if changes are shown property by property.
     pub(crate) diff: bool,
-    /// Whether secrets are shown.
+    /// Treatment of secrets.
     pub(crate) secrets: Secrets,
-    /// After this time it is stopped as by a signal.
+    /// Time limit, after which the operation is stopped as by a signal.
     pub(crate) timeout: Option<Duration>,
-    /// Whether changes are what the user wants.
+    /// Treatment of changes.
     pub(crate) changes: Changes,
 }
 
 impl Runs {
-    /// As the arguments of a command say.
+    /// Creates the settings from the arguments of a command.
     pub(crate) fn new(args: &RunArgs, diff: bool, timeout: Option<Duration>, changes: Changes) -> Self {
         let options = RunOptions {
             parallel: usize::try_from(args.parallel).unwrap_or(usize::MAX),
@@ -53,7 +53,7 @@ impl Runs {
         Self { options, diff, secrets: args.show.secrets(), timeout, changes }
     }
 
-    /// Reading only: nothing is refreshed before, and all of the stack may be touched.
+    /// Creates the settings of a command that refreshes nothing before and has the whole stack in scope.
     pub(crate) fn reading(parallel: u32, show: ShowArgs, changes: Changes) -> Self {
         let run = RunArgs {
             skip_refresh: false,
@@ -66,14 +66,14 @@ impl Runs {
         Self::new(&run, true, None, changes)
     }
 
-    /// The same, making some resources anew.
+    /// Adds resources to replace.
     pub(crate) fn replacing(mut self, args: &ReplaceArgs) -> Self {
         self.options.scope.targets.extend(patterns(&args.target_replace));
         self.options.replace.extend(patterns(&args.replace).chain(patterns(&args.target_replace)));
         self
     }
 
-    /// Resources are named for one stack: another one has none of that name.
+    /// Refuses resource names for several stacks, as the other stacks would not have these resources.
     fn check_names(&self, stacks: &Stacks) -> Result<(), CliError> {
         let RunOptions { scope, replace, .. } = &self.options;
         if scope.target_dependents && scope.targets.is_empty() {
@@ -102,7 +102,7 @@ fn patterns(names: &[String]) -> impl Iterator<Item = UrnPattern> {
     names.iter().map(UrnPattern::new)
 }
 
-/// Runs an operation on one stack after the other, and stops at the first that fails.
+/// Runs an operation on one stack after the other, and stops after the first that fails.
 ///
 /// # Errors
 /// The first error of an operation.
@@ -158,7 +158,7 @@ async fn stack_run(
     })
 }
 
-/// What a lock says of us.
+/// Returns the holder that locks of this process name.
 pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
     let account = stacks.surroundings.account.as_ref();
     LockHolder {
@@ -168,7 +168,8 @@ pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
     }
 }
 
-/// How the plugins of all stacks are found and started: under a supervisor, so that none outlives us.
+/// Returns the settings for the plugins of all stacks. A supervisor starts the plugins, so that none outlives this
+/// process.
 pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
     let variables = &stacks.surroundings.environment;
     let environment = HostEnvironment::new(
@@ -204,7 +205,8 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
     })
 }
 
-/// Where packages are kept, and copies of plugins that are about to run: the user's cache, where programs may be executed.
+/// Returns the folder for packages, and for copies of plugins that are about to run: the user's cache folder, as
+/// programs can be executed there.
 fn cache_folder(stacks: &Stacks, root: &Path) -> PathBuf {
     let variable = |name: &str| stacks.surroundings.environment.get(name).filter(|value| !value.is_empty());
     match (variable("XDG_CACHE_HOME"), variable("HOME")) {

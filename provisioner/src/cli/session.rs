@@ -1,4 +1,4 @@
-//! What surrounds an operation on a terminal: a display for its events, signals and a time limit as ways to stop it.
+//! Session of an operation: a display for its events, and signals and a time limit that stop it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use super::prompt::{self, Answer};
 use super::signals;
 use super::ui::Ui;
 
-/// How a session shows what happens, and how long it may take.
+/// Settings of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionOptions {
-    /// Show changes property by property.
+    /// True if changes are shown property by property.
     pub(crate) diff: bool,
-    /// Whether secrets are shown.
+    /// Treatment of secrets.
     pub(crate) secrets: Secrets,
-    /// After this time it is stopped as by a signal.
+    /// Time limit, after which the operation is stopped as by a signal.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// A running session.
+/// Running session.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     ui: &'a Ui,
     display: Display,
-    /// The two ways to stop, for the operation.
+    /// Signals that stop or abort the operation.
     pub(crate) signals: StopSignals,
 }
 
 impl Session<'_> {
-    /// Where the events of a stack go. Messages say the places that `locate` finds.
+    /// Returns the sink for the events of a stack. Messages have the positions that `locate` returns.
     pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
         self.display.sink(stack, locate)
     }
 
-    /// Returns once all that was told so far is on the screen, and leaves the screen to the caller.
+    /// Returns once all earlier events are on the screen, and leaves the screen to the caller.
     pub(crate) fn pause(&self) {
         self.display.pause();
     }
 
-    /// Asks whether to go on, once all that was told so far is on the screen.
+    /// Asks for a confirmation, once all earlier events are on the screen.
     ///
     /// # Errors
-    /// Wrong usage, where there is no terminal to ask on.
+    /// Wrong usage, if there is no terminal to ask on.
     pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Answer> {
         self.display.pause();
         prompt::confirm(self.ui, &self.signals.stop, question, yes).await
@@ -56,10 +56,10 @@ impl Session<'_> {
 /// Runs work in a session. Returns once all its events are shown.
 ///
 /// # Errors
-/// Those of the work; else the first that printing met, such as a broken pipe.
+/// The error of the work; else the first error of a write, such as a broken pipe.
 ///
 /// # Cancellation
-/// The third signal drops the work where it stands.
+/// The third signal drops the work at once.
 pub(crate) async fn run(
     ui: &Ui,
     options: SessionOptions,

@@ -1,4 +1,4 @@
-//! Signals as two ways to stop: the first one stops, the second one aborts, the third one leaves.
+//! Process signals: the first one stops the run, the second one aborts it, the third one ends the process.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use engine::StopSignals;
 
 use super::exit::Exit;
 
-/// One step further on the way to stop. Returns what to tell the user, or nothing when no way is left.
+/// Escalates the stop of a run. Returns the message for the user; `None` if the run is aborted already.
 fn escalate(signals: &StopSignals) -> Option<&'static str> {
     if !signals.stop.is_cancelled() {
         signals.stop.cancel();
@@ -19,10 +19,10 @@ fn escalate(signals: &StopSignals) -> Option<&'static str> {
     None
 }
 
-/// Waits for signals (interrupt, terminate, hang up) for as long as it is polled. Returns after the third.
+/// Waits for signals (interrupt, terminate, hang up) while it is polled. Returns after the third.
 pub(crate) async fn listen(stop_signals: &StopSignals, tell: impl Fn(&str)) -> Exit {
     let Ok(mut signals) = Signals::new() else {
-        // No signal can be caught: they do what they do by default.
+        // Without handlers, signals have their default effect.
         return std::future::pending().await;
     };
     loop {

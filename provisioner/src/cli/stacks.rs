@@ -1,4 +1,4 @@
-//! The stacks that a command is about, read from the repository; what is wrong with them is printed.
+//! Loading of the stacks that a command works on, from the repository. Mistakes in their files are printed.
 
 use std::sync::Arc;
 
@@ -17,55 +17,55 @@ use super::exit::CliError;
 use super::process;
 use super::ui::Ui;
 
-/// The profile of a repository where none is named.
+/// Profile that is used if none is named.
 const DEFAULT_PROFILE: &str = "default";
 
-/// What a command works with.
+/// Stacks that a command works on, with the repository.
 #[derive(Debug)]
 pub(crate) struct Stacks {
     pub(crate) repository: Repository,
     pub(crate) surroundings: Surroundings,
-    /// The text of all files that were read, for messages that point into them.
+    /// Texts of all files that were read, for messages with positions in them.
     pub(crate) sources: Arc<SourceFiles>,
-    /// The stacks, those that others inherit from first.
+    /// Loaded stacks, in an order in which each comes after those that it inherits from.
     pub(crate) stacks: Vec<Arc<Stack>>,
-    /// The names of those that were asked for.
+    /// Names of the requested stacks.
     asked: Vec<String>,
 }
 
 impl Stacks {
-    /// The stack, where one was asked for.
+    /// Returns the requested stack of a command that takes one.
     ///
     /// # Errors
-    /// It was not read. That would be a fault of ours.
+    /// The stack was not loaded, which is a bug.
     pub(crate) fn only(&self) -> anyhow::Result<&Arc<Stack>> {
         self.asked().next().context("no stack was read")
     }
 
-    /// The stacks that were asked for, those that others inherit from first.
+    /// Returns the requested stacks, in an order in which each comes after those that it inherits from.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &Arc<Stack>> {
         self.stacks.iter().filter(|stack| self.asked.contains(&stack.name))
     }
 
-    /// Checks that the plugins of the stacks serve what their core types need.
+    /// Checks that the plugins of the stacks serve the packages that their core types need.
     ///
     /// # Errors
-    /// They do not; why has been printed.
+    /// Some packages are not served; the reasons have been printed.
     pub(crate) fn check_packages(&self, ui: &Ui) -> anyhow::Result<()> {
         let found: Vec<Diagnostic> = self.asked().flat_map(|stack| program(stack).check_packages()).collect();
         if found.is_empty() { Ok(()) } else { Err(mistakes(ui, &found, &self.sources)) }
     }
 }
 
-/// A stack as a program.
+/// Creates the program of a stack.
 pub(crate) fn program(stack: &Arc<Stack>) -> Program {
     Program::new(Arc::clone(stack), ProvisionTable::product())
 }
 
-/// Finds places for the messages about what a program registers.
+/// Returns the function that finds positions for messages about a program's registrations.
 pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
     Arc::new(move |source, property| {
-        // Where the path makes no sense, the resource as a whole is as good a place.
+        // A path that cannot be parsed leads to the position of the whole resource.
         let path: Option<PropertyPath> = property.and_then(|property| property.parse().ok());
         let span = program.source_of(source, path.as_ref())?;
         let position = sources.position(span);
@@ -76,26 +76,26 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
     })
 }
 
-/// Reads the stacks that are named, or all.
+/// Loads the named stacks, or all.
 ///
 /// # Errors
-/// Wrong usage; mistakes in the files, which have been printed then.
+/// Wrong usage; mistakes in the files, which have been printed.
 pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
     read(ui, global, &args.dir, |names| choose_stacks(names, &args.stacks))
 }
 
-/// Reads the stack that is named, or the only one.
+/// Loads the named stack, or the only one.
 ///
 /// # Errors
-/// Wrong usage; mistakes in the files, which have been printed then.
+/// Wrong usage; mistakes in the files, which have been printed.
 pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyhow::Result<Stacks> {
     read(ui, global, &args.dir, |names| Ok(vec![choose_stack(names, args.stack.as_deref())?]))
 }
 
-/// Reads all stacks of a folder.
+/// Loads all stacks of a folder.
 ///
 /// # Errors
-/// Mistakes in the files, which have been printed then.
+/// Mistakes in the files, which have been printed.
 pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Stacks> {
     read(ui, global, dir, |names| Ok(names.to_vec()))
 }
@@ -131,7 +131,7 @@ fn read(
     Ok(Stacks { repository, surroundings, sources: Arc::new(sources), stacks, asked: chosen })
 }
 
-/// Prints mistakes; what is left to say is how many there are.
+/// Prints mistakes, and returns an error with their number.
 fn mistakes(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
     ui.print_diagnostics(found, sources);
     match found.iter().filter(|diagnostic| has_errors(std::slice::from_ref(diagnostic))).count() {
@@ -140,7 +140,7 @@ fn mistakes(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Err
     }
 }
 
-/// The stacks that are named, each once; all where none is.
+/// Returns the named stacks without duplicates; all stacks if none is named.
 fn choose_stacks(there: &[String], named: &[String]) -> Result<Vec<String>, CliError> {
     let mut chosen: Vec<String> = Vec::new();
     for name in named.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
@@ -155,7 +155,7 @@ fn choose_stacks(there: &[String], named: &[String]) -> Result<Vec<String>, CliE
     Ok(if chosen.is_empty() { there.to_vec() } else { chosen })
 }
 
-/// The stack that is named, or the only one.
+/// Returns the named stack, or the only one.
 fn choose_stack(there: &[String], named: Option<&str>) -> Result<String, CliError> {
     match (named.map(str::trim).filter(|name| !name.is_empty()), there) {
         (Some(name), _) => check_exists(there, name).map(|()| name.to_owned()),

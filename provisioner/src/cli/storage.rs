@@ -1,4 +1,4 @@
-//! What the environment says about the storage of states, under the names that Pulumi's command line has for it.
+//! Environment variables for the storage of states, with the names of Pulumi's command line.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use state::store::{Compression, FileOptions, Layout, LegacyStores};
 
 use super::exit::CliError;
 
-/// A variable, and the name that it had before and that counts where the first is not set.
+/// Names of an environment variable: the present one, and the former one, which is read if the present one is not set.
 type Variable = &'static [&'static str];
 
 const GZIP: Variable = &["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"];
@@ -16,10 +16,10 @@ const SKIP_BACKUPS: Variable = &["PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS"
 const NEW_LEGACY: Variable = &["PULUMI_DIY_BACKEND_LEGACY_LAYOUT", "PULUMI_SELF_MANAGED_STATE_LEGACY_LAYOUT"];
 const ACCEPT_LEGACY: Variable = &["PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR"];
 
-/// How states are stored.
+/// Returns the storage options that the environment selects.
 ///
 /// # Errors
-/// Variables contradict each other.
+/// Wrong usage, if two variables select different compressions.
 pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<FileOptions, CliError> {
     let compression = match (is_set(environment, GZIP), is_set(environment, ZSTD)) {
         (false, false) => Compression::None,
@@ -39,7 +39,7 @@ pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<Fil
     })
 }
 
-/// Whether a variable says yes: `1`, or `true` in any case.
+/// Returns whether a variable is set to `1`, or to `true` in any case.
 fn is_set(environment: &BTreeMap<String, String>, names: Variable) -> bool {
     let value = names.iter().find_map(|name| environment.get(*name));
     value.is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))

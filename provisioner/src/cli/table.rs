@@ -2,7 +2,7 @@
 
 use super::display::{Line, Palette};
 
-/// The lines of a table. The last column is as wide as it likes.
+/// Returns the lines of a table. The width of the last column is not limited.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> Vec<Line> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| Line::plain(cell).width());

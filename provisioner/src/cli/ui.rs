@@ -1,4 +1,4 @@
-//! Where output goes and how it looks: results to standard output, all else to standard error.
+//! Output of the program: results go to standard output, all else to standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,15 +12,15 @@ use super::display::{
 };
 use super::exit::{Exit, error_lines, warning_lines};
 
-/// What the process finds around it.
+/// Properties of the process's streams and terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
-    /// The terminal cannot move its cursor.
+    /// True if the terminal cannot move its cursor.
     pub(crate) terminal_is_dumb: bool,
-    /// What `--color auto` means (NO_COLOR, CLICOLOR_FORCE, the terminal).
+    /// True if `--color auto` enables colour (NO_COLOR, CLICOLOR_FORCE, the terminal).
     pub(crate) stdout_has_color: bool,
     pub(crate) stderr_has_color: bool,
 }
@@ -38,7 +38,7 @@ impl Facts {
     }
 }
 
-/// The two output streams and what they can do.
+/// Output streams and their properties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ui {
     facts: Facts,
@@ -64,27 +64,27 @@ impl Ui {
         }
     }
 
-    /// Whether a question can be asked and answered.
+    /// Returns whether the user can be asked a question.
     pub(crate) fn can_ask(&self) -> bool {
         self.facts.stdin_is_terminal && self.facts.stderr_is_terminal && !self.json
     }
 
-    /// Whether `--json` was given.
+    /// Returns whether `--json` was given.
     pub(crate) fn results_are_json(&self) -> bool {
         self.json
     }
 
-    /// Whether results are meant for a program: `--json`, or a pipe where a terminal could be.
+    /// Returns whether a program reads the results: with `--json`, or if standard output is no terminal.
     pub(crate) fn results_are_for_programs(&self) -> bool {
         self.json || !self.facts.stdout_is_terminal
     }
 
-    /// How values are shown outside a run.
+    /// Returns the extent of values that are shown outside a run.
     pub(crate) fn diff_options(&self, secrets: Secrets) -> DiffOptions {
         DiffOptions { secrets, full: self.verbose }
     }
 
-    /// Starts showing a run.
+    /// Starts the display of a run.
     pub(crate) fn start_display(&self, diff: bool, secrets: Secrets) -> io::Result<Display> {
         let options = DisplayOptions {
             diff: diff.then_some(self.diff_options(secrets)),
@@ -93,7 +93,7 @@ impl Ui {
             color: self.stderr_color,
             results_color: self.stdout_color,
         };
-        // Styles are written where they are wanted; `always` only makes old Windows consoles understand them.
+        // Styles are only written where they are wanted; `always` merely lets old Windows consoles render them.
         let stdout = || AutoStream::always(io::stdout());
         let stderr = || AutoStream::always(io::stderr());
         let renderer: Box<dyn Renderer> = if self.json {
@@ -111,15 +111,15 @@ impl Ui {
         print_lines(&mut AutoStream::always(io::stdout()), lines, self.stdout_color)
     }
 
-    /// Prints what is to be said of the user's files.
+    /// Prints mistakes and warnings about the user's files.
     pub(crate) fn print_diagnostics(&self, found: &[Diagnostic], sources: &SourceFiles) {
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
         let text: String = found.iter().map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
-        // Nobody is left to be told that standard error is gone.
+        // An error means that standard error is closed, so it cannot be reported there.
         drop(AutoStream::always(io::stderr()).write_all(text.as_bytes()));
     }
 
-    /// Prints an error and says how the program ends because of it.
+    /// Prints an error, and returns its outcome.
     pub(crate) fn fail(&self, error: &anyhow::Error) -> Exit {
         let exit = Exit::of_error(error);
         if exit != Exit::BrokenPipe {
@@ -135,7 +135,7 @@ impl Ui {
 
     /// Prints lines on standard error.
     pub(crate) fn say(&self, lines: &[Line]) {
-        // Nobody is left to be told that standard error is gone.
+        // An error means that standard error is closed, so it cannot be reported there.
         drop(print_lines(&mut AutoStream::always(io::stderr()), lines, self.stderr_color));
     }
 
@@ -150,15 +150,15 @@ fn stderr_size() -> Option<(usize, usize)> {
     Some((width.0.into(), height.0.into()))
 }
 
-/// Prints text that is a result as it stands.
+/// Prints a text unchanged, as a result.
 pub(crate) fn print_result(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// Prints what is said of a fault of our own, in whatever state the rest of the program is.
+/// Prints the report of a bug. Works in any state of the program.
 pub(crate) fn print_bug(text: &str) {
-    // `eprintln!` would panic where standard error is closed, within a panic.
+    // `eprintln!` panics if standard error is closed, and this may run within a panic.
     drop(writeln!(io::stderr(), "\n{text}"));
 }

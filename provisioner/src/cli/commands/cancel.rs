@@ -30,7 +30,7 @@ pub(crate) struct CancelArgs {
     pub(crate) confirm: ConfirmArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     }
 }
 
-/// Tells of what only `sc` would know.
+/// Reports a journal that an interrupted run left, as `pulumi` does not read it.
 fn tell_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
     if access.has_journal()? {
         let text = "a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says \

@@ -30,7 +30,7 @@ pub(crate) fn run(mut command: Command, args: CompletionArgs) -> anyhow::Result<
 }
 
 fn script(command: &mut Command, shell: Shell) -> String {
-    // Into memory first: the generator would panic where standard output is closed.
+    // The script is generated in memory, as the generator panics if standard output is closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, command, "sc", &mut script);
     String::from_utf8_lossy(&script).into_owned()

@@ -1,4 +1,4 @@
-//! `sc destroy`: deletes what a stack holds.
+//! `sc destroy`: deletes the resources of a stack.
 
 use clap::Args;
 use engine::events::Outcome;
@@ -13,8 +13,8 @@ use crate::cli::ui::Ui;
 
 /// Delete all resources of a stack
 ///
-/// Shows what will be deleted and asks. Protected resources are not deleted and fail the command. The stack stays, empty,
-/// with its history.
+/// Shows what will be deleted and asks. Protected resources are not deleted and fail the command. The stack stays,
+/// empty, with its history.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -60,7 +60,7 @@ pub(crate) struct DestroyArgs {
 }
 
 impl DestroyArgs {
-    /// Refuses what other tools of this family destroy and we do not.
+    /// Refuses client stacks, which Simple Container's own tools can destroy.
     fn check(&self) -> Result<(), CliError> {
         if self.env.is_some() {
             let hint = "leave --env out and give --parent to destroy what `sc provision` made";
@@ -74,7 +74,7 @@ impl DestroyArgs {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
     args.check()?;
     let stacks = read_stack(ui, global, &args.stack)?;

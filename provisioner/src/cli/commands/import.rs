@@ -1,4 +1,4 @@
-//! `sc import`: takes existing resources into the state.
+//! `sc import`: records existing resources in the state.
 
 use clap::Args;
 use provisioner::operation;
@@ -13,9 +13,9 @@ use crate::cli::ui::Ui;
 
 /// Record resources that exist already
 ///
-/// Each resource is described in server.yaml, and is named as `sc preview` shows it. Its provider reads it by its id, and
-/// what it reads is recorded. Nothing in the cloud is changed: run `sc preview` afterwards, and make server.yaml say what
-/// there is.
+/// Each resource is described in server.yaml, and is named as `sc preview` shows it. Its provider reads it by its id,
+/// and what it reads is recorded. Nothing in the cloud is changed: run `sc preview` afterwards, and make server.yaml
+/// say what there is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,7 +44,7 @@ pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String
     parts.ok_or_else(|| "write it as RESOURCE=ID, such as web--prod=i-0abc123".to_owned())
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let runs = Runs::reading(args.parallel, args.show, Changes::expected(false));

@@ -1,4 +1,4 @@
-//! What can be typed. One file per command: its arguments, whose comments are the help, and what it does with the library.
+//! Commands, one file each: arguments, whose comments are the help text, and the calls to the library.
 
 pub(crate) mod cancel;
 pub(crate) mod completion;
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Completion(completion::CompletionArgs),
 }
 
-/// Does what a command says.
+/// Runs a command.
 pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Provision(args) => provision::run(ui, &cli.global, &args).await,

@@ -48,7 +48,7 @@ pub(crate) struct LsArgs {
     pub(crate) stacks: StacksArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         PluginVerb::Ls(args) => list(ui, global, args),
@@ -80,7 +80,7 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
             let rows = rows.iter().map(|(stack, plugin, package)| installed_as_row(stack, plugin, package));
             ui.print(&table(&["STACK", "PLUGIN", "REVISION", "CHECKSUM"], &rows.collect::<Vec<_>>()))?;
         }
-        // The last one is told as the error of the command.
+        // The last error is returned as the error of the command.
         let last = failed.pop();
         for error in failed {
             ui.fail(&error.into());
@@ -128,7 +128,7 @@ fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Where a plugin comes from, in short, and the version that was asked for.
+/// Returns the location of a plugin's source, and the version or revision that it declares.
 fn origin(source: &PluginSource) -> (String, &str) {
     match source {
         PluginSource::Local(local) => (local.path.display().to_string(), ""),

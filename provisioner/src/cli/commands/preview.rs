@@ -37,7 +37,7 @@ pub(crate) struct PreviewArgs {
     pub(crate) replace: ReplaceArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;

@@ -1,4 +1,4 @@
-//! `sc provision`: makes the world match the stacks.
+//! `sc provision`: creates, updates and deletes resources until they match the stacks.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) struct ProvisionArgs {
     pub(crate) replace: ReplaceArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;

@@ -1,4 +1,4 @@
-//! `sc refresh`: makes the state match the world.
+//! `sc refresh`: updates the recorded state to the actual state of the resources.
 
 use clap::Args;
 use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
@@ -46,7 +46,8 @@ pub(crate) struct RefreshArgs {
     /// Forget creations that an interrupted run began: say so once you have looked what became of them
     #[arg(long, conflicts_with = "preview")]
     pub(crate) clear_pending_creates: bool,
-    /// Record what came of a creation that an interrupted run began: the resource with its id; may be given several times
+    /// Record what came of a creation that an interrupted run began: the resource with its id; may be given several
+    /// times
     #[arg(long, value_name = "RESOURCE=ID", value_parser = resource_and_id, conflicts_with = "preview")]
     pub(crate) import_pending_creates: Vec<(String, ResourceId)>,
     #[command(flatten)]
@@ -62,7 +63,7 @@ pub(crate) struct RefreshArgs {
     pub(crate) scope: ScopeArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     if args.program.run_program {
@@ -98,12 +99,12 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     .await
 }
 
-/// What the user knows of creations that earlier runs began and did not end. `None`: the user wants no more.
+/// Asks for the fates of the pending creations. `None`: the user ended the questions.
 async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Result<Option<Vec<(String, Fate)>>> {
     let mut fates = Vec::new();
     let view = StackView::open(&run.access).await?;
     if !view.is_unlocked {
-        // The run will say so, and nobody has to answer in vain.
+        // The refresh fails because of the lock, so no question is asked.
         return Ok(Some(fates));
     }
     let snapshot = view.snapshot.unwrap_or_default();
@@ -119,8 +120,8 @@ async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Re
     Ok(Some(fates))
 }
 
-/// What is asked of something that was being created. `recorded`: the id of what is recorded under that name; there is room
-/// for one.
+/// Returns the question about a pending creation. `recorded`: id of the live entry with its URN, if there is one; in
+/// that case no second id can be recorded.
 fn question(urn: &Urn, recorded: Option<&str>) -> String {
     let what = format!("{} ({})", urn.name(), urn.type_token());
     match recorded {

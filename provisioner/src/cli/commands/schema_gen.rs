@@ -19,9 +19,9 @@ use crate::cli::ui::Ui;
 
 /// Write JSON Schemas for editors
 ///
-/// Writes `server.schema.json`, which says all that a server.yaml may hold: its own keys, the core types, and every type
-/// of the plugins that the stacks declare, as these describe them (GetSchema). The plugins are fetched and started for
-/// that, and not configured. Beside it come folders with one file per type.
+/// Writes `server.schema.json`, which says all that a server.yaml may hold: its own keys, the core types, and every
+/// type of the plugins that the stacks declare, as these describe them (GetSchema). The plugins are fetched and started
+/// for that, and not configured. Beside it come folders with one file per type.
 ///
 /// Editors with a YAML language server take the schema from the first line of a server.yaml.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) struct SchemaGenArgs {
     pub(crate) stacks: StacksArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> anyhow::Result<Exit> {
     let folder = working_folder(global.cwd.as_deref())?.join(&args.folder);
     if args.core {
@@ -82,7 +82,7 @@ fn version(package: &Package) -> &str {
     package.schemas.as_ref().map_or("", |schemas| &schemas.version)
 }
 
-/// Writes what has changed.
+/// Writes the files that changed.
 fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! `sc stack`: what is known of stacks.
+//! `sc stack`: lists stacks, and shows, exports, imports, renames and removes their state.
 
 mod history;
 mod rename;
@@ -37,7 +37,8 @@ pub(crate) struct StackCommand {
 pub(crate) enum StackVerb {
     /// List the stacks: how many resources each has, when it was last changed, whether it is locked or was interrupted
     ///
-    /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and why is told after the list.
+    /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and why is told after the
+    /// list.
     Ls(LsArgs),
     Outputs(OutputsArgs),
     Export(ExportArgs),
@@ -91,8 +92,9 @@ pub(crate) struct ExportArgs {
 
 /// Replace the state of a stack by an export of it, of `sc` or of `pulumi`
 ///
-/// Secrets are sealed again with the key that the export names; those in clear are sealed, too. Operations that were under
-/// way are dropped. The state before stays beside the new one as its backup (`.bak`), and the history gets no entry.
+/// Secrets are sealed again with the key that the export names; those in clear are sealed, too. Operations that were
+/// under way are dropped. The state before stays beside the new one as its backup (`.bak`), and the history gets no
+/// entry.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -111,7 +113,7 @@ pub(crate) struct ImportArgs {
     pub(crate) force: bool,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         StackVerb::Ls(args) => list(ui, global, args).await,
@@ -125,11 +127,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
     }
 }
 
-/// What is told of a stack in a list.
+/// Row of `sc stack ls`.
 struct Entry {
     stack: String,
     project: String,
-    /// `None`: its state cannot be read.
+    /// Summary of the state; `None`: the state cannot be read.
     summary: Option<StackSummary>,
 }
 
@@ -157,7 +159,7 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
         table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
     };
     ui.print(&lines)?;
-    // The others are listed all the same.
+    // Unreadable stacks do not prevent the list; their errors follow it.
     let told: Vec<Exit> = unreadable.iter().map(|error| ui.fail(error)).collect();
     Ok(told.first().copied().unwrap_or(Exit::Done))
 }
@@ -166,7 +168,7 @@ impl Entry {
     fn as_row(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let status = match self.summary.as_ref().map(|summary| (summary.is_locked, summary.is_interrupted)) {
-            // Whether that run still works, only its machine knows.
+            // Only the machine of the run can tell whether it still works.
             Some((true, true)) => "locked, not ended",
             Some((true, false)) => "locked",
             Some((false, true)) => "interrupted",
@@ -265,7 +267,7 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-/// What `sc stack outputs` prints.
+/// Returns the lines that `sc stack outputs` prints.
 fn outputs_text(ui: &Ui, stack_name: &str, outputs: &PropertyMap, secrets: Secrets) -> Vec<Line> {
     if ui.results_are_for_programs() {
         let outputs = map_to_json(&Shown::of_map(outputs, secrets));

@@ -1,4 +1,4 @@
-//! `sc state`: changes what is recorded of a stack, by hand.
+//! `sc state`: edits the recorded state of a stack.
 
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
@@ -58,8 +58,8 @@ struct Common {
 
 /// Forget resources without deleting them
 ///
-/// What the stack describes and the state has forgotten is created anew by the next provision: take it out of server.yaml
-/// as well, or give it `options.import`.
+/// What the stack describes and the state has forgotten is created anew by the next provision: take it out of
+/// server.yaml as well, or give it `options.import`.
 #[derive(Debug, Args)]
 struct RmArgs {
     /// Resources, by their names or URNs; `*` stands for anything
@@ -158,7 +158,7 @@ struct RepairArgs {
     common: Common,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) -> anyhow::Result<Exit> {
     let marking = async |names: &[String], common: &Common, mark: Mark, value: bool| {
         let names = Names::new(names);
@@ -225,7 +225,7 @@ async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Resu
     apply(ui, global, &args.common, Laws::Held, edit).await
 }
 
-/// Resources as the user named them; no name at all: all of them.
+/// Resources that the user selected; without names, all resources.
 struct Names(Vec<UrnPattern>, Box<dyn Fn(&Urn) -> bool>);
 
 impl Names {
@@ -240,7 +240,7 @@ impl Names {
         &*self.1
     }
 
-    /// Each has to name something.
+    /// Checks that each pattern matches a recorded resource.
     fn check(&self, snapshot: &Snapshot) -> Result<(), CliError> {
         let names_nothing = |pattern: &&UrnPattern| !snapshot.resources.iter().any(|state| pattern.matches(&state.urn));
         match self.0.iter().find(names_nothing) {
@@ -253,12 +253,12 @@ impl Names {
     }
 }
 
-/// One line of what changes.
+/// Change of a state edit, shown as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
-    /// What is done.
+    /// Verb of the change.
     word: &'static str,
-    /// Whose; `None`: of the state as a whole.
+    /// Resource that changes; `None`: the state as a whole.
     urn: Option<Urn>,
     detail: String,
 }
@@ -278,7 +278,7 @@ impl Change {
     }
 }
 
-/// What a repair does, line by line.
+/// Returns the changes of a repair.
 fn repaired(done: &Repair) -> Vec<Change> {
     let moved = done.moved.iter().map(|urn| Change::of("move", urn));
     let pruned = done.pruned.iter().map(|(urn, relation, target)| Change {
@@ -294,7 +294,7 @@ fn repaired(done: &Repair) -> Vec<Change> {
     moved.chain(pruned).chain(renamed).chain(checksum).collect()
 }
 
-/// Says what to do about a refusal.
+/// Adds a hint to a refused edit.
 fn refused(error: SurgeryError) -> CliError {
     let hint = match &error {
         SurgeryError::Protected(_) => "`sc state unprotect` lifts that, or give --force",
@@ -310,14 +310,15 @@ fn refused(error: SurgeryError) -> CliError {
     CliError::failed(error.to_string(), hint)
 }
 
-/// Whether a state that breaks its laws is taken.
+/// Treatment of a state that violates the integrity of snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Laws {
     Held,
     Ignored,
 }
 
-/// Shows what an edit changes, asks, and makes it: under the lock, and only if it still changes the same.
+/// Shows the changes of an edit, asks for confirmation, and applies the edit under the lock, if it still makes the same
+/// changes.
 async fn apply(
     ui: &Ui,
     global: &GlobalArgs,
@@ -356,7 +357,7 @@ async fn apply(
     tell(ui, &stack, &done)
 }
 
-/// Says what was changed.
+/// Reports the changes that were made.
 fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
     if ui.results_are_json() {
         let change = |change: &Change| {
@@ -375,7 +376,7 @@ fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The state as it is, without the lock.
+/// Loads the state without locking it.
 async fn look(ui: &Ui, access: &StackAccess, laws: Laws) -> Result<Snapshot, StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::cli::args::duration;
 
-/// The long help of a command, as a user of `sc help …` reads it.
+/// Returns the long help of a command.
 fn help(words: &[&str]) -> String {
     let words: Vec<&str> = std::iter::once("sc").chain(words.iter().copied()).chain(["--help"]).collect();
     let error = Cli::try_parse_from(words).unwrap_err();

@@ -1,9 +1,9 @@
 //! Prints the properties that a step changes.
 //!
 //! Enters: a step, or two bags of properties. Leaves: lines that begin with `+`, `-` or `~`, or with a space if nothing
-//! changes, and that end with `[replaces]` if the property is a reason to replace the resource. Long texts are shortened
-//! and secrets masked unless the options show them. Never here: the decision which properties have changed, which is in
-//! [`super::property_changes`].
+//! changes, and that end with `[replaces]` if the property is a reason to replace the resource. Long texts are
+//! shortened and secrets masked unless the options show them. Never here: the decision which properties have changed,
+//! which is in [`super::property_changes`].
 
 use engine::events::StepInfo;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -14,20 +14,20 @@ use super::property_changes::{PropertyChange, PropertyChanges, Segment, ValueCha
 use super::text::Line;
 use super::value::{Secrets, Shown, is_internal, quoted};
 
-/// The extent of a diff.
+/// Extent of a diff.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiffOptions {
-    /// Whether secrets are shown.
+    /// Treatment of secrets.
     pub(crate) secrets: Secrets,
-    /// Whether long texts are shown whole.
+    /// True if long texts are shown in full.
     pub(crate) full: bool,
 }
 
-/// Lines of a text that comes or goes shown unless all are asked for.
+/// Number of lines shown of an added or removed text, unless texts are shown in full.
 const TEXT_LINES: usize = 8;
-/// Characters of a one-line text shown unless all are asked for.
+/// Number of characters shown of a one-line text, unless texts are shown in full.
 const TEXT_CHARACTERS: usize = 240;
-/// Two texts that together are longer than this stand on lines of their own.
+/// Maximum length of two texts, in bytes, that are shown on one line.
 const ONE_LINE: usize = 70;
 
 /// Returns the lines of the properties that a step changes; none if it changes none.
@@ -145,7 +145,7 @@ impl Printer {
         if self.options.secrets == Secrets::Shown && (old.contains_secrets() || new.contains_secrets()) {
             return self.change(segment, &old.without_wrappers(), &new.without_wrappers(), replaces, depth);
         }
-        // Beside a secret nothing is shown plainly: the other side is often the same text.
+        // A change to or from a secret masks both sides, as both often have the same text.
         if (old.is_secret() || new.is_secret()) && self.options.secrets == Secrets::Masked {
             let masked = |value: &PropertyValue| match Shown::of(value, Secrets::Masked) {
                 Shown::Unknown => super::value::COMPUTED,
@@ -196,7 +196,7 @@ impl Printer {
         self.push(Mark::Add, depth + 1, String::new(), Line::plain(new), false);
     }
 
-    /// The lines that changed, with two lines around each change.
+    /// Prints the changed lines, with two unchanged lines around each change.
     fn line_diff(&mut self, old: &str, new: &str, depth: usize) {
         let diff = TextDiff::from_lines(old, new);
         for (index, group) in diff.grouped_ops(2).iter().enumerate() {
@@ -221,7 +221,7 @@ impl Printer {
 
     fn text_block(&mut self, mark: Mark, text: &str, depth: usize) {
         let count = text.lines().count();
-        // Not worth a line that says that one line is missing.
+        // A single further line is shown, as a line about it would be as long.
         let shown = if self.options.full || count <= TEXT_LINES + 1 { count } else { TEXT_LINES };
         for line in text.lines().take(shown) {
             let line = self.shortened(line);
@@ -288,7 +288,7 @@ fn key_label(key: &str) -> String {
     if !key.is_empty() && key.chars().all(plain) { key.to_owned() } else { quoted(key) }
 }
 
-/// The list or map that a text holds as JSON: policies and the like are compared by what they say.
+/// Parses the JSON list or map in a text, so that policies and the like are compared by their values.
 fn json_container(text: &str) -> Option<PropertyValue> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {

@@ -1,4 +1,4 @@
-//! The display for programs: each event as one line of JSON. The members are promised in `docs/events.md`.
+//! Display for programs: prints each event as one line of JSON. `docs/events.md` specifies the members.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use state::ResourceState;
 use super::value::{Secrets, Shown, map_to_json};
 use super::{Origin, Renderer, Stamp};
 
-/// Writes events as lines.
+/// Renderer that writes each event as one line.
 pub(crate) struct JsonDisplay<W: Write> {
     out: W,
     secrets: Secrets,
@@ -26,7 +26,7 @@ impl<W: Write> JsonDisplay<W> {
 
 impl<W: Write + Send> Renderer for JsonDisplay<W> {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
-        // Twenty a second are for eyes.
+        // Progress of downloads is emitted many times a second, for terminals only.
         if matches!(event, Event::Download(download) if download.stage == DownloadStage::Running) {
             return Ok(());
         }
@@ -39,7 +39,7 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         if let Event::Message(_) = event {
             line.insert("place".into(), origin.place.map(|place| place.position.as_str()).into());
         }
-        // In one piece, so that a line that is there is there whole.
+        // One write per line, so that no reader sees a part of a line.
         self.out.write_all(format!("{}\n", Value::Object(line)).as_bytes())?;
         self.out.flush()
     }

@@ -1,4 +1,4 @@
-//! The display for a terminal: a tree that changes in place while resources are worked on, and what stays above it.
+//! Display for a terminal: a tree of resources that is repainted in place, below lines that stay.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -17,26 +17,26 @@ use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 
 /// Columns and rows of a terminal.
 pub(crate) type Size = (usize, usize);
-/// What to take where a terminal does not tell its size.
+/// Size that is assumed if the terminal does not report one.
 const USUAL_SIZE: Size = (80, 24);
-/// Room for `deleting old 1m05s`.
+/// Width of the status column: that of `deleting old 1m05s`.
 const STATUS_WIDTH: usize = 17;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// How long a frame of the spinner stays.
+/// Time between two frames of the spinner.
 const SPINNER_STEP: Duration = Duration::from_millis(100);
 
-/// Paints on the terminal that standard error is; results go to `results`.
+/// Renderer that paints on the terminal of standard error, and writes results to `results`.
 pub(crate) struct LiveDisplay<W: Write, R: Write> {
     painter: Painter<W>,
     results: R,
     size: Box<dyn Fn() -> Option<Size> + Send>,
     options: DisplayOptions,
     phase: Option<RunningPhase>,
-    /// The last thing said in passing while no phase runs.
+    /// Last ephemeral message without a resource.
     passing: Option<Line>,
-    /// What is on its way to this machine.
+    /// Downloads in progress.
     downloads: Vec<Download>,
-    /// Whether a preview has shown the stack's changes already.
+    /// Stack whose last preview has shown its changes, if there is one.
     previewed: Option<String>,
 }
 
@@ -104,7 +104,8 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
             running.rows.apply(running.began, &Event::Message(message.clone()));
         }
         match &mut self.phase {
-            // The row of its resource shows it; what has no row stands in the footer for a while.
+            // The row of the message's resource shows it; a message without a resource is shown in the footer for a
+            // while.
             _ if message.ephemeral => {
                 if message.urn.is_none() {
                     self.passing = Some(Line::new().styled(Palette::DIM, &message.text));
@@ -219,14 +220,14 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
     }
 }
 
-/// The block at the bottom of the terminal: a heading, as many rows as fit, the counts.
+/// Returns the block at the bottom of the terminal: a heading, as many rows as fit, the counts.
 fn frame(running: &RunningPhase, passing: Option<&Line>, columns: usize, height: usize, at: Duration) -> Vec<Line> {
-    // The last column stays free: some terminals wrap there.
+    // The last column stays free, as some terminals wrap there.
     let width = columns.saturating_sub(1);
     let elapsed = duration_for_footer(at.saturating_sub(running.began));
     let heading =
         spinner(at).join(report::title(running.phase, &running.stack)).text("  ").styled(Palette::DIM, elapsed);
-    // Heading, line of what is hidden, counts, and the line on which the cursor rests.
+    // Four lines are not rows: heading, hidden rows, counts, and the line with the cursor.
     let room = height.saturating_sub(4).max(1);
     let shown = rows_that_fit(&running.rows, room);
     let tense = report::tense(running.phase);
@@ -257,7 +258,7 @@ fn frame(running: &RunningPhase, passing: Option<&Line>, columns: usize, height:
     lines.into_iter().map(|line| line.truncate(width)).collect()
 }
 
-/// The rows to show where not all fit: what failed, what runs (the oldest first), then what ended last.
+/// Returns the rows to show if not all fit: failed ones, then running ones (the oldest first), then the last done ones.
 fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
     let mut candidates: Vec<&Row> =
         rows.iter().filter(|row| row.state == RowState::Running || row.is_worth_showing()).collect();
@@ -280,7 +281,7 @@ fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
         }
         let notes = usize::from(row.state == RowState::Failed && !row.note.is_empty());
         if used + added.len() + notes > room {
-            // A smaller one may still fit, but then the order would no longer say which ones are missing.
+            // A smaller candidate might fit, but skipping one would break the order of the hidden rows.
             break;
         }
         used += added.len() + notes;
@@ -289,7 +290,7 @@ fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
     shown
 }
 
-/// A line for each download: a bar where its length is known.
+/// Returns one line per download, with a bar if its size is known.
 fn downloads(downloads: &[Download], columns: usize, at: Duration) -> Vec<Line> {
     const BAR: usize = 24;
     let line = |download: &Download| {

@@ -1,7 +1,7 @@
-//! Shows a run: events in, lines out.
+//! Display of a run: turns events into lines.
 //!
-//! The engine hands events to a channel and goes on; one thread owns the terminal and does all the printing. Progress goes
-//! to standard error, results to standard output. Never here: decisions, and secrets that nobody asked to see.
+//! The engine sends events to a channel without waiting; one thread owns the terminal and prints everything. Progress
+//! goes to standard error, results to standard output. Never here: decisions; secrets, unless the user asked for them.
 
 mod diff;
 mod json;
@@ -36,21 +36,21 @@ pub(crate) use value::{Secrets, Shown, map_to_json};
 
 use redact::Redactor;
 
-/// How often what moves is painted.
+/// Interval between repaints of moving parts.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// What is shown, and how.
+/// Settings of a display.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DisplayOptions {
-    /// Show what changes about each resource; `None`: only the names of the properties.
+    /// Extent of the property diffs; `None`: only the names of changed properties are shown.
     pub(crate) diff: Option<DiffOptions>,
-    /// Whether secrets are shown.
+    /// Treatment of secrets.
     pub(crate) secrets: Secrets,
-    /// Show what helps to look for a fault.
+    /// True if debug messages are shown, too.
     pub(crate) verbose: bool,
-    /// Colour for progress and messages.
+    /// True if progress and messages are coloured.
     pub(crate) color: bool,
-    /// Colour for results.
+    /// True if results are coloured.
     pub(crate) results_color: bool,
 }
 
@@ -60,45 +60,45 @@ impl DisplayOptions {
     }
 }
 
-/// When something happened.
+/// Time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
-    /// Time since the display began.
+    /// Time since the start of the display.
     pub(crate) at: Duration,
-    /// The time of day.
+    /// Time of day.
     pub(crate) time: Timestamp,
 }
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
-    /// The stack; empty where it is about none.
+    /// Name of the stack; empty if the event is about none.
     pub(crate) stack: &'a str,
-    /// Where in the user's files, where that is known.
+    /// Position in the user's files, if it is known.
     pub(crate) place: Option<&'a Place>,
 }
 
-/// A place in the user's files.
+/// Position in the user's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// `file:line:column`.
+    /// Position as `file:line:column`.
     pub(crate) position: String,
-    /// The line, and a mark under the part of it that is meant; nothing of files that hold secrets.
+    /// Line of the position with its part marked below; empty for files that contain secrets.
     pub(crate) excerpt: Vec<String>,
 }
 
-/// Finds the place in the user's files of a resource and a property path within it.
+/// Function that returns the position of a resource, or of a property path within it, in the user's files.
 pub(crate) type Locate = Arc<dyn Fn(SourceRef, Option<&str>) -> Option<Place> + Send + Sync>;
 
-/// One way to show events. Called from the display's own thread only.
+/// Renderer of events. Only the thread of the display calls it.
 pub(crate) trait Renderer: Send {
-    /// Takes an event.
+    /// Renders an event.
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
-    /// Paints what moves.
+    /// Repaints moving parts.
     fn tick(&mut self, at: Duration) -> io::Result<()>;
-    /// Leaves the terminal to somebody else, until the next event.
+    /// Leaves the terminal to other output, until the next event.
     fn pause(&mut self) -> io::Result<()>;
-    /// Shows what is left where a phase was cut off, and leaves the terminal for good.
+    /// Renders the rest of an interrupted phase, and leaves the terminal for good.
     fn finish(&mut self) -> io::Result<()> {
         self.pause()
     }
@@ -110,7 +110,7 @@ enum Order {
     Finish,
 }
 
-/// The running display. Ends when it is finished or dropped; both leave the terminal as it was found.
+/// Running display. It ends when it is finished or dropped; both restore the terminal.
 #[derive(Debug)]
 pub(crate) struct Display {
     orders: mpsc::Sender<Order>,
@@ -119,7 +119,7 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    /// Starts a thread that shows what it is told.
+    /// Starts a thread that renders events.
     pub(crate) fn start(mut renderer: Box<dyn Renderer>, secrets: Secrets) -> io::Result<Self> {
         let (orders, inbox) = mpsc::channel();
         let began = Instant::now();
@@ -128,24 +128,24 @@ impl Display {
         Ok(Self { orders, began, thread: Some(thread) })
     }
 
-    /// Where the events of a stack go. Messages say the places that `locate` finds.
+    /// Returns the sink for the events of a stack. Messages have the positions that `locate` returns.
     pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
         Arc::new(StackSink { orders: self.orders.clone(), began: self.began, stack: stack.into(), locate })
     }
 
-    /// Returns once all events so far are shown and the terminal is free for a question.
+    /// Returns once all earlier events are rendered and the terminal is free for a question.
     pub(crate) fn pause(&self) {
         let (done, shown) = mpsc::channel();
         if self.orders.send(Order::Pause(done)).is_ok() {
-            // An error means that the display has ended: the terminal is free then, too.
+            // An error means that the display has ended, so the terminal is free as well.
             shown.recv().unwrap_or_default();
         }
     }
 
-    /// Shows what is left and ends.
+    /// Renders the rest and ends the display.
     ///
     /// # Errors
-    /// The first error that writing met, such as a broken pipe. Nothing was printed from there on.
+    /// The first error of a write, such as a broken pipe. Nothing was printed after it.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.end()
     }
@@ -160,7 +160,7 @@ impl Display {
 
 impl Drop for Display {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`.
+        // Only `finish` reports the error.
         drop(self.end());
     }
 }
@@ -183,13 +183,13 @@ fn show(
                     Some(redactor) => redactor.clean(*event),
                     None => *event,
                 };
-                // That one is for the redactor alone.
+                // `SecretsTold` is for the redactor alone.
                 let is_shown = outcome.is_ok() && !matches!(event, Event::SecretsTold(_));
                 if is_shown { renderer.event(stamp, origin, &event) } else { Ok(()) }
             }
             Ok(Order::Pause(done)) => {
                 let shown = if outcome.is_ok() { renderer.pause() } else { Ok(()) };
-                // Who asked may have gone.
+                // The caller may have been dropped; the error is ignored.
                 done.send(()).unwrap_or_default();
                 shown
             }
@@ -206,7 +206,7 @@ fn show(
     }
 }
 
-/// Sends the events of one stack to the display.
+/// Sink that sends the events of one stack to the display.
 struct StackSink {
     orders: mpsc::Sender<Order>,
     began: Instant,
@@ -224,12 +224,12 @@ impl EventSink for StackSink {
             _ => None,
         };
         let order = Order::Event { stamp, stack: Arc::clone(&self.stack), place, event: Box::new(event) };
-        // A display that has ended shows nothing; the run goes on.
+        // An error means that the display has ended; the run continues without it.
         self.orders.send(order).unwrap_or_default();
     }
 }
 
-/// Prints lines.
+/// Prints lines, coloured if `color` is set.
 pub(crate) fn print_lines(out: &mut impl Write, lines: &[Line], color: bool) -> io::Result<()> {
     let text: String = lines.iter().map(|line| line.render(color) + "\n").collect();
     out.write_all(text.as_bytes())?;

@@ -1,10 +1,10 @@
-//! Paints a block of lines at the bottom of a terminal, again and again in the same place.
+//! Painter of a block of lines at the bottom of a terminal, which is repainted in place.
 
 use std::io::{self, Write};
 
 use super::text::Line;
 
-/// Begin and end of a frame that the terminal shows at once. Terminals that do not know it ignore it.
+/// Begin and end of a synchronised frame. Terminals without support for it ignore both.
 const BEGIN_FRAME: &str = "\u{1b}[?2026h";
 const END_FRAME: &str = "\u{1b}[?2026l";
 const HIDE_CURSOR: &str = "\u{1b}[?25l";
@@ -12,12 +12,12 @@ const SHOW_CURSOR: &str = "\u{1b}[?25h";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
-/// A terminal with a block of lines at its bottom that comes and goes. What was printed above stays.
+/// Terminal with a block of lines at its bottom. Lines that were printed above the block stay.
 #[derive(Debug)]
 pub(crate) struct Painter<W: Write> {
     out: W,
     color: bool,
-    /// Widths of the lines of the block as it stands there.
+    /// Widths of the lines of the block that is on the terminal.
     drawn: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl<W: Write> Painter<W> {
         Self { out, color, drawn: Vec::new() }
     }
 
-    /// Paints the block in the place of the last one. Lines must be narrower than the terminal.
+    /// Paints the block over the last one. Each line must be narrower than the terminal.
     pub(crate) fn draw(&mut self, lines: &[Line], columns: usize) -> io::Result<()> {
         let mut frame = String::from(BEGIN_FRAME);
         frame.push_str(HIDE_CURSOR);
@@ -42,7 +42,7 @@ impl<W: Write> Painter<W> {
         self.write(&frame)
     }
 
-    /// Takes the block away and shows the cursor: what is printed next stands in its place.
+    /// Removes the block and shows the cursor. The next output starts where the block did.
     pub(crate) fn clear(&mut self, columns: usize) -> io::Result<()> {
         if self.drawn.is_empty() {
             return Ok(());
@@ -58,7 +58,8 @@ impl<W: Write> Painter<W> {
         self.write(&text)
     }
 
-    /// The way to the first line of the block. A terminal that became narrower has wrapped its lines.
+    /// Returns the escape sequence that moves the cursor to the first line of the block. A terminal that has become
+    /// narrower has wrapped the block's lines.
     fn to_top(&self, columns: usize) -> String {
         let rows: usize = self.drawn.iter().map(|width| width.saturating_sub(1) / columns.max(1) + 1).sum();
         if rows == 0 { "\r".to_owned() } else { format!("\r\u{1b}[{rows}A") }
@@ -73,7 +74,7 @@ impl<W: Write> Painter<W> {
 impl<W: Write> Drop for Painter<W> {
     fn drop(&mut self) {
         if !self.drawn.is_empty() {
-            // Nobody is left to be told that the terminal went away.
+            // An error means that the terminal is closed, so it cannot be reported there.
             drop(self.write(SHOW_CURSOR));
         }
     }

@@ -1,9 +1,9 @@
-//! Colours and words for operations and severities. Whether colour is shown at all is decided where lines are printed.
+//! Colours and words for operations and severities. The code that prints a line decides whether its colours are used.
 
 use anstyle::{AnsiColor, Style};
 use engine::events::{Operation, Phase, Severity, StepOp};
 
-/// The styles in use.
+/// Styles in use.
 pub(crate) struct Palette;
 
 impl Palette {
@@ -20,20 +20,20 @@ impl Palette {
     pub(crate) const READ: Style = AnsiColor::Cyan.on_default();
 }
 
-/// How an operation on a resource is shown: one or two characters, a colour, and its verb in three tenses.
+/// Look of a step: one or two characters, a colour, and its verb in three tenses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub(crate) symbol: &'static str,
     pub(crate) style: Style,
-    /// What a preview says.
+    /// Verb in a preview.
     pub(crate) plan: &'static str,
-    /// While it runs.
+    /// Verb while the step runs.
     pub(crate) present: &'static str,
-    /// When it is done.
+    /// Verb when the step is done.
     pub(crate) past: &'static str,
 }
 
-/// The look of an operation.
+/// Returns the look of a step.
 pub(crate) fn look(op: StepOp) -> Look {
     let look = |symbol, style, plan, present, past| Look { symbol, style, plan, present, past };
     match op {
@@ -55,7 +55,7 @@ pub(crate) fn look(op: StepOp) -> Look {
     }
 }
 
-/// The operation a resource's row stands for, when it has several steps: those of a replacement are one.
+/// Returns the operation that a resource's row shows: the steps of a replacement are one operation.
 pub(crate) fn row_op(op: StepOp) -> StepOp {
     match op {
         StepOp::Replace
@@ -76,7 +76,7 @@ pub(crate) fn row_op(op: StepOp) -> StepOp {
     }
 }
 
-/// What a phase does, up to the name of the stack.
+/// Returns the title of a phase, up to the name of the stack.
 pub(crate) fn phase_title(phase: Phase) -> &'static str {
     match (phase.operation, phase.preview) {
         (Operation::Update, true) => "Previewing update of",
@@ -90,7 +90,7 @@ pub(crate) fn phase_title(phase: Phase) -> &'static str {
     }
 }
 
-/// The noun of a phase, for its last line.
+/// Returns the noun of a phase, for its last line.
 pub(crate) fn phase_noun(phase: Phase) -> &'static str {
     match (phase.operation, phase.preview) {
         (_, true) => "Preview",
@@ -101,7 +101,7 @@ pub(crate) fn phase_noun(phase: Phase) -> &'static str {
     }
 }
 
-/// The word and the colour of a severity.
+/// Returns the word and the colour of a severity.
 pub(crate) fn severity(severity: Severity) -> (&'static str, Style) {
     match severity {
         Severity::Debug => ("debug", Palette::DIM),

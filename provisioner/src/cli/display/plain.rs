@@ -1,4 +1,4 @@
-//! The display where standard error is no terminal: one line for what begins and one for what ends.
+//! Display for a standard error that is no terminal: prints one line for the start and one for the end of each step.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -13,14 +13,14 @@ use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
 use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 
-/// How often a line says that a resource is still being worked on: some pipelines end what is silent for long.
+/// Interval between lines about a resource that is still being worked on, as some pipelines end a silent job.
 const STILL: Duration = Duration::from_secs(30);
 
-/// Prints progress to one stream and results to another.
+/// Renderer that prints progress to one stream and results to another.
 pub(crate) struct PlainDisplay<W: Write, R: Write> {
     progress: W,
     results: R,
-    /// Columns of the terminal the results go to, if it is one.
+    /// Columns of the terminal that results go to, if it is one.
     results_width: Option<usize>,
     options: DisplayOptions,
     phase: Option<RunningPhase>,
@@ -32,7 +32,7 @@ struct RunningPhase {
     stack: String,
     rows: Rows,
     told: Vec<Told>,
-    /// When it was last said of a resource that it is still being worked on.
+    /// Time of the last line about a running resource.
     said: HashMap<Urn, Duration>,
 }
 
@@ -179,7 +179,7 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
     }
 }
 
-/// Whether a step has lines of its own: one that does or changes something.
+/// Returns whether a step has lines of its own. Steps without an effect of their own have none.
 fn is_told(op: StepOp) -> bool {
     !matches!(op, StepOp::Same | StepOp::Refresh | StepOp::Replace | StepOp::RemovePendingReplace)
 }

@@ -1,7 +1,7 @@
-//! Keeps secrets out of what others say: texts that a run knows to be secret are masked in messages.
+//! Redaction of messages: masks the texts that a run knows to be secret.
 //!
-//! Values are masked by their type ([`super::value`]); this is for the words of providers, who put into an error
-//! whatever their cloud answered.
+//! Values are masked by their type ([`super::value`]); this module is for texts of providers, which may quote replies
+//! of their cloud in an error.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,20 @@ use state::ResourceState;
 
 use super::value::{SECRET, secret_texts};
 
-/// Shorter texts turn up by chance in every other sentence; masking them would say what they are.
+/// Length in bytes below which a text is not masked: shorter texts occur by chance in messages, and masking them would
+/// reveal them.
 const SHORTEST: usize = 4;
 
-/// The secret texts of a run.
+/// Secret texts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    /// By length, the longest last, so that a secret within another one does not spoil it.
+    /// Texts by length. Masking starts with the longest, so that it leaves no part of a secret that contains another
+    /// one.
     texts: BTreeSet<(usize, String)>,
 }
 
 impl Redactor {
-    /// The event without known secrets in its words. Learns from the values the event holds.
+    /// Returns the event with known secrets masked in its texts, after adding the secrets in its values.
     pub(crate) fn clean(&mut self, mut event: Event) -> Event {
         match &mut event {
             Event::StepStarted(info) | Event::StepSucceeded(info, _) => self.learn_step(info),

@@ -1,4 +1,4 @@
-//! What stays to be read when a phase has ended: the tree of what changes, messages, outputs, the summary.
+//! Report of a phase that ended: the tree of changes, messages, outputs, the summary.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, Tense, count_words, join_lines, row_line, short_type, tree};
 use super::{Origin, Place};
 
-/// `tls: pulumi-resource-tls-v5.2.2-linux-amd64.tar.gz (4.1 MB)`: what a download is about.
+/// Returns the words for a download: `tls: pulumi-resource-tls-v5.2.2-linux-amd64.tar.gz (4.1 MB)`.
 pub(crate) fn download(download: &Download) -> Line {
     let line = Line::new().styled(Palette::BOLD, &download.plugin).text(format!(": {}", download.what));
     match download.total {
@@ -21,17 +21,17 @@ pub(crate) fn download(download: &Download) -> Line {
     }
 }
 
-/// The tense of a phase's rows.
+/// Returns the tense of a phase's rows.
 pub(crate) fn tense(phase: Phase) -> Tense {
     if phase.preview { Tense::Plan } else { Tense::Deed }
 }
 
-/// `Updating aquarium`.
+/// Returns the title of a phase: `Updating aquarium`.
 pub(crate) fn title(phase: Phase, stack: &str) -> Line {
     Line::new().styled(Palette::BOLD, phase_title(phase)).text(" ").styled(Palette::BOLD, stack)
 }
 
-/// The resources that change, each with what changes about it. No lines where nothing does.
+/// Returns the lines of the changed resources, each with its changed properties; none if nothing changes.
 pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, width: Option<usize>) -> Vec<Line> {
     let shown = tree(rows, Row::is_worth_showing);
     let columns = Columns::fit(&shown, width, if phase.preview { 9 } else { 14 });
@@ -41,7 +41,7 @@ pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, widt
             Some(options) if tree_row.row.is_worth_showing() => step_diff(&tree_row.row.telling, options),
             _ => Vec::new(),
         };
-        // Names are said at the end of the row only where the values do not follow.
+        // The names of the properties are redundant if their values follow.
         let names = if changed.is_empty() { Names::Shown } else { Names::Hidden };
         lines.push(row_line(tree_row, columns, tense(phase), names, Duration::ZERO));
         let bars = Line::plain("  ").styled(Palette::DIM, &tree_row.below).text("  ");
@@ -50,7 +50,7 @@ pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, widt
     lines
 }
 
-/// The outputs of the stack, marked where they change. No lines where there are none.
+/// Returns the lines of the stack's outputs, with changes marked; none if it has no outputs.
 pub(crate) fn outputs(rows: &Rows, phase: Phase, options: DiffOptions) -> Vec<Line> {
     if phase.operation == Operation::Destroy {
         return Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn outputs(rows: &Rows, phase: Phase, options: DiffOptions) -> Vec<Li
     std::iter::once(heading).chain(lines.into_iter().map(|line| Line::plain("  ").join(line))).collect()
 }
 
-/// `Update of aquarium succeeded in 12s: 3 created, 22 unchanged`.
+/// Returns the last line of a phase: `Update of aquarium done in 12s: 3 created, 22 unchanged`.
 pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
     let noun = phase_noun(summary.phase);
     let took = duration(summary.duration);
@@ -83,7 +83,7 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
     if parts.is_empty() { line.text(": no changes") } else { line.text(": ").join(join_lines(parts, ", ")) }
 }
 
-/// A message with the place in the user's files that it is about.
+/// Message with its position in the user's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) message: Message,
@@ -96,14 +96,15 @@ impl Told {
     }
 }
 
-/// A message: severity and subject, the text (further lines indented), the place, the hint on its own line.
+/// Returns the lines of a message: severity, subject and text (further lines indented), the position, the hint on its
+/// own line.
 pub(crate) fn message(told: &Told) -> Vec<Line> {
     let message = &told.message;
     let (word, style) = severity(message.severity);
     let mut head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
     if let Some(urn) = &message.urn {
         head = head.join(subject(urn));
-        // Providers mostly say themselves which property they mean.
+        // The property is left out if the text names it, as texts of most providers do.
         if let Some(property) = message.property.as_deref().filter(|property| !message.text.contains(property)) {
             head = head.text(" ").styled(Palette::UPDATE, property);
         }
@@ -126,17 +127,17 @@ pub(crate) fn message(told: &Told) -> Vec<Line> {
     lines
 }
 
-/// `site--prod (aws:s3:Bucket)`.
+/// Returns the words for a resource: `site--prod (aws:s3:Bucket)`.
 pub(crate) fn subject(urn: &Urn) -> Line {
     Line::new().styled(Palette::BOLD, urn.name()).styled(Palette::DIM, format!(" ({})", short_type(urn.type_token())))
 }
 
-/// Whether a message is to be shown.
+/// Returns whether a message is shown.
 pub(crate) fn is_shown(message: &Message, verbose: bool) -> bool {
     verbose || message.severity > Severity::Debug
 }
 
-/// What a failed step says, where no message has said it yet.
+/// Returns the message of a failed step, unless an earlier error of the resource contains it.
 pub(crate) fn failure_message(urn: &Urn, text: &str, told: &[Told]) -> Option<Told> {
     let is_told = |Told { message, .. }: &Told| {
         message.severity == Severity::Error && message.urn.as_ref() == Some(urn) && message.text.contains(text.trim())

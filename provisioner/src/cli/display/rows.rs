@@ -1,6 +1,6 @@
-//! What is known of each resource in a phase: one row per URN, whatever number of steps it takes.
+//! State of each resource in a phase: one row per URN, for all its steps.
 //!
-//! Enters: events with the time they came. Never here: terminals, widths, colours.
+//! Enters: events with their times. Never here: terminals, widths, colours.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use state::ResourceState;
 
 use super::palette::row_op;
 
-/// The resources of a phase, in the order they turned up.
+/// Resources of a phase, in the order of their first events.
 #[derive(Debug)]
 pub(crate) struct Rows {
     phase: Phase,
@@ -20,39 +20,39 @@ pub(crate) struct Rows {
     by_urn: HashMap<Urn, usize>,
     outputs: Option<StackOutputs>,
     touches: usize,
-    /// Resources that failed, whether or not a step of theirs began.
+    /// Resources that failed, including those of which no step started.
     failed: HashSet<Urn>,
 }
 
-/// One resource.
+/// Row of one resource.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) urn: Urn,
     pub(crate) parent: Option<Urn>,
-    /// What is done to it; of a replacement `Replace`, of a refresh what it found.
+    /// Operation on the resource: `Replace` for all steps of a replacement, and the result for a refresh.
     pub(crate) op: StepOp,
-    /// The step that is under way, or was last.
+    /// Step that runs or that ran last.
     pub(crate) step: Arc<StepInfo>,
-    /// The step that best says what changes: the one with both an old and a new entry.
+    /// Step that shows the changes best: one with both an old and a new entry, if there is one.
     pub(crate) telling: Arc<StepInfo>,
     pub(crate) state: RowState,
-    /// When it began (in time since the display began).
+    /// Start of the first running step, as time since the start of the display.
     pub(crate) began: Duration,
-    /// How long its finished steps took.
+    /// Total time of the finished steps.
     pub(crate) took: Duration,
-    /// A place in the order of what happened: the larger, the later.
+    /// Sequence number of the last event: a larger number is later.
     pub(crate) touched: usize,
-    /// The last word about it: progress of a plugin, or why it failed.
+    /// First line of the last message about the resource, or of its failure.
     pub(crate) note: String,
     pub(crate) warnings: usize,
-    /// It was found to be other than recorded.
+    /// True if a refresh found a difference to the recorded state.
     drifted: bool,
-    /// Something was said about it that fails the run.
+    /// True if an error about the resource was reported.
     complained: bool,
     running: usize,
 }
 
-/// How far a resource is.
+/// Progress of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowState {
     Running,
@@ -60,7 +60,7 @@ pub(crate) enum RowState {
     Failed,
 }
 
-/// The outputs of the stack, before and after.
+/// Outputs of the stack, before and after.
 #[derive(Debug)]
 pub(crate) struct StackOutputs {
     pub(crate) old: Option<Arc<ResourceState>>,
@@ -68,12 +68,13 @@ pub(crate) struct StackOutputs {
 }
 
 impl Row {
-    /// Whether the row says more than that nothing happened.
+    /// Returns whether the row shows a failure, a warning or a change that is done.
     pub(crate) fn is_worth_showing(&self) -> bool {
         self.state == RowState::Failed || self.warnings > 0 || (self.changes() && self.state == RowState::Done)
     }
 
-    /// Whether the operation changes the resource or its entry. A read of what is not ours changes nothing.
+    /// Returns whether the operation changes the resource or its entry. A read of an external resource that is recorded
+    /// already changes nothing.
     pub(crate) fn changes(&self) -> bool {
         match self.op {
             StepOp::Same => false,
@@ -87,7 +88,7 @@ impl Row {
         self.urn.qualified_type() == ROOT_STACK_TYPE
     }
 
-    /// Names of the properties that change, first those that force a replacement.
+    /// Returns the names of the changed properties, those that force a replacement first.
     pub(crate) fn changed(&self) -> Vec<&str> {
         let info = &self.telling;
         let paths = info.detailed_diff.keys().map(|path| path.split(['.', '[']).next().unwrap_or(path));
@@ -107,7 +108,7 @@ impl Rows {
         Self { phase, rows: Vec::new(), by_urn: HashMap::new(), outputs: None, touches: 0, failed: HashSet::new() }
     }
 
-    /// How many resources failed.
+    /// Returns the number of failed resources.
     pub(crate) fn failed(&self) -> usize {
         self.failed.len()
     }
@@ -120,12 +121,12 @@ impl Rows {
         self.by_urn.get(urn).map(|index| &self.rows[*index])
     }
 
-    /// The outputs of the stack, once they are registered.
+    /// Returns the outputs of the stack, once they are registered.
     pub(crate) fn outputs(&self) -> Option<&StackOutputs> {
         self.outputs.as_ref()
     }
 
-    /// Takes an event in.
+    /// Applies an event to the rows.
     pub(crate) fn apply(&mut self, at: Duration, event: &Event) {
         match event {
             Event::StepStarted(info) if !info.internal => {
@@ -143,7 +144,7 @@ impl Rows {
                 row.end(RowState::Done);
                 row.note.clear();
             }
-            // Also an internal step that fails is worth a row: something else cannot go on because of it.
+            // A failed internal step has a row, too, as steps of other resources depend on it.
             Event::StepFailed(info, failure) => {
                 let row = self.row(info, at);
                 row.took = at.saturating_sub(row.began);
@@ -157,10 +158,10 @@ impl Rows {
             Event::PhaseStarted(_) | Event::Download(_) | Event::SecretsTold(_) => {}
             Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| row.state == RowState::Running).for_each(|row| {
                 if row.complained {
-                    // A preview tells of a failure by a message alone.
+                    // A preview reports a failure by a message alone.
                     row.end(RowState::Failed);
                 } else if !row.is_custom() {
-                    // Components whose outputs nobody registered are as done as they will ever be.
+                    // Components whose outputs are not registered are done at the end of the phase.
                     row.end(RowState::Done);
                 }
             }),
@@ -200,7 +201,8 @@ impl Rows {
         });
         let row = &mut self.rows[index];
         row.touched = self.touches;
-        // A resource may be refreshed and then worked on in one phase: the later says more, unless it says "same".
+        // A phase may refresh a resource and then change it: the later operation replaces the refresh, unless it is
+        // `Same`.
         let op = match (info.op, info.result) {
             (StepOp::Refresh, Some(found)) if self.phase.operation == Operation::Refresh => found,
             (StepOp::Refresh, Some(found)) if found != StepOp::Same => {

@@ -1,13 +1,13 @@
-//! Lines of styled text that know how wide they are.
+//! Lines of styled text with a known width.
 //!
-//! What providers and programs say may hold anything: control characters and escape sequences never get past here.
+//! Texts of providers and programs may contain anything; this module removes control characters and escape sequences.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// One line on its way to a terminal, a pipe or a test.
+/// Line of styled text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     spans: Vec<Span>,
@@ -28,13 +28,13 @@ impl Line {
         Self::new().text(text)
     }
 
-    /// The line with unstyled text at its end.
+    /// Appends unstyled text.
     #[must_use]
     pub(crate) fn text(self, text: impl AsRef<str>) -> Self {
         self.styled(Style::new(), text)
     }
 
-    /// The line with styled text at its end.
+    /// Appends styled text.
     #[must_use]
     pub(crate) fn styled(mut self, style: Style, text: impl AsRef<str>) -> Self {
         let text = printable(text.as_ref());
@@ -44,26 +44,26 @@ impl Line {
         self
     }
 
-    /// The line with another one at its end.
+    /// Appends another line.
     #[must_use]
     pub(crate) fn join(mut self, other: Line) -> Self {
         self.spans.extend(other.spans);
         self
     }
 
-    /// The line, filled up with spaces to a width. A longer line stays as it is.
+    /// Pads the line with spaces to a width. A longer line stays as it is.
     #[must_use]
     pub(crate) fn pad_to(self, width: usize) -> Self {
         let missing = width.saturating_sub(self.width());
         self.text(" ".repeat(missing))
     }
 
-    /// Columns the line takes.
+    /// Returns the number of columns of the line.
     pub(crate) fn width(&self) -> usize {
         self.spans.iter().map(|span| span.text.width()).sum()
     }
 
-    /// The line cut to a width, its last column an ellipsis where something was cut off.
+    /// Cuts the line to a width; the last column of a cut line is an ellipsis.
     #[must_use]
     pub(crate) fn truncate(self, width: usize) -> Self {
         if self.width() <= width {
@@ -88,7 +88,7 @@ impl Line {
         Self { spans }
     }
 
-    /// The text, with escape sequences for the styles if asked for.
+    /// Returns the text, with escape sequences for its styles if `color` is set.
     pub(crate) fn render(&self, color: bool) -> String {
         let mut rendered = String::new();
         for span in &self.spans {
@@ -104,12 +104,12 @@ impl Line {
     }
 }
 
-/// The text cut to a width, its last column an ellipsis where something was cut off.
+/// Cuts a text to a width; the last column of a cut text is an ellipsis.
 pub(crate) fn truncate(text: &str, width: usize) -> String {
     Line::plain(text).truncate(width).render(false)
 }
 
-/// How many bytes of the text fit into a width.
+/// Returns the number of bytes of the text that fit into a width.
 fn prefix_of_width(text: &str, width: usize) -> usize {
     let mut used = 0;
     for (index, character) in text.char_indices() {
@@ -121,7 +121,7 @@ fn prefix_of_width(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// The text without what would move a cursor or change a colour. Tabs become spaces, line ends a return arrow.
+/// Removes characters that would move a cursor or change a colour. Tabs become spaces, line ends a return arrow.
 fn printable(text: &str) -> String {
     let stripped = anstream::adapter::strip_str(text).to_string();
     let mut printable = String::with_capacity(stripped.len());
@@ -136,7 +136,7 @@ fn printable(text: &str) -> String {
     printable
 }
 
-/// A length a human reads: `812 B`, `4.1 MB`.
+/// Formats a number of bytes: `812 B`, `4.1 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
@@ -149,7 +149,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }
 
-/// A time a human reads: `0.3s`, `12s`, `4m05s`, `2h10m`.
+/// Formats a duration: `0.3s`, `12s`, `4m05s`, `2h10m`.
 pub(crate) fn duration(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -10,16 +10,16 @@ use super::palette::{Palette, look};
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, duration, truncate};
 
-/// A row with its place in the tree.
+/// Row with its branch in the tree.
 pub(crate) struct TreeRow<'a> {
     pub(crate) row: &'a Row,
-    /// What stands before its name: `│  ├─ `.
+    /// Prefix of the row's name: `│  ├─ `.
     pub(crate) branch: String,
-    /// What stands before lines that belong to it: `│  │  │`.
+    /// Prefix of further lines of the row: `│  │  │`.
     pub(crate) below: String,
 }
 
-/// The rows that are asked for, and those that lead to them, parents first.
+/// Returns the wanted rows and their ancestors, parents first.
 pub(crate) fn tree<'a>(rows: &'a Rows, wanted: impl Fn(&Row) -> bool) -> Vec<TreeRow<'a>> {
     let mut shown: HashSet<&Urn> = HashSet::new();
     for row in rows.iter().filter(|row| wanted(row)) {
@@ -46,12 +46,12 @@ pub(crate) fn tree<'a>(rows: &'a Rows, wanted: impl Fn(&Row) -> bool) -> Vec<Tre
     ordered
 }
 
-/// The bars beside the lines of a row: those of its ancestors, and its own where it has children.
+/// Returns the bars beside further lines of a row: those of its ancestors, and its own if it has children.
 fn below(indent: &str, row: &Row, children: &HashMap<&Urn, Vec<&Row>>) -> String {
     format!("{indent}{}", if children.contains_key(&row.urn) { "│" } else { " " })
 }
 
-/// The row a row hangs below: its parent, or the stack where it has none (as in the deletes of an old state).
+/// Returns the row of the parent; `None` if the parent has no row.
 fn parent<'a>(rows: &'a Rows, row: &Row) -> Option<&'a Row> {
     let parent = row.parent.as_ref().and_then(|urn| rows.get(urn));
     parent.filter(|parent| parent.urn != row.urn)
@@ -68,23 +68,23 @@ fn add_children<'a>(row: &Row, indent: &str, children: &HashMap<&Urn, Vec<&'a Ro
     }
 }
 
-/// The widths of the columns, the same for all rows that are shown together.
+/// Widths of the columns, which all rows that are shown together share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
     name: usize,
     type_label: usize,
     status: usize,
-    /// The whole line; `None` where lines may be as long as they like.
+    /// Width of the whole line; `None` if it is not limited.
     width: Option<usize>,
 }
 
-/// What the end of a row can claim for itself; it may still fill what the others leave.
+/// Width that the last column of a row can reserve. The column may also use the space that the others leave.
 const MOST_INFO: usize = 16;
-/// Below this width the type has no column.
+/// Width of a line below which types have no column.
 const NARROW: usize = 60;
 
 impl Columns {
-    /// Columns for these rows: as wide as they need, but within the width.
+    /// Returns the columns for these rows: as wide as the rows need, within the width.
     pub(crate) fn fit(rows: &[TreeRow<'_>], width: Option<usize>, status: usize) -> Self {
         let widest = |measure: fn(&TreeRow<'_>) -> usize| rows.iter().map(measure).max().unwrap_or_default();
         let name = widest(|row| Line::plain(&row.branch).text(row.row.urn.name()).width());
@@ -95,9 +95,10 @@ impl Columns {
                 Self { name: name.min(columns.saturating_sub(status + 4).max(8)), type_label: 0, status, width }
             }
             Some(columns) => {
-                // Names tell resources apart, so they get what types leave; some room stays for what changes.
+                // Names distinguish resources, so they get the space that types leave; some space is reserved for the
+                // changes.
                 let info = widest(|row| match row.row.state {
-                    // Why it failed takes what the others leave.
+                    // The text of a failure only gets the space that the others leave.
                     RowState::Failed => 0,
                     RowState::Running | RowState::Done => info(row.row, Names::Shown).width(),
                 });
@@ -111,23 +112,23 @@ impl Columns {
     }
 }
 
-/// How a row's status is worded.
+/// Tense of a row's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tense {
-    /// A preview: what would be done.
+    /// Preview: the step that would run.
     Plan,
-    /// The real thing.
+    /// Real run: the step that runs or ran.
     Deed,
 }
 
-/// Whether a row ends with the names of the properties that change.
+/// Visibility of the names of changed properties at the end of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     Shown,
     Hidden,
 }
 
-/// The line of a row.
+/// Returns the line of a row.
 pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, names: Names, at: Duration) -> Line {
     let row = tree_row.row;
     let look = look(row.op);
@@ -156,7 +157,7 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
     }
 }
 
-/// The words in the status column.
+/// Returns the text of the status column.
 fn status(row: &Row, tense: Tense, at: Duration) -> Line {
     let look = look(row.op);
     match (row.state, tense) {
@@ -177,12 +178,12 @@ fn status(row: &Row, tense: Tense, at: Duration) -> Line {
     }
 }
 
-/// A time that grows: tenths would flicker.
+/// Formats a running time. Tenths are left out, as they would flicker.
 fn whole_seconds(elapsed: Duration) -> String {
     if elapsed < Duration::from_secs(10) { format!("{}s", elapsed.as_secs()) } else { duration(elapsed) }
 }
 
-/// What stands at the end of a row: why it failed, what its plugin last said, or what changes.
+/// Returns the text at the end of a row: the failure, the plugin's last message, or the changed properties.
 fn info(row: &Row, names: Names) -> Line {
     match row.state {
         RowState::Failed if names == Names::Hidden => Line::new(),
@@ -205,12 +206,12 @@ fn info(row: &Row, names: Names) -> Line {
     }
 }
 
-/// The type as people write it: `aws:s3:Bucket` for `aws:s3/bucket:Bucket`.
+/// Returns the type of a row in short form: `aws:s3:Bucket` for `aws:s3/bucket:Bucket`.
 pub(crate) fn type_label(row: &Row) -> String {
     short_type(row.urn.type_token())
 }
 
-/// See [`type_label`].
+/// Returns the short form of a type token: see [`type_label`].
 pub(crate) fn short_type(token: &str) -> String {
     if token == ROOT_STACK_TYPE {
         return "Stack".to_owned();
@@ -225,7 +226,7 @@ pub(crate) fn short_type(token: &str) -> String {
     }
 }
 
-/// The type within a width: the package and the name say most.
+/// Shortens a type to a width. Package and name are kept before the module.
 fn fit_type(label: &str, width: usize) -> String {
     let mut parts = label.splitn(3, ':');
     match (parts.next(), parts.next(), parts.next()) {
@@ -234,7 +235,7 @@ fn fit_type(label: &str, width: usize) -> String {
     }
 }
 
-/// How many rows are in which state, for a line such as `3 created, 1 failed, 4 running`.
+/// Returns the number of rows by state, as a line such as `3 created, 1 failed, 4 running`.
 pub(crate) fn counts(rows: &Rows, tense: Tense) -> Line {
     let mut done: BTreeMap<StepOp, usize> = BTreeMap::new();
     let (mut running, failed) = (0, rows.failed());
@@ -256,7 +257,7 @@ pub(crate) fn counts(rows: &Rows, tense: Tense) -> Line {
     join_lines(parts, ", ")
 }
 
-/// `3 created`, `1 replaced`, …, the unchanged last.
+/// Returns the words for counts of steps: `3 created`, `1 replaced`, and so on, the unchanged last.
 pub(crate) fn count_words(counts: &BTreeMap<StepOp, usize>, tense: Tense) -> Vec<Line> {
     let mut counted: Vec<_> = counts.iter().filter(|(_, count)| **count > 0).collect();
     counted.sort_by_key(|(op, _)| match op {

@@ -1,37 +1,37 @@
-//! Property values as a user may see them.
+//! Property values in the form that a user may see.
 //!
-//! Enters: values as the engine has them. Leaves: values in which a secret is a mask and nothing else, unless the user
-//! asked to see it. What prints a property prints a [`Shown`], so that no printer can forget to mask.
+//! Enters: values of the engine. Leaves: values in which secrets are masked, unless the user asked for them. Code that
+//! prints a property prints a [`Shown`], so it cannot forget to mask.
 
 use std::collections::BTreeMap;
 
 use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, PropertyMap, PropertyValue, Secret};
 use pulumi_proto::resource_id::ReferenceId;
 
-/// What stands for a secret.
+/// Mask of a secret.
 pub(crate) const SECRET: &str = "[secret]";
-/// What stands for a value that is not known yet, for eyes.
+/// Text for an unknown value.
 pub(crate) const COMPUTED: &str = "<computed>";
-/// What stands for a value that is not known yet, in JSON.
+/// Text for an unknown value in JSON.
 pub(crate) const UNKNOWN: &str = "[unknown]";
 
-/// Whether secrets are shown.
+/// Treatment of secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Secrets {
-    /// Each is replaced by a mask.
+    /// Secrets are replaced by a mask.
     Masked,
-    /// The user gave `--show-secrets`.
+    /// Secrets are shown, as the user gave `--show-secrets`.
     Shown,
 }
 
-/// A value that is safe to print.
+/// Value that is safe to print.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
     Null,
     Bool(bool),
     Number(f64),
     Text(String),
-    /// A mask, or the description of something that is not text: printed without quotes.
+    /// Mask, or description of a value that is no text: printed without quotes.
     Word(String),
     Unknown,
     List(Vec<Shown>),
@@ -39,7 +39,7 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    /// Takes from a value what may be shown of it.
+    /// Converts a value, with secrets masked unless they are to be shown.
     pub(crate) fn of(value: &PropertyValue, secrets: Secrets) -> Self {
         match value {
             PropertyValue::Null => Self::Null,
@@ -65,7 +65,7 @@ impl Shown {
         }
     }
 
-    /// Takes what may be shown of a map's members. The engine's own bookkeeping (`__…`) is left out.
+    /// Converts the members of a map, without the internal ones (`__…`).
     pub(crate) fn of_map(map: &PropertyMap, secrets: Secrets) -> BTreeMap<String, Shown> {
         let shown = map.iter().filter(|(key, _)| !is_internal(key));
         shown.map(|(key, value)| (key.clone(), Self::of(value, secrets))).collect()
@@ -78,7 +78,7 @@ impl Shown {
         }
     }
 
-    /// The value on one line, if it is a scalar, empty, or a list of scalars that is short.
+    /// Returns the value on one line, if it is a scalar, empty, or a short list of scalars.
     pub(crate) fn inline(&self) -> Option<String> {
         match self {
             Self::Text(text) if text.contains('\n') => None,
@@ -95,7 +95,7 @@ impl Shown {
         match self {
             Self::Null => Some("null".to_owned()),
             Self::Bool(value) => Some(value.to_string()),
-            // Rust's shortest form that reads back as the same number: 80, not 80.0.
+            // `to_string` returns the shortest form that parses to the same number: 80, not 80.0.
             Self::Number(value) => Some(value.to_string()),
             Self::Text(text) => Some(quoted(text)),
             Self::Word(word) => Some(word.clone()),
@@ -104,7 +104,7 @@ impl Shown {
         }
     }
 
-    /// The value as JSON. Masks, descriptions and unknowns become strings.
+    /// Returns the value as JSON. Masks, descriptions and unknowns become strings.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Null => serde_json::Value::Null,
@@ -118,22 +118,22 @@ impl Shown {
     }
 }
 
-/// [`Shown::to_json`] for a whole map.
+/// Converts a map like [`Shown::to_json`].
 pub(crate) fn map_to_json(map: &BTreeMap<String, Shown>) -> serde_json::Value {
     serde_json::Value::Object(map.iter().map(|(key, value)| (key.clone(), value.to_json())).collect())
 }
 
-/// Whether a member is bookkeeping that users need not see (`__defaults`, `__internal`).
+/// Returns whether a member is internal (`__defaults`, `__internal`).
 pub(crate) fn is_internal(key: &str) -> bool {
     key.starts_with("__")
 }
 
-/// A string as it would stand in JSON, so that spaces at its ends and quotes in it can be seen.
+/// Quotes a text as JSON, so that outer spaces and inner quotes are visible.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The texts that a value keeps secret, at every depth: what must not show up in anybody's message.
+/// Collects the secret texts in a value, at every depth.
 pub(crate) fn secret_texts(value: &PropertyValue, found: &mut Vec<String>) {
     fn collect(value: &PropertyValue, inside: bool, found: &mut Vec<String>) {
         match value {
@@ -151,7 +151,7 @@ pub(crate) fn secret_texts(value: &PropertyValue, found: &mut Vec<String>) {
 }
 
 fn number_to_json(value: f64) -> serde_json::Value {
-    // 2^53: beyond it a double is no longer a whole number that anybody meant.
+    // Beyond 2^53 a double no longer represents every whole number.
     if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
         #[allow(clippy::cast_possible_truncation, reason = "whole and in range")]
         return (value as i64).into();
@@ -177,7 +177,7 @@ fn describe_archive(archive: &Archive) -> String {
     }
 }
 
-/// The first digits of the hash are enough to see that two blobs differ.
+/// Adds the first eight digits of the hash, which suffice to see that two assets differ.
 fn with_hash(description: &str, hash: &str) -> String {
     match hash.get(..8) {
         Some(digits) => format!("{description}, {digits}>"),

@@ -1,4 +1,4 @@
-//! `sc stack history`: what happened to a stack.
+//! `sc stack history`: lists the updates of a stack.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -14,8 +14,8 @@ use crate::cli::ui::Ui;
 
 /// List what happened to a stack, the newest first
 ///
-/// Updates, refreshes, imports and deletions that `sc` or `pulumi` made. Imports of a whole state and changes by hand leave no
-/// entry. With --json one object for each, with its configuration; what is secret in that stays encrypted.
+/// Updates, refreshes, imports and deletions that `sc` or `pulumi` made. Imports of a whole state and changes by hand
+/// leave no entry. With --json one object for each, with its configuration; what is secret in that stays encrypted.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct HistoryArgs {
     stack: StackArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
@@ -72,7 +72,7 @@ fn as_json(stack: &str, entry: &UpdateInfo) -> String {
     .to_string()
 }
 
-/// A time in seconds since 1970, as others are written; one that no calendar knows as it is.
+/// Formats a time in seconds since 1970 as a timestamp; a time that is out of range, as the number.
 fn moment(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }

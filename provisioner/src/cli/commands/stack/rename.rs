@@ -1,4 +1,4 @@
-//! `sc stack rename`: a stack under another name.
+//! `sc stack rename`: renames the state of a stack.
 
 use std::path::{Path, PathBuf};
 
@@ -18,12 +18,12 @@ use crate::cli::ui::Ui;
 
 /// Give the state of a stack another name
 ///
-/// Its resources are named anew in the state, and nothing in the cloud is touched. The history moves; tags, backups and the
-/// state before (`.bak`) stay under the old name. `Pulumi.<stack>.yaml` is renamed if there is one.
+/// Its resources are named anew in the state, and nothing in the cloud is touched. The history moves; tags, backups and
+/// the state before (`.bak`) stay under the old name. `Pulumi.<stack>.yaml` is renamed if there is one.
 ///
-/// A stack is called as the folder of its server.yaml, in the project that the profile names. Rename that folder as well
-/// (or `projectName`), and whatever names the stack (`inherit`, `parentStack`): else the next provision makes everything anew
-/// under the old name. A key such as `web--prod` holds the environment, not the stack, and stays.
+/// A stack is called as the folder of its server.yaml, in the project that the profile names. Rename that folder as
+/// well (or `projectName`), and whatever names the stack (`inherit`, `parentStack`): else the next provision makes
+/// everything anew under the old name. A key such as `web--prod` holds the environment, not the stack, and stays.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct RenameArgs {
     confirm: ConfirmArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
@@ -73,7 +73,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyh
     Ok(Exit::Done)
 }
 
-/// The new name as it was given.
+/// Parses the new name.
 fn target(name: &str, from: &StackReference) -> Result<StackReference, CliError> {
     let hint = "give a name such as reef, or organization/PROJECT/NAME";
     let to = StackReference::parse(name, from.project()).map_err(|error| CliError::usage(error.to_string(), hint))?;
@@ -83,7 +83,7 @@ fn target(name: &str, from: &StackReference) -> Result<StackReference, CliError>
     Ok(to)
 }
 
-/// Of two stack files one would be lost.
+/// Refuses to overwrite the stack file of the new name.
 fn refuse_second_file(old: &Path, new: &Path) -> Result<(), CliError> {
     if old == new || !old.exists() || !new.exists() {
         return Ok(());

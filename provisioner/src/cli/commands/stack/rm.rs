@@ -1,4 +1,4 @@
-//! `sc stack rm`: forgets a stack.
+//! `sc stack rm`: removes the state of a stack.
 
 use std::io::ErrorKind;
 
@@ -18,9 +18,9 @@ use crate::cli::ui::Ui;
 
 /// Remove the state of a stack, with its history and its tags
 ///
-/// Refused while the stack has resources, or creations that an interrupted run began and nobody has settled. The last state
-/// stays as a backup (`.bak`), and so do earlier ones, unless --remove-backups is given. `Pulumi.<stack>.yaml` goes, the
-/// folder of the server.yaml stays: another provision would make the stack anew.
+/// Refused while the stack has resources, or creations that an interrupted run began and nobody has settled. The last
+/// state stays as a backup (`.bak`), and so do earlier ones, unless --remove-backups is given. `Pulumi.<stack>.yaml`
+/// goes, the folder of the server.yaml stays: another provision would make the stack anew.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,7 +45,7 @@ pub(crate) struct RmArgs {
     confirm: ConfirmArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;

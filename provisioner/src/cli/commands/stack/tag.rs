@@ -1,4 +1,4 @@
-//! `sc stack tag`: the tags of a stack.
+//! `sc stack tag`: lists, sets, prints and removes the tags of a stack.
 
 use clap::{Args, Subcommand};
 use state::StackAccess;
@@ -65,7 +65,7 @@ struct NameArgs {
     stack: StackArgs,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         TagVerb::Ls(args) => {
@@ -99,7 +99,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
     Ok(Exit::Done)
 }
 
-/// The tags of a stack that is there.
+/// Returns the access to an existing stack, and its tags.
 async fn tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
     let stacks = read_stack(ui, global, stack)?;
     let access = access(&stacks, stacks.only()?).await?;

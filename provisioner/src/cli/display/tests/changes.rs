@@ -1,9 +1,9 @@
-//! What a step changes, property by property.
+//! Tests of the property diff of a step.
 
 use super::super::diff::step_diff;
 use super::*;
 
-/// What is shown of a change between two bags.
+/// Renders the diff of an update between two bags of properties.
 fn check(old: PropertyMap, new: PropertyMap, tell: impl FnOnce(&mut StepInfo)) -> String {
     let mut info = step(StepOp::Update, &urn("a:b:C", "x"), Some(old), Some(new));
     tell(&mut info);

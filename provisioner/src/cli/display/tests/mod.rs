@@ -1,4 +1,4 @@
-//! Scripted runs through each display.
+//! Tests that play scripted runs through each display.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ fn origin() -> Origin<'static> {
     Origin { stack: "aquarium", place: Some(&PLACE) }
 }
 
-/// A run as the engine would tell it, with the time of each event in milliseconds.
+/// Scripted events of a run, with their times in milliseconds.
 struct Script {
     now: u64,
     events: Vec<(u64, Event)>,
@@ -61,7 +61,7 @@ impl Script {
         self.at(millis, Event::PhaseEnded(summary));
     }
 
-    /// Shows the events up to a time.
+    /// Renders the events of a period, in milliseconds.
     fn play(&self, renderer: &mut dyn Renderer, from: u64, to: u64) {
         for (millis, event) in self.events.iter().filter(|(millis, _)| (from..to).contains(millis)) {
             renderer.event(stamp(*millis), origin(), event).unwrap();
@@ -119,7 +119,8 @@ fn update(kind: DiffKind, input_diff: bool) -> PropertyDiff {
     PropertyDiff { kind, input_diff }
 }
 
-/// Creates, changes, replaces and deletes one resource each; one fails.
+/// Returns a script with one resource each that is created, updated, replaced and deleted; an update of another one
+/// fails unless it is a preview.
 fn everything(preview: bool) -> Script {
     let mut script = Script::new(Operation::Update, preview);
     let root_step = root_step(StepOp::Same);
@@ -231,7 +232,7 @@ fn everything(preview: bool) -> Script {
     script
 }
 
-/// Two hundred resources, created sixteen at a time; the seventieth fails.
+/// Returns a script that creates two hundred resources, sixteen at a time; one of them fails.
 fn many() -> Script {
     let mut script = Script::new(Operation::Update, false);
     script.start(5, &root_step(StepOp::Create));
@@ -257,7 +258,7 @@ fn many() -> Script {
     script
 }
 
-/// A writer whose text can be read while somebody else holds it.
+/// Writer whose text can be read while a display owns a clone of it.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -283,7 +284,7 @@ fn options(diff: bool) -> DisplayOptions {
     DisplayOptions { diff, secrets: Secrets::Masked, verbose: false, color: false, results_color: false }
 }
 
-/// What a run prints where there is no terminal: progress, results.
+/// Returns the progress and the results that a run prints without a terminal.
 fn plain(script: &Script, diff: bool) -> (String, String) {
     let (progress, results) = (Shared::default(), Shared::default());
     let mut display = PlainDisplay::new(progress.clone(), results.clone(), None, options(diff));
@@ -291,7 +292,7 @@ fn plain(script: &Script, diff: bool) -> (String, String) {
     (progress.text(), results.text())
 }
 
-/// A renderer behind the same redaction as in a real run.
+/// Renderer behind the redactor of a real run.
 struct Clean<'a> {
     renderer: &'a mut dyn Renderer,
     redactor: Redactor,

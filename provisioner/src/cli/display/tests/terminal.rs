@@ -1,10 +1,10 @@
-//! The live tree, read back from an emulated terminal.
+//! Tests of the live display, read back from an emulated terminal.
 
 use engine::events::{Download, DownloadStage};
 
 use super::*;
 
-/// A terminal; a line end also returns the cursor, as terminal drivers see to.
+/// Emulated terminal. Line ends return the cursor, as with terminal drivers.
 #[derive(Clone)]
 struct Screen(Arc<Mutex<vt100::Parser>>);
 
@@ -60,7 +60,7 @@ fn on_a_terminal_each_kind_of_change_is_told_apart() {
     insta::assert_snapshot!("live_kinds_end", screen.contents());
 }
 
-/// A component with a component and their children, in one of which something was found to have changed.
+/// Returns a script of a component within a component and their children, one of which drifted.
 fn nested() -> Script {
     let mut script = Script::new(Operation::Update, true);
     script.start(10, &root_step(StepOp::Same));
@@ -84,7 +84,7 @@ fn nested() -> Script {
         (info.old, info.new) = (adopt(info.old), adopt(info.new));
         info
     };
-    // A refresh first: one resource has drifted, and the program is content with what is there now.
+    // The refresh finds drift; the program registers the actual inputs, so the step after it is `Same`.
     let bag_of = |size: f64| Some(bag([("size", size.into())]));
     let looked = child(&site, "logo", StepOp::Refresh, bag_of(1.0), bag_of(2.0));
     let looked = Arc::new(StepInfo { result: Some(StepOp::Update), ..looked });
@@ -135,7 +135,7 @@ fn a_terminal_that_becomes_narrower_keeps_no_leftovers() {
     let mut display =
         LiveDisplay::new(screen.clone(), screen.clone(), move || Some(*told.lock().unwrap()), options(true));
     script.play(&mut display, 0, 700);
-    // The emulator does not wrap again what it has; what is asked here is that the block is painted whole.
+    // The emulator does not wrap its contents again, so this only tests that the block is painted once.
     *size.lock().unwrap() = (60, 12);
     screen.0.lock().unwrap().screen_mut().set_size(12.try_into().unwrap(), 60.try_into().unwrap());
     script.play(&mut display, 700, 1_500);
