@@ -1,4 +1,4 @@
-//! The program from outside: what it prints where, and how it ends.
+//! Tests of the `sc` binary: output streams and exit codes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -13,7 +13,7 @@ fn sc(arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code, standard output and standard error, as one text.
+/// Returns exit code, standard output and standard error as one text.
 fn check(arguments: &[&str]) -> String {
     told(sc(arguments))
 }

@@ -1,10 +1,10 @@
-//! Commands that read a repository.
+//! Tests of commands that read a repository.
 
 use std::fs;
 
 use crate::{sc, told};
 
-/// A repository with one stack whose state is in the folder `backend`, and these further sections.
+/// Creates a repository with one stack whose state is in the folder `backend`, and with further sections.
 pub(crate) fn repository(stack: &str, passphrase: &str, sections: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let stack = folder.path().join(".sc/stacks").join(stack);

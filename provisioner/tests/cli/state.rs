@@ -1,4 +1,4 @@
-//! Commands that read states which the real `pulumi` wrote (`tests/goldens/state`).
+//! Tests of commands on states that the real `pulumi` wrote (`tests/goldens/state`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ fn golden(case: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/state").join(case)
 }
 
-/// A repository whose stack `dev` has the state of a case.
+/// Creates a repository whose stack `dev` has the state of a case.
 fn with_state(case: &str) -> tempfile::TempDir {
     let facts: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(golden(case).join("case.json")).unwrap()).unwrap();
-    // Where a cloud keeps the key there is none.
+    // A case whose key is kept by a cloud has no passphrase.
     let folder = repository("dev", facts["passphrase"].as_str().unwrap_or("none"), "");
     copy(&golden(case).join("backend"), &folder.path().join("backend"));
     folder
@@ -170,7 +170,7 @@ fn the_lock_of_a_run_that_died_is_shown_and_given_up_once_somebody_says_so() {
     "#);
 }
 
-/// The name that a case has for a stack, in a repository of that stack.
+/// Creates a repository with the state of a case, for another stack than `dev`.
 fn of_stack(case: &str, stack: &str) -> tempfile::TempDir {
     let folder = with_state(case);
     let stacks = folder.path().join(".sc/stacks");

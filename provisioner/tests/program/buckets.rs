@@ -1,4 +1,4 @@
-//! What the buckets of both clouds register, line by line as simple-container §7.3 and §7.6 have it.
+//! Tests of the registrations of both clouds' buckets, as simple-container §7.3 and §7.6 specify them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use pulumi_proto::resource_id::ResourceId;
 
 use crate::fake::{FakeDeployment, Subject};
 
-/// Environments, and what the auth entries of their secrets.yaml hold.
+/// Creates a stack with environments, and with auth entries in its secrets.yaml.
 fn buckets(environments: &str, rest: &str) -> Subject {
     let secrets = "
 auth:
@@ -25,7 +25,7 @@ fn bucket(resource: &str) -> Subject {
     buckets(&format!("staging: {{ resources: {{ {resource} }} }}"), "")
 }
 
-/// What a cloud adds to the inputs of the buckets below.
+/// Creates a deployment that returns outputs of a cloud for the buckets below.
 fn cloud() -> FakeDeployment {
     FakeDeployment::default()
         .with("media--staging", "arn", "arn:of:media")
@@ -51,7 +51,7 @@ fn properties(map: &PropertyMap) -> Vec<String> {
     map.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect()
 }
 
-/// One registration: what it is, its inputs and what they came from, its options.
+/// Formats a registration: its type and name, its inputs and their dependencies, its options.
 fn registration(goal: &Goal) -> String {
     let mut told = format!("{} {}", goal.type_token, goal.name);
     if let Some(version) = &goal.version {
@@ -89,7 +89,7 @@ fn registration(goal: &Goal) -> String {
     told
 }
 
-/// All registrations in order, without the root; then the outputs of the stack.
+/// Runs a program, and formats its registrations in order, except components, and then the stack outputs.
 async fn registrations(subject: &Subject, deployment: &FakeDeployment) -> String {
     subject.run(deployment).await;
     let goals = deployment.goals.lock().unwrap();

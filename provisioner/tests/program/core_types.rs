@@ -1,4 +1,4 @@
-//! The mechanism of core types, with a type that no product has: a pond with a fence around it.
+//! Tests of core types in general, with a type of their own: a pond with a fence around it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The whole example repository: every registration is the one that its table of URNs promises.
+//! Test of the example repository: the registrations are those of its table of URNs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use pulumi_proto::property::PropertyValue;
 
 use crate::fake::{FakeDeployment, read};
 
-/// The rows of the table: URN, name of the provider, names of the dependencies.
+/// Reads the rows of the table: URN, name of the provider, names of the dependencies.
 fn promised(folder: &Path) -> BTreeSet<(String, String, BTreeSet<String>)> {
     let table = std::fs::read_to_string(folder.join("urns.tsv")).unwrap();
     let rows = table.lines().skip(1).filter(|line| !line.is_empty()).map(|line| {

@@ -1,4 +1,4 @@
-//! What a program does when something fails, is skipped, or is not there.
+//! Tests of programs with resources that fail, are skipped, or are missing.
 
 use engine::RegistrationResult;
 use provisioner::program::End;

@@ -1,4 +1,4 @@
-//! A deployment that only writes down what it is asked, and stacks read from text.
+//! A deployment that records registrations, and stacks that are read from text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,31 +18,31 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
-/// What happens to registrations.
+/// Kind of a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// They are done.
+    /// Registrations are carried out.
     #[default]
     Real,
-    /// They would be done.
+    /// Registrations are previewed.
     Preview,
 }
 
-/// Answers registrations: outputs are the inputs, and what `outputs` adds for a name.
+/// Deployment that replies to registrations. Outputs are the inputs and the entries of `outputs`.
 #[derive(Default)]
 pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
-    /// Outputs by resource name, beside the inputs.
+    /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
-    /// What the schemas of its plugins say.
+    /// Facts of the schemas of its plugins, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
-    /// How registrations of a name end.
+    /// Results of registrations, by resource name; others succeed.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
-    /// Names at which the deployment stops.
+    /// Resource names at which the deployment stops.
     pub(crate) refuse: Vec<&'static str>,
-    /// What was asked, in order.
+    /// Registered goals, in order.
     pub(crate) goals: Mutex<Vec<Goal>>,
-    /// What the stack's outputs are.
+    /// Outputs of the stack, once they are registered.
     pub(crate) stack_outputs: Mutex<Option<PropertyMap>>,
 }
 
@@ -96,7 +96,7 @@ impl Registrar for FakeDeployment {
         if self.refuse.contains(&goal.name.as_str()) {
             return Err(Halted::Stopped);
         }
-        // Answers come in another order than questions.
+        // Replies come in another order than registrations.
         for _ in 0..goal.name.len() % 3 {
             tokio::task::yield_now().await;
         }
@@ -126,14 +126,14 @@ impl Registrar for FakeDeployment {
     }
 }
 
-/// A stack read from files, with what is needed to name its places.
+/// Program of a stack that was read from files, with their texts.
 pub(crate) struct Subject {
     pub(crate) program: Program,
     pub(crate) sources: SourceFiles,
 }
 
 impl Subject {
-    /// Environment `e` with these resources, and a plugin `p`; then whatever else.
+    /// Reads a stack with a plugin `p`, resources in the environment `e`, and further sections.
     pub(crate) fn resources(resources: &str, rest: &str) -> Self {
         let indented: String = resources.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
         Self::server(&format!(
@@ -164,7 +164,7 @@ resources:
         Self::whole(&format!("{provisioner}\n{sections}"), secrets, types, core)
     }
 
-    /// A whole server.yaml.
+    /// Reads a stack from a complete server.yaml.
     pub(crate) fn whole(server: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let stack = folder.path().join(".sc/stacks/s");
@@ -176,13 +176,13 @@ resources:
         Self { program: Program::new(Arc::new(stack), core), sources }
     }
 
-    /// Runs it to its end, without a word.
+    /// Runs the program, which must complete without diagnostics.
     pub(crate) async fn run(&self, deployment: &FakeDeployment) {
         let ended = self.program.run(deployment).await;
         assert_eq!((ended.end, ended.diagnostics), (End::Complete, vec![]));
     }
 
-    /// Runs it to an end before its end, and says why.
+    /// Runs the program, which must not complete, and returns its diagnostics as text.
     pub(crate) async fn words(&self, deployment: &FakeDeployment) -> String {
         let ended = self.program.run(deployment).await;
         assert_eq!(ended.end, End::Incomplete);

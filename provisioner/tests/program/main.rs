@@ -1,4 +1,4 @@
-//! Stacks as programs: what is registered, in which order, with which references.
+//! Tests of programs: their registrations, the order of these, and their references.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod fake;

@@ -1,4 +1,4 @@
-//! What the Go program registers for a server.yaml, as a monitor of Pulumi's was asked by it: ours asks the same.
+//! Compares the registrations for a server.yaml with those of the Go program, recorded at a monitor of Pulumi's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fake::{FakeDeployment, Subject};
 
-/// A value as the recording has it.
+/// Converts a value to the format of the recording.
 fn spelled(value: &PropertyValue) -> Value {
     match value {
         PropertyValue::Bool(value) => (*value).into(),
@@ -37,7 +37,7 @@ fn names<'u>(urns: impl IntoIterator<Item = &'u Urn>) -> Value {
     names.into()
 }
 
-/// A goal as the recording has it: what is empty is left out.
+/// Converts a goal to the format of the recording, without empty members.
 fn registration(goal: &Goal) -> Value {
     let former = goal.aliases.iter().map(|alias| match alias {
         Alias::Spec { type_token: Some(former), .. } => Value::from(former.as_str()),
@@ -71,9 +71,9 @@ fn registration(goal: &Goal) -> Value {
         .into()
 }
 
-/// What Go asks of a provider, in the form in which we do: as a Pulumi YAML program would, whose state ours has to equal.
-/// What is no text travels as JSON, which the provider makes of it anyway; and what is secret is so as an input, so that
-/// it need not be said again of the outputs.
+/// Converts a recorded provider registration to that of a Pulumi YAML program, which leaves the state that ours has to
+/// equal. Booleans are sent as JSON texts, which the provider accepts as well. Secret inputs make the outputs secret,
+/// so `additionalSecretOutputs` is left out.
 fn as_yaml_would(mut registration: Value) -> Value {
     if registration["type"].as_str().unwrap().starts_with("pulumi:providers:") {
         registration.as_object_mut().unwrap().remove("additionalSecretOutputs");
@@ -84,7 +84,8 @@ fn as_yaml_would(mut registration: Value) -> Value {
     registration
 }
 
-/// Text without its mark: the engine marks what the SDK says is secret, which no engine has done here.
+/// Returns a value without its secret mark. The engine adds the marks of `additionalSecretOutputs`, and there is no
+/// engine in this test.
 fn bare(value: &Value) -> &Value {
     value.get("secret").unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! Values, dependencies and options of the goals of plugin resources.
+//! Tests of the values, dependencies and options in goals of plugin resources.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the schema of a plugin adds to the goals of its resources.
+//! Tests of the facts that a plugin's schema adds to the goals of its resources.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ b: { type: 'p:m:B' }
 #[tokio::test]
 async fn so_does_a_provider() {
     let plugins = "plugins: [{ name: p, source: { type: local, path: p }, config: { key: open, other: open } }]";
-    // One that serves nothing yet, or no longer, is a resource, too.
+    // A provider that serves no resource is registered, too.
     for served in ["a: { type: 'p:m:A' }", ""] {
         let resources = format!("resources: {{ resources: {{ e: {{ resources: {{ {served} }} }} }} }}");
         let subject = Subject::server(&format!("{plugins}\n{resources}"));

@@ -1,11 +1,11 @@
-//! The `config` of the buckets of both clouds: what is refused, and what is only told.
+//! Tests of the `config` of both clouds' buckets: errors and warnings.
 
 use provisioner::registry::types;
 
 use crate::repository::Files;
 use crate::sections;
 
-/// A stack with one resource `b` of the type; `config` is indented as a block below it.
+/// Creates a stack with one resource `b` of the type; `config` is indented as a block below it.
 fn bucket(type_name: &str, config: &str) -> Files {
     let config: String = config.lines().map(|line| format!("            {line}\n")).collect();
     let secrets = "

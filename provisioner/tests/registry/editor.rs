@@ -1,4 +1,4 @@
-//! The schema that editors hold a server.yaml to names the keys that the reader takes, and no others.
+//! Tests that the schema for editors has exactly the keys that the reader of server.yaml accepts.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::sections;
 
-/// The names of the properties at a place in the schema.
+/// Returns the names of the properties at a pointer into the schema.
 fn named(pointer: &str) -> BTreeSet<String> {
     let files = schema::files(&types::product(), None);
     let schema: Value = serde_json::from_str(&files["server.schema.json"]).unwrap();
@@ -17,7 +17,7 @@ fn named(pointer: &str) -> BTreeSet<String> {
     section["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
-/// The keys that the reader says a section has, where it finds `zzz` in it.
+/// Returns the keys that the reader suggests for a section with the unknown key `zzz`.
 fn taken(text: &str) -> BTreeSet<String> {
     let words = sections(text).words();
     let keys = words.lines().find_map(|line| line.trim().strip_prefix("= hint: the keys are "));

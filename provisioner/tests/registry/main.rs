@@ -1,4 +1,4 @@
-//! The types of the product in repositories as users write them: the `config` of each type, and its JSON Schema.
+//! Tests of the product's types in repositories: the `config` of each type, and its JSON Schema.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -13,7 +13,7 @@ mod templates;
 use provisioner::registry::types;
 use repository::Files;
 
-/// One stack `s` with a provisioner and these sections, read with the types of the product.
+/// Creates a stack `s` with a provisioner and these sections, which is read with the types of the product.
 fn sections(text: &str) -> Files {
     Files::sections(text).types(types::product())
 }

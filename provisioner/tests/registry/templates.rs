@@ -1,4 +1,4 @@
-//! `templates`: what client stacks find among the outputs (simple-container §2.3, §5.1).
+//! Tests of `templates`, which client stacks find among the outputs (simple-container §2.3, §5.1).
 
 use config::Stack;
 use config::tree::Value;
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::repository::{Files, PROVISIONER, recorded_cases};
 use crate::sections;
 
-/// The name and the text of each secret output.
+/// Returns the name and the text of each secret output.
 fn exported(stack: &Stack) -> Vec<(&str, String)> {
     let texts = stack.outputs.iter().map(|output| match &output.value.value {
         Value::Template(template) if template.secret => (output.name.as_str(), template.known().unwrap()),
@@ -25,8 +25,8 @@ fn files() -> Files {
     Files::empty().types(types::product())
 }
 
-/// Texts that Go writes otherwise. It loses line ends at the start; tabs in lines it writes as they are, where we escape
-/// them, a line separator as a line end, and what is beyond the first plane of Unicode it escapes.
+/// Names of recorded cases whose text Go writes differently. Go loses line ends at the start, writes tabs in lines
+/// unescaped, writes a line separator as a line end, and escapes characters beyond the first plane of Unicode.
 const OTHERWISE: [&str; 7] = [
     r#"text "\na""#,
     r#"text "\n""#,
@@ -37,7 +37,7 @@ const OTHERWISE: [&str; 7] = [
     "text 😀",
 ];
 
-/// What the packages of the Go program made of a template, byte by byte.
+/// Compares each template byte by byte with the recorded output of the Go program's packages.
 #[test]
 fn every_recorded_template_is_exported_as_go_exports_it() {
     let cases: Vec<Json> = recorded_cases("templates");
@@ -108,7 +108,7 @@ fn a_template_is_inherited_through_chains_and_resolved_with_the_heirs_names() {
         .with(".sc/stacks/middle/server.yaml", &server("templates: { web: { inherit: base/far } }\n"))
         .with(".sc/stacks/app/server.yaml", &server("templates: { web: { inherit: middle, type: ignored } }\n"))
         .with(".sc/stacks/app/secrets.yaml", "values: { region: of-the-app }");
-    // Targets are read on demand.
+    // Only `app` is requested; the stacks that it inherits from are read on demand.
     let read = files.read(&["app"]);
     assert_eq!(read.words(), "");
     let [(name, yaml)] = &exported(&read.loaded.stacks[0])[..] else { panic!() };
