@@ -1,4 +1,4 @@
-//! A gRPC service without a socket: server and client in one process, joined by pipes in memory.
+//! gRPC service without a socket: server and client in one process, connected by pipes in memory.
 
 use std::convert::Infallible;
 
@@ -11,10 +11,10 @@ use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use tonic::transport::Server;
 
-/// Bytes a pipe holds before its writer waits.
+/// Number of bytes that a pipe holds before its writer waits.
 const PIPE: usize = 1 << 20;
 
-/// A gRPC service as a server of tonic takes it.
+/// gRPC service that a tonic server can serve.
 pub trait Served:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
     + NamedService
@@ -35,9 +35,9 @@ impl<S> Served for S where
 {
 }
 
-/// Serves a service in a task of the current runtime and gives the client's end of it.
+/// Serves a service in a task of the current runtime, and returns a connection to it.
 ///
-/// The server ends once every clone of the connection is gone.
+/// The server ends once every clone of the connection is dropped.
 pub fn in_memory(service: impl Served) -> Connection {
     let (dial, listen) = tokio::sync::mpsc::unbounded_channel::<Result<DuplexStream, std::io::Error>>();
     let server = Server::builder().add_service(service).serve_with_incoming(UnboundedReceiverStream::new(listen));

@@ -1,7 +1,7 @@
-//! Stand-ins for the providers of two clouds: they hold inputs to the shapes of the SDK packages, and answer outputs.
+//! Fake providers of two clouds: they check inputs against the shapes in the SDK packages, and return outputs.
 //!
-//! Enters: calls over gRPC, and `tests/goldens/clouds` (what the packages on PyPI say; an interop suite holds it to
-//! them). Leaves: answers, and a record of the calls. Never here: what a core type ought to ask for.
+//! Enters: calls over gRPC, and `tests/goldens/clouds` (the shapes in the packages on PyPI; an interop suite compares
+//! both). Leaves: replies, and a record of the calls. Never here: the requests that a core type has to make.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::service::{Reply, decode_properties, encode_properties, type_and_name}
 const AWS: &str = include_str!("../goldens/clouds/aws.json");
 const GCP: &str = include_str!("../goldens/clouds/gcp.json");
 
-/// What replaces a resource: its provider knows it, an SDK does not say it.
+/// Inputs whose change replaces a resource. SDKs do not contain this information.
 const REPLACING: [(&str, &[&str]); 9] = [
     ("aws:iam/accessKey:AccessKey", &["user"]),
     ("aws:s3/bucket:Bucket", &["bucket"]),
@@ -32,18 +32,18 @@ const REPLACING: [(&str, &[&str]); 9] = [
     ("gcp:storage/bucketIAMMember:BucketIAMMember", &["bucket", "role", "member"]),
 ];
 
-/// What an SDK package says.
+/// Shapes in an SDK package.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PackageShape {
-    /// Its version.
+    /// Version of the package.
     pub version: String,
-    /// The provider resource.
+    /// Shape of the provider resource.
     pub provider: ResourceShape,
-    /// Resources by type.
+    /// Shapes of resources, by type.
     pub resources: BTreeMap<String, ResourceShape>,
 }
 
-/// What an SDK package says of a resource.
+/// Shape of a resource in an SDK package.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceShape {
@@ -52,7 +52,7 @@ pub struct ResourceShape {
     outputs: BTreeMap<String, String>,
     /// Outputs that the SDK keeps secret.
     pub secret_outputs: Vec<String>,
-    /// Types that it had before.
+    /// Former types of the resource.
     pub aliases: Vec<String>,
 }
 
@@ -61,10 +61,10 @@ struct Field {
     #[serde(rename = "type")]
     kind: Kind,
     required: bool,
-    /// An SDK may send it as JSON text.
+    /// True if an SDK may send the property as a JSON text.
     #[serde(default)]
     json: bool,
-    /// The SDK marks it as secret.
+    /// True if the SDK marks the property as secret.
     #[serde(default)]
     secret: bool,
 }
@@ -78,26 +78,26 @@ enum Kind {
     Object { object: BTreeMap<String, Field> },
 }
 
-/// The packages, by name.
+/// Returns the packages by name.
 pub fn packages() -> BTreeMap<&'static str, PackageShape> {
     let read = |text| serde_json::from_str(text).expect("the recorded shapes are JSON");
     BTreeMap::from([("aws", read(AWS)), ("gcp", read(GCP))])
 }
 
 impl ResourceShape {
-    /// Inputs that the SDK marks as secret.
+    /// Returns the inputs that the SDK marks as secret.
     pub fn secret_inputs(&self) -> impl Iterator<Item = &str> {
         self.inputs.iter().filter(|(_, field)| field.secret).map(|(name, _)| name.as_str())
     }
 
-    /// What is wrong with inputs, each with its place.
+    /// Returns the mistakes in inputs, each with its property path.
     fn faults(&self, inputs: &PropertyMap) -> Vec<(String, String)> {
         let mut faults = Vec::new();
         check_fields(&self.inputs, inputs, "", &mut faults);
         faults
     }
 
-    /// The outputs of a resource: its inputs, and a text for each text that it has beside them.
+    /// Returns the outputs of a resource: its inputs, and a value for each further output of the type string.
     fn made(&self, name: &str, mut inputs: PropertyMap) -> PropertyMap {
         for (output, kind) in &self.outputs {
             if kind == "string" && !inputs.contains_key(output) {
@@ -122,7 +122,7 @@ fn check_fields(
         match fields.get(name) {
             None => faults.push((path, "no such property".to_owned())),
             Some(field) => {
-                // What SDKs of other languages send as JSON, that of Go sends as it is: providers take both.
+                // SDKs of other languages send some properties as JSON texts; Go's SDK does not. Providers accept both.
                 let json =
                     opened(value).as_str().filter(|_| field.json).and_then(|text| serde_json::from_str(text).ok());
                 check(&field.kind, json.as_ref().map(plain).as_ref().unwrap_or(value), &path, faults);
@@ -159,7 +159,7 @@ fn check(kind: &Kind, value: &PropertyValue, path: &str, faults: &mut Vec<(Strin
     }
 }
 
-/// A value without its mark.
+/// Returns a value without its secret mark.
 fn opened(value: &PropertyValue) -> &PropertyValue {
     match value {
         PropertyValue::Secret(secret) => secret.expose(),
@@ -167,7 +167,7 @@ fn opened(value: &PropertyValue) -> &PropertyValue {
     }
 }
 
-/// A scalar of JSON.
+/// Converts a scalar from JSON.
 fn plain(json: &serde_json::Value) -> PropertyValue {
     match json {
         serde_json::Value::Bool(value) => (*value).into(),
@@ -177,14 +177,14 @@ fn plain(json: &serde_json::Value) -> PropertyValue {
     }
 }
 
-/// A provider for all packages at once.
+/// Fake provider for all packages.
 #[derive(Debug)]
 pub struct Cloud {
     packages: BTreeMap<&'static str, PackageShape>,
     book: Arc<dyn Book>,
 }
 
-/// A stand-in as a service, which records its calls.
+/// Returns the fake provider as a service that records its calls.
 pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Cloud> {
     ResourceProviderServer::new(Cloud { packages: packages(), book })
 }
@@ -206,7 +206,7 @@ impl Cloud {
     fn checked(&self, request: rpc::CheckRequest) -> Reply<rpc::CheckResponse> {
         let mut inputs = decode_properties(request.news.clone())?;
         if type_and_name(&request.urn).0.starts_with("pulumi:providers:") {
-            // Of the engine.
+            // The engine adds the version.
             inputs.remove("version");
         }
         let faults = self.shape(&request.urn)?.faults(&inputs);
@@ -247,7 +247,7 @@ impl ResourceProvider for Cloud {
         let replacing = REPLACING.iter().find(|(known, _)| *known == token).map_or(&[][..], |(_, names)| names);
         let replaces: Vec<String> = changed.iter().filter(|key| replacing.contains(&key.as_str())).cloned().collect();
         let changes = if changed.is_empty() { DiffChanges::DiffNone } else { DiffChanges::DiffSome };
-        // What has a name of its own cannot be there twice.
+        // A resource with a fixed name cannot exist twice.
         let delete_before_replace = !replaces.is_empty();
         let answer = rpc::DiffResponse {
             changes: changes.into(),
@@ -287,7 +287,7 @@ impl ResourceProvider for Cloud {
         Ok(Response::new(rpc::UpdateResponse { properties: Some(encode_properties(&outputs)?), ..Default::default() }))
     }
 
-    /// Everything is as it was; a bucket that is taken over lies in Europe.
+    /// Returns the recorded inputs and their outputs. An import has no inputs; for it, the location is `EU`.
     async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
         let mut inputs = decode_properties(request.inputs)?;
@@ -312,7 +312,7 @@ impl ResourceProvider for Cloud {
         Ok(Response::new(()))
     }
 
-    /// Of no version: it stands in for several packages.
+    /// Returns no version, as the provider serves several packages.
     async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
         Ok(Response::new(rpc::PluginInfo::default()))
     }

@@ -1,7 +1,8 @@
-//! A component provider in the same process: `Pair` and `Nest` as the recorded one makes them, through a real monitor.
+//! Component provider in the same process: constructs `Pair` and `Nest` through a real resource monitor, like the
+//! provider of the recordings.
 //!
-//! It stands in for the provider on Pulumi's Python package that the recordings were made with, where no package can be
-//! installed; the suite `interop_components` plays them with that one.
+//! The recordings were made with a provider on Pulumi's Python package. This one replaces it where no package can be
+//! installed; the suite `interop_components` plays the recordings with the original one.
 
 use std::collections::BTreeMap;
 
@@ -42,12 +43,12 @@ const SCHEMA: &str = r##"{
     }
 }"##;
 
-/// The provider as a service.
+/// Returns the provider as a service.
 pub fn service() -> ResourceProviderServer<Components> {
     ResourceProviderServer::new(Components)
 }
 
-/// The provider.
+/// Component provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Components;
 
@@ -117,12 +118,12 @@ impl ResourceProvider for Components {
     }
 }
 
-/// Makes a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, that gets its inputs. With
-/// an input `ask` it also calls the method `ask`, with that as `value`, of the thing or provider whose URN is the input
-/// `receiver` and whose id is the input `receiverId`, or of none.
+/// Constructs a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, which gets the
+/// component's inputs. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
+/// is the thing or provider with the URN in `receiver` and the id in `receiverId`; without `receiver` there is none.
 ///
 /// # Errors
-/// What the monitor said.
+/// Returns the error of the resource monitor.
 pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Status> {
     let address = format!("http://{}", request.run.monitor_endpoint.unwrap_or_default());
     let monitor = ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
@@ -196,7 +197,7 @@ fn alias(alias: &Alias) -> rpc::Alias {
     rpc::Alias { alias: Some(message) }
 }
 
-/// A value and the resources it came from.
+/// Value and the URNs of the resources that it comes from.
 #[derive(Clone, Debug)]
 struct Output {
     value: PropertyValue,
@@ -210,7 +211,7 @@ struct Construction {
 }
 
 impl Construction {
-    /// Two things, the second hanging on the first.
+    /// Registers two things, of which the second depends on the first.
     async fn pair(
         &mut self,
         component: rpc::RegisterResourceRequest,
@@ -229,7 +230,7 @@ impl Construction {
         Ok((urn, outputs))
     }
 
-    /// A pair within a component, and a thing after it.
+    /// Registers a pair within a component, and a thing that depends on it.
     async fn nest(&mut self, outer: rpc::RegisterResourceRequest, value: Output) -> Result<(String, Outputs), Status> {
         let name = outer.name.clone();
         let urn = self.register(outer).await?.urn;
@@ -237,7 +238,7 @@ impl Construction {
         let nothing = Output { value: PropertyValue::Null, urns: Vec::new() };
         let (pair, outputs) = self.pair(inner, value, nothing).await?;
         let last = outputs["last"].clone();
-        // To depend on a component is to depend on its children.
+        // A dependency on a component is a dependency on its children.
         let children = [outputs["first"].urns.clone(), last.urns.clone()].concat();
         let mut tail = thing(&format!("{name}-tail"), &urn, [("v", last.clone())])?;
         tail.dependencies = children;
@@ -310,7 +311,7 @@ fn thing<'a>(
     })
 }
 
-/// An output of a registered resource; what a preview does not say is unknown.
+/// Returns an output of a registered resource; a missing output is unknown.
 fn output(registered: &rpc::RegisterResourceResponse, key: &str) -> Result<Output, Status> {
     let outputs = decode_properties(registered.object.clone())?;
     let value = outputs.get(key).cloned().unwrap_or(PropertyValue::UNKNOWN);

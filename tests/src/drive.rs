@@ -1,7 +1,7 @@
-//! Runs one recorded step with our engine and says what it did, in the shape of a recording.
+//! Runs one recorded step with our engine, and returns its outcome in the format of a recording.
 //!
-//! The seam between the recordings and `engine`: everything here is translation. Enters: a step, the
-//! state it starts from. Leaves: an [`Outcome`] and, beside it, what no recording can tell of: broken promises of our own.
+//! This module translates between the recordings and `engine`. Enters: a step, and the state that it starts from.
+//! Leaves: an [`Outcome`], and violations of our engine's own guarantees, which recordings cannot show.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,30 +22,30 @@ use crate::player::{End, Pace, play};
 use crate::rec::{MemoryBook, RecHost};
 use crate::scenario::{Interrupt, Op, Outcome, PROJECT, STACK, Scenario, Step, urn_argument};
 
-/// A run that takes longer than this hangs.
+/// Time after which a run is considered to hang.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What our engine did.
+/// Behaviour of our engine in a step.
 #[derive(Debug, Default)]
 pub struct Observed {
-    /// In the shape of a recording.
+    /// Outcome in the format of a recording.
     pub outcome: Outcome,
-    /// Promises of our own that it broke; empty if all is well.
+    /// Violations of our engine's own guarantees.
     pub faults: Vec<String>,
 }
 
-/// Runs a step of a scenario from the recorded state of the one before.
+/// Runs a step of a scenario from the recorded state of the step before.
 ///
 /// # Errors
-/// Why the engine cannot be asked to do this, in words.
+/// Returns a text if the engine cannot run the step, or does not end in time.
 pub async fn run(scenario: &Scenario, index: usize, pace: Pace) -> Result<Observed, String> {
     run_beside(scenario, index, pace, None).await
 }
 
-/// The same, with component providers of another host than the one in this process.
+/// Runs a step like [`run`], with component providers of another host than the one in this process.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns the errors of [`run`].
 pub async fn run_beside(
     scenario: &Scenario,
     index: usize,
@@ -98,13 +98,13 @@ fn options(scenario: &Scenario, index: usize, pace: Pace) -> Result<DeploymentOp
     })
 }
 
-/// What an import takes in.
+/// Returns the goals of an import step.
 fn imports(scenario: &Scenario, index: usize) -> Vec<ImportGoal> {
     let step = &scenario.steps[index];
     if step.op != Op::Import {
         return Vec::new();
     }
-    // Parents and providers are those of the recorded state.
+    // Parents and providers are looked up in the recorded state.
     let base = scenario.base(index);
     let recorded = |name: &String| {
         let urns = base.resources.iter().filter_map(|resource| resource["urn"].as_str()?.parse::<Urn>().ok());
@@ -124,7 +124,7 @@ fn imports(scenario: &Scenario, index: usize) -> Vec<ImportGoal> {
     }]
 }
 
-/// The stack's configuration: a key with a dot in it is a path into an object.
+/// Returns the configuration of the stack. A key with a dot is a path into an object.
 fn config(scenario: &Scenario, index: usize) -> Vec<ConfigEntry> {
     let mut objects = Map::new();
     let mut entries = Vec::new();
@@ -193,7 +193,7 @@ async fn run_with(
 
     let mut faults = Vec::new();
     let (ok, snapshot) = match ended {
-        // A preview writes nothing.
+        // A preview records nothing.
         Some(end) if preview => (end.outcome == RunOutcome::Succeeded, base),
         Some(end) => {
             if records.written() != end.snapshot {
@@ -213,7 +213,7 @@ async fn run_with(
     Observed { outcome, faults }
 }
 
-/// Keeps the events of a run.
+/// Event sink that keeps the events of a run.
 #[derive(Debug, Default)]
 struct Events(Mutex<Vec<Event>>);
 
@@ -224,13 +224,13 @@ impl EventSink for Events {
 }
 
 impl Events {
-    /// What the events tell, in the shape of a recording.
+    /// Converts the events to the format of a recording.
     fn outcome(&self, preview: bool) -> Outcome {
         let mut outcome = Outcome::default();
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
                 Event::StepStarted(step) => outcome.steps.push((step.op.as_str().to_owned(), step.urn.to_string())),
-                // Of a preview Pulumi's log holds the error, but not the step that failed.
+                // Pulumi's log of a preview contains the error, but not the failed step.
                 Event::StepFailed(step, _) if !preview => outcome.failed.push(step.urn.to_string()),
                 Event::Message(message) if message.severity == Severity::Error => {
                     let urn = message.urn.as_ref().map(Urn::to_string).unwrap_or_default();
@@ -247,7 +247,7 @@ impl Events {
     }
 }
 
-/// A recorder that can be looked into while the engine has it.
+/// Recorder whose records can be read while the engine uses it.
 #[derive(Clone, Debug)]
 struct Records(Arc<Mutex<MemoryRecorder>>);
 
@@ -256,15 +256,15 @@ impl Records {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a crash at this moment would leave.
+    /// Returns the snapshot that a crash at this moment would leave.
     fn durable(&self) -> Snapshot {
         self.recorder().snapshot()
     }
 
-    /// Everything that was recorded, deferred records included.
+    /// Returns the snapshot of all records, deferred ones included.
     fn written(&self) -> Snapshot {
         let mut recorder = self.recorder();
-        // Whether it keeps the laws is asked of the state at the end.
+        // The integrity of the state is checked at the end of the run.
         recorder.append(&Record::Change(Vec::new())).ok();
         recorder.snapshot()
     }

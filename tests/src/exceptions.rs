@@ -1,15 +1,15 @@
-//! What does not hold yet, or is different on purpose.
+//! Recorded steps that our engine does not match yet, or differs from on purpose.
 
 use std::path::PathBuf;
 
-/// The lists of all folders together.
+/// Exceptions of all folders.
 #[derive(Debug)]
 pub struct Exceptions(Vec<Exception>);
 
 #[derive(Debug)]
 struct Exception {
     scenario: String,
-    /// `None`: every step.
+    /// Index of the step; `None`: every step.
     step: Option<usize>,
     reason: String,
 }
@@ -18,7 +18,7 @@ impl Exceptions {
     /// Reads `exceptions.tsv` of each folder that has one.
     ///
     /// # Errors
-    /// What is wrong with a list, and where.
+    /// Returns a text with the file and its mistake.
     pub fn read(folders: &[PathBuf]) -> Result<Self, String> {
         let mut exceptions = Vec::new();
         for path in folders.iter().map(|folder| folder.join("exceptions.tsv")).filter(|path| path.exists()) {
@@ -40,14 +40,14 @@ impl Exceptions {
         Ok(Self(exceptions))
     }
 
-    /// Why a step need not hold.
+    /// Returns the reason that a step need not match.
     pub fn reason(&self, scenario: &str, step: usize) -> Option<&str> {
         let covers =
             |exception: &&Exception| exception.scenario == scenario && exception.step.is_none_or(|only| only == step);
         self.0.iter().find(covers).map(|exception| exception.reason.as_str())
     }
 
-    /// Steps (or `*`) of a scenario that are listed although they hold. `differences`: of each of its steps.
+    /// Returns the listed steps (or `*`) of a scenario that match. `differences`: those of each step.
     pub fn stale(&self, scenario: &str, differences: &[Vec<String>]) -> Vec<String> {
         let holds = |step: Option<usize>| match step {
             Some(step) => differences.get(step).is_none_or(Vec::is_empty),

@@ -1,7 +1,7 @@
-//! Snapshots to the JSON of `stack export --show-secrets`, and back.
+//! Converts snapshots to the JSON of `stack export --show-secrets`, and back.
 //!
-//! A second opinion beside the encoder of `state`: small, without encryption, manifest, times and source
-//! positions. What no recording holds (assets, references) is refused.
+//! This is a second implementation beside the encoder of `state`, without encryption, manifest, times and source
+//! positions. Values that no recording contains (assets, references) are refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
 
 use crate::scenario::Deployment;
 
-/// The name under which a secret's JSON text is shown.
+/// Name of the member with a secret's JSON text.
 const PLAINTEXT: &str = "plaintext";
-/// What stands for every UUID in a recording.
+/// Mark that replaces every UUID in a recording.
 pub const UUID_MARK: &str = "<uuid>";
 
-/// The snapshot as it would be exported.
+/// Converts a snapshot to its export.
 pub fn export(snapshot: &Snapshot) -> Deployment {
     let pending = |operation: &PendingOperation| json!({"resource": export_resource(&operation.resource), "type": operation.kind.as_str()});
     Deployment {
@@ -122,7 +122,7 @@ fn export_value(value: &PropertyValue) -> Value {
     }
 }
 
-/// An exported entry, as it is read back.
+/// Exported entry.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Entry {
@@ -175,10 +175,10 @@ struct Entry {
     refresh_before_update: bool,
 }
 
-/// Reads an exported state. Every provider resource gets a UUID of its own in the place of the mark.
+/// Converts an exported state to a snapshot. Every provider resource gets a UUID of its own in place of the mark.
 ///
 /// # Errors
-/// What could not be read, in words.
+/// Returns a text about the entry that cannot be read.
 pub fn import(deployment: &Deployment) -> Result<Snapshot, String> {
     let mut uuids = Uuids::default();
     let mut entries = Vec::new();
@@ -206,7 +206,7 @@ pub fn import(deployment: &Deployment) -> Result<Snapshot, String> {
     Ok(Snapshot { resources, pending_operations, ..Snapshot::default() })
 }
 
-/// The ids given to provider resources by URN.
+/// Ids of provider resources, by URN.
 #[derive(Default)]
 struct Uuids {
     by_urn: BTreeMap<String, String>,
@@ -214,7 +214,8 @@ struct Uuids {
 }
 
 impl Uuids {
-    /// A new id. Where a provider has two entries, whoever refers to it means the one that is to be deleted.
+    /// Returns a new id. If a provider has two entries, references mean the one with `is_meant`, which is pending
+    /// deletion.
     fn name(&mut self, urn: &str, is_meant: bool) -> String {
         self.count += 1;
         let uuid = format!("00000000-0000-4000-8000-{:012}", self.count);

@@ -1,6 +1,7 @@
-//! A server for HTTP/1.1 as bad as a test wants it: it may lie about lengths, stop in the middle, or wait.
+//! HTTP/1.1 server with faults on demand: wrong lengths, bodies that stop early, bodies that wait.
 //!
-//! Enters: what to answer. Leaves: an address, and the requests as they came. One connection carries one request.
+//! Enters: the response to each request. Leaves: an address, and the received requests. Each connection carries one
+//! request.
 
 use std::future::Future;
 use std::io;
@@ -12,52 +13,52 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// A request as it came.
+/// Received request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// `GET`.
+    /// Method, such as `GET`.
     pub method: String,
-    /// The path with its query.
+    /// Path with its query.
     pub path: String,
     /// Headers by lower-case name.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// An answer.
+/// Response to a request.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// The status.
+    /// Status code.
     pub status: u16,
     /// Headers beside `Content-Length` and `Connection`.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// Bytes that are sent.
     pub body: Vec<u8>,
-    /// The length that is claimed; `None`: none, the body ends with the connection.
+    /// Value of `Content-Length`; `None`: no such header, the body ends with the connection.
     pub claimed: Option<usize>,
-    /// After so many bytes of the body the rest waits for the gate.
+    /// Number of bytes of the body after which the rest waits for the gate.
     pub gate: Option<(usize, Gate)>,
 }
 
-/// Lets through when it is opened.
+/// Gate that lets a response through for each permit that is added.
 pub type Gate = Arc<tokio::sync::Semaphore>;
 
 impl Response {
-    /// An answer with a body.
+    /// Creates a response with a body.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         Self { status, headers: Vec::new(), claimed: Some(body.len()), body, gate: None }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.headers.push((name.to_owned(), value.to_string()));
@@ -68,7 +69,7 @@ impl Response {
 type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
 
-/// A running server. Ends when dropped.
+/// Running server. It ends when it is dropped.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -77,10 +78,10 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves on a free port of the loopback interface.
+    /// Starts a server on a free port of the loopback interface.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if no port is free.
     pub async fn start<F: Future<Output = Response> + Send + 'static>(
         handler: impl Fn(Request) -> F + Send + Sync + 'static,
     ) -> io::Result<Self> {
@@ -97,12 +98,12 @@ impl HttpServer {
         Ok(Self { address, requests, task: tokio::spawn(serve).abort_handle() })
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns the base URL: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The requests so far.
+    /// Returns the requests received so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -119,7 +120,7 @@ async fn serve(stream: TcpStream, handler: Handler, log: Arc<Mutex<Vec<Request>>
     let Ok(request) = read(&mut stream).await else { return };
     log.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
     let response = handler(request).await;
-    // Who asked may be gone.
+    // The client may have closed the connection; the error is ignored.
     drop(write(&mut stream, response).await);
 }
 

@@ -1,6 +1,6 @@
-//! The harness of the suites that need more than one crate: the scripted provider, recordings, players, comparators.
+//! Harness of the suites that need more than one crate: the scripted provider, recordings, players, comparators.
 //!
-//! Seen as a dev-dependency only.
+//! Other crates use it as a dev-dependency only.
 
 pub mod channel;
 pub mod clouds;

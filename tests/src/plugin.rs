@@ -1,7 +1,7 @@
-//! A provider as a plugin process: prints its port and serves until it is told to end.
+//! Plugin process of a provider: prints its port and serves until it receives a signal.
 //!
-//! `REC_KILL=17:before` has it kill who started it when the 17th call comes, before the call is looked at; with `after`
-//! once it is done, and before it is answered. With `17:before:plugin` or `17:after:plugin` it kills itself.
+//! With `REC_KILL=17:before` it kills its parent process when it receives the 17th call, before handling it; with
+//! `after`, after handling it and before replying. With `17:before:plugin` or `17:after:plugin` it kills itself.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -24,10 +24,10 @@ use crate::channel::Served;
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// No port, or a standard output that is gone.
+/// Returns an error if there is no free port, or standard output is closed.
 pub async fn serve(service: impl Served) -> Result<(), Box<dyn std::error::Error>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    // A limit on the size of files is meant for who started us.
+    // A limit on the size of files is meant for the parent process only.
     let limit = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit })?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -35,7 +35,7 @@ pub async fn serve(service: impl Served) -> Result<(), Box<dyn std::error::Error
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let service = Deadly { inner: service, moment: Moment::of_environment(), calls: Arc::default() };
     let serve = tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming);
-    // Not a graceful end: a call that hangs would hold it up for ever.
+    // The end is not graceful, as a hanging call would delay it for ever.
     tokio::select! {
         served = serve => served?,
         _ = terminate.recv() => {}
@@ -44,7 +44,7 @@ pub async fn serve(service: impl Served) -> Result<(), Box<dyn std::error::Error
     Ok(())
 }
 
-/// When somebody is killed.
+/// Call at which a process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     call: u64,
@@ -70,7 +70,7 @@ impl Moment {
     }
 }
 
-/// A service that kills somebody at a moment.
+/// Service that kills a process at a call.
 #[derive(Clone)]
 struct Deadly<S> {
     inner: S,

@@ -1,7 +1,6 @@
-//! The programs of this tree: `sc` and the example plugin.
+//! Programs of this workspace: `sc` and the example plugin.
 //!
-//! Enters: nothing. Leaves: the path of a program built with the profile of the test that asks. Never here: what it is
-//! run with.
+//! Enters: nothing. Leaves: the path of a program, built with the profile of the calling test. Never here: running it.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,30 +9,30 @@ use std::sync::OnceLock;
 
 use crate::peers::run;
 
-/// Builds the programs, once in each test process, and returns `sc`.
+/// Builds the programs, once in each test process, and returns the path of `sc`.
 ///
 /// # Errors
-/// What the build said.
+/// Returns the error of the build.
 pub fn sc() -> io::Result<PathBuf> {
     Ok(built()?.join("sc"))
 }
 
-/// Builds the programs, once in each test process, and returns the plugin `files`.
+/// Builds the programs, once in each test process, and returns the path of the plugin `files`.
 ///
 /// # Errors
-/// What the build said.
+/// Returns the error of the build.
 pub fn files_plugin() -> io::Result<PathBuf> {
     Ok(built()?.join("pulumi-resource-files"))
 }
 
-/// The folder of the programs.
+/// Returns the folder of the programs.
 fn built() -> io::Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(|| build().map_err(|error| error.to_string())).clone().map_err(io::Error::other)
 }
 
 fn build() -> io::Result<PathBuf> {
-    // A test is `target/<folder of the profile>/deps/<test>`.
+    // The path of a test is `target/<folder of the profile>/deps/<test>`.
     let test = std::env::current_exe()?;
     let outside = || io::Error::other(format!("{} is in no target folder", test.display()));
     let folder = test.parent().and_then(|deps| deps.parent()).ok_or_else(outside)?;

@@ -1,5 +1,5 @@
-//! Releases as GitHub serves them: the REST paths that its client asks for, and the storage on another host that it
-//! redirects downloads to. And packages as they are published there.
+//! Server of GitHub releases: the REST paths that our client requests, and storage on another host that downloads can
+//! be redirected to. Also builds packages as they are published there.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::http::{HttpServer, Request, Response};
 
-/// A server of releases. Ends when dropped.
+/// Server of releases. It ends when it is dropped.
 #[derive(Debug)]
 pub struct ReleaseServer {
     api: HttpServer,
@@ -20,9 +20,9 @@ pub struct ReleaseServer {
 #[derive(Debug, Default)]
 struct Shelves {
     releases: Vec<Release>,
-    /// By a part of the path.
+    /// Overriding responses, by a part of the path.
     answers: BTreeMap<String, Response>,
-    /// Downloads are redirected there.
+    /// Base URL that downloads are redirected to.
     storage: Option<String>,
     digests: bool,
 }
@@ -35,10 +35,10 @@ struct Release {
 }
 
 impl ReleaseServer {
-    /// With nothing on its shelves.
+    /// Starts a server without releases.
     ///
     /// # Errors
-    /// There is no free port.
+    /// Returns an error if no port is free.
     pub async fn start() -> io::Result<Self> {
         let shelves: Arc<Mutex<Shelves>> = Arc::default();
         let serve = |answer: fn(&Shelves, &Request) -> Response| {
@@ -52,7 +52,7 @@ impl ReleaseServer {
         Ok(Self { api, storage, shelves })
     }
 
-    /// The base URL of its API: `source.apiUrl`.
+    /// Returns the base URL of the API: `source.apiUrl`.
     pub fn api_url(&self) -> String {
         format!("{}/api/v3", self.api.url())
     }
@@ -63,17 +63,17 @@ impl ReleaseServer {
         self.lock().releases.push(Release { repository: repository.to_owned(), tag: tag.to_owned(), assets });
     }
 
-    /// Takes all releases back.
+    /// Removes all releases.
     pub fn withdraw(&self) {
         self.lock().releases.clear();
     }
 
-    /// Answers every request whose path holds this text in another way from now on.
+    /// Overrides the response to every request whose path contains this text.
     pub fn answer(&self, path: &str, response: Response) {
         self.lock().answers.insert(path.to_owned(), response);
     }
 
-    /// Answers as it should again.
+    /// Removes all overriding responses.
     pub fn behave(&self) {
         self.lock().answers.clear();
     }
@@ -83,17 +83,17 @@ impl ReleaseServer {
         self.lock().storage = Some(self.storage.url());
     }
 
-    /// Says the digests of assets.
+    /// Adds digests to the descriptions of assets.
     pub fn say_digests(&self) {
         self.lock().digests = true;
     }
 
-    /// What the API was asked for.
+    /// Returns the requests to the API.
     pub fn requests(&self) -> Vec<Request> {
         self.api.requests()
     }
 
-    /// What the storage was asked for.
+    /// Returns the requests to the storage.
     pub fn storage_requests(&self) -> Vec<Request> {
         self.storage.requests()
     }
@@ -150,32 +150,32 @@ fn asset(shelves: &Shelves, id: &str) -> Option<Vec<u8>> {
     Some(shelves.releases.get(id / 100)?.assets.get(id % 100)?.1.clone())
 }
 
-/// The sha256 of bytes, in hexadecimal digits.
+/// Returns the SHA-256 digest of bytes, in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// What an entry of an archive is.
+/// Kind of an archive entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
-    /// A file with this mode and content.
+    /// File with a mode and content.
     File(u32, &'a [u8]),
-    /// A folder.
+    /// Folder.
     Folder,
-    /// A symbolic link.
+    /// Symbolic link to a target.
     Link(&'a str),
-    /// A hard link.
+    /// Hard link to a target.
     HardLink(&'a str),
-    /// A device, by the byte that says so.
+    /// Device, by the type byte of its header.
     Device(u8),
-    /// Words about the next entry, by the byte that says of which kind.
+    /// Metadata about the next entry, by the type byte of its header.
     Words(u8, &'a [u8]),
 }
 
-/// A `tar.gz` with these entries, whatever their paths are.
+/// Returns a `tar.gz` with these entries. Their paths are not checked.
 ///
 /// # Errors
-/// None that a test meets.
+/// Returns the errors of the archive writer, which writes to memory.
 pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
     let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut archive = tar::Builder::new(gz);
@@ -187,7 +187,7 @@ pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
         };
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
-        // The library refuses the paths that are to be refused.
+        // The tar library refuses paths that tests need, so the name is written into the header.
         let name = &mut header.as_old_mut().name;
         name[..path.len()].copy_from_slice(path.as_bytes());
         let link = |header: &mut tar::Header, target: &str| {

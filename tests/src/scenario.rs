@@ -1,4 +1,4 @@
-//! Recorded scenarios: what was run, and what Pulumi's engine did.
+//! Recorded scenarios: the operations, and the outcomes of Pulumi's engine.
 //!
 //! The format is that of `tests/goldens/engine/README.md`: one line of JSON per scenario.
 
@@ -11,74 +11,74 @@ use serde_json::Value;
 
 use crate::rec::{Call, IdCounters, Script};
 
-/// The stack of every scenario.
+/// Stack of every scenario.
 pub const STACK: &str = "dev";
-/// The project of every scenario.
+/// Project of every scenario.
 pub const PROJECT: &str = "t";
-/// The type of a resource that does not say.
+/// Default type of a resource.
 const THING: &str = "rec:index:Thing";
 
-/// One recorded scenario.
+/// Recorded scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name, unique among all.
+    /// Unique name of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of the scenario.
     #[serde(default)]
     pub about: String,
-    /// What an engine must have to play it.
+    /// Features that an engine needs to play the scenario.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Component providers it needs.
+    /// Component providers that the scenario needs.
     #[serde(default)]
     pub plugins: Vec<String>,
-    /// Its steps. Each starts from the recorded state of the one before.
+    /// Steps. Each starts from the recorded state of the one before.
     pub steps: Vec<Step>,
 }
 
-/// One operation.
+/// Operation of a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is done.
+    /// Kind of the operation.
     pub op: Op,
-    /// The program; not looked at where nothing plays it.
+    /// Program; ignored if the operation does not play it.
     pub program: Program,
-    /// What the provider does.
+    /// Script of the provider.
     #[serde(default)]
     pub script: Script,
     /// Options of the command.
     #[serde(default)]
     pub flags: Flags,
-    /// Configuration set before this step, and kept.
+    /// Configuration set before this step, and kept for later ones.
     #[serde(default)]
     pub config: BTreeMap<String, String>,
-    /// How the engine is disturbed once the scripted call hangs.
+    /// Interruption of the engine, once the scripted call hangs.
     #[serde(default)]
     pub interrupt: Option<Interrupt>,
-    /// The resource of `import` and `taint`.
+    /// Name of the resource of `import` and `taint`.
     #[serde(default)]
     pub name: String,
-    /// Its type.
+    /// Type of that resource.
     #[serde(default = "thing", rename = "type")]
     pub type_token: String,
-    /// The id to import.
+    /// Id to import.
     #[serde(default)]
     pub id: String,
-    /// Whether what is imported is to be protected.
+    /// True if the imported resource is protected.
     #[serde(default)]
     pub protect: bool,
-    /// Name of the parent of what is imported.
+    /// Name of the imported resource's parent.
     #[serde(default)]
     pub parent: Option<String>,
-    /// Name of the provider of what is imported.
+    /// Name of the imported resource's provider.
     #[serde(default)]
     pub provider: Option<String>,
-    /// Properties named to the import command.
+    /// Properties given to the import command.
     #[serde(default)]
     pub properties: Vec<String>,
-    /// What Pulumi's engine did.
+    /// Outcome of Pulumi's engine.
     pub expect: Outcome,
 }
 
@@ -86,25 +86,25 @@ fn thing() -> String {
     THING.to_owned()
 }
 
-/// What is done in a step.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// `preview`
+    /// The command `preview`.
     Preview,
-    /// `up`
+    /// The command `up`.
     Up,
-    /// `refresh`
+    /// The command `refresh`.
     Refresh,
-    /// `destroy`
+    /// The command `destroy`.
     Destroy,
-    /// `import`
+    /// The command `import`.
     Import,
-    /// `state taint`
+    /// The command `state taint`.
     Taint,
 }
 
-/// How an engine is disturbed.
+/// Interruption of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interrupt {
@@ -136,61 +136,61 @@ pub struct Flags {
     pub clear_pending_creates: bool,
 }
 
-/// A program in no language.
+/// Program that is independent of a language.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Its resources.
+    /// Resources of the program.
     pub resources: Vec<Resource>,
-    /// Stack outputs.
+    /// Outputs of the stack.
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
-    /// Names for the results of function calls.
+    /// Function calls, by the name of their result.
     #[serde(default)]
     pub variables: BTreeMap<String, FunctionCall>,
 }
 
-/// A function call.
+/// Function call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FunctionCall {
-    /// Its token.
+    /// Token of the function.
     pub function: String,
-    /// Its arguments.
+    /// Arguments of the function.
     #[serde(default)]
     pub arguments: BTreeMap<String, Value>,
-    /// The member of the result that is wanted; the whole result without.
+    /// Member of the result that is used; `None`: the whole result.
     #[serde(default, rename = "return")]
     pub member: Option<String>,
 }
 
-/// One resource of a program.
+/// Resource of a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
-    /// Its name, also that by which the program refers to it.
+    /// Name of the resource, by which the program refers to it as well.
     pub name: String,
-    /// Its type.
+    /// Type of the resource.
     #[serde(default = "thing", rename = "type")]
     pub type_token: String,
-    /// Its properties.
+    /// Properties of the resource.
     #[serde(default)]
     pub props: BTreeMap<String, Value>,
-    /// Its options.
+    /// Options of the resource.
     #[serde(default)]
     pub options: ResourceOptions,
-    /// It is only read.
+    /// Read of an external resource, instead of a registration.
     #[serde(default)]
     pub get: Option<Get>,
 }
 
-/// What is read.
+/// Read of an external resource.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Get {
-    /// Its id.
+    /// Id of the resource.
     pub id: Value,
-    /// What is known of it.
+    /// Known properties of the resource.
     #[serde(default)]
     pub state: BTreeMap<String, Value>,
 }
@@ -218,17 +218,17 @@ pub struct ResourceOptions {
     pub version: Option<String>,
 }
 
-/// Where a resource was.
+/// Alias of a resource.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum AliasOption {
-    /// A whole URN.
+    /// Whole URN.
     Urn(String),
-    /// What was different.
+    /// Parts of the former URN that were different.
     Spec(AliasSpec),
 }
 
-/// What was different about a resource.
+/// Parts of a former URN that were different.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the members of an alias, by their names there")]
@@ -242,36 +242,36 @@ pub struct AliasSpec {
     pub no_parent: bool,
 }
 
-/// What an engine did in a step: recorded, or observed of ours.
+/// Outcome of a step: recorded from Pulumi's engine, or observed of ours.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Whether the operation succeeded.
+    /// True if the operation succeeded.
     pub ok: bool,
-    /// Steps begun: op and URN.
+    /// Started steps: op and URN.
     pub steps: Vec<(String, String)>,
-    /// URNs of steps that failed, in a real run.
+    /// URNs of failed steps; empty in a preview.
     pub failed: Vec<String>,
-    /// Errors told: URN (or nothing) and text.
+    /// Reported errors: URN (or an empty text) and message.
     pub errors: Vec<(String, String)>,
-    /// Successful steps by op, as the summary counts them.
+    /// Successful steps by op, as counted in the summary.
     pub changes: BTreeMap<String, usize>,
-    /// What providers were asked.
+    /// Calls that providers received.
     pub calls: Vec<Call>,
-    /// What ended in the state.
+    /// State at the end of the step.
     pub state: Deployment,
-    /// What the command said where it refused before it did anything.
+    /// Output of a command that was refused before it did anything.
     #[serde(default)]
     pub output: Option<String>,
 }
 
-/// A state as `stack export --show-secrets` gives it, reduced to what a later step can see.
+/// State in the format of `stack export --show-secrets`, reduced to the parts that a later step can observe.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deployment {
-    /// The entries.
+    /// Entries of the state.
     pub resources: Vec<Value>,
-    /// Operations that began and are not known to have ended.
+    /// Pending operations.
     pub pending_operations: Vec<Value>,
 }
 
@@ -279,7 +279,7 @@ impl Scenario {
     /// Reads the scenarios of a file.
     ///
     /// # Errors
-    /// What is wrong with the file, and where.
+    /// Returns a text with the position and the mistake.
     pub fn read(file: &Path) -> Result<Vec<Self>, String> {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -290,17 +290,17 @@ impl Scenario {
             .collect()
     }
 
-    /// The state that a step starts from.
+    /// Returns the state that a step starts from.
     pub fn base(&self, step: usize) -> Deployment {
         step.checked_sub(1).map(|before| self.steps[before].expect.state.clone()).unwrap_or_default()
     }
 
-    /// The configuration at a step: set by it or by those before.
+    /// Returns the configuration at a step, set by the step or by earlier ones.
     pub fn config(&self, step: usize) -> BTreeMap<String, String> {
         self.steps[..=step].iter().flat_map(|step| step.config.clone()).collect()
     }
 
-    /// How many ids the provider has given each name before a step.
+    /// Returns the number of ids that the provider has given to each name before a step.
     pub fn ids(&self, step: usize) -> IdCounters {
         let mut ids = IdCounters::new();
         for call in self.steps[..step].iter().flat_map(|step| &step.expect.calls) {
@@ -316,22 +316,22 @@ impl Scenario {
 }
 
 impl Step {
-    /// Whether nothing is changed but only shown.
+    /// Returns whether the step is a preview.
     pub fn is_preview(&self) -> bool {
         self.op == Op::Preview || self.flags.preview_only
     }
 
-    /// Whether the program is played.
+    /// Returns whether the step plays the program.
     pub fn plays_program(&self) -> bool {
         matches!(self.op, Op::Preview | Op::Up) || self.flags.run_program
     }
 }
 
 impl Program {
-    /// The URN of each resource by its name. A resource whose parent is not there has none.
+    /// Returns the URN of each resource by its name. A resource whose parent is missing has none.
     pub fn urns(&self) -> BTreeMap<String, Urn> {
         let mut urns = BTreeMap::new();
-        // Parents may be declared after their children; each round settles at least one generation.
+        // A parent may be declared after its children; each round resolves at least one generation.
         for _ in 0..=self.resources.len() {
             for resource in &self.resources {
                 let parent = resource.options.parent.as_ref().map(|parent| urns.get(parent).cloned());
@@ -345,7 +345,7 @@ impl Program {
     }
 }
 
-/// The URN that a name on the command line stands for; whole URNs and patterns stand for themselves.
+/// Returns the URN for a name on the command line; whole URNs and patterns are returned unchanged.
 pub fn urn_argument(name: &str) -> String {
     if name.starts_with("urn:") {
         name.to_owned()
@@ -355,12 +355,12 @@ pub fn urn_argument(name: &str) -> String {
 }
 
 impl Resource {
-    /// Whether its plugin constructs it.
+    /// Returns whether a plugin constructs the resource.
     pub fn is_component(&self) -> bool {
         self.type_token.starts_with("comp:")
     }
 
-    /// Names of the resources that must be there before this one is registered.
+    /// Returns the names of the resources that must be registered before this one.
     pub fn needs(&self, program: &Program) -> Vec<String> {
         let options = &self.options;
         let mut names: Vec<String> = options.depends_on.iter().chain(&options.replace_with).cloned().collect();
@@ -380,7 +380,7 @@ impl Resource {
 }
 
 impl Program {
-    /// Adds the names of the resources that a value refers to, through variables as well.
+    /// Adds the names of the resources that a value refers to, directly or through variables.
     pub fn named_in(&self, value: &Value, names: &mut Vec<String>) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.named_in(item, names)),

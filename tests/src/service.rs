@@ -1,4 +1,4 @@
-//! What the providers of the harness have in common: replies, property maps on the wire, the parts of a URN, and a
+//! Parts that the providers of the harness share: replies, property maps on the wire, the parts of a URN, and a
 //! connection in memory.
 
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tonic::{Response, Status};
 
 use crate::channel::{Served, in_memory};
 
-/// What a method of a service returns.
+/// Result of a service's method.
 pub type Reply<T> = Result<Response<T>, Status>;
 
-/// Decodes properties of a request: unknown values, secrets and all else that the wire can carry.
+/// Decodes properties of a request: unknown values, secrets and all other kinds that the wire supports.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn decode_properties(properties: Option<Bag>) -> Result<PropertyMap, Status>
         .map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
-/// Encodes properties of a reply, each kind of value in the form of its own.
+/// Encodes properties of a reply, each kind of value in its own form.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn encode_properties(properties: &PropertyMap) -> Result<Bag, Status> {
     encode(properties, &EncodeOptions::EVERYTHING).map_err(|error| Status::internal(error.to_string()))
 }
 
-/// Returns the type and the name in a URN, the types of parents left out.
+/// Returns the type and the name in a URN, without the types of parents.
 pub fn type_and_name(urn: &str) -> (&str, &str) {
     let mut parts = urn.rsplit("::");
     let name = parts.next().unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn type_and_name(urn: &str) -> (&str, &str) {
     (token.rsplit('$').next().unwrap_or_default(), name)
 }
 
-/// Serves a provider in a task of the current runtime, and returns the client's end of it.
+/// Serves a provider in a task of the current runtime, and returns its client.
 pub fn start_in_memory(service: impl Served, package: &str, version: Option<String>) -> Arc<dyn Provider> {
     Arc::new(GrpcProvider::new(in_memory(service), package, None, version, None))
 }

@@ -1,4 +1,4 @@
-//! The stand-ins for the providers of clouds as a plugin process; `REC_DIR` names the folder for `calls.jsonl`.
+//! Plugin process of the fake cloud providers; `REC_DIR` names the folder for `calls.jsonl`.
 
 use tests::clouds::service;
 use tests::rec::book_of_environment;

@@ -1,4 +1,4 @@
-//! The component provider of [`tests::comp`] as a plugin process. Arguments are accepted and ignored.
+//! Plugin process of the component provider [`tests::comp`]. Arguments are accepted and ignored.
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,6 +1,6 @@
-//! The scripted provider as a plugin process.
+//! Plugin process of the scripted provider.
 //!
-//! `REC_DIR` names the folder with `script.json`, `calls.jsonl` and `ids.json`; without it the default rules hold and
+//! `REC_DIR` names the folder with `script.json`, `calls.jsonl` and `ids.json`; without it the default rules apply and
 //! nothing is recorded. Arguments are accepted and ignored.
 
 use tests::rec::{book_of_environment, service};

@@ -1,4 +1,4 @@
-//! Rule 2: what providers were asked about each resource; and the second Deletes of rule 6.
+//! Rule 2: calls of each resource; and the second Deletes of rule 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use super::{Difference, Held, Rule, pairs, text};
 use crate::rec::Call;
 use crate::scenario::{Deployment, Outcome};
 
-/// The name under which calls of functions are counted: they have no URN.
+/// Name under which calls of functions are grouped, as they have no URN.
 const INVOKES: &str = "calls of functions";
 
-/// Whether a Configure was recorded that failed.
+/// Returns whether the outcome contains a failed Configure.
 pub(super) fn configure_failed(outcome: &Outcome) -> bool {
     outcome.calls.iter().any(|call| call.rpc == "Configure" && call.error.is_some())
 }
 
-/// URNs of resources that Pulumi deletes although they are gone already, and ours does not (rule 6).
+/// Returns the URNs of resources that Pulumi deletes a second time, and our engine does not (rule 6).
 ///
-/// Only where the entry is marked as replaced already in the state the step started from.
+/// Such a resource is already marked with `pendingReplacement` in the state that the step starts from.
 pub(super) fn spared_deletes(base: &Deployment, expected: &Outcome, observed: &Outcome) -> BTreeSet<String> {
     let gone = base.resources.iter().filter(|entry| entry.get("pendingReplacement").is_some());
     let asked = |outcome: &Outcome, entry: &Value| outcome.calls.iter().any(|call| is_delete_of(call, entry));
@@ -79,7 +79,7 @@ fn by_urn(outcome: &Outcome) -> BTreeMap<String, Vec<&Call>> {
     sorted
 }
 
-/// The calls without each Configure after which no resource of the provider was asked for.
+/// Leaves out each Configure after which no resource of the provider is called.
 fn without_idle_configures<'a>(
     reach: &Reach<'_>,
     provider: &str,
@@ -89,7 +89,7 @@ fn without_idle_configures<'a>(
     let serves = |call: &Call| match call.rpc.as_str() {
         "Invoke" => true,
         "CheckConfig" | "DiffConfig" | "Configure" | "Cancel" => false,
-        // A resource that neither state nor program gives a provider has the default one.
+        // A resource without a provider in state and program has the default provider.
         _ => reach.provider(text(&call.request, "urn")).map_or(provider.contains("::default"), |urn| urn == provider),
     };
     let last_use = outcome.calls.iter().rposition(serves);
@@ -100,7 +100,7 @@ fn without_idle_configures<'a>(
     calls.iter().copied().filter(|call| !is_idle(call)).collect()
 }
 
-/// Compares two sequences of calls in which neighbouring Deletes have no order; says what differs.
+/// Compares two sequences of calls, in which adjacent Deletes and Invokes have no order. Returns the difference.
 fn sequences(held: Held, wanted: &[&Call], got: &[&Call]) -> Option<String> {
     let (wanted_groups, got_groups) = (groups(wanted), groups(got));
     for (index, (a, b)) in wanted_groups.iter().zip(&got_groups).enumerate() {

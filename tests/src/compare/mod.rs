@@ -1,8 +1,8 @@
-//! Holds what our engine did in a step against what Pulumi's engine did in it.
+//! Compares the outcome of a step of our engine with the recorded outcome of Pulumi's engine.
 //!
-//! Enters: a recorded step with the state it started from, and an [`Outcome`] observed of ours. Leaves: differences in
-//! words. Never here: engines, providers, files. The rules are those of `tests/goldens/engine/README.md`, "How to hold
-//! an engine against them", and have its numbers.
+//! Enters: a recorded step with the state that it starts from, and an [`Outcome`] of our engine. Leaves: differences as
+//! text. Never here: engines, providers, files. The rules, with their numbers, are those of
+//! `tests/goldens/engine/README.md`, "How to hold an engine against them".
 
 mod calls;
 mod normal;
@@ -18,36 +18,36 @@ use serde_json::Value;
 
 use crate::scenario::{Deployment, Outcome, Step};
 
-/// One way in which ours is not like the recording.
+/// Difference between our engine and the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which rule it breaks.
+    /// Rule that the difference violates.
     pub rule: Rule,
-    /// The resource; empty where it is the run as a whole.
+    /// URN of the resource; empty for the run as a whole.
     pub urn: String,
-    /// What was expected, and what came.
+    /// Expected and observed behaviour.
     pub text: String,
 }
 
-/// A rule of the comparison.
+/// Rule of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// 1: success, failed resources, errors.
+    /// Rule 1: success, failed resources, errors.
     Result,
-    /// 2: calls of each resource.
+    /// Rule 2: calls of each resource.
     Calls,
-    /// 2: order between resources.
+    /// Rule 2: order between resources.
     Order,
-    /// 3: steps of each resource.
+    /// Rule 3: steps of each resource.
     Steps,
-    /// 3: counts in the summary.
+    /// Rule 3: counts in the summary.
     Changes,
-    /// 4: the state.
+    /// Rule 4: the state.
     State,
 }
 
 impl Rule {
-    /// The word that stands for it in lists of differences.
+    /// Returns the name of the rule in lists of differences.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Result => "result",
@@ -68,25 +68,25 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What the comparison needs to know besides the two outcomes.
+/// Inputs of the comparison besides the two outcomes.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// The recorded step.
+    /// Recorded step.
     pub step: &'a Step,
-    /// The state it started from.
+    /// State that the step starts from.
     pub base: &'a Deployment,
 }
 
-/// How much of a resource must be alike.
+/// Extent to which the two outcomes of a resource must be equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// All of it.
+    /// Both must be equal.
     Whole,
-    /// Where one side got further than the other, what the other did must be a beginning of it.
+    /// One must be a prefix of the other.
     Beginning,
 }
 
-/// All differences, by rule.
+/// Returns all differences, by rule.
 pub fn compare(situation: &Situation<'_>, observed: &Outcome) -> Vec<Difference> {
     let expected = normal::outcome(&situation.step.expect);
     let observed = normal::outcome(observed);
@@ -102,7 +102,7 @@ pub fn compare(situation: &Situation<'_>, observed: &Outcome) -> Vec<Difference>
     differences
 }
 
-/// Rule 1.
+/// Compares the results (rule 1).
 fn result(expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut differs =
@@ -118,7 +118,7 @@ fn result(expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
     let configure_failed = calls::configure_failed(expected);
     let erring = |outcome: &Outcome| {
         let urns = outcome.errors.iter().map(|(urn, _)| urn.as_str()).filter(|urn| !urn.is_empty());
-        // A provider that could not be configured shows at whichever of its resources asks first.
+        // An error of Configure is reported for the first of the provider's resources that needs it, which can be any.
         let shown = |urn: &str| if configure_failed { "a resource of the provider".to_owned() } else { urn.to_owned() };
         urns.map(shown).collect::<BTreeSet<_>>()
     };
@@ -129,14 +129,14 @@ fn result(expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
     differences
 }
 
-/// What is only on one side of two sets, and on which.
+/// Returns the items that only one of two sets has, each with words for its side.
 fn sides(expected: &BTreeSet<String>, observed: &BTreeSet<String>) -> Vec<(String, &'static str)> {
     let missing = expected.difference(observed).map(|item| (item.clone(), "was expected"));
     let surplus = observed.difference(expected).map(|item| (item.clone(), "was not expected"));
     missing.chain(surplus).collect()
 }
 
-/// Both sides of two maps, key by key.
+/// Returns both values of each key of two maps.
 fn pairs<'a, T>(
     a: &'a BTreeMap<String, T>,
     b: &'a BTreeMap<String, T>,
@@ -145,7 +145,7 @@ fn pairs<'a, T>(
     keys.into_iter().map(|key| (key, a.get(key), b.get(key))).collect()
 }
 
-/// A member of an object that is a string; empty without.
+/// Returns a string member of an object; empty if it has none.
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! One form for what may be written in several ways.
+//! Normal form of outcomes.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::export::UUID_MARK;
 use crate::rec::Call;
 use crate::scenario::{Deployment, Outcome};
 
-/// An outcome with every UUID marked, every number a double, every list of dependencies sorted.
+/// Returns an outcome with UUIDs replaced by a mark, numbers as doubles, and lists of dependencies sorted.
 pub(super) fn outcome(outcome: &Outcome) -> Outcome {
     let call = |call: &Call| Call { request: request(call), ..call.clone() };
     Outcome { calls: outcome.calls.iter().map(call).collect(), state: deployment(&outcome.state), ..outcome.clone() }
 }
 
-/// The request of a call. An import reads without inputs, and Pulumi without properties as well; ours sends empty ones,
-/// for providers written for Node fail without. It counts as none.
+/// Returns the request of a call. A Read of an import has no inputs, and in Pulumi no properties. Our engine sends
+/// empty properties, as providers written for Node fail without; the normal form leaves them out.
 fn request(call: &Call) -> Value {
     let mut request = value(&call.request);
     if let Value::Object(members) = &mut request
@@ -29,7 +29,7 @@ fn request(call: &Call) -> Value {
     request
 }
 
-/// As [`outcome`], for a state.
+/// Returns the normal form of a state.
 pub(super) fn deployment(state: &Deployment) -> Deployment {
     let pending = |operation: &Value| {
         let mut operation = value(operation);
@@ -83,11 +83,11 @@ fn value(of: &Value) -> Value {
     }
 }
 
-/// The text with a mark in the place of every UUID but the one that means "unknown".
+/// Replaces every UUID in a text by a mark, except the one that means "unknown".
 pub(super) fn without_uuids(text: &str) -> String {
     let mut result = String::new();
     let mut rest = text;
-    // A UUID has its first hyphen after eight digits.
+    // The first hyphen of a UUID follows eight digits.
     let mut from = 0;
     while let Some(hyphen) = rest[from..].find('-').map(|hyphen| from + hyphen) {
         let start = hyphen.checked_sub(8);
@@ -112,7 +112,7 @@ fn is_uuid(text: &str) -> bool {
     })
 }
 
-/// Where two values differ: path, expected, got.
+/// Returns the paths at which two values differ, with the expected and the observed value.
 pub(super) fn differing(expected: &Value, got: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(expected, got, &mut String::new(), &mut found);

@@ -1,4 +1,4 @@
-//! Rule 2: order between resources. Only what the graph orders is ordered.
+//! Rule 2: order between resources. Only resources that the graph orders are compared.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{Difference, Rule, sides, text};
 use crate::rec::Call;
 use crate::scenario::{Deployment, Outcome};
 
-/// Checks the order of what was observed.
+/// Checks the order of the observed calls.
 pub(super) fn check(reach: &Reach<'_>, base: &Deployment, expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
     let mut differences = Vec::new();
     if expected.ok && !reach.step.is_preview() {
@@ -26,7 +26,7 @@ pub(super) fn check(reach: &Reach<'_>, base: &Deployment, expected: &Outcome, ob
                 .collect()
         };
         let at_end = |outcome: &Outcome| deleted(&outcome.calls[end_of_run(&outcome.calls)..]);
-        // Whether a Delete was sent at all is told by the calls of its resource.
+        // The calls of each resource are compared elsewhere, so only Deletes on both sides count here.
         let both: BTreeSet<String> =
             deleted(&expected.calls).intersection(&deleted(&observed.calls)).cloned().collect();
         let (wanted, got) = (&at_end(expected) & &both, &at_end(observed) & &both);
@@ -42,7 +42,8 @@ pub(super) fn check(reach: &Reach<'_>, base: &Deployment, expected: &Outcome, ob
     differences
 }
 
-/// The first call of the deletes that end a run: after it nothing else is asked (providers are loaded for deletes, too).
+/// Returns the index of the first call of the Deletes at the end of a run. Configures are among them, as providers are
+/// started for Deletes as well.
 fn end_of_run(calls: &[Call]) -> usize {
     calls
         .iter()
@@ -50,7 +51,7 @@ fn end_of_run(calls: &[Call]) -> usize {
         .map_or(0, |last| last + 1)
 }
 
-/// A resource is made or changed before anything that depends on it is looked at.
+/// Checks that a resource is created or updated before its dependents start.
 fn makes_before_dependents_start(
     reach: &Reach<'_>,
     expected: &Outcome,
@@ -65,7 +66,7 @@ fn makes_before_dependents_start(
     };
     for entry in expected.state.resources.iter().filter(|entry| entry.get("delete").is_none()) {
         let urn = text(entry, "urn");
-        // In a refresh everything is read, in any order; but what is only read is read when its turn comes.
+        // A refresh reads all resources in any order. Otherwise an external resource is read when it is registered.
         let reads = !reach.step.flags.refresh && entry.get("external").is_some();
         let starts =
             |call: &Call| (call.rpc == "Check" || (reads && call.rpc == "Read")) && text(&call.request, "urn") == urn;
@@ -82,7 +83,7 @@ fn makes_before_dependents_start(
     }
 }
 
-/// Deletes at the end of a run go from dependents to dependencies, by the old state.
+/// Checks that Deletes at the end of a run go from dependents to dependencies of the old state.
 fn dependents_go_first(base: &Deployment, calls: &[Call], end: usize, differences: &mut Vec<Difference>) {
     let deleted = |entry: &Value| {
         let is_it = |call: &Call| {

@@ -1,4 +1,4 @@
-//! Who must be wholly alike, and who only so far as both sides got (rule 5).
+//! Rule 5: resources whose outcomes must be equal, and resources that a failed run may not have completed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::{Held, calls, text};
 use crate::scenario::{Deployment, Op, Outcome, Resource, Step};
 
-/// How far the recorded run got, and what follows from it for the comparison.
+/// Extent of the comparison, which follows from how far the recorded run got.
 pub(super) struct Reach<'a> {
-    /// The recorded step.
+    /// Recorded step.
     pub(super) step: &'a Step,
-    /// `None`: everything is held whole.
+    /// URNs that are compared as a whole; `None`: all.
     whole: Option<BTreeSet<String>>,
-    /// Resource to provider resource, by URN.
+    /// URN of the provider resource by URN of the resource.
     providers: BTreeMap<String, String>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Reach<'a> {
         Self { step, whole, providers: providers(step, base, expected) }
     }
 
-    /// How much of a resource must be alike.
+    /// Returns the extent to which a resource must be equal.
     pub(super) fn of(&self, urn: &str) -> Held {
         match &self.whole {
             Some(whole) if !whole.contains(urn) => Held::Beginning,
@@ -31,18 +31,18 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Whether everything must be alike.
+    /// Returns whether all resources must be equal.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.is_none()
     }
 
-    /// The provider resource that serves a resource; `None` where neither state nor program tells.
+    /// Returns the URN of a resource's provider resource; `None` if neither state nor program has one.
     pub(super) fn provider(&self, urn: &str) -> Option<&str> {
         self.providers.get(urn).map(String::as_str)
     }
 }
 
-/// The resources that are held whole in a run that failed; `None` if all are.
+/// Returns the resources that are compared as a whole after a failed run; `None` if all are.
 fn whole(step: &Step, base: &Deployment, expected: &Outcome) -> Option<BTreeSet<String>> {
     if expected.ok {
         return None;
@@ -51,7 +51,7 @@ fn whole(step: &Step, base: &Deployment, expected: &Outcome) -> Option<BTreeSet<
     let erring: BTreeSet<String> =
         expected.errors.iter().map(|(urn, _)| urn.clone()).filter(|urn| !urn.is_empty()).collect();
     if !erring.is_subset(&failed) {
-        // Step generation broke off. Those that made it do so had come as far as they could.
+        // Step generation failed. Only the resources with an error got as far as they could.
         return Some(if calls::configure_failed(expected) { BTreeSet::new() } else { erring });
     }
     let independent = step.op == Op::Refresh && !step.flags.run_program;
@@ -61,7 +61,7 @@ fn whole(step: &Step, base: &Deployment, expected: &Outcome) -> Option<BTreeSet<
     Some(hanging_on(step, base, expected, failed))
 }
 
-/// The failed resources and all that cannot have been reached because of them.
+/// Returns the failed resources, and those that cannot have been reached because of them.
 fn hanging_on(step: &Step, base: &Deployment, expected: &Outcome, failed: BTreeSet<String>) -> BTreeSet<String> {
     let mut whole = failed.clone();
     let urns = step.program.urns();
@@ -78,7 +78,7 @@ fn hanging_on(step: &Step, base: &Deployment, expected: &Outcome, failed: BTreeS
             break;
         }
     }
-    // What a resource that could not be deleted depends on is not deleted either.
+    // The dependencies of a resource whose Delete failed are not deleted either.
     let deleting = |urn: &String| expected.steps.iter().any(|(op, other)| other == urn && op.starts_with("delete"));
     let mut kept: BTreeSet<String> = failed.into_iter().filter(deleting).collect();
     for resource in base.resources.iter().rev() {
@@ -90,7 +90,7 @@ fn hanging_on(step: &Step, base: &Deployment, expected: &Outcome, failed: BTreeS
     whole
 }
 
-/// All URNs that an entry refers to, its provider left out.
+/// Returns all URNs that an entry refers to, except its provider.
 pub(super) fn references(resource: &Value) -> Vec<&str> {
     let mut urns: Vec<&str> = Vec::new();
     for name in ["parent", "deletedWith"] {
@@ -104,12 +104,12 @@ pub(super) fn references(resource: &Value) -> Vec<&str> {
     urns
 }
 
-/// The texts in a list.
+/// Returns the texts in a list.
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Which provider resource serves which resource: by the program, else by a state.
+/// Returns the provider resource of each resource: that of the program, else that of a state.
 fn providers(step: &Step, base: &Deployment, expected: &Outcome) -> BTreeMap<String, String> {
     let mut providers = BTreeMap::new();
     for resource in base.resources.iter().chain(&expected.state.resources) {

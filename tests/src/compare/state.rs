@@ -9,7 +9,7 @@ use super::reach::{Reach, references};
 use super::{Difference, Rule, pairs, steps, text};
 use crate::scenario::Outcome;
 
-/// Compares the entries, and the pending operations.
+/// Compares the entries and the pending operations.
 pub(super) fn compare(
     reach: &Reach<'_>,
     spared: &BTreeSet<String>,
@@ -51,7 +51,8 @@ pub(super) fn compare(
     differences
 }
 
-/// The pending operations. Of an update Pulumi writes the id only the second time it writes at all.
+/// Returns the pending operations. The id of an update is left out, as Pulumi only writes it with its second write of
+/// the state.
 fn pending(outcome: &Outcome) -> Vec<Value> {
     let mut operations = outcome.state.pending_operations.clone();
     for operation in operations.iter_mut().filter(|operation| text(operation, "type") == "updating") {
@@ -62,7 +63,7 @@ fn pending(outcome: &Outcome) -> Vec<Value> {
     operations
 }
 
-/// Whether both sides did the same with a resource, so that its entries can be compared.
+/// Returns whether both sides did the same with a resource, so that its entries can be compared.
 fn done_by_both<'a>(
     reach: &'a Reach<'_>,
     spared: &BTreeSet<String>,
@@ -96,12 +97,12 @@ fn entries(outcome: &Outcome) -> BTreeMap<String, Value> {
     entries
 }
 
-/// Entries that come before something they refer to.
+/// Returns a difference for each entry that precedes one that it refers to.
 fn misplaced(entries: &[Value]) -> Vec<Difference> {
     let mut seen = BTreeSet::new();
     let mut differences = Vec::new();
     for entry in entries {
-        // The provider of an entry that is gone already may be gone with it.
+        // The provider of an entry with a pending replacement may be deleted already.
         let served = entry.get("pendingReplacement").is_none();
         let provider = text(entry, "provider").rsplit_once("::").map(|(urn, _)| urn).filter(|_| served);
         for reference in references(entry).into_iter().chain(provider).filter(|reference| !seen.contains(reference)) {

@@ -1,4 +1,4 @@
-//! Rule 3: the steps of each resource, and the counts in the summary.
+//! Rule 3: steps of each resource, and the counts in the summary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::reach::Reach;
 use super::{Difference, Held, Rule, pairs, text};
 use crate::scenario::{Deployment, Outcome};
 
-/// Compares the steps of each resource and, in a run that is held whole, the counts.
+/// Compares the steps of each resource and, if the whole run is compared, the counts.
 pub(super) fn compare(
     reach: &Reach<'_>,
     spared: &BTreeSet<String>,
@@ -39,7 +39,7 @@ pub(super) fn compare(
     differences
 }
 
-/// The ops of each URN, in order.
+/// Returns the ops of each URN, in order.
 pub(super) fn by_urn(outcome: &Outcome) -> BTreeMap<String, Vec<&str>> {
     let mut sorted = BTreeMap::<String, Vec<&str>>::new();
     for (op, urn) in &outcome.steps {
@@ -48,7 +48,7 @@ pub(super) fn by_urn(outcome: &Outcome) -> BTreeMap<String, Vec<&str>> {
     sorted
 }
 
-/// Takes out the step of a Delete that is sent a second time (rule 6).
+/// Removes the step of a second Delete (rule 6).
 pub(super) fn remove_second_delete(steps: &mut BTreeMap<String, Vec<&str>>, urn: &str) {
     if let Some(ops) = steps.get_mut(urn)
         && let Some(last) = ops.iter().rposition(|op| *op == "delete-replaced")

@@ -1,7 +1,8 @@
-//! Real peers for the interop suites, installed from public registries: once per list of packages, into
-//! `target/interop`, by whichever test comes first.
+//! Real peers for the interop suites, installed from public registries. The first test that needs a list of packages
+//! installs it into `target/interop`.
 //!
-//! Enters: names of packages, sources of programs. Leaves: paths of interpreters and programs. Never here: what is then
+//! Enters: names of packages, sources of programs. Leaves: paths of interpreters and programs. Never here: running
+//! them. To install the newest versions, delete `target/interop`.
 //! run. Deleting `target/interop` makes the next run install the newest versions.
 
 mod plugin;
@@ -16,28 +17,29 @@ use std::process::Command;
 
 pub use plugin::{Peer, PeerPlugin};
 
-/// A Python with packages, for programs to run in.
+/// Python with packages, in which programs can run.
 #[derive(Clone, Debug)]
 pub struct PythonVenv {
     folder: PathBuf,
 }
 
 impl PythonVenv {
-    /// The interpreter.
+    /// Returns the path of the interpreter.
     pub fn python(&self) -> PathBuf {
         self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
     }
 
-    /// The folder, as `PULUMI_RUNTIME_VIRTUALENV` and the like want it.
+    /// Returns the folder of the environment, for `PULUMI_RUNTIME_VIRTUALENV` and the like.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// Returns a virtual environment that has the packages, written as pip takes them (`pulumi>=3.272.0`).
+/// Returns a virtual environment with the packages, given in pip's format (`pulumi>=3.272.0`).
 ///
 /// # Errors
-/// A `python3` that is not there or fails, and packages that cannot be installed, each with what was said about it.
+/// Returns an error if `python3` is missing or fails, or the packages cannot be installed; it contains the command's
+/// output.
 pub fn python_venv(name: &str, packages: &[&str]) -> io::Result<PythonVenv> {
     let version = run(Command::new("python3").arg("--version"))?;
     let folder = installed_once(name, (packages, version), |folder| {
@@ -49,32 +51,33 @@ pub fn python_venv(name: &str, packages: &[&str]) -> io::Result<PythonVenv> {
     Ok(PythonVenv { folder })
 }
 
-/// A Node with packages, for programs to run in.
+/// Node with packages, in which programs can run.
 #[derive(Clone, Debug)]
 pub struct NodeModules {
     folder: PathBuf,
 }
 
 impl NodeModules {
-    /// The folder that holds the program `node`, and nothing else: to be the first on PATH.
+    /// Returns the folder that only contains the program `node`, to be the first on PATH.
     pub fn bin(&self) -> PathBuf {
         self.folder.join("node_modules/node/bin")
     }
 
-    /// The folder `node_modules`.
+    /// Returns the folder `node_modules`.
     pub fn folder(&self) -> PathBuf {
         self.folder.join("node_modules")
     }
 }
 
-/// Returns a Node of the major version that has the packages, written as npm takes them (`@pulumi/pulumi@^3.270.0`).
+/// Returns a Node of the major version with the packages, given in npm's format (`@pulumi/pulumi@^3.270.0`).
 ///
 /// # Errors
-/// An `npm` that is not there or fails, and packages that cannot be installed, each with what was said about it.
+/// Returns an error if `npm` is missing or fails, or the packages cannot be installed; it contains the command's
+/// output.
 pub fn node_modules(name: &str, major_version: u32, packages: &[&str]) -> io::Result<NodeModules> {
     let folder = installed_once(name, (packages, major_version), |folder| {
         fs::create_dir_all(folder)?;
-        // Without it npm looks for a package in the folders above.
+        // Without this file npm looks for a package in the parent folders.
         fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
         let node = NodeModules { folder: folder.to_owned() };
         let npm = || {
@@ -83,16 +86,16 @@ pub fn node_modules(name: &str, major_version: u32, packages: &[&str]) -> io::Re
             npm
         };
         run(npm().arg(format!("node@{major_version}")))?;
-        // npm takes the newest packages that run with the Node it is run by.
+        // npm selects packages that run with the Node that runs npm.
         run(npm().args(packages).env("PATH", first_on_path(&node.bin())?)).map(drop)
     })?;
     Ok(NodeModules { folder })
 }
 
-/// PATH with one more folder, the first to be looked in.
+/// Returns PATH with one more folder in front.
 ///
 /// # Errors
-/// A folder whose name cannot be in PATH.
+/// Returns an error if the folder's name cannot be part of PATH.
 pub fn first_on_path(folder: &Path) -> io::Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
@@ -102,7 +105,7 @@ pub fn first_on_path(folder: &Path) -> io::Result<OsString> {
 /// Returns the program built from a folder with a `go.mod` and a `go.sum`.
 ///
 /// # Errors
-/// A `go` that is not there or fails, and modules that cannot be fetched, each with what was said about it.
+/// Returns an error if `go` is missing or fails, or modules cannot be fetched; it contains the command's output.
 pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
     let mut content = run(Command::new("go").arg("version"))?;
     let mut files = fs::read_dir(sources)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
@@ -119,7 +122,7 @@ pub fn go_program(name: &str, sources: &Path) -> io::Result<PathBuf> {
 /// Runs a command to its end and returns its standard output.
 ///
 /// # Errors
-/// The command cannot be started or fails; the error carries its standard error.
+/// Returns an error if the command cannot be started or fails; it contains the standard error.
 pub fn run(command: &mut Command) -> io::Result<Vec<u8>> {
     let program = command.get_program().to_owned();
     let told = |what: &str| format!("{}: {what}", program.display());
@@ -130,8 +133,8 @@ pub fn run(command: &mut Command) -> io::Result<Vec<u8>> {
     Err(io::Error::other(told(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))))
 }
 
-/// A folder whose content follows from the name and the content's description. It is filled under a lock, by one test of
-/// one process; an installation that was cut short is begun anew.
+/// Returns a folder whose name follows from the name and the description of its content. One test of one process fills
+/// it under a lock; an incomplete installation is started again.
 fn installed_once(
     name: &str,
     content: impl Hash,
@@ -145,7 +148,7 @@ fn installed_once(
     let name = format!("{name}-{:016x}", hasher.finish());
     let (folder, complete) = (root.join(&name), root.join(format!("{name}.complete")));
 
-    // Released when it is closed.
+    // Closing the file releases the lock.
     let lock = File::create(root.join(format!("{name}.lock")))?;
     lock.lock()?;
     if !complete.exists() {

@@ -1,4 +1,4 @@
-//! Plugins written with Pulumi's own SDKs: installed from the sources of a suite, and run by our host.
+//! Plugins written with Pulumi's own SDKs, installed from the sources of a suite and run by our host.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,31 +15,31 @@ use bridge::provider::grpc::{Limits, PluginInit};
 
 use super::{first_on_path, go_program, node_modules, python_venv};
 
-/// The SDK that a plugin is written with, by its language.
+/// SDK of a plugin, by its language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// `pulumi.provider.experimental`: takes no secrets, shows previews, has no handshake.
+    /// `pulumi.provider.experimental`: accepts no secrets, supports previews, has no Handshake.
     Python,
-    /// `@pulumi/pulumi/provider`: takes secrets, shows no previews, has no handshake.
+    /// `@pulumi/pulumi/provider`: accepts secrets, supports no previews, has no Handshake.
     Node,
-    /// The generated server code of `pulumi/sdk/v3`: takes secrets, shows previews, shakes hands.
+    /// Generated server code of `pulumi/sdk/v3`: accepts secrets, supports previews, has a Handshake.
     Go,
 }
 
-/// A plugin, installed.
+/// Installed plugin.
 #[derive(Clone, Debug)]
 pub struct PeerPlugin {
-    /// The folder of the plugin, to be named as a local source.
+    /// Folder of the plugin, for a local source.
     pub folder: PathBuf,
-    /// The folder that must come first on PATH for it to start, if any.
+    /// Folder that must come first on PATH for the plugin to start, if there is one.
     pub first_on_path: Option<PathBuf>,
 }
 
 impl Peer {
-    /// All of them.
+    /// All SDKs.
     pub const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Go];
 
-    /// Returns the name of the language, which is that of the folder of sources.
+    /// Returns the name of the language, which is also that of the folder of sources.
     pub fn language(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -48,8 +48,8 @@ impl Peer {
         }
     }
 
-    /// Makes the plugin of a package in a folder, its SDK installed. The sources are in the folder of the language, below
-    /// that of the suite.
+    /// Installs the plugin of a package, with its SDK, in a folder. The sources are in the folder of the language,
+    /// below that of the suite.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Peer {
 }
 
 impl PeerPlugin {
-    /// Returns the PATH that it is to be started with.
+    /// Returns the PATH for starting the plugin.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl PeerPlugin {
         }
     }
 
-    /// Returns a host that runs the plugin for a package, with these variables in its environment beside PATH.
+    /// Returns a host that runs the plugin for a package, with these variables in its environment besides PATH.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! The same tests for every SDK.
+//! Macro that runs the same tests with every SDK.
 
-/// Defines a module for each SDK, `python`, `node` and `go`, with a test for each line. A line names a function that takes
-/// the [`Peer`](crate::peers::Peer); after `async` it is awaited on a runtime of tokio.
+/// Defines a module for each SDK (`python`, `node` and `go`) with a test for each line. A line names a function that
+/// takes the [`Peer`](crate::peers::Peer); after `async` the function is awaited on a runtime of tokio.
 ///
 /// ```text
 /// tests::test_with_each_peer! {
@@ -10,7 +10,7 @@
 /// }
 /// ```
 ///
-/// An SDK that is missing here does not compile.
+/// The macro does not compile if an SDK is missing in it.
 #[macro_export]
 macro_rules! test_with_each_peer {
     (@tests $peer:ident) => {};

@@ -1,4 +1,4 @@
-//! From a resource of a program to what is asked of the deployment.
+//! Goals for the resources of a program.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use super::values::Known;
 use crate::scenario::{AliasOption, Get, Resource};
 
-/// The registration of a resource; `None` if one of its options makes no sense.
+/// Returns the goal of a resource; `None` if one of its options is invalid.
 pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) -> Option<Goal> {
     let options = &resource.options;
     let named = |names: &[String]| names.iter().filter_map(|name| known.urn(name)).collect::<Vec<_>>();
@@ -51,7 +51,7 @@ pub(super) fn registration(resource: &Resource, known: &Known<'_>, stack: &Urn) 
     })
 }
 
-/// The read of a resource. It has no dependencies and no timeouts.
+/// Returns the goal of a read, which has no dependencies and no timeouts.
 pub(super) fn read(resource: &Resource, get: &Get, known: &Known<'_>, stack: &Urn) -> ReadGoal {
     let id = match known.value(&get.id).without_wrappers() {
         PropertyValue::String(id) => ReferenceId::from(id.as_str()),

@@ -1,7 +1,8 @@
-//! Plays the program of a recorded step as Pulumi's YAML host played it.
+//! Plays the program of a recorded step like Pulumi's YAML host.
 //!
-//! Enters: a step and the door of a deployment. Leaves: registrations, in the recorded order, and how the program ended.
-//! Never here: what a registration leads to. What the host adds to a program is said in `tests/goldens/engine/README.md`.
+//! Enters: a step, and the registrar of a deployment. Leaves: registrations, in the recorded order, and the end of the
+//! program. Never here: the effect of a registration. `tests/goldens/engine/README.md` lists what the host adds to a
+//! program.
 
 mod goals;
 mod order;
@@ -19,22 +20,23 @@ use self::order::Node;
 use self::values::Known;
 use crate::scenario::{FunctionCall, PROJECT, Resource, STACK, Step};
 
-/// How many registrations are under way at once.
+/// Concurrency of registrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Each waits for the one before.
+    /// Each registration waits for the one before.
     OneByOne,
-    /// Each begins as soon as all that it refers to is known and the one before it in the recording has begun.
+    /// Each registration starts as soon as all that it refers to is registered and the one before it in the recording
+    /// has started.
     AtOnce,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Everything was registered.
     Completed,
-    /// The program ended with an error of its own: a registration failed and the deployment went on, or an option made no
-    /// sense. No deletes may follow.
+    /// The program failed itself: a registration failed and the deployment continued, or an option was invalid. No
+    /// deletes may follow.
     Failed,
     /// The deployment stopped.
     Halted,
@@ -51,7 +53,7 @@ pub async fn play(step: &Step, registrar: &dyn Registrar, pace: Pace) -> End {
     let known = Known::new(&step.program, registrar.is_preview());
     let mut play = Play { registrar, stack, known, failed: BTreeSet::new(), under_way: FuturesUnordered::new() };
     let ended = play.nodes(step, pace).await;
-    // Whatever happened: what is under way gets its answer.
+    // Registrations that are still running are awaited in any case.
     while let Some(answer) = play.under_way.next().await {
         let _ = play.settle(answer);
     }
@@ -62,14 +64,14 @@ pub async fn play(step: &Step, registrar: &dyn Registrar, pace: Pace) -> End {
     }
 }
 
-/// The name of a resource, and what became of its registration.
+/// Name of a resource, and the result of its registration.
 type Answer = (String, Result<Registered, Halted>);
 
 struct Play<'a> {
     registrar: &'a dyn Registrar,
     stack: Urn,
     known: Known<'a>,
-    /// Resources that failed or hang on one that did.
+    /// Resources that failed, or that depend on a failed one.
     failed: BTreeSet<String>,
     under_way: FuturesUnordered<BoxFuture<'a, Answer>>,
 }
@@ -79,7 +81,7 @@ impl<'a> Play<'a> {
         for node in order::recorded(step) {
             let needs = node.needs(&step.program);
             while !needs.iter().all(|name| self.known.has(name) || self.failed.contains(name)) {
-                // Nothing under way, and yet something is missing: it is not in the program.
+                // A missing resource without a running registration is not in the program.
                 let answer = self.under_way.next().await.ok_or(End::Failed)?;
                 self.settle(answer)?;
             }
@@ -107,7 +109,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Begins a registration or a read, so that the deployment knows of it before it hears of the next.
+    /// Starts a registration or a read, so that the deployment receives it before the next one.
     fn begin(&mut self, resource: &'a Resource) -> Result<(), End> {
         let (registrar, name) = (self.registrar, resource.name.clone());
         let mut answer: BoxFuture<'a, Answer> = if let Some(get) = &resource.get {
@@ -137,7 +139,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Calls a function, unless its arguments are not known: then its result is not known either.
+    /// Calls a function. The result is unknown if an argument is unknown.
     async fn call(&mut self, name: &'a str, call: &FunctionCall) -> Result<(), End> {
         let arguments = PropertyValue::Map(self.known.map(&call.arguments));
         let value = if arguments.contains_unknowns() {

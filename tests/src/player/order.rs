@@ -1,4 +1,4 @@
-//! In which order the parts of a program are played: the recorded one.
+//! Order of the parts of a program, which is the recorded one.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use crate::scenario::{FunctionCall, Outcome, Program, Resource, Step};
 
-/// One part of a program.
+/// Part of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Node<'a> {
-    /// A resource to be registered or read.
+    /// Resource to be registered or read.
     Resource(&'a Resource),
-    /// A function to be called, and the name of its result.
+    /// Function to be called, and the name of its result.
     Variable(&'a str, &'a FunctionCall),
-    /// The outputs of the stack.
+    /// Outputs of the stack.
     Outputs,
 }
 
 impl<'a> Node<'a> {
-    /// The resource, if it is one.
+    /// Returns the resource, if the part is one.
     pub(super) fn resource(self) -> Option<&'a Resource> {
         match self {
             Self::Resource(resource) => Some(resource),
@@ -26,7 +26,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Names of the resources that must have their answers first.
+    /// Returns the names of the resources that must be registered first.
     pub(super) fn needs(self, program: &Program) -> Vec<String> {
         let mut names = Vec::new();
         match self {
@@ -38,10 +38,10 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The parts of a step's program: each after what it needs, and else as they were recorded. Functions are called and
-/// outputs registered as soon as they can be.
+/// Returns the parts of a step's program: each after the parts that it needs, and otherwise in the recorded order.
+/// Function calls and outputs come as early as possible.
 ///
-/// A resource that needs what is not in the program is left out.
+/// A resource that needs a resource missing in the program is left out.
 pub(super) fn recorded(step: &Step) -> Vec<Node<'_>> {
     let program = &step.program;
     let ranks = ranks(step);
@@ -62,10 +62,11 @@ pub(super) fn recorded(step: &Step) -> Vec<Node<'_>> {
     }
 }
 
-/// The place of each resource in the recording, from 1; those that it did not reach have none.
+/// Returns the position of each resource in the recording, from 1. Resources that the recording did not reach have
+/// none.
 ///
-/// A resource counts from its first Check (or Read, where it is read or imported). One that is not checked has only its
-/// first step: it goes before the first checked one whose step came later.
+/// The position is that of the first Check (or Read, if the resource is read or imported). A resource that is not
+/// checked goes before the first checked one whose first step came later.
 fn ranks(step: &Step) -> BTreeMap<String, usize> {
     let expect = &step.expect;
     let urns = step.program.urns();
@@ -98,7 +99,7 @@ fn first_call(expect: &Outcome, resource: &Resource, urn: &str) -> Option<usize>
 }
 
 fn first_step(step: &Step, urn: &str) -> Option<usize> {
-    // Without the program a refresh goes through the state before the program begins.
+    // Without the program, a refresh reads the state before the program starts.
     let begins = |op: &str| op != "delete-replaced" && (op != "refresh" || step.flags.run_program);
     step.expect.steps.iter().position(|(op, other)| other == urn && begins(op))
 }

@@ -1,4 +1,4 @@
-//! What the expressions of a program come to.
+//! Values of the expressions of a program.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::scenario::Program;
 
-/// What the program knows so far.
+/// Values that the program knows so far.
 pub(super) struct Known<'a> {
     program: &'a Program,
     preview: bool,
@@ -22,17 +22,17 @@ impl<'a> Known<'a> {
         Self { program, preview, resources: BTreeMap::new(), variables: BTreeMap::new() }
     }
 
-    /// Whether a resource has got its answer.
+    /// Returns whether a resource is registered.
     pub(super) fn has(&self, name: &str) -> bool {
         self.resources.contains_key(name)
     }
 
-    /// The URN of a resource that has got its answer.
+    /// Returns the URN of a resource that is registered.
     pub(super) fn urn(&self, name: &str) -> Option<Urn> {
         self.resources.get(name).map(|registered| registered.urn.clone())
     }
 
-    /// The URNs of the resources that a value refers to.
+    /// Returns the URNs of the resources that a value refers to.
     pub(super) fn urns_in(&self, value: &Value) -> Vec<Urn> {
         let mut names = Vec::new();
         self.program.named_in(value, &mut names);
@@ -42,13 +42,13 @@ impl<'a> Known<'a> {
         urns
     }
 
-    /// The values of an object. A null that is written down is left out; one that a reference comes to stays.
+    /// Returns the values of an object. A literal null is left out; a null value of a reference stays.
     pub(super) fn map<'v>(&self, members: impl IntoIterator<Item = (&'v String, &'v Value)>) -> PropertyMap {
         let given = members.into_iter().filter(|(_, member)| !member.is_null());
         given.map(|(key, member)| (key.clone(), self.value(member))).collect()
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(super) fn value(&self, expression: &Value) -> PropertyValue {
         match expression {
             Value::Null => PropertyValue::Null,
@@ -81,7 +81,7 @@ impl<'a> Known<'a> {
             (None, None) => self.missing(),
         };
         let value = parts.fold(start, |value, part| self.member(value, part));
-        // An unknown output is passed on as a plain unknown even if it is secret.
+        // A secret unknown output is passed on as a plain unknown.
         match value {
             PropertyValue::Secret(secret) if matches!(secret.expose(), PropertyValue::Unknown(_)) => {
                 PropertyValue::UNKNOWN
@@ -99,7 +99,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What a reference comes to whose output is not there.
+    /// Returns the value of a reference to a missing output.
     fn missing(&self) -> PropertyValue {
         if self.preview { PropertyValue::UNKNOWN } else { PropertyValue::Null }
     }

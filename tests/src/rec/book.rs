@@ -1,4 +1,4 @@
-//! What the scripted provider is told and what it writes down: in memory, in a folder, or not at all.
+//! Script and record of the scripted provider: in memory, in a folder, or none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,40 +12,40 @@ use tokio::sync::watch;
 
 use super::script::Script;
 
-/// One call that a provider got.
+/// Call that a provider received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The RPC, such as `CheckConfig`.
+    /// Name of the RPC, such as `CheckConfig`.
     pub rpc: String,
-    /// The request in the JSON form of protobuf.
+    /// Request in the JSON form of protobuf.
     pub request: Value,
-    /// What the provider answered, if it was an error.
+    /// Error that the provider replied, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How many ids each name has been given.
+/// Number of ids that each name was given.
 pub type IdCounters = BTreeMap<String, u64>;
 
-/// The script and the memory of the provider, shared by all its instances.
+/// Script and record of the provider, shared by all its instances.
 pub trait Book: Send + Sync + fmt::Debug + 'static {
-    /// What to do now.
+    /// Returns the script that applies now.
     fn script(&self) -> Result<Script, String>;
-    /// Takes a call down.
+    /// Records a call.
     fn record(&self, call: Call);
-    /// The next id of a name.
+    /// Returns the next id of a name.
     fn next_id(&self, name: &str) -> String;
-    /// A call has come that waits for Cancel.
+    /// Reports a call that waits for Cancel.
     fn hangs(&self);
-    /// Something is there from now on, or is not any more.
+    /// Reports that a resource exists from now on, or no longer exists.
     fn exists(&self, _id: &str, _exists: bool) {}
-    /// Whether calls are taken down at all; if not, nobody needs to spell them out.
+    /// Returns whether calls are recorded at all, so that requests need to be converted.
     fn is_recording(&self) -> bool {
         true
     }
 }
 
-/// No script and no record: for benchmarks.
+/// Book without a script and a record, for benchmarks.
 #[derive(Debug)]
 pub struct NoBook;
 
@@ -67,7 +67,7 @@ impl Book for NoBook {
     }
 }
 
-/// A script given beforehand, calls and ids kept in memory: for one step of a scenario.
+/// Book in memory with a given script, for one step of a scenario.
 #[derive(Debug)]
 pub struct MemoryBook {
     script: Script,
@@ -82,22 +82,22 @@ struct Written {
 }
 
 impl MemoryBook {
-    /// An empty book for a script; names have had as many ids as the counters say.
+    /// Creates a book for a script. `ids`: number of ids that each name was given before.
     pub fn new(script: Script, ids: IdCounters) -> Self {
         Self { script, written: watch::Sender::new(Written { ids, ..Written::default() }) }
     }
 
-    /// The calls so far.
+    /// Returns the calls so far.
     pub fn calls(&self) -> Vec<Call> {
         self.written.borrow().calls.clone()
     }
 
-    /// Returns once a call has come that waits for Cancel.
+    /// Returns once a call waits for Cancel.
     pub async fn hanging(&self) {
         self.until(|written| written.hanging > 0).await;
     }
 
-    /// Returns once a Cancel has met a call that waits for it.
+    /// Returns once Cancel has been received while a call waited for it.
     pub async fn cancelled(&self) {
         self.until(|written| written.calls.iter().any(|call| call.rpc == "Cancel")).await;
     }
@@ -132,7 +132,7 @@ impl Book for MemoryBook {
     }
 }
 
-/// A folder with `script.json` (read anew at each call), `calls.jsonl` and `ids.json`: for plugin processes.
+/// Book in a folder, for plugin processes: `script.json` (read at each call), `calls.jsonl` and `ids.json`.
 #[derive(Debug)]
 pub struct FolderBook {
     folder: PathBuf,
@@ -140,7 +140,7 @@ pub struct FolderBook {
 }
 
 impl FolderBook {
-    /// Works in an existing folder.
+    /// Creates a book in an existing folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), lock: Mutex::new(0) }
     }
@@ -167,11 +167,11 @@ impl Book for FolderBook {
         let written = serde_json::to_string(&Line { seq: *seq, call }).map_err(std::io::Error::from).and_then(|line| {
             let mut file =
                 std::fs::OpenOptions::new().append(true).create(true).open(self.folder.join("calls.jsonl"))?;
-            // One write, so that several processes may share the file.
+            // The line is written at once, so that several processes can share the file.
             file.write_all(format!("{line}\n").as_bytes())
         });
         if let Err(error) = written {
-            // A provider that cannot write its record must not look as if it had got no calls.
+            // A provider that cannot write its record must not look as if it had received no calls.
             panic!("calls.jsonl: {error}");
         }
     }
@@ -184,7 +184,8 @@ impl Book for FolderBook {
         let count = ids.entry(name.to_owned()).or_default();
         *count += 1;
         let id = format!("{name}-{count}");
-        // Renamed into place: a process that is killed while it writes must not give out the same ids again.
+        // The file is renamed into place, so that a process that is killed while it writes does not return the same ids
+        // again.
         let written = path.with_extension("new");
         let text = serde_json::to_string(&ids).map_err(std::io::Error::from);
         if let Err(error) =
@@ -195,7 +196,7 @@ impl Book for FolderBook {
         id
     }
 
-    /// Files in the folder `ledger`, if there is one.
+    /// Creates or removes a file per resource in the folder `ledger`, if that exists.
     fn exists(&self, id: &str, exists: bool) {
         let ledger = self.folder.join("ledger");
         if !ledger.is_dir() {
@@ -205,7 +206,7 @@ impl Book for FolderBook {
         if exists {
             std::fs::write(entry, "").expect("the ledger takes entries");
         } else {
-            // What is not there may be deleted once more.
+            // A resource that does not exist may be deleted again.
             std::fs::remove_file(entry).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! A host whose providers live in the same process: real client code, no sockets.
+//! Host whose providers run in the same process: real client code, no sockets.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use bridge::provider::Provider;
 use super::book::Book;
 use crate::service::start_in_memory;
 
-/// Boots instances of the scripted provider, all with one book, and of the component provider. Needs a runtime to run them in.
+/// Host that starts instances of the scripted provider, which share one book, and of the component provider. It needs a
+/// runtime for them.
 #[derive(Debug)]
 pub struct RecHost {
     book: Arc<dyn Book>,
@@ -17,12 +18,12 @@ pub struct RecHost {
 }
 
 impl RecHost {
-    /// A host of instances that share a book.
+    /// Creates a host whose instances share a book.
     pub fn new(book: Arc<dyn Book>) -> Self {
         Self { book, others: None }
     }
 
-    /// Leaves all other packages to another host.
+    /// Delegates all packages except `rec` to another host, if one is given.
     #[must_use]
     pub fn beside(self, others: Option<Arc<dyn ProviderHost>>) -> Self {
         Self { others, ..self }

@@ -1,8 +1,8 @@
-//! The scripted provider: the same answers as the one that the recordings of Pulumi's engine were made with.
+//! Scripted provider with the same replies as the one that the recordings of Pulumi's engine were made with.
 //!
-//! Enters: a [`Script`] and calls over gRPC. Leaves: answers, and a [`Call`] for each call, spelled as protobuf spells
-//! messages in JSON, from what went over the wire. Never here: our own types of requests and replies, or any thought of
-//! what an engine ought to ask. The rules are those of `tests/goldens/engine/README.md`.
+//! Enters: a [`Script`] and calls over gRPC. Leaves: replies, and a [`Call`] for each call, in protobuf's JSON form of
+//! the message on the wire. Never here: our own types of requests and replies, or an expectation of what an engine
+//! requests. The rules are those of `tests/goldens/engine/README.md`.
 
 mod book;
 mod host;
@@ -21,13 +21,13 @@ pub use provider::Recorder;
 pub use script::{Behaviour, Script};
 pub(crate) use spelling::Spelled;
 
-/// The largest message that is taken or sent.
+/// Largest message that is sent or accepted, in bytes.
 const MESSAGE_LIMIT: usize = 400 << 20;
 
-/// The package schema: one resource, one function, two configuration variables.
+/// Package schema: one resource, one function, two configuration variables.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// The book of a plugin process: the folder that `REC_DIR` names, or none.
+/// Returns the book of a plugin process: the folder in `REC_DIR`, or none.
 pub fn book_of_environment() -> Arc<dyn Book> {
     match std::env::var_os("REC_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => Arc::new(FolderBook::new(folder)),
@@ -35,7 +35,7 @@ pub fn book_of_environment() -> Arc<dyn Book> {
     }
 }
 
-/// An instance of the provider as a service.
+/// Returns an instance of the provider as a service.
 pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Recorder> {
     ResourceProviderServer::new(Recorder::new(book))
         .max_decoding_message_size(MESSAGE_LIMIT)

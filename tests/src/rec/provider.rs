@@ -1,4 +1,4 @@
-//! The scripted provider as a gRPC service.
+//! Scripted provider as a gRPC service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,18 +17,18 @@ use super::script::{Behaviour, Hang, Script, ScriptedCreate, ScriptedDiff, Scrip
 use super::spelling::Spelled;
 use crate::service::Reply;
 
-/// One instance of the scripted provider. Instances share their book.
+/// Instance of the scripted provider. Instances share their book.
 #[derive(Debug)]
 pub struct Recorder {
     book: Arc<dyn Book>,
-    /// Calls that hang.
+    /// Number of calls that hang.
     waiting: AtomicU32,
-    /// Set by the first Cancel.
+    /// Token that the first Cancel cancels.
     cancelled: CancellationToken,
 }
 
 impl Recorder {
-    /// An instance that nobody has configured yet.
+    /// Creates an instance that is not configured.
     pub fn new(book: Arc<dyn Book>) -> Self {
         Self { book, waiting: AtomicU32::new(0), cancelled: CancellationToken::new() }
     }
@@ -56,7 +56,7 @@ impl Recorder {
         error.map_or(Ok(()), Err)
     }
 
-    /// Holds a recorded call until Cancel comes, or for ever.
+    /// Holds a recorded call until Cancel, or for ever.
     async fn hang(&self, how: &Behaviour, call: Hang) {
         if how.hang == Some(call) {
             self.wait(how.deaf).await;
@@ -74,22 +74,22 @@ impl Recorder {
     }
 }
 
-/// What is in a bag.
+/// Decodes a bag.
 fn opened(bag: Option<Bag>) -> Result<Option<Struct>, Status> {
     bag.map(|bag| bag.open().map_err(|error| Status::invalid_argument(error.to_string()))).transpose()
 }
 
-/// Reads bags that no answer is made of, as a provider on an official SDK does with all it is sent.
+/// Decodes bags that no reply depends on, as a provider on an official SDK decodes all that it receives.
 fn read_too<const N: usize>(bags: [&Option<Bag>; N]) -> Result<(), Status> {
     bags.into_iter().try_for_each(|bag| opened(bag.clone()).map(drop))
 }
 
-/// The name in a URN.
+/// Returns the name in a URN.
 fn name_of(urn: &str) -> &str {
     urn.rsplit_once("::").map_or(urn, |(_, name)| name)
 }
 
-/// The error of a resource that is there but did not come up.
+/// Returns the error for a resource that exists but failed to initialise.
 fn partial(id: &str, properties: Option<Bag>, inputs: Option<Bag>) -> Status {
     const MESSAGE: &str = "rec: initialisation failed";
     let detail = rpc::ErrorResourceInitFailed {
@@ -227,7 +227,7 @@ impl ResourceProvider for Recorder {
         let (mut id, mut properties, mut inputs) = (request.id, opened(request.properties)?, opened(request.inputs)?);
         let nothing_given = |bag: &Option<Struct>| bag.as_ref().is_none_or(|bag| bag.fields.is_empty());
         if inputs.is_none() || (nothing_given(&inputs) && nothing_given(&properties)) {
-            // An import or a get: the world holds v = "read".
+            // In an import or a get, the actual state has v = "read".
             inputs = Some(Struct { fields: [("v".to_owned(), rules::text("read"))].into() });
             properties = Some(rules::outputs(&id, inputs.as_ref(), false));
         }
@@ -289,7 +289,7 @@ impl ResourceProvider for Recorder {
     }
 
     async fn cancel(&self, _: Request<()>) -> Reply<()> {
-        // Every plugin gets one at its end: only that which meets a hanging call tells something.
+        // Every plugin receives a Cancel at its end; only one that meets a hanging call is recorded.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.record("Cancel", &(), None);
         }

@@ -1,4 +1,4 @@
-//! How the scripted provider answers: pure functions from requests and scripts to replies.
+//! Rules of the scripted provider: pure functions from requests and scripts to replies.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use super::script::{Behaviour, ScriptedDiff};
 
 /// Inputs of a resource whose change replaces it.
 pub(super) const RESOURCE_REPLACES: &[&str] = &["k"];
-/// Configuration whose change replaces every resource.
+/// Configuration properties whose change replaces every resource.
 pub(super) const CONFIG_REPLACES: &[&str] = &["region"];
-/// The input whose change is no difference.
+/// Input whose change is no difference.
 const IGNORED: &str = "note";
 
-/// A value from JSON.
+/// Converts a value from JSON.
 pub(super) fn value_of(json: &serde_json::Value) -> Value {
     let kind = match json {
         serde_json::Value::Null => Kind::NullValue(0),
@@ -32,12 +32,12 @@ pub(super) fn value_of(json: &serde_json::Value) -> Value {
     Value { kind: Some(kind) }
 }
 
-/// A string value.
+/// Returns a string value.
 pub(super) fn text(text: impl Into<String>) -> Value {
     Value { kind: Some(Kind::StringValue(text.into())) }
 }
 
-/// A Diff by the script, or else by comparison.
+/// Returns the reply to a Diff: that of the script, else that of a comparison.
 pub(super) fn resource_diff(
     old: Option<&Struct>,
     new: Option<&Struct>,
@@ -47,7 +47,7 @@ pub(super) fn resource_diff(
     let v = || vec!["v".to_owned()];
     let answer = |changes: DiffChanges| DiffResponse { changes: changes.into(), ..DiffResponse::default() };
     match how.diff {
-        // An error is the caller's business: it is no answer.
+        // The caller returns the error.
         None | Some(ScriptedDiff::Error) => {}
         Some(ScriptedDiff::Unknown) => return answer(DiffChanges::DiffUnknown),
         Some(ScriptedDiff::None) => return answer(DiffChanges::DiffNone),
@@ -76,14 +76,14 @@ pub(super) fn resource_diff(
     response
 }
 
-/// The properties without those that `ignoreChanges` names.
+/// Removes the properties that `ignoreChanges` names.
 fn visible(properties: Option<&Struct>, ignore: &[String]) -> Struct {
     let mut properties = properties.cloned().unwrap_or_default();
     properties.fields.retain(|name, _| !ignore.contains(name));
     properties
 }
 
-/// Compares two sets of inputs by top-level name.
+/// Compares two maps of inputs by top-level name.
 pub(super) fn compare(old: &Struct, new: &Struct, replace_on: &[&str], how: &Behaviour) -> DiffResponse {
     let mut response = DiffResponse {
         stables: vec!["cid".to_owned()],
@@ -120,9 +120,9 @@ pub(super) fn compare(old: &Struct, new: &Struct, replace_on: &[&str], how: &Beh
     response
 }
 
-/// Outputs: the inputs, `cid` made of the id, and `out` made of `v`.
+/// Returns the outputs: the inputs, `cid` made of the id, and `out` made of `v`.
 ///
-/// In a preview `out` is unknown, and so is `cid` where there is no id yet.
+/// In a preview `out` is unknown, and so is `cid` if there is no id.
 pub(super) fn outputs(id: &str, inputs: Option<&Struct>, preview: bool) -> Struct {
     let mut result = inputs.cloned().unwrap_or_default();
     let cid = if preview && id.is_empty() { UNKNOWN_STRING.to_owned() } else { format!("c:{id}") };
@@ -143,7 +143,7 @@ fn out_of(v: Option<&Value>) -> Value {
     Value { kind: Some(Kind::StructValue(Struct { fields })) }
 }
 
-/// What a secret holds, and whether the value is one.
+/// Returns the value without its secret envelope, and whether it had one.
 fn unwrap(value: Option<&Value>) -> (Option<&Value>, bool) {
     if let Some(Kind::StructValue(map)) = value.and_then(|value| value.kind.as_ref())
         && map.fields.get(SIGNATURE_KEY) == Some(&text(SECRET_SIGNATURE))
@@ -153,7 +153,7 @@ fn unwrap(value: Option<&Value>) -> (Option<&Value>, bool) {
     (value, false)
 }
 
-/// Writes a value as Go's `encoding/json` does: keys sorted, no spaces, and safe inside HTML.
+/// Writes a value in the format of Go's `encoding/json`: sorted keys, no spaces, safe inside HTML.
 fn write_json(value: Option<&Value>, out: &mut String) {
     match value.and_then(|value| value.kind.as_ref()) {
         None | Some(Kind::NullValue(_)) => out.push_str("null"),
@@ -201,7 +201,7 @@ fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A number as Go's `encoding/json` writes it: plain where that is short, else with a signed exponent.
+/// Formats a number like Go's `encoding/json`: plain if it is short, else with a signed exponent.
 fn go_number(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {

@@ -1,53 +1,53 @@
-//! What a script may say: how the provider departs from its default rules.
+//! Script of the scripted provider: its deviations from the default rules.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One step's script. The empty one follows the default rules.
+/// Script of one step. The empty script follows the default rules.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// What concerns the provider itself.
+    /// Behaviour of the provider itself.
     pub provider: ProviderScript,
-    /// What concerns single resources, by name.
+    /// Behaviour for single resources, by name.
     pub resources: BTreeMap<String, Behaviour>,
 }
 
-/// Departures of CheckConfig, DiffConfig and Configure.
+/// Deviations of CheckConfig, DiffConfig and Configure.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderScript {
-    /// Configure says so; absent means yes.
+    /// Value in the reply of Configure; absent means true.
     pub supports_preview: Option<bool>,
-    /// Configure says so; absent means yes.
+    /// Value in the reply of Configure; absent means true.
     pub accept_secrets: Option<bool>,
-    /// Whether Configure fails.
+    /// Failure of Configure.
     pub configure: Option<Failing>,
-    /// Configure is answered only after Cancel.
+    /// True if Configure replies only after Cancel.
     pub hang: bool,
-    /// What GetSchema says instead of the schema.
+    /// Reply of GetSchema, instead of the schema.
     pub schema: Option<String>,
-    /// Configure says that autonaming options are taken.
+    /// Value of `supports_autonaming_configuration` in the reply of Configure.
     pub autonaming: bool,
     /// Properties that CheckConfig refuses.
     pub check_failures: Vec<String>,
-    /// How DiffConfig answers, if not by comparing.
+    /// Reply of DiffConfig, instead of a comparison.
     pub diff: Option<ConfigDiff>,
-    /// DiffConfig says so.
+    /// Value in the reply of DiffConfig.
     pub delete_before_replace: bool,
 }
 
-/// The only way in which a call can be scripted to fail outright.
+/// Failure of a call that can only fail in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Failing {
-    /// It fails.
+    /// The call returns an error.
     Error,
 }
 
-/// A scripted DiffConfig.
+/// Scripted reply of DiffConfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfigDiff {
@@ -55,47 +55,47 @@ pub enum ConfigDiff {
     Unknown,
 }
 
-/// Departures for one resource.
+/// Deviations for one resource.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Behaviour {
-    /// Whether Check fails.
+    /// Failure of Check.
     pub check: Option<Failing>,
     /// Properties that Check refuses.
     pub check_failures: Vec<String>,
-    /// Inputs that Check adds where they are absent.
+    /// Inputs that Check adds if they are absent.
     pub defaults: BTreeMap<String, Value>,
-    /// How Diff answers, if not by comparing.
+    /// Reply of Diff, instead of a comparison.
     pub diff: Option<ScriptedDiff>,
-    /// Diff fills the detailed diff.
+    /// True if Diff fills the detailed diff.
     pub detailed: bool,
     /// Kinds that Diff adds to the detailed diff, by path.
     pub detail: BTreeMap<String, String>,
-    /// Diff says so.
+    /// Value in the reply of Diff.
     pub delete_before_replace: bool,
-    /// How Create goes, if not well.
+    /// Failure of Create.
     pub create: Option<ScriptedCreate>,
-    /// How Update goes, if not well.
+    /// Failure of Update.
     pub update: Option<ScriptedUpdate>,
-    /// Whether Delete fails.
+    /// Failure of Delete.
     pub delete: Option<Failing>,
-    /// How Read goes, if not well.
+    /// Deviation of Read.
     pub read: Option<ScriptedRead>,
     /// Inputs that Read finds changed.
     pub drift: BTreeMap<String, Value>,
-    /// Create, Update and Read say so.
+    /// Value in the replies of Create, Update and Read.
     pub refresh_before_update: bool,
-    /// The call that is answered only after Cancel.
+    /// Call that replies only after Cancel.
     pub hang: Option<Hang>,
-    /// That call is not answered even then.
+    /// True if that call does not reply even after Cancel.
     pub deaf: bool,
 }
 
-/// A scripted Diff.
+/// Scripted reply of Diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScriptedDiff {
-    /// It fails.
+    /// Error.
     Error,
     /// DIFF_UNKNOWN.
     Unknown,
@@ -103,61 +103,61 @@ pub enum ScriptedDiff {
     None,
     /// DIFF_SOME without names.
     Some,
-    /// `v` changes and replaces.
+    /// Change of `v` that replaces.
     Replace,
-    /// DIFF_NONE, and yet `v` replaces.
+    /// DIFF_NONE, although `v` replaces.
     NoneReplaces,
     /// DIFF_UNKNOWN, and `v` replaces.
     UnknownReplaces,
 }
 
-/// A scripted Create. A preview never fails.
+/// Scripted failure of Create. A preview never fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScriptedCreate {
-    /// Nothing was created.
+    /// Error; nothing was created.
     Error,
-    /// Created, but did not come up.
+    /// The resource was created but failed to initialise.
     Partial,
-    /// As `Partial`, and the id is lost.
+    /// Like `Partial`, without an id.
     PartialNoid,
     /// Success without an id.
     Noid,
 }
 
-/// A scripted Update. A preview never fails.
+/// Scripted failure of Update. A preview never fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScriptedUpdate {
-    /// Nothing was updated.
+    /// Error; nothing was updated.
     Error,
-    /// Updated, but did not come up.
+    /// The resource was updated but failed to initialise.
     Partial,
 }
 
-/// A scripted Read.
+/// Scripted deviation of Read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScriptedRead {
-    /// It fails.
+    /// Error.
     Error,
-    /// There is nothing.
+    /// The resource does not exist.
     Gone,
-    /// There is something that did not come up.
+    /// The resource exists but failed to initialise.
     Partial,
-    /// The id has become another.
+    /// The resource has another id.
     Newid,
-    /// The inputs cannot be told.
+    /// The reply has no inputs.
     Noinputs,
 }
 
-/// A call that can hang.
+/// Call that can hang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hang {
-    /// Create, not in a preview.
+    /// Create, except in a preview.
     Create,
-    /// Update, not in a preview.
+    /// Update, except in a preview.
     Update,
     /// Delete.
     Delete,

@@ -1,6 +1,6 @@
-//! Requests in the JSON form of protobuf, as the recordings hold them: default values are absent.
+//! Requests in the JSON form of protobuf, as the recordings contain them: default values are absent.
 //!
-//! Left out altogether: the random seed and where to send the status of a resource; they differ from run to run.
+//! The random seed and the endpoint for the status of a resource are left out, as they differ from run to run.
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
@@ -8,12 +8,12 @@ use pulumi_proto::property::wire::Bag;
 use pulumi_proto::rpc;
 use serde_json::{Map, Number, json};
 
-/// A request that can be spelled out.
+/// Request that can be converted.
 pub(crate) trait Spelled {
     fn spelled(&self) -> serde_json::Value;
 }
 
-/// The members of a message that differ from their defaults.
+/// Members of a message that differ from their defaults.
 #[derive(Default)]
 struct Members(Map<String, serde_json::Value>);
 
@@ -67,7 +67,7 @@ fn spell_value(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Whole numbers without a fraction, as protobuf writes them.
+/// Converts a number; whole numbers have no fraction, as in protobuf's JSON.
 #[allow(clippy::cast_possible_truncation, reason = "only numbers that are whole and small enough")]
 fn number(value: f64) -> serde_json::Value {
     if value.fract() == 0.0 && value.abs() < 9e15 && !(value == 0.0 && value.is_sign_negative()) {

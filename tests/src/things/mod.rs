@@ -1,7 +1,7 @@
-//! Providers of one simple type, each written with another SDK of Pulumi's, and repositories whose stacks hold such
-//! things: what the suites with real peers share.
+//! Providers of one simple type, each written with another SDK of Pulumi's, and repositories with stacks of such
+//! things. The suites with real peers share them.
 //!
-//! Enters: which peers, which resources. Leaves: what `sc`, the providers and the state say. Never here: what is right.
+//! Enters: peers and resources. Leaves: output of `sc`, records of the providers, the state. Never here: expectations.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 

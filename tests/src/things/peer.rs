@@ -1,13 +1,13 @@
-//! The providers, and what each keeps and writes down.
+//! Providers of the type `Thing`, with the files that each of them keeps.
 //!
 //! Their sources are in `tests/interop_providers/{python,node,go}`.
 //!
-//! All three serve the type `<package>:index:Thing` with the inputs `v` (a change updates), `k` (a change replaces),
-//! `secret` (a change updates) and `delay` (how many milliseconds Create takes; a change is none), and the outputs of the
-//! same names and `out` (`made of <v>`). In the folder `PEER_HOME` each has
+//! All three serve the type `<package>:index:Thing`. Its inputs are `v` (a change updates), `k` (a change replaces),
+//! `secret` (a change updates) and `delay` (duration of Create in milliseconds; a change is no difference). Its outputs
+//! have the same names, and `out` (`made of <v>`). In the folder `PEER_HOME` each has
 //!
 //! ```text
-//! things/<id>.json   {"v": …, "k": …, "secret": …}: the world, as Read sees it
+//! things/<id>.json   {"v": …, "k": …, "secret": …}: the actual state, as Read returns it
 //! calls.jsonl        a line for each call that has ended
 //! ```
 
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::peers::{Peer, PeerPlugin};
 
 impl Peer {
-    /// Name of the plugin and of its package.
+    /// Returns the name of the plugin and of its package.
     pub fn package(self) -> &'static str {
         match self {
             Self::Python => "peerpy",
@@ -29,7 +29,7 @@ impl Peer {
         }
     }
 
-    /// Whether its Create and Update are called in previews.
+    /// Returns whether Create and Update are called in previews.
     pub fn shows_previews(self) -> bool {
         match self {
             Self::Python | Self::Go => true,
@@ -37,7 +37,7 @@ impl Peer {
         }
     }
 
-    /// How secrets reach it.
+    /// Returns the form in which secrets reach the provider.
     pub fn secrets(self) -> Secrecy {
         match self {
             Self::Python => Secrecy::Plain,
@@ -45,68 +45,68 @@ impl Peer {
         }
     }
 
-    /// Makes the plugin in a folder, its SDK installed.
+    /// Installs the plugin, with its SDK, in a folder.
     pub fn install(self, folder: &Path) -> PeerPlugin {
         self.install_plugin("interop_providers", self.package(), folder).unwrap()
     }
 }
 
-/// How a secret reached a provider.
+/// Form in which a secret reached a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Secrecy {
-    /// There was none.
+    /// No secret was sent.
     Absent,
-    /// As any other text.
+    /// The secret was sent as plain text.
     Plain,
-    /// Marked as a secret.
+    /// The secret was sent with its mark.
     Wrapped,
 }
 
-/// A call, as the provider wrote it down when it had ended. Times are milliseconds since 1970.
+/// Call, as the provider recorded it at its end. Times are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Call {
-    /// The RPC.
+    /// Name of the RPC.
     pub call: String,
     /// Name of the resource.
     pub name: String,
-    /// Its id; empty where there is none yet.
+    /// Id of the resource; empty before its creation.
     pub id: String,
-    /// Whether the world was to be left alone.
+    /// True if the call is a preview.
     pub preview: bool,
-    /// How its secret came.
+    /// Form in which the secret was sent.
     pub secret: Secrecy,
-    /// The provider's process.
+    /// Process id of the provider.
     pub pid: i32,
-    /// When it came.
+    /// Time at which the call was received.
     pub begin: f64,
-    /// When it was answered.
+    /// Time at which the call was replied to.
     pub end: f64,
 }
 
-/// The folder `PEER_HOME` of a provider.
+/// Folder `PEER_HOME` of a provider.
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
 
 impl Home {
-    /// Makes an empty world.
+    /// Creates the folder, without any things.
     pub fn create(folder: PathBuf) -> Self {
         fs::create_dir_all(folder.join("things")).unwrap();
         Self(folder)
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// All calls so far, in the order in which they ended.
+    /// Returns all calls so far, in the order of their ends.
     pub fn calls(&self) -> Vec<Call> {
         let log = fs::read_to_string(self.0.join("calls.jsonl")).unwrap_or_default();
         log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What is there, by id.
+    /// Returns the existing things, by id.
     pub fn things(&self) -> Vec<(String, Value)> {
         let files = fs::read_dir(self.0.join("things")).unwrap().map(|entry| entry.unwrap().path());
         let thing = |path: PathBuf| {
@@ -118,12 +118,12 @@ impl Home {
         things
     }
 
-    /// Changes a thing behind everybody's back.
+    /// Changes a thing outside of any provider.
     pub fn alter(&self, id: &str, thing: &Value) {
         fs::write(self.file(id), thing.to_string()).unwrap();
     }
 
-    /// Takes a thing away behind everybody's back.
+    /// Deletes a thing outside of any provider.
     pub fn lose(&self, id: &str) {
         fs::remove_file(self.file(id)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A repository in a temporary folder, and the program `sc` at work in it.
+//! Repository in a temporary folder, in which `sc` runs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,33 +14,33 @@ use tempfile::TempDir;
 
 use super::{Call, Home, Peer};
 
-/// What the state of a repository is sealed with.
+/// Passphrase that encrypts the state of a repository.
 pub const PASSPHRASE: &str = "kelp forest 7";
 
-/// What the secrets in a repository say; no other text in it holds them.
+/// First secret text in a repository; no other text contains it.
 pub const SECRET: &str = "hush-now-7";
-/// The second of them.
+/// Second secret text in a repository.
 pub const ANOTHER_SECRET: &str = "hush-later-8";
 
-/// A resource as `server.yaml` describes it: key and `config`.
+/// Resource of `server.yaml`: key, peer and `config`.
 pub type Wanted<'a> = (&'a str, Peer, Value);
 
-/// The inputs of a thing; `secret` is the name of a value in secrets.yaml.
+/// Returns the inputs of a thing; `secret` is the name of a value in secrets.yaml.
 pub fn thing(v: &str, k: &str, secret: &str) -> Value {
     json!({"v": v, "k": k, "secret": format!("${{secret:{secret}}}")})
 }
 
-/// A repository with project `tide` and stack `reef`, whose plugins are all the peers it was made for.
+/// Repository with project `tide` and stack `reef`, whose plugins are the given peers.
 pub struct Repository {
     folder: TempDir,
     peers: Vec<Peer>,
     path: OsString,
-    /// The world of its things.
+    /// Home of the things.
     pub home: Home,
 }
 
 impl Repository {
-    /// Makes the repository, SDKs and plugins installed.
+    /// Creates the repository, with SDKs and plugins installed.
     pub fn new(peers: &[Peer]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut path = std::env::var_os("PATH").unwrap();
@@ -62,13 +62,13 @@ impl Repository {
         repository
     }
 
-    /// Starts plugins with this PATH from now on.
+    /// Sets the PATH that plugins are started with.
     #[must_use]
     pub fn with_path(self, path: OsString) -> Self {
         Self { path, ..self }
     }
 
-    /// Describes the stack anew: these resources, and the outputs of each as an output of the stack.
+    /// Writes server.yaml with these resources. The outputs of each become an output of the stack.
     pub fn describe(&self, wanted: &[Wanted<'_>]) {
         let plugin = |peer: &Peer| {
             json!({
@@ -91,7 +91,7 @@ impl Repository {
         self.describe_as(&plugins, &resources, &wanted.iter().map(output).collect());
     }
 
-    /// Describes the stack anew, in the words of server.yaml; the resources are those of the environment `main`.
+    /// Writes server.yaml with these sections; the resources are those of the environment `main`.
     pub fn describe_as(&self, plugins: &Value, resources: &Value, outputs: &Value) {
         let server = json!({
             "schemaVersion": "1.0",
@@ -106,24 +106,24 @@ impl Repository {
         self.file(".sc/stacks/reef/server.yaml", &format!("{server:#}"));
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The URL of the state.
+    /// Returns the URL of the state.
     pub fn backend(&self) -> String {
         format!("file://{}/.sc/state", self.folder.path().display())
     }
 
-    /// Runs `sc` and returns its exit code and all it wrote.
+    /// Runs `sc` and returns its exit code and its output.
     pub fn run(&self, arguments: &[&str]) -> (i32, String) {
         let output = self.command(arguments).output().unwrap();
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         (output.status.code().unwrap_or(-1), text)
     }
 
-    /// Runs `sc`, which succeeds, and returns what it wrote and what it called meanwhile.
+    /// Runs `sc`, which must succeed, and returns its output and the calls that it made.
     pub fn succeeds(&self, arguments: &[&str]) -> (String, Vec<Call>) {
         let before = self.home.calls().len();
         let (code, text) = self.run(arguments);
@@ -131,12 +131,12 @@ impl Repository {
         (text, self.home.calls().split_off(before))
     }
 
-    /// Provisions the stack, and returns the calls that it took.
+    /// Provisions the stack, and returns the calls that `sc` made.
     pub fn provision(&self) -> Vec<Call> {
         self.succeeds(&["provision", "-s", "reef", "--yes"]).1
     }
 
-    /// The state, with secrets in clear.
+    /// Returns the state, with secrets in plain text.
     pub fn state(&self) -> Value {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -156,14 +156,14 @@ impl Repository {
         })
     }
 
-    /// The outputs of the stack.
+    /// Returns the outputs of the stack.
     pub fn outputs(&self, arguments: &[&str]) -> Value {
         let output = self.command(&["stack", "outputs", "-s", "reef"]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()["outputs"].take()
     }
 
-    /// The entries of the state for the resource.
+    /// Returns the entries of the state for a resource.
     pub fn entries(&self, key: &str) -> Vec<Value> {
         let urn_end = format!("::{key}--main");
         let state = self.state();
@@ -172,11 +172,11 @@ impl Repository {
         resources.iter().filter(|resource| resource["urn"].as_str().unwrap().ends_with(&urn_end)).cloned().collect()
     }
 
-    /// The resources of the state, each as its name and, if it has one, its provider's.
+    /// Returns the resources of the state, each with its name and, if it has one, its provider's name.
     pub fn resources(&self) -> Vec<String> {
         let name = |urn: &str| urn.rsplit("::").next().unwrap_or_default().to_owned();
         let line = |resource: &Value| {
-            // The id of the instance comes last.
+            // The id of the provider is the last part of the reference.
             let provider = resource["provider"].as_str().and_then(|reference| reference.rsplit_once("::"));
             let provider = provider.map(|(urn, _)| format!(" by {}", name(urn))).unwrap_or_default();
             name(resource["urn"].as_str().unwrap()) + &provider
@@ -184,19 +184,19 @@ impl Repository {
         self.state()["deployment"]["resources"].as_array().into_iter().flatten().map(line).collect()
     }
 
-    /// The one entry of the state for the resource.
+    /// Returns the only entry of the state for a resource.
     pub fn entry(&self, key: &str) -> Value {
         let mut entries = self.entries(key);
         assert_eq!(entries.len(), 1, "{entries:?}");
         entries.remove(0)
     }
 
-    /// The id that the state has for the resource.
+    /// Returns the recorded id of a resource.
     pub fn id(&self, key: &str) -> String {
         self.entry(key)["id"].as_str().unwrap().to_owned()
     }
 
-    /// All files of the state, by path: backend, journals, locks.
+    /// Returns all files of the state, by path: backend, journals, locks.
     pub fn state_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         let mut open = [".sc/state", ".sc/journal"].map(|path| self.folder.path().join(path)).to_vec();
@@ -206,7 +206,7 @@ impl Repository {
                 match fs::read(&path) {
                     Ok(content) => files.push((path, content)),
                     Err(_) if path.is_dir() => open.push(path),
-                    // Who works on it may have taken it away meanwhile.
+                    // A running `sc` may have removed the file in the meantime.
                     Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{}", path.display()),
                 }
             }
@@ -215,7 +215,7 @@ impl Repository {
         files
     }
 
-    /// `sc`, to be run in the repository.
+    /// Returns a command that runs `sc` in the repository.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(crate::program::sc().unwrap());
         command
@@ -237,7 +237,7 @@ impl Repository {
     }
 }
 
-/// The value without the envelopes of its secrets, whose content an export shows as JSON in `plaintext`.
+/// Removes the envelopes of secrets, whose content an export has as JSON in `plaintext`.
 pub fn plain(value: &Value) -> Value {
     match value {
         Value::Object(members) => match members.get("plaintext") {
