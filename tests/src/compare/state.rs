@@ -83,7 +83,7 @@ fn done_by_both<'a>(
     }
 }
 
-/// Entries by URN, mark and id. Two that agree in all of these are told apart by a number.
+/// Returns the entries by URN, `delete` mark and id. Entries that agree in all of these get numbers.
 fn entries(outcome: &Outcome) -> BTreeMap<String, Value> {
     let mut entries = BTreeMap::new();
     for entry in &outcome.state.resources {
