@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::seen::{plays, see};
 
-/// The stack is one, and so is what a plugin registers as its component.
+/// Local components are the stack, and components that a plugin registers.
 #[test]
 fn row_50_a_local_component_with_children() {
     plays("component-create, component-removed");
@@ -21,7 +21,7 @@ fn row_50_a_local_component_with_children() {
     });
 }
 
-/// What Construct itself is asked stands in `tests/tests/lifecycle/components.rs`, under the number of the row.
+/// `tests/tests/lifecycle/components.rs` tests the request of Construct, under the number of the row.
 #[test]
 fn row_51_a_remote_component() {
     plays("component-create, component-update, component-unknown-input, component-secret-input, component-nested");
@@ -41,7 +41,7 @@ fn row_51_a_remote_component() {
     });
 }
 
-/// Call is in no recording: `tests/tests/lifecycle/components.rs` has it, under the number of the row.
+/// No recording contains Call; `tests/tests/lifecycle/components.rs` tests it, under the number of the row.
 #[test]
 fn row_52_functions() {
     plays("invoke, invoke-unknown");

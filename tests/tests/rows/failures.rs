@@ -1,4 +1,4 @@
-//! Rows 25 to 28, 46, 47, 57: what fails, what is killed, what is stopped.
+//! Rows 25 to 28, 46, 47, 57: failed steps, killed runs, stopped runs.
 
 use serde_json::json;
 
@@ -88,7 +88,7 @@ fn row_47_killed_during_an_update_or_a_delete() {
     });
 }
 
-/// What a stop among deletes comes to, `signal-delete/1`, is different on purpose, and listed.
+/// The outcome of a stop between deletes (`signal-delete/1`) differs on purpose, and is a listed exception.
 #[test]
 fn row_57_the_first_signal() {
     plays("signal-create, signal-update, signal-delete, signals-create, signals-update");

@@ -1,4 +1,4 @@
-//! Rows 20 to 24 and 41 to 43: what exists already is taken over, read, and let go.
+//! Rows 20 to 24 and 41 to 43: imports and reads of existing resources.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Rows 1 to 4, 10 to 12, 37: resources come, stay, change and go.
+//! Rows 1 to 4, 10 to 12, 37: create, update and delete.
 
 use pulumi_proto::property::UNKNOWN_STRING;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn row_01_first_create_preview() {
         assert_eq!(seen.request("CheckConfig", "default")["olds"], json!({}));
         assert_eq!(seen.request("Configure", "default")["id"], UNKNOWN_STRING);
         assert_eq!(seen.calls("a"), "Check° → Create(preview)");
-        // `b` has an output of `a` that a preview does not know.
+        // `b` has an output of `a` that is unknown in a preview.
         assert_eq!(seen.request("Create", "b")["properties"]["v"], UNKNOWN_STRING);
         assert_eq!(seen.recorded("a"), "", "nothing is saved");
     });

@@ -1,10 +1,11 @@
-//! Each row of engine semantics, section 10 (situation → calls), as a test of that name.
+//! Tests of engine semantics, section 10 (situation → calls): one test per row, with its name.
 //!
-//! A row plays the recordings that show it, and says of one or two of their steps what the row says: the calls about the
-//! resource, what is notable in them, what is recorded. Both engines are held to that, so a row is right about Pulumi as well
-//! as about ours. `docs/testing.md` has the table; which test of `decide` takes a row's decision is told there, too.
+//! A test plays the recordings that show its row, and checks one or two of their steps: the calls about the resource,
+//! notable parts of these, the recorded entries. Both the recorded outcome and that of our engine are checked, so that
+//! a row is right about Pulumi as well as about ours. `docs/testing.md` has the table of rows, with the test of
+//! `decide` that covers each decision.
 //!
-//! `°` after Check: without olds. A program is the one of the recording; `default` is the provider nobody named.
+//! `°` after Check: without olds. Names are those of the recorded program; `default` is the default provider.
 
 mod components;
 mod failures;

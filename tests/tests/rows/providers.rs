@@ -1,4 +1,4 @@
-//! Rows 29 to 33 and 55: providers change.
+//! Rows 29 to 33 and 55: changes of providers.
 
 use pulumi_proto::property::UNKNOWN_STRING;
 use serde_json::json;
@@ -26,7 +26,8 @@ fn row_30_a_provider_replaced_the_new_one_first() {
         assert_eq!(seen.calls("a"), "Check → Check° → Create(preview)");
     });
     see("provider-config/2", |seen| {
-        // It is compared; a second instance is checked and configured; `a` asks it (DiffConfig); the old one deletes.
+        // DiffConfig of the provider; CheckConfig and Configure of its replacement; DiffConfig for the resource `a`;
+        // Configure of the old one for the Delete.
         let calls = "CheckConfig → DiffConfig → CheckConfig → Configure → DiffConfig → Configure";
         assert_eq!(seen.calls("default"), calls);
         let checks = seen.requests("CheckConfig", "default");

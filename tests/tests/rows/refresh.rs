@@ -1,4 +1,4 @@
-//! Rows 13 to 19: the state made to match the world.
+//! Rows 13 to 19: refresh.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Recorded steps, seen twice: as Pulumi's engine did them, and as ours does.
+//! Recorded steps with two outcomes each: that of Pulumi's engine, and that of ours.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,19 +12,19 @@ use tests::player::Pace;
 use tests::rec::Call;
 use tests::scenario::{Op, Outcome, Scenario};
 
-/// The recordings that the rows name, and what is listed about them.
+/// Recordings that rows refer to, with the exceptions listed for them.
 struct Book {
     scenarios: BTreeMap<String, Scenario>,
     exceptions: Exceptions,
-    /// Every step is played once, however many rows name it.
+    /// Played steps. Each step is played once, even if several rows refer to it.
     played: Mutex<BTreeMap<(String, usize), Arc<Once>>>,
 }
 
 type Once = OnceLock<Arc<Played>>;
 
-/// What became of a step.
+/// Result of playing a step.
 struct Played {
-    /// What our engine did; `None` where the step is listed, or is no run.
+    /// Outcome of our engine; `None` if the step is a listed exception, or is no run.
     ours: Option<Outcome>,
     differences: Vec<String>,
 }
@@ -40,9 +40,9 @@ static BOOK: LazyLock<Book> = LazyLock::new(|| {
     }
 });
 
-/// Plays steps and holds them to the recording: `create/0-4, update/2, dbr-chain` (all of its steps).
+/// Plays steps and compares them with the recording: `create/0-4, update/2, dbr-chain` (all of its steps).
 ///
-/// What `exceptions.tsv` lists is left out: it counts from the day on which it is taken off the list.
+/// Steps in `exceptions.tsv` are not compared.
 #[track_caller]
 pub(crate) fn plays(steps: &str) {
     for text in steps.split(',').map(str::trim) {
@@ -54,8 +54,8 @@ pub(crate) fn plays(steps: &str) {
     }
 }
 
-/// Plays one step and looks at it twice: at what was recorded, and at what our engine did. Of a step that is listed only
-/// the recording is looked at.
+/// Plays one step, and checks both the recorded outcome and that of our engine. Of a listed exception only the recorded
+/// outcome is checked.
 #[track_caller]
 pub(crate) fn see(step: &str, check: impl Fn(&Seen<'_>)) {
     plays(step);
@@ -93,7 +93,7 @@ fn play(scenario: &'static Scenario, index: usize) -> Arc<Played> {
         if one_by_one.differences.is_empty() || scenario.steps[index].expect.ok {
             return Arc::new(one_by_one);
         }
-        // Which of several failures comes first hangs on what was under way.
+        // Concurrency decides which of several failures comes first.
         Arc::new(at_pace(scenario, index, Pace::AtOnce))
     });
     Arc::clone(played)
@@ -112,7 +112,7 @@ fn at_pace(scenario: &Scenario, index: usize, pace: Pace) -> Played {
     Played { ours: Some(observed.outcome), differences }
 }
 
-/// One step as one of the two engines did it. Resources are called by their names.
+/// Outcome of one step by one of the two engines. Resources are called by their names.
 pub(crate) struct Seen<'a> {
     step: &'a str,
     whose: &'static str,
@@ -120,38 +120,38 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The calls about a resource, in their order: `Check → Diff → Check° → Create(preview)`. `Check°` has no olds, a call
-    /// with `(fails)` was answered with an error.
+    /// Returns the calls about a resource, in order: `Check → Diff → Check° → Create(preview)`. `Check°` has no olds; a
+    /// call with `(fails)` returned an error.
     pub(crate) fn calls(&self, name: &str) -> String {
         let calls = self.outcome.calls.iter().filter(|call| name_of(call) == name);
         calls.map(spelled).collect::<Vec<_>>().join(" → ")
     }
 
-    /// Every call of some kinds, in their order: `Delete b → Delete a`.
+    /// Returns all calls of some kinds, in order: `Delete b → Delete a`.
     pub(crate) fn order(&self, rpcs: &[&str]) -> String {
         let calls = self.outcome.calls.iter().filter(|call| rpcs.contains(&call.rpc.as_str()));
         calls.map(|call| format!("{} {}", spelled(call), name_of(call))).collect::<Vec<_>>().join(" → ")
     }
 
-    /// The first request of a kind about a resource.
+    /// Returns the first request of a kind about a resource.
     #[track_caller]
     pub(crate) fn request(&self, rpc: &str, name: &str) -> &Value {
         self.requests(rpc, name).first().copied().unwrap_or_else(|| panic!("there is no {rpc} about {name}"))
     }
 
-    /// All requests of a kind about a resource.
+    /// Returns all requests of a kind about a resource.
     pub(crate) fn requests(&self, rpc: &str, name: &str) -> Vec<&Value> {
         let calls = self.outcome.calls.iter().filter(|call| call.rpc == rpc && name_of(call) == name);
         calls.map(|call| &call.request).collect()
     }
 
-    /// The steps about a resource: `create-replacement, replace, delete-replaced`.
+    /// Returns the steps about a resource: `create-replacement, replace, delete-replaced`.
     pub(crate) fn steps(&self, name: &str) -> String {
         let steps = self.outcome.steps.iter().filter(|(_, urn)| last_part(urn) == name);
         steps.map(|(op, _)| op.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What is recorded under a name in the end: `a-2, a-1 (delete)`; nothing: an empty text.
+    /// Returns the recorded entries of a name at the end: `a-2, a-1 (delete)`; empty if there are none.
     pub(crate) fn recorded(&self, name: &str) -> String {
         let entry = |entry: &&Value| {
             let mark = match (&entry["delete"], &entry["pendingReplacement"]) {
@@ -164,7 +164,7 @@ impl Seen<'_> {
         self.entries(name).iter().map(entry).collect::<Vec<_>>().join(", ")
     }
 
-    /// The first entry of a name in the state.
+    /// Returns the first recorded entry of a name.
     #[track_caller]
     pub(crate) fn entry(&self, name: &str) -> &Value {
         self.entries(name).first().copied().unwrap_or_else(|| panic!("{name} is not recorded"))
@@ -175,17 +175,17 @@ impl Seen<'_> {
         entries.filter(|entry| entry["urn"].as_str().is_some_and(|urn| last_part(urn) == name)).collect()
     }
 
-    /// The kinds of the pending operations in the end.
+    /// Returns the kinds of the pending operations at the end.
     pub(crate) fn pending(&self) -> Vec<&str> {
         self.outcome.state.pending_operations.iter().filter_map(|operation| operation["type"].as_str()).collect()
     }
 
-    /// Whether the operation succeeded.
+    /// Returns whether the operation succeeded.
     pub(crate) fn succeeded(&self) -> bool {
         self.outcome.ok
     }
 
-    /// Whether an error was told about a resource.
+    /// Returns whether an error about a resource was reported.
     pub(crate) fn complains_of(&self, name: &str) -> bool {
         self.outcome.errors.iter().any(|(urn, _)| last_part(urn) == name)
     }

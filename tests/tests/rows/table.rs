@@ -1,17 +1,17 @@
-//! No situation without a test, no test that the table does not know.
+//! Checks that each situation has a test, and each test a row in the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How many rows section 10 of engine semantics has.
+/// Number of rows in section 10 of engine semantics.
 const ROWS: u32 = 57;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the tree").to_path_buf()
 }
 
-/// The tests of a folder that have the number of a row, by number: `row_05_…`.
+/// Returns the tests of a folder that have the number of a row, by number: `row_05_…`.
 fn tests_in(folder: &str) -> BTreeMap<u32, Vec<String>> {
     let mut found = BTreeMap::<u32, Vec<String>>::new();
     for entry in fs::read_dir(root().join(folder)).expect("the folder is there") {
@@ -27,7 +27,7 @@ fn tests_in(folder: &str) -> BTreeMap<u32, Vec<String>> {
     found
 }
 
-/// The rows of the table in `docs/testing.md`: number, test, where it is decided.
+/// Returns the rows of the table in `docs/testing.md`: number, test, place of the decision.
 fn table() -> Vec<(u32, String, String)> {
     let text = fs::read_to_string(root().join("docs/testing.md")).expect("there is a page about tests");
     let section =

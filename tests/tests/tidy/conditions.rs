@@ -1,4 +1,4 @@
-//! Which items exist in tests only.
+//! Detection of items that exist in tests only.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ImplItem, Item, Meta, Token, TraitItem};
@@ -11,7 +11,7 @@ pub(crate) fn is_test_only(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Evaluates a condition for product code. None: it depends on the platform or on features.
+/// Evaluates a condition for product code. `None`: it depends on the platform or on features.
 fn holds_in_product(condition: &Meta) -> Option<bool> {
     let Meta::List(list) = condition else {
         return condition.path().is_ident("test").then_some(false);

@@ -1,4 +1,4 @@
-//! The graph of imports between files, and its cycles.
+//! Graph of imports between files, and its cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -8,37 +8,37 @@ use crate::references::{ReferenceKind, collect};
 use crate::resolution::{Resolver, Target};
 use crate::workspace::{Workspace, product};
 
-/// A path of the code and what it stands for.
+/// Path in the code, with the item that it resolves to.
 #[derive(Clone, Debug)]
 pub(crate) struct Import {
     pub(crate) file: String,
     pub(crate) line: usize,
-    /// The crate's name and the names of the modules below it, of the code that has the path.
+    /// Names of the crate and of the modules below it, for the code that contains the path.
     pub(crate) module: Vec<String>,
     pub(crate) package: String,
-    /// The path of the target, from its crate on.
+    /// Path of the target, from its crate on.
     pub(crate) target: Vec<String>,
     pub(crate) defined_in: Definition,
-    /// Whether it re-exports an item of a module below its own.
+    /// True if the import re-exports an item of a module below its own.
     pub(crate) is_re_export_of_child: bool,
 }
 
-/// What the target of an import is.
+/// Definition that an import resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// A module: only what is reached through it is imported.
+    /// Module: only the items that are reached through it are imported.
     Module,
     Item {
         package: String,
-        /// The module that defines the item, from its crate on.
+        /// Module that defines the item, from its crate on.
         module: Vec<String>,
         file: String,
     },
-    /// An item of a crate that is no member of the workspace.
+    /// Item of a crate that is no member of the workspace.
     External,
 }
 
-/// A module, for the rules.
+/// Facts about a module that the rules need.
 #[derive(Clone, Debug)]
 pub(crate) struct ModuleFacts {
     pub(crate) package: String,
@@ -53,11 +53,11 @@ pub(crate) struct Graph {
     pub(crate) files: BTreeMap<String, File>,
     pub(crate) modules: Vec<ModuleFacts>,
     pub(crate) imports: Vec<Import>,
-    /// Paths that the reader could not resolve though they must stand for something.
+    /// Paths that the resolver could not resolve although they must resolve to an item.
     pub(crate) unresolved: Vec<String>,
 }
 
-/// Edges from file to file of the same package, with the names that each imports.
+/// Edges from file to file of the same package, with the imported names.
 pub(crate) type Edges<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>;
 
 /// Returns the graph of the product code.
@@ -123,7 +123,7 @@ pub(crate) fn build(workspace: &Workspace) -> Graph {
     graph
 }
 
-/// Adds the traits that a glob brings into scope: their methods are called without their name.
+/// Adds the traits that a glob brings into scope, as their methods are called without the name of the trait.
 fn with_traits(resolver: &Resolver<'_>, from: ModuleId, target: Target, is_glob: bool) -> Vec<Target> {
     let mut found = vec![target];
     if let (true, [Target::Module(module)]) = (is_glob, found.as_slice()) {
@@ -142,7 +142,7 @@ fn with_traits(resolver: &Resolver<'_>, from: ModuleId, target: Target, is_glob:
     found
 }
 
-/// Returns whether a path stands for something that this reader can find: an import, or a path through modules.
+/// Returns whether a path must resolve to an item that the resolver finds: an import, or a path through modules.
 fn must_resolve(path: &[String], kind: ReferenceKind) -> bool {
     const PRIMITIVES: [&str; 17] = [
         "bool", "char", "str", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize",
@@ -160,7 +160,7 @@ fn must_resolve(path: &[String], kind: ReferenceKind) -> bool {
 }
 
 impl Import {
-    /// Returns the file that it imports from, if that is another one of its package.
+    /// Returns the file that the import resolves to, if it is another file of the same package.
     pub(crate) fn other_file(&self) -> Option<&str> {
         match &self.defined_in {
             Definition::Item { package, file, .. } if *package == self.package && *file != self.file => Some(file),
@@ -198,7 +198,7 @@ pub(crate) fn cycles<'a>(edges: &Edges<'a>) -> Vec<Vec<&'a str>> {
     search.components
 }
 
-/// Tarjan's search for strongly connected components.
+/// State of Tarjan's algorithm for strongly connected components.
 #[derive(Default)]
 struct Search<'a> {
     next: BTreeMap<&'a str, Vec<&'a str>>,
@@ -249,7 +249,7 @@ pub(crate) fn describe(cycle: &[&str], edges: &Edges<'_>) -> String {
     lines.join("\n")
 }
 
-/// Prints what there is: `cargo test -p tests --test tidy -- --nocapture imports`.
+/// Prints the files and edges with `cargo test -p tests --test tidy -- --nocapture imports`.
 #[test]
 fn imports_of_the_product_are_all_resolved() {
     let graph = graph();

@@ -1,4 +1,4 @@
-//! The modules of the crates: which file each comes from, which names it defines and imports.
+//! Modules of the crates, with their files and the names that they define and import.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 pub(crate) type ModuleId = usize;
 
-/// The namespaces that a name can stand in.
+/// Namespaces that a name can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Namespaces(u8);
 
@@ -28,7 +28,7 @@ impl Namespaces {
     }
 }
 
-/// What a name of a module stands for.
+/// Meaning of a name in a module.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Module(ModuleId),
@@ -36,22 +36,22 @@ pub(crate) enum Meaning {
     Import(UsePath),
 }
 
-/// A name of a module.
+/// Binding of a name in a module.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
     pub(crate) meaning: Meaning,
-    /// Whether it has any `pub`: a private name is visible to the module and its descendants only.
+    /// True if the binding has any `pub`. A private name is visible to the module and its descendants only.
     pub(crate) is_public: bool,
 }
 
-/// A path of a `use` item. A leading `::` is the empty first segment.
+/// Path of a `use` item. A leading `::` is the empty first segment.
 pub(crate) type UsePath = Vec<String>;
 
-/// One leaf of a `use` item.
+/// Leaf of a `use` item.
 #[derive(Clone, Debug)]
 pub(crate) struct UseLeaf {
     pub(crate) path: UsePath,
-    /// The name that it binds; none for a glob and for `as _`.
+    /// Name that the leaf binds; `None` for a glob and for `as _`.
     pub(crate) name: Option<String>,
     pub(crate) is_glob: bool,
     pub(crate) line: usize,
@@ -60,26 +60,26 @@ pub(crate) struct UseLeaf {
 pub(crate) struct Module {
     /// Index of the crate in the workspace.
     pub(crate) krate: usize,
-    /// The crate's name and the names of the modules below it.
+    /// Names of the crate and of the modules below it.
     pub(crate) path: Vec<String>,
     pub(crate) file: String,
     pub(crate) parent: Option<ModuleId>,
     pub(crate) names: HashMap<String, Vec<Binding>>,
     pub(crate) globs: Vec<(UsePath, bool)>,
-    /// Whether a macro defines items here, whose names are therefore not known.
+    /// True if a macro defines items in the module, whose names are therefore unknown.
     pub(crate) is_generated: bool,
-    /// The items of the module, without those for tests only and without modules.
+    /// Items of the module, without modules and without items for tests only.
     pub(crate) items: Vec<Item>,
 }
 
-/// A file of source code.
+/// Source file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File {
-    /// Lines without those of items for tests only.
+    /// Number of lines, without those of items for tests only.
     pub(crate) lines: usize,
-    /// Whether it is compiled for tests only.
+    /// True if the file is compiled for tests only.
     pub(crate) is_test: bool,
-    /// The reason in its head for being long, if any.
+    /// Reason for the length of the file, if the comments at its top state one.
     pub(crate) reason_for_length: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct File {
 pub(crate) struct Modules {
     pub(crate) list: Vec<Module>,
     pub(crate) files: BTreeMap<String, File>,
-    /// The root module of each crate, by its index in the workspace.
+    /// Root module of each crate, by the crate's index in the workspace.
     pub(crate) roots: Vec<ModuleId>,
 }
 
@@ -305,7 +305,7 @@ pub(crate) fn use_leaves(item: &syn::ItemUse) -> Vec<UseLeaf> {
     leaves
 }
 
-/// Returns an identifier without the `r#` that makes a keyword of it one.
+/// Returns an identifier without the `r#` prefix.
 pub(crate) fn name_of(ident: &syn::Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").unwrap_or(&name).to_owned()
@@ -326,7 +326,7 @@ fn text_of(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Returns what follows `//! Length:` in the head of a file.
+/// Returns the text after `//! Length:` in the comments at the top of a file.
 fn reason_for_length(attributes: &[Attribute]) -> Option<String> {
     attributes
         .iter()

@@ -1,4 +1,4 @@
-//! The pages of the documentation: their commands and their links.
+//! Checks of the pages of the documentation: their commands and their links.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn linked_pages_exist() {
     }
 }
 
-/// The folder of the code that a path in a page begins with.
+/// Returns the source folder for the first segment of a path in a page, and whether the segment is a crate.
 fn folder_of(first: &str) -> Option<(&'static str, bool)> {
     Some(match first {
         "bridge" => ("bridge/src", true),
@@ -46,7 +46,7 @@ fn folder_of(first: &str) -> Option<(&'static str, bool)> {
     })
 }
 
-/// The Rust code of a file, or of all files below a folder.
+/// Returns the Rust code of a file, or of all files below a folder.
 fn code(path: &Path) -> String {
     if path.is_file() {
         return fs::read_to_string(path).expect("a source file can be read");
@@ -55,7 +55,7 @@ fn code(path: &Path) -> String {
     entries.map(|entry| code(&entry.expect("a source folder can be read").path())).collect()
 }
 
-/// Whether a path such as `engine::records::Records::begin` names a module, or an item of the module that it leads to.
+/// Returns whether a path such as `engine::records::Records::begin` leads to a module, or to an item of a module.
 fn exists(path: &str) -> bool {
     let mut segments: Vec<&str> = path.split("::").collect();
     let Some((folder, is_crate)) = folder_of(segments[0]) else { return true };

@@ -1,5 +1,5 @@
-//! The paths that the code of a module names: of `use` items, expressions, types, patterns, attributes and the tokens
-//! that macros take.
+//! Collection of the paths in the code of a module: in `use` items, expressions, types, patterns, attributes and macro
+//! tokens.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,13 +14,13 @@ use crate::conditions::{impl_item_attributes, is_test_only, item_attributes, tra
 use crate::modules::{Module, Namespaces, UsePath, is_public, name_of, use_leaves};
 use crate::resolution::{Local, Scope};
 
-/// A path as the code has it.
+/// Path in the code.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) path: UsePath,
     pub(crate) namespaces: Namespaces,
     pub(crate) line: usize,
-    /// Names of the blocks around it.
+    /// Names that the enclosing blocks add.
     pub(crate) scopes: Vec<Scope>,
     pub(crate) kind: ReferenceKind,
 }
@@ -33,9 +33,9 @@ pub(crate) enum ReferenceKind {
     Glob {
         is_public: bool,
     },
-    /// In code, where the compiler requires each path to be valid.
+    /// Path in code, which the compiler requires to be valid.
     Code,
-    /// In tokens, which need not be a path at all.
+    /// Path in tokens, which may be no path at all.
     Tokens,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct References {
     pub(crate) asynchronous: BTreeSet<usize>,
 }
 
-/// Collects what the code of a module names.
+/// Collects the paths in the code of a module.
 pub(crate) fn collect(module: &Module) -> References {
     let mut collector = Collector { found: References::default(), scopes: Vec::new(), locals: Vec::new() };
     module.items.iter().for_each(|item| collector.visit_item(item));
@@ -80,7 +80,7 @@ impl Collector {
         self.locals.pop();
     }
 
-    /// Visits the tokens of a macro as the code that they most likely are, else token by token.
+    /// Visits the tokens of a macro as expressions, else as statements, else token by token.
     fn tokens(&mut self, tokens: &TokenStream) {
         if let Ok(arguments) = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone()) {
             arguments.iter().for_each(|argument| self.visit_expr(argument));
@@ -141,7 +141,7 @@ impl Collector {
         self.scopes.pop();
     }
 
-    /// Visits attributes that name code in text, as `#[serde(with = "path")]` does.
+    /// Visits attributes with paths in text, such as `#[serde(with = "path")]`.
     fn paths_in_text(&mut self, attribute: &Attribute) {
         const KEYS: [&str; 10] = [
             "with",
@@ -171,7 +171,7 @@ impl Collector {
     }
 }
 
-/// Returns whether `::` stands at a place.
+/// Returns whether `::` is at an index.
 fn is_path_separator(tokens: &[TokenTree], at: usize) -> bool {
     matches!(
         (tokens.get(at), tokens.get(at + 1)),
@@ -195,7 +195,7 @@ fn defined_name(item: &Item) -> Option<String> {
     Some(name_of(ident))
 }
 
-/// Collects the variables of a function. A name that begins with a capital may be a constant and is none.
+/// Collector of the variables of a function. A name with a capital first letter may be a constant and is left out.
 #[derive(Default)]
 struct Variables(HashSet<String>);
 
@@ -269,7 +269,7 @@ impl<'ast> Visit<'ast> for Collector {
         let is_public = is_public(&item.vis);
         for leaf in use_leaves(item) {
             let kind = if leaf.is_glob { ReferenceKind::Glob { is_public } } else { ReferenceKind::Use { is_public } };
-            // A `use` in a block begins in the module.
+            // A path of a `use` in a block starts in the module.
             self.found.list.push(Reference {
                 path: leaf.path,
                 namespaces: Namespaces::ALL,
@@ -308,7 +308,7 @@ impl<'ast> Visit<'ast> for Collector {
         self.paths_in_text(attribute);
     }
 
-    // `pub(in path)` names a module and imports nothing.
+    // `pub(in path)` contains a module path, but is no import.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast Path) {

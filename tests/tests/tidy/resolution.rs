@@ -1,4 +1,4 @@
-//! What a path stands for: follows `crate`, `self`, `super`, names in scope, imports, globs and re-exports to the module
+//! Resolution of paths: follows `crate`, `self`, `super`, names in scope, imports, globs and re-exports to the module
 //! that defines the item.
 
 use std::collections::HashMap;
@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use crate::modules::{Meaning, ModuleId, Modules, Namespaces, UsePath};
 use crate::workspace::{Crate, Workspace};
 
-/// What a path stands for.
+/// Target that a path resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Module(ModuleId),
-    /// An item and the module that defines it. What follows the item in the path (a variant, an associated function) is
-    /// the item's.
+    /// Item, with the module that defines it. Segments after the item (a variant, an associated function) belong to the
+    /// item.
     Item {
         module: ModuleId,
         name: String,
         is_trait: bool,
     },
-    /// A path into a crate that is no member of the workspace.
+    /// Path into a crate that is no member of the workspace.
     External(UsePath),
 }
 
@@ -26,7 +26,7 @@ pub(crate) type Scope = HashMap<String, Local>;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Local {
-    /// An item of the block itself.
+    /// Item of the block itself.
     Item,
     Import(UsePath),
 }
@@ -37,21 +37,21 @@ pub(crate) struct Resolver<'a> {
     pub(crate) modules: &'a Modules,
 }
 
-/// The imports that a resolution has followed so far: an import is not followed twice, so imports of each other end.
+/// Imports that a resolution has followed so far. No import is followed twice, so circular imports end.
 type Followed = Vec<(ModuleId, usize, String)>;
 
-/// Stands in for the index of a binding: the name is looked up through the globs of a module.
+/// Index that marks a lookup through the globs of a module instead of one binding.
 const GLOBS: usize = usize::MAX;
 
 impl Resolver<'_> {
-    /// Returns everything that a path stands for in a module, in the given namespaces. Empty: a name of the prelude, a
-    /// generic parameter, a local variable, or nothing.
+    /// Returns all targets of a path in a module, in the given namespaces. Empty for a name of the prelude, a generic
+    /// parameter, a local variable, or an unknown name.
     pub(crate) fn resolve(&self, module: ModuleId, scopes: &[Scope], path: &[String], last: Namespaces) -> Vec<Target> {
         let Some(first) = path.first() else { return Vec::new() };
         match scopes.iter().rev().find_map(|scope| scope.get(first)) {
             Some(Local::Item) => Vec::new(),
             Some(Local::Import(import)) => {
-                // The import itself begins in the module: a block seldom imports through another of its imports.
+                // The import is resolved in the module: a block seldom imports through another of its imports.
                 let path = [import.as_slice(), &path[1..]].concat();
                 self.follow(module, &path, last, &mut Vec::new())
             }
@@ -99,7 +99,7 @@ impl Resolver<'_> {
         found
     }
 
-    /// Returns what a name stands for in a module, for a path that is written in the module `from`.
+    /// Returns the targets of a name in a module, for a path in the code of the module `from`.
     fn look_up(
         &self,
         module: ModuleId,
@@ -141,14 +141,14 @@ impl Resolver<'_> {
                 }
             }
         }
-        // An unqualified name may as well be one of the prelude.
+        // An unqualified name may also be one of the prelude.
         if found.is_empty() && definition.is_generated && is_qualified {
             found.push(Target::Item { module, name: name.to_owned(), is_trait: false });
         }
         found
     }
 
-    /// Returns what a path that begins with the name of another crate stands for.
+    /// Returns the targets of a path that starts with the name of another crate.
     fn external(&self, module: ModuleId, name: &str) -> Vec<Target> {
         let own = &self.workspace.crates[self.modules.list[module].krate];
         if !own.externs.contains(name) {
@@ -172,7 +172,7 @@ impl Resolver<'_> {
 }
 
 impl Modules {
-    /// Returns whether a module is another one or lies within it.
+    /// Returns whether a module is `outer` or lies within it.
     pub(crate) fn is_within(&self, module: ModuleId, outer: ModuleId) -> bool {
         std::iter::successors(Some(module), |module| self.list[*module].parent).any(|module| module == outer)
     }
@@ -184,7 +184,7 @@ mod tests {
     use crate::modules::parse;
     use crate::workspace::made_up;
 
-    /// Returns what a path stands for in the module `app::a`.
+    /// Returns the targets of a path in the module `app::a`.
     fn resolve(files: &[(&str, &str)], path: &str) -> Vec<String> {
         let workspace = made_up(files);
         let modules = parse(&workspace);

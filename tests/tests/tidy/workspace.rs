@@ -1,4 +1,4 @@
-//! The crates of the workspace as Cargo reports them, and the text of their source files.
+//! Crates of the workspace as Cargo reports them, and the texts of their source files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// One crate: the library or a program of a package.
+/// Crate: the library or a program of a package.
 #[derive(Clone, Debug)]
 pub(crate) struct Crate {
     /// Name in paths, such as `pulumi_proto`.
@@ -16,27 +16,27 @@ pub(crate) struct Crate {
     pub(crate) package: String,
     /// Path of the root file, relative to the root of the workspace.
     pub(crate) root: String,
-    /// Names by which this crate can begin a path to another crate.
+    /// Names with which a path of this crate to another crate can start.
     pub(crate) externs: BTreeSet<String>,
 }
 
-/// A package and the packages of the workspace that it depends on, dev-dependencies left out.
+/// Package, and the packages of the workspace that it depends on, without dev-dependencies.
 #[derive(Clone, Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) dependencies: BTreeSet<String>,
 }
 
-/// What the rules are applied to.
+/// Workspace that the rules are applied to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
     pub(crate) crates: Vec<Crate>,
-    /// Text by path, relative to the root of the workspace.
+    /// Texts by path, relative to the root of the workspace.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-/// The crates that no manifest lists.
+/// Crates that no manifest lists.
 const STANDARD: [&str; 3] = ["std", "core", "alloc"];
 
 pub(crate) fn root() -> PathBuf {
@@ -93,7 +93,8 @@ fn metadata() -> Value {
 
 fn crate_of(package: &Value, target: &Value) -> Crate {
     let in_paths = |name: &str| name.replace('-', "_");
-    // A library may be named otherwise than its package, which Cargo tells of members only: `md-5` is `md5`.
+    // The name of a library may differ from that of its package, but Cargo's metadata without dependencies only has it
+    // for members: `md-5` is `md5`.
     let mut externs: BTreeSet<String> = list(&package["dependencies"])
         .iter()
         .map(|dependency| dependency["rename"].as_str().unwrap_or_else(|| text(&dependency["name"])))

@@ -1,11 +1,11 @@
-//! Crates depend one way.
+//! Rule: dependencies between crates go one way.
 
 use std::collections::BTreeSet;
 
 use super::assert_none;
 use crate::workspace::{Package, product};
 
-/// What each crate may depend on. A new crate needs a row here.
+/// Allowed dependencies of each crate. A new crate needs a row here.
 const ALLOWED: [(&str, &[&str]); 9] = [
     ("pulumi-proto", &[]),
     ("schemas", &["pulumi-proto"]),

@@ -1,4 +1,4 @@
-//! No two files import each other, directly or through others.
+//! Rule: no two files import each other, directly or through others.
 
 use super::assert_none;
 use crate::graph::{Edges, build, cycles, describe, graph};

@@ -1,4 +1,4 @@
-//! The modules of a crate import downwards only.
+//! Rule: the modules of a crate import downwards only.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use super::{assert_none, below_crate, is_within};
 use crate::graph::{Definition, Graph, build, graph};
 use crate::workspace::made_up;
 
-/// A module and the modules that it may import from, of its own package. The longest row that fits a module is its own;
-/// a module may always import from its own row.
+/// Module, and the modules of its package that it may import from. A module belongs to the longest row that matches it,
+/// and may always import from its own row.
 type Row<'a> = (&'a str, &'a [&'a str]);
 
-/// From the top down: each may import from all below it.
+/// Modules from the top down: each may import from all below it.
 const BRIDGE: [&str; 9] = ["host", "provider", "launch", "install", "source", "plugin", "process", "fs", "error"];
 
 const PROVISIONER: [Row<'_>; 6] = [
@@ -22,7 +22,7 @@ const PROVISIONER: [Row<'_>; 6] = [
     ("registry::types", &[]),
 ];
 
-/// From the top down: each may import from all below it.
+/// Modules from the top down: each may import from all below it.
 const ENGINE: [&str; 24] = [
     "deployment",
     "resource_monitor",
@@ -50,7 +50,7 @@ const ENGINE: [&str; 24] = [
     "run_mode",
 ];
 
-/// Steps are generated without being carried out.
+/// Modules that do not import each other: steps are generated without being carried out.
 const BESIDE: (&str, &str) = ("step_generator", "step_executor");
 
 /// Returns a row for each module of an order from the top down.
@@ -88,7 +88,7 @@ fn violations(graph: &Graph, package: &str, rows: &[Row<'_>]) -> Vec<String> {
             }
         }
     }
-    // A module that holds nothing but modules with rows needs none.
+    // A module needs no row if all its children have rows.
     for module in modules.into_iter().filter(|module| module.len() > 1) {
         let path = below_crate(module);
         if row_of(module).is_none() && !rows.iter().any(|(name, _)| is_within(name, &path)) {

@@ -1,4 +1,4 @@
-//! Files are short enough to be read in one go. Lines of inline tests do not count.
+//! Rule: files are short enough to be read in one go. Lines of inline tests do not count.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,8 @@ use crate::workspace::{made_up, root};
 const LONGEST: usize = 500;
 const LONGEST_MEDIAN: usize = 150;
 
-/// A file that has to be longer says why in its head, in a line that begins `//! Length:`.
+/// Returns the files that are too long. A longer file needs a reason at its top, in a line that starts with `//!
+/// Length:`.
 fn violations(files: &BTreeMap<String, File>) -> Vec<String> {
     let is_long = |file: &File| file.lines > LONGEST && file.reason_for_length.is_none();
     let long = files.iter().filter(|(_, file)| is_long(file));

@@ -1,4 +1,4 @@
-//! The rules, one in each file.
+//! Rules, one in each file.
 
 mod crates;
 mod cycles;
@@ -12,12 +12,12 @@ fn below_crate(path: &[String]) -> String {
     path.get(1..).unwrap_or_default().join("::")
 }
 
-/// Returns whether a path is a module or lies within it. Both are joined by `::`.
+/// Returns whether a path is a module or lies within it. The segments of both are joined by `::`.
 fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Panics with the violations of a rule, a line each.
+/// Panics with the violations of a rule, one per line, if there are any.
 pub(crate) fn assert_none(violations: &[String]) {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Modules that decide do nothing else: no waiting, no files, no environment, no clock, no chance.
+//! Rule: modules that make decisions are pure. They do not wait, and use no files, environment, clock or randomness.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use super::{assert_none, is_within};
 use crate::graph::{Graph, build, graph};
 use crate::workspace::made_up;
 
-/// A pure module and the modules of its crate that it must not import from.
+/// Pure module, and the modules of its crate that it must not import from.
 type Row<'a> = (&'a str, &'a [&'a str]);
 
-/// `engine::context` has what a run works with: the host, the recorder, the locks.
+/// Pure modules. `engine::context` has the parts that a run works with: the host, the recorder, the locks.
 const PURE: [Row<'_>; 1] = [("engine::decisions", &["engine::context", "engine::deployment_state"])];
 
 /// Code of other crates that is not pure.

@@ -1,4 +1,4 @@
-//! The generated types of the wire are named only where the wire is spoken.
+//! Rule: the generated types of the wire are named only in modules that encode or decode messages.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use super::{assert_none, is_within};
 use crate::graph::{Graph, build, graph};
 use crate::workspace::made_up;
 
-/// The generated code of `pulumirpc`.
+/// Path of the generated code of `pulumirpc`.
 const GENERATED: &str = "pulumi_proto::rpc";
 
-/// Modules that may name it: the crate that has it, the client and the servers of the bridge, and plugins.
+/// Modules that may name it: the crate that contains it, the client and the servers of the bridge, and plugins.
 const ALLOWED: [&str; 5] = ["pulumi_proto", "bridge::provider", "bridge::host", "bridge::launch", "plugins_example"];
 
 fn violations(graph: &Graph, generated: &str, allowed: &[&str]) -> Vec<String> {
