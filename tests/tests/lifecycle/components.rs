@@ -1,4 +1,4 @@
-//! Components that plugins make: what becomes of them and of their children.
+//! Tests of remote components and their children.
 
 use std::sync::Arc;
 
@@ -202,7 +202,7 @@ async fn row_52_a_method_of_a_provider_is_its_own_though_it_does_not_exist_yet()
 async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
     let program = |v: &str| [thing("a").with("v", v), remote("c").after("a"), thing("b")];
     let (world, mut state) = standing(&program("1")).await;
-    // Of a version of its plugin that made more.
+    // The child is from a version of the plugin that created more children.
     let child = state.resources.iter().find(|state| state.urn.name() == "c-child").unwrap();
     let (urn, id) = (child.urn.to_string().replace("c-child", "c-late"), "c-late-1");
     let late = ResourceState { urn: urn.parse().unwrap(), id: ResourceId::new(id), ..(**child).clone() };
@@ -215,7 +215,7 @@ async fn nothing_is_deleted_of_what_is_in_a_component_that_could_not_be_made() {
         world.mend();
         world.add("b-1");
     }
-    // It fails after it has registered the component and a child.
+    // The construction fails after it has registered the component and a child.
     world.add(id);
     let stranger = thing("stranger").urn_within(None).to_string();
     let failing = remote("c").after("a").of("ask", "a").with("receiver", stranger.as_str());

@@ -1,4 +1,4 @@
-//! Many things at once.
+//! Tests of concurrent registrations, steps and replacements.
 
 use engine::RegistrationResult;
 use engine::events::Outcome;
@@ -85,7 +85,7 @@ async fn a_root_stays_where_what_another_one_was_to_delete_stays() {
 async fn a_root_that_another_one_takes_down_while_it_waits_is_only_made_again() {
     let program = |d: &str| [thing("a").with("d", d), thing("b").with("d", d).of("k", "a")];
     let (world, state) = standing(&program("1")).await;
-    // The program has dropped the reference: both are registered at once.
+    // The program has dropped the reference, so both are registered at once.
     let ended = world.up(&state, &[thing("a").with("d", "2"), thing("b").with("d", "2")]).go().await;
     let changes = ended.expect(Outcome::Succeeded).changes();
     assert_eq!(changes.iter().filter(|change| *change == "delete b-1").count(), 1);
@@ -126,7 +126,7 @@ async fn a_new_name_does_not_hide_that_the_old_one_is_being_deleted() {
 #[tokio::test]
 async fn who_left_under_a_new_name_is_not_deleted_with_the_root() {
     let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
-    // b is now c, hangs on nothing, and is done before the root is replaced.
+    // `b` becomes `c`, depends on nothing, and is done before the root is replaced.
     let program = [thing("c").was("b").with("k", "a-1"), thing("a").with("d", "2").after("c")];
     let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1", "create a"]);
@@ -253,7 +253,7 @@ async fn nothing_is_deleted_while_what_hung_on_it_is_being_deleted_by_another_ch
     let program = |d: &str| [thing("a").with("d", d), thing("x").of("k", "a"), thing("b").with("d", d).after("a")];
     let (world, state) = standing(&program("1")).await;
     let (x, b) = (world.hold("delete x-1"), world.hold("delete b-1"));
-    // b no longer hangs on a, and is replaced by itself while what a takes down is being deleted.
+    // `b` no longer depends on `a`, and is itself replaced while the dependents of `a` are being deleted.
     let run =
         world.up(&state, &[thing("a").with("d", "2"), thing("late"), thing("b").with("d", "2").after("late")]).go();
     let (ended, ()) = tokio::join!(run, async {
@@ -276,7 +276,7 @@ async fn what_hangs_on_something_that_is_being_deleted_is_deleted_after_it() {
     ];
     let (world, state) = standing(&first).await;
     let b = world.hold("delete b-1");
-    // a takes b down; c no longer hangs on b, and is replaced by itself meanwhile.
+    // The replacement of `a` deletes `b`; `c` no longer depends on `b`, and is itself replaced in the meantime.
     let then =
         [thing("a").with("d", "2"), thing("b").of("v", "a"), thing("late"), thing("c").with("d", "2").after("late")];
     let (ended, ()) = tokio::join!(world.up(&state, &then).go(), async {

@@ -1,4 +1,4 @@
-//! Death at every record: each leaves a sound state, and the next run makes good.
+//! Tests of a crash after every record: each leaves a valid state, and the next run completes it.
 
 use engine::events::Outcome;
 use state::Snapshot;
@@ -8,7 +8,7 @@ use crate::run::Ended;
 use crate::standing;
 use crate::world::World;
 
-/// Runs a program again from what a crash after each record would have left.
+/// Runs a program again from the state after a crash at each record.
 async fn every_crash_is_made_good(ended: &Ended, program: &[Thing]) {
     for prefix in &ended.prefixes {
         let world = World::default();

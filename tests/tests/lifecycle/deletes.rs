@@ -1,4 +1,4 @@
-//! What is deleted, in which order, and what is not.
+//! Tests of deletions: their order, and the entries that are kept.
 
 use pulumi_proto::resource_id::ResourceId;
 use std::sync::Arc;
@@ -98,7 +98,8 @@ async fn references_that_only_a_superseded_copy_kept_valid_go_with_it() {
     let ended = world.up(&state, &program("1", "2")[..2]).target("a").go().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["p", "a-2", "a-1 (delete)", "b-1"]);
     world.mend();
-    // The copy goes before its provider does, and `a` is made again after it: in between, nothing is called `a`.
+    // The superseded entry is deleted before its provider, and `a` is created again after the provider: in between, no
+    // entry is called `a`.
     world.when("read a-2", Goes::Gone);
     let ended = world.up(&ended.state, &program("2", "2")).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1", "create a"]);
@@ -188,7 +189,7 @@ async fn what_another_ones_chain_carries_over_is_there_for_dependents_only_once_
     ])
     .await;
     let after = [provider("p").with("d", "0"), thing("a"), thing("c").of("v", "a"), group("e")];
-    // `e` needs `b`, which needs `a`, which waits for its provider.
+    // `e` depends on `b`, which depends on `a`, which waits for its provider.
     let ended = world.up(&state, &after).target("c").go().await.expect(Outcome::Succeeded);
     assert!(ended.entries().contains(&"c-1".to_owned()));
 }
@@ -202,7 +203,7 @@ async fn what_still_awaits_its_deletion_goes_by_the_name_of_its_successor() {
     let names: Vec<_> =
         ended.state.resources.iter().filter(|state| state.delete).map(|state| state.urn.name()).collect();
     assert_eq!((ended.entries(), names), (vec!["g-1".to_owned(), "e-1 (delete)".to_owned()], vec!["g"]));
-    // So the old name is free for something else.
+    // The old name is available to another resource.
     let ended = world.mend().up(&ended.state, &[thing("g").with("k", "2"), thing("e")]).go().await;
     assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["g-1", "e-2"]);
 }
@@ -244,7 +245,7 @@ async fn what_is_out_of_scope_keeps_its_parent_under_the_name_that_it_got_in_thi
     let c = thing("c").of_type("Other").within("a");
     let (world, state) = standing(&[thing("a").of_type("Other"), c, thing("e").within("c")]).await;
     let [a, c, e] = ["a", "c", "e"].map(|name| entry(&state, name).urn.clone());
-    // Nobody registers `c` any more: it is another resource's child, which is not to be touched.
+    // `c` is no longer registered: it is the parent of a resource out of scope.
     let program = [thing("a").was_urn(a), thing("e").was_urn(e).after("a")];
     let ended = world.up(&state, &program).exclude("e").go().await.expect(Outcome::Succeeded);
     assert_eq!(
@@ -267,7 +268,7 @@ async fn a_name_that_a_child_would_get_with_its_parent_belongs_to_who_is_registe
     for parent_first in [true, false] {
         let before = [thing("a").of_type("Other"), thing("o").within("a")];
         let (world, state) = standing(&before).await;
-        // The old `o` is a child of an `Other`, the new one of a `Thing`, as `a` is now, too.
+        // The old `o` is a child of an `Other`; the new one is a child of a `Thing`, which `a` now is, too.
         let a = thing("a").was_urn(entry(&state, "a").urn.clone());
         let (a, s) = if parent_first { (a, thing("s").after("a")) } else { (a.after("o"), thing("s")) };
         let program = [s, thing("o").within("s"), a];
@@ -282,7 +283,7 @@ async fn what_refers_to_something_out_of_scope_follows_it_to_the_name_that_its_p
     let before = [group("c"), thing("d").within("c"), thing("e").of("v", "d")];
     let (world, state) = standing(&before).await;
     let [c, d] = ["c", "d"].map(|name| entry(&state, name).urn.clone());
-    // The program hears of `d` before its parent, which it has no longer, gets another name.
+    // The program registers `d` before its former parent gets another URN.
     let held = world.hold("check e");
     let program = [
         thing("d").was_urn(d),
@@ -301,7 +302,7 @@ async fn what_refers_to_a_child_that_was_registered_follows_it_to_the_name_that_
     let before = [group("a"), thing("b").within("a"), thing("c").within("b"), thing("d").of("v", "c")];
     let (world, state) = standing(&before).await;
     let [a, b, c] = ["a", "b", "c"].map(|name| entry(&state, name).urn.clone());
-    // The program hears of `c` before what it is within, out of scope, gets another name with its parent.
+    // The program registers `c` before its parent, which is out of scope, gets another URN with its own parent.
     let held = world.hold("create late");
     let program = [
         thing("b").was_urn(b),
@@ -323,7 +324,7 @@ async fn a_copy_that_gets_the_name_of_its_successor_leaves_no_references_behind(
     let program = [thing("a").with("k", "2"), thing("c").after("a"), thing("b").after("a").after("c")];
     let state = world.up(&state, &program).go().await.expect(Outcome::Failed).state;
     world.vanish("a-2");
-    // It is gone, made again under another name, and what refers to it is not reached.
+    // The resource is missing, is created again under another name, and its dependents are not reached.
     let program = [thing("a2").was("a").with("k", "2"), thing("c").after("a2"), thing("b").after("a2").after("c")];
     let ended = world.up(&state, &program).refreshing().with_program().go().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["a2-1", "a-1 (delete)", "b-1"]);
@@ -346,7 +347,7 @@ async fn what_did_not_come_back_keeps_what_it_needed_though_something_out_of_sco
     assert_eq!(ended.changes()[2], "delete b-1");
 }
 
-/// As Pulumi has it: the entry goes, and nobody asks what became of the thing.
+/// Pulumi deletes the entry, too, without a check of the resource.
 #[tokio::test]
 async fn what_is_tied_to_what_stays_is_forgotten_and_told() {
     let tied = || thing("b").deleted_with("a");
@@ -372,7 +373,7 @@ async fn what_is_replaced_with_what_it_is_tied_to_is_not_told_as_forgotten() {
     let (world, state) = standing(&program("1")).await;
     let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.entries(), &ended.warnings[..]), (vec!["a-2".to_owned(), "b-2".to_owned()], &[][..]));
-    // Nor is what leaves with the one that went.
+    // A resource that leaves the program, with `deletedWith` on a replaced one, is not reported as forgotten either.
     let ended = world.up(&ended.state, &program("3")[..1]).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.entries(), ended.warnings), (vec!["a-3".to_owned()], Vec::new()));
 }

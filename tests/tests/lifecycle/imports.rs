@@ -1,4 +1,4 @@
-//! Resources taken into the state without a program.
+//! Tests of imports without a program.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn import(name: &str, id: &str) -> ImportGoal {
     }
 }
 
-/// Below another import.
+/// Returns the import of a child of another import.
 fn below(parent: &str, name: &str, id: &str) -> ImportGoal {
     let root = Urn::root_stack(STACK, PROJECT);
     ImportGoal { parent: Some(Urn::new(STACK, PROJECT, Some(&root), TYPE, parent)), ..import(name, id) }
@@ -151,7 +151,7 @@ async fn what_an_import_supersedes_keeps_the_name_of_its_successor_when_its_pare
     let program = [imported, thing("b2").was("b").after("f"), thing("h").deleted_with("f").after("b2")];
     let ended = world.up(&state, &program).exclude("h").go().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "h").deleted_with.as_ref(), Some(&entry(&ended.state, "f").urn));
-    // `h` needs what was `f` as long as it is not touched itself.
+    // `h` keeps the former `f` as long as it is out of scope.
     assert_eq!(ended.changes(), [""; 0]);
     assert!(ended.entries().contains(&"f-1 (delete)".to_owned()), "{:?}", ended.entries());
     let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);

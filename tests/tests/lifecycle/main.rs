@@ -1,6 +1,6 @@
-//! Lifecycle tests: a cloud in memory, programs, and what the engine asks and records, side by side.
+//! Lifecycle tests: a cloud in memory, programs, and the engine's calls and records.
 //!
-//! Each run is held to the promises of every run (`promises.rs`); a test says what is special about its own.
+//! Each run is checked for the promises of all runs (`promises.rs`); a test adds checks of its own.
 
 mod chance;
 mod components;
@@ -25,7 +25,7 @@ use state::Snapshot;
 use crate::program::Thing;
 use crate::world::World;
 
-/// A world in which a program has been run.
+/// Runs a program in a new world, and returns the world and the state.
 async fn standing(things: &[Thing]) -> (World, Snapshot) {
     let world = World::default();
     let ended = world.up(&Snapshot::default(), things).go().await.expect(Outcome::Succeeded);

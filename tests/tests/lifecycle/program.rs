@@ -1,4 +1,4 @@
-//! Programs as tests write them, and the driver that registers what they hold: everything as soon as it can be.
+//! Programs of tests, and the driver that registers each resource as soon as possible.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 pub(crate) const STACK: &str = "s";
 pub(crate) const PROJECT: &str = "p";
 
-/// Changes a goal as its last word.
+/// Change of a goal, applied last.
 type Tweak = Arc<dyn Fn(&mut Goal) + Send + Sync>;
 
-/// A resource of a program.
+/// Resource of a program.
 #[derive(Clone)]
 pub(crate) struct Thing {
     pub(crate) name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Thing {
     outputs: Option<PropertyMap>,
     tweaks: Vec<Tweak>,
     type_name: &'static str,
-    /// What the tweaks do, for who reads of a failure.
+    /// Descriptions of the tweaks, for the message of a failed test.
     marks: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Thing {
 enum Kind {
     Custom,
     Component,
-    /// A component that its plugin makes, with a child `<name>-child` that gets its inputs.
+    /// Component that its plugin constructs, with a child `<name>-child` that gets its inputs.
     Remote,
     Provider,
     Get(String),
@@ -53,7 +53,7 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 enum In {
     Value(PropertyValue),
-    /// The id of another resource.
+    /// Id of another resource.
     IdOf(String),
 }
 
@@ -84,62 +84,62 @@ fn new(name: &str, kind: Kind) -> Thing {
     }
 }
 
-/// A resource that the cloud holds.
+/// Creates a resource of the cloud.
 pub(crate) fn thing(name: &str) -> Thing {
     new(name, Kind::Custom)
 }
 
-/// A component.
+/// Creates a component.
 pub(crate) fn group(name: &str) -> Thing {
     new(name, Kind::Component)
 }
 
-/// A component that the plugin makes: it holds a resource `<name>-child`, which gets its inputs.
+/// Creates a component that the plugin constructs, with a child `<name>-child` that gets its inputs.
 pub(crate) fn remote(name: &str) -> Thing {
     new(name, Kind::Remote)
 }
 
-/// A provider resource.
+/// Creates a provider resource.
 pub(crate) fn provider(name: &str) -> Thing {
     new(name, Kind::Provider)
 }
 
-/// A resource that is only read.
+/// Creates a read of an external resource.
 pub(crate) fn get(name: &str, id: &str) -> Thing {
     new(name, Kind::Get(id.to_owned()))
 }
 
-/// A function call.
+/// Creates a function call.
 pub(crate) fn invoke(name: &str) -> Thing {
     new(name, Kind::Invoke)
 }
 
 impl Thing {
-    /// An input. `k…` replaces, `d…` replaces and the old one goes first.
+    /// Adds an input. A change of `k…` replaces; a change of `d…` replaces and deletes first.
     pub(crate) fn with(mut self, key: &str, value: impl Into<PropertyValue>) -> Self {
         self.inputs.insert(key.to_owned(), In::Value(value.into()));
         self
     }
 
-    /// An input that is the id of another resource.
+    /// Adds an input with the id of another resource.
     pub(crate) fn of(mut self, key: &str, name: &str) -> Self {
         self.inputs.insert(key.to_owned(), In::IdOf(name.to_owned()));
         self
     }
 
-    /// Depends on another one by word alone.
+    /// Adds a dependency without an input.
     pub(crate) fn after(mut self, name: &str) -> Self {
         self.after.push(name.to_owned());
         self
     }
 
-    /// Is a child.
+    /// Sets the parent.
     pub(crate) fn within(mut self, parent: &str) -> Self {
         self.parent = Some(parent.to_owned());
         self
     }
 
-    /// Is served by a provider resource.
+    /// Sets the provider resource.
     pub(crate) fn by(mut self, provider: &str) -> Self {
         self.provider = Some(provider.to_owned());
         self
@@ -155,7 +155,7 @@ impl Thing {
         self
     }
 
-    /// Was called something else.
+    /// Adds an alias with another name.
     pub(crate) fn was(mut self, name: &str) -> Self {
         self.aliases.push(Alias::Spec {
             name: Some(name.to_owned()),
@@ -167,13 +167,13 @@ impl Thing {
         self
     }
 
-    /// Was recorded under another URN.
+    /// Adds an alias with another URN.
     pub(crate) fn was_urn(mut self, urn: Urn) -> Self {
         self.aliases.push(Alias::Urn(urn));
         self
     }
 
-    /// Differed in all this.
+    /// Adds an alias with another name, type and parent.
     pub(crate) fn was_all(mut self, name: &str, type_name: &str, parent: Option<Urn>) -> Self {
         self.aliases.push(Alias::Spec {
             name: Some(name.to_owned()),
@@ -185,7 +185,7 @@ impl Thing {
         self
     }
 
-    /// A type other than `Thing` or `Group`.
+    /// Sets a type other than `Thing` or `Group`.
     pub(crate) fn of_type(mut self, type_name: &'static str) -> Self {
         self.type_name = type_name;
         self
@@ -200,25 +200,25 @@ impl Thing {
         }
     }
 
-    /// Its URN as the child of a parent.
+    /// Returns the URN as a child of a parent.
     pub(crate) fn urn_within(&self, parent: Option<&Urn>) -> Urn {
         let root = Urn::root_stack(STACK, PROJECT);
         Urn::new(STACK, PROJECT, Some(parent.unwrap_or(&root)), self.token_of(self.type_name).as_str(), &self.name)
     }
 
-    /// A component that says its outputs.
+    /// Sets the outputs that a component registers.
     pub(crate) fn says(mut self, outputs: PropertyMap) -> Self {
         self.outputs = Some(outputs);
         self
     }
 
-    /// Changes the goal as its last word.
+    /// Changes the goal, after all other settings.
     pub(crate) fn but(mut self, tweak: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
         self.tweaks.push(Arc::new(tweak));
         self
     }
 
-    /// The same, with a word for who reads of a failure.
+    /// Changes the goal, with a description for the message of a failed test.
     pub(crate) fn but_marked(mut self, mark: &str, tweak: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
         self.marks.push(mark.to_owned());
         self.but(tweak)
@@ -228,7 +228,7 @@ impl Thing {
         self.but(|goal| goal.protect = Some(true))
     }
 
-    /// The names of what must be registered before.
+    /// Returns the names of the resources that must be registered first.
     pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
         let referred = self.inputs.values().filter_map(|input| match input {
             In::IdOf(name) => Some(name),
@@ -243,11 +243,11 @@ impl Thing {
     }
 }
 
-/// What a program got for an answer.
+/// Reply to a registration of a program.
 pub(crate) type Answer = Result<RegistrationResult, Halted>;
 
-/// Registers everything, each as soon as what it needs has its answer, in the order of the list. Dependents of what
-/// failed are registered all the same: a program may not notice.
+/// Registers all resources in the order of the list, each as soon as its dependencies have replies. Dependents of
+/// failed resources are registered as well, as programs may do.
 pub(crate) async fn drive(things: &[Thing], deployment: &Deployment, end: ProgramEnd) -> BTreeMap<String, Answer> {
     let mut answers = BTreeMap::new();
     let root = Goal::component(TypeToken::new(ROOT_STACK_TYPE), format!("{PROJECT}-{STACK}"), PropertyMap::new());

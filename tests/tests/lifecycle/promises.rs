@@ -1,4 +1,4 @@
-//! What every run owes (engine semantics, section 11.1): held against what was recorded, asked and answered.
+//! Promises of every run (engine semantics, section 11.1), checked against records, calls and replies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use state::{Ledger, OperationKind, Record, ResourceState, Snapshot, StateError, 
 use crate::program::{Answer, Thing};
 use crate::world::{Call, Moment, World};
 
-/// Entries of the state for what is not there.
+/// Returns the entries of the state whose resource does not exist.
 pub(crate) fn ghosts(state: &Snapshot, world: &World) -> Vec<String> {
     let (existing, vanished) = (world.existing(), world.vanished());
     let owned = |state: &&Arc<ResourceState>| {
@@ -24,7 +24,7 @@ pub(crate) fn ghosts(state: &Snapshot, world: &World) -> Vec<String> {
     ghosts.map(|id| format!("the state holds {id}, which is not there")).collect()
 }
 
-/// More than one operation on an entry.
+/// Returns the calls that change a resource a second time.
 pub(crate) fn twice(calls: &[Call]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let changes =
@@ -35,9 +35,9 @@ pub(crate) fn twice(calls: &[Call]) -> Vec<String> {
         .collect()
 }
 
-/// Deletes that began before the deletes of dependents had ended.
+/// Returns the deletes that began before the deletes of dependents had ended.
 pub(crate) fn disorder(base: &Snapshot, calls: &[Call], heads: &BTreeSet<String>) -> Vec<String> {
-    // What is only read is never deleted; it may have the id of something that is.
+    // An external resource is never deleted, but may have the id of one that is.
     let listed = base.resources.iter().enumerate().filter(|(_, state)| state.custom && !state.external);
     let by_id: HashMap<&str, (usize, &Arc<ResourceState>)> =
         listed.map(|(place, state)| (state.id_text(), (place, state))).collect();
@@ -48,7 +48,8 @@ pub(crate) fn disorder(base: &Snapshot, calls: &[Call], heads: &BTreeSet<String>
             let places = (by_id.get(first.id.as_str()), by_id.get(second.id.as_str()));
             let (Some((place, needed)), Some((later, dependent))) = places else { continue };
             let refers = dependent.references().any(|urn| *urn == needed.urn);
-            // Before a replacement only those go that cannot live through it; others go on their own account.
+            // Before a replacement, only dependents that cannot exist without the resource are deleted; others are
+            // deleted on their own account.
             let both = (heads.contains(&first.id), heads.contains(&second.id));
             let mut inputs = dependent.property_dependencies.iter();
             let bound = inputs.any(|(key, urns)| key.starts_with(['k', 'd']) && urns.contains(&needed.urn));
@@ -62,13 +63,13 @@ pub(crate) fn disorder(base: &Snapshot, calls: &[Call], heads: &BTreeSet<String>
     faults
 }
 
-/// Ids of what was made without a Check: with the inputs that were recorded.
+/// Returns the ids of resources that were created without a Check, from their recorded inputs.
 pub(crate) fn unasked(calls: &[Call]) -> impl Iterator<Item = &String> {
     let asked: BTreeSet<&str> = calls.iter().filter(|call| call.verb == "check").map(|call| &*call.name).collect();
     calls.iter().filter(move |call| call.verb == "create" && !asked.contains(&*call.name)).map(|call| &call.id)
 }
 
-/// Things that were made or changed although what they need failed.
+/// Returns the resources that succeeded although a dependency failed.
 pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec<String> {
     let went = |name: &str, result| answers.get(name) == Some(&Ok(result));
     let mut faults = Vec::new();
@@ -80,13 +81,16 @@ pub(crate) fn hasty(things: &[Thing], answers: &BTreeMap<String, Answer>) -> Vec
     faults
 }
 
-/// Inputs of live entries that are the id of what was deleted at the end of the run: nobody looked who needs it. What a
-/// replacement takes away first may leave such inputs behind, if the run ends there; and so may a copy that an earlier
-/// run superseded: it goes even where a dependent has to stay, as Pulumi's own tests have it. Nor can a program be helped
-/// that reads under a new name what it has dropped under the old one. What a run updated only in part is recorded with the
-/// inputs that it had before, so that the next run tries again, and with the references that it was to have. And so is what
-/// went down with something replaced and came back though nobody named it: Pulumi's engine has it with the inputs that were
-/// recorded, and with the references of the program, which may know nothing of such an input: its id is among `unasked`.
+/// Returns the inputs of live entries that are the id of a resource deleted at the end of the run. There are
+/// exceptions, in which such an input is legitimate:
+///
+/// - A delete before a replacement may leave such inputs behind, if the run ends there.
+/// - An entry that an earlier run superseded is deleted even if a dependent has to stay, as in Pulumi's own tests.
+/// - A program may read a resource under a new name that it has dropped under the old one.
+/// - A resource that a run updated only in part is recorded with its former inputs, so that the next run tries again,
+///   and with its new references.
+/// - A dependent replacement that the program does not register again is created with its recorded inputs and with the
+///   references of the program, as in Pulumi's engine. Its id is in `unasked`.
 pub(crate) fn dangling(
     base: &Snapshot,
     state: &Snapshot,
@@ -115,9 +119,9 @@ pub(crate) fn dangling(
     .collect()
 }
 
-/// What a resource refers to that is not there, or not done yet, as it begins to be made or changed.
+/// Returns the references of a resource that are missing or not done when its creation or update begins.
 fn unfounded(resource: &ResourceState, base: &Snapshot, now: &Snapshot) -> Vec<String> {
-    // An old copy may go meanwhile.
+    // A superseded entry may be deleted in the meantime.
     let under_way = |state: &Snapshot, urn: &Urn| {
         let pending = state.pending_operations.iter().filter(|pending| pending.kind != OperationKind::Deleting);
         pending.filter(|pending| pending.resource.urn == *urn).count()
@@ -137,7 +141,7 @@ fn unfounded(resource: &ResourceState, base: &Snapshot, now: &Snapshot) -> Vec<S
     faults
 }
 
-/// Keeps what is recorded, and holds every prefix of it to the laws.
+/// Recorder that keeps all snapshots between records, and checks the integrity of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Tape(Arc<Mutex<TapeInner>>);
 

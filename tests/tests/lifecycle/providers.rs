@@ -1,6 +1,6 @@
-//! Provider resources: one configuration for each instance, one end for each.
+//! Tests of provider resources and their instances.
 //!
-//! That no instance is configured or closed twice, used after its end, or left open, is held in every run.
+//! Every run checks that no instance is configured or closed twice, used after its end, or left open.
 
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ async fn what_went_down_with_its_provider_is_not_read() {
 async fn what_an_older_copy_serves_names_it_though_its_successor_gets_another_name() {
     let (world, state) = standing(&[provider("p").with("k", "1"), thing("d").by("p")]).await;
     world.when("create x", Goes::Wrong);
-    // The run ends before it comes to what the provider serves.
+    // The run ends before the program registers the resource of the provider.
     let program = [provider("p").with("k", "2"), thing("x"), thing("d").by("p").after("x")];
     let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
     let program = [provider("p2").was("p").with("k", "3"), thing("x"), thing("d").by("p2").after("x")];
@@ -171,7 +171,7 @@ async fn what_an_older_copy_serves_names_it_though_its_successor_gets_another_na
     assert_eq!(entry(&ended.state, "d").provider, entry(&ended.state, "p2").as_provider_reference());
 }
 
-/// A state that Pulumi made with a plugin of many packages: `a`, by the provider `p` of the package `reef`.
+/// Returns a state of Pulumi with a parameterized plugin: `a`, served by the provider `p` of the package `reef`.
 async fn parameterized(parameters: &str) -> (World, Snapshot) {
     let (world, mut state) = standing(&[provider("p"), thing("a").by("p")]).await;
     let urn = Urn::new(STACK, PROJECT, None, "pulumi:providers:reef", "p");

@@ -1,4 +1,4 @@
-//! Replacements in both orders, their partners, and what failed halfway.
+//! Tests of replacements in both orders, of replacement partners, and of failures during replacements.
 
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ async fn a_protected_dependent_stops_a_replacement_that_would_take_it_down() {
 async fn a_new_name_of_the_parent_is_a_new_name_of_all_beneath_it() {
     let (world, state) =
         standing(&[group("g"), group("h").within("g"), thing("a").within("h"), thing("b").of("v", "a")]).await;
-    // The grandchild is not registered when what depends on it still names it by its old parent.
+    // The grandchild is not registered yet when its dependent still refers to its former URN.
     let program = [group("g2").was("g"), group("h").within("g2"), thing("a").within("h"), thing("b").of("v", "a")];
     let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
@@ -271,7 +271,7 @@ async fn a_circle_is_refused_whatever_what_is_out_of_scope_is_called_by_now() {
     ])
     .await;
     let was = |name: &str| entry(&state, name).urn.clone();
-    // It is told of by its old name, and gets another one as its parent does.
+    // The program refers to `a` by its old URN; `a` gets another one with its parent.
     let program = [
         group("a").was_urn(was("a")),
         thing("b").was_urn(was("b")).with("k", "2"),
@@ -307,7 +307,7 @@ async fn what_was_renamed_is_referred_to_by_its_new_name_though_a_copy_of_it_kee
     let state = world.up(&state, &[thing("a"), thing("b"), within]).go().await.expect(Outcome::Failed).state;
     world.mend();
     let (b, c) = (entry(&state, "b").urn.clone(), entry(&state, "c").urn.clone());
-    // It is out of scope, and gets another name once its parent has one.
+    // `c` is out of scope, and gets another URN once its parent has one.
     let program =
         [thing("a"), thing("c").was_urn(c), thing("b").within("a").was_urn(b), thing("h").after("b").after("c")];
     let ended =
@@ -323,7 +323,7 @@ async fn secrets_of_what_is_asked_whether_it_would_go_along_are_told_before_its_
     let recorded = state.resources.iter_mut().find(|state| state.urn.name() == "b").unwrap();
     let inputs = Arc::make_mut(&mut Arc::make_mut(recorded).inputs);
     inputs.insert("token".to_owned(), PropertyValue::secret("hush".into()));
-    // What the program has dropped is told by nobody else.
+    // No other event announces the secrets of a resource that left the program.
     let ended = world.up(&state, &[thing("a").with("d", "2")]).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.told_secrets, ["token"]);
 }

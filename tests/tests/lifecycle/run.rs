@@ -1,4 +1,4 @@
-//! Runs a deployment and holds it to what every run owes (engine semantics, section 11.1), whatever the test is about.
+//! Runs of a deployment, each checked for the promises of every run (engine semantics, section 11.1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use crate::program::{self, Answer, PROJECT, STACK, Thing};
 use crate::promises::{self, Tape};
 use crate::world::{Call, Hold, Moment, World, calm};
 
-/// A run that takes longer than this hangs.
+/// Time after which a run is considered to hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A run to be.
+/// Run that has not started.
 pub(crate) struct Run {
     world: World,
     base: Snapshot,
@@ -27,47 +27,47 @@ pub(crate) struct Run {
     signals: StopSignals,
     end: ProgramEnd,
     record_fails_after: Option<usize>,
-    /// What there is may be more or less than the state says: it was lost in a crash.
+    /// True if the world may differ from the state, as records were lost in a crash.
     lost: bool,
 }
 
-/// A run that was.
+/// Run that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) state: Snapshot,
     pub(crate) answers: BTreeMap<String, Answer>,
-    /// Steps as they began: `create a`.
+    /// Started steps, such as `create a`.
     pub(crate) steps: Vec<String>,
-    /// Those of them that failed and left something that is recorded.
+    /// Steps that failed in part, with a recorded resource.
     pub(crate) half_done: Vec<String>,
-    /// What was told to be secret apart from the steps, so that it is masked.
+    /// Keys of the secrets that were announced for masking apart from the steps.
     pub(crate) told_secrets: Vec<String>,
     pub(crate) errors: Vec<String>,
-    /// What to do about each of them.
+    /// Hints of the errors.
     pub(crate) hints: Vec<String>,
     pub(crate) warnings: Vec<String>,
-    /// Everything that was asked of the provider in this run.
+    /// Calls that the provider received in this run.
     pub(crate) calls: Vec<Call>,
-    /// The state as a crash after each record would have left it.
+    /// State after a crash at each record.
     pub(crate) prefixes: Vec<Snapshot>,
-    /// What there was when each of them was written.
+    /// State of the cloud when each record was written.
     pub(crate) moments: Vec<Moment>,
     pub(crate) counts: BTreeMap<StepOp, usize>,
 }
 
 impl World {
-    /// Makes the world match a program.
+    /// Creates an update with a program.
     pub(crate) fn up(&self, base: &Snapshot, things: &[Thing]) -> Run {
         self.run(Operation::Update, base, things)
     }
 
-    /// Makes the state match the world.
+    /// Creates a refresh.
     pub(crate) fn refresh(&self, base: &Snapshot) -> Run {
         self.run(Operation::Refresh, base, &[])
     }
 
-    /// Takes in what exists.
+    /// Creates an import.
     pub(crate) fn import(&self, base: &Snapshot, goals: &[ImportGoal]) -> Run {
         let mut run = self.run(Operation::Import, base, &[]);
         run.options.imports = goals.to_vec();
@@ -75,17 +75,17 @@ impl World {
         run
     }
 
-    /// Deletes everything.
+    /// Creates a destroy.
     pub(crate) fn destroy(&self, base: &Snapshot) -> Run {
         self.run(Operation::Destroy, base, &[])
     }
 
-    /// Makes the state match the world, going by a program.
+    /// Creates a refresh that runs a program.
     pub(crate) fn refresh_with(&self, base: &Snapshot, things: &[Thing]) -> Run {
         self.run(Operation::Refresh, base, things).with_program()
     }
 
-    /// Deletes everything, going by a program.
+    /// Creates a destroy that runs a program.
     pub(crate) fn destroy_with(&self, base: &Snapshot, things: &[Thing]) -> Run {
         self.run(Operation::Destroy, base, things).with_program()
     }
@@ -115,19 +115,19 @@ impl Run {
         self
     }
 
-    /// Goes on with what does not hang on a failure.
+    /// Continues after failures.
     pub(crate) fn going_on(mut self) -> Self {
         self.options.continue_on_error = true;
         self
     }
 
-    /// Reads everything first.
+    /// Refreshes before the operation.
     pub(crate) fn refreshing(mut self) -> Self {
         self.options.refresh = true;
         self
     }
 
-    /// What reads or deletes goes by the program, too.
+    /// Runs the program in a refresh or destroy as well.
     pub(crate) fn with_program(mut self) -> Self {
         self.options.run_program = true;
         self
@@ -148,7 +148,7 @@ impl Run {
         self
     }
 
-    /// A value of the stack's configuration: of the cloud, unless the name begins with another namespace.
+    /// Sets a value of the stack's configuration, in the namespace `cloud` unless the name starts with another one.
     pub(crate) fn config(mut self, name: &str, value: &str, secret: bool) -> Self {
         let (namespace, name) = name.split_once(':').unwrap_or(("cloud", name));
         let (namespace, name, value) = (namespace.to_owned(), name.to_owned(), value.to_owned());
@@ -156,37 +156,37 @@ impl Run {
         self
     }
 
-    /// Targets take along what depends on them, and excludes keep it.
+    /// Adds dependents to targets and excludes.
     pub(crate) fn with_dependents(mut self) -> Self {
         (self.options.scope.target_dependents, self.options.scope.exclude_dependents) = (true, true);
         self
     }
 
-    /// A destroy that leaves what is protected.
+    /// Keeps protected resources in a destroy.
     pub(crate) fn keeping_protected(mut self) -> Self {
         self.options.exclude_protected = true;
         self
     }
 
-    /// The program ends with an error of its own.
+    /// Ends the program with an error of its own.
     pub(crate) fn gives_up(mut self) -> Self {
         self.end = ProgramEnd::Failed;
         self
     }
 
-    /// Nothing can be written down after so many records.
+    /// Fails the recorder after a number of records.
     pub(crate) fn disk_full_after(mut self, records: usize) -> Self {
         self.record_fails_after = Some(records);
         self
     }
 
-    /// The state and the world may differ by what was lost.
+    /// Allows the state and the world to differ by lost records.
     pub(crate) fn after_a_loss(mut self) -> Self {
         self.lost = true;
         self
     }
 
-    /// Runs, and lets a call wait until nothing else goes on.
+    /// Runs, and holds a call until nothing else can continue.
     pub(crate) async fn held_up_at(self, call: Hold) -> Ended {
         let (ended, ()) = tokio::join!(self.go(), async {
             call.reached().await;
@@ -200,7 +200,7 @@ impl Run {
         self.signals.clone()
     }
 
-    /// Runs it, and fails the test where it breaks a promise.
+    /// Runs, and panics if the run violates a promise.
     pub(crate) async fn go(self) -> Ended {
         match tokio::time::timeout(LIMIT, self.run()).await {
             Ok(ended) => ended,
@@ -278,7 +278,7 @@ impl Run {
 }
 
 impl Ended {
-    /// Calls that change the world, in the order in which they began.
+    /// Returns the calls that change resources, in the order of their starts.
     pub(crate) fn changes(&self) -> Vec<String> {
         let changes = self.calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete"));
         changes.map(Call::said).collect()
@@ -288,7 +288,7 @@ impl Ended {
         self.calls.iter().filter(|call| call.said() == said).count()
     }
 
-    /// The state with one word for each entry: `a-1`, `a-1 (delete)`, `a-1 (owed)`; components and providers by name.
+    /// Returns the entries of the state: `a-1`, `a-1 (delete)`, `a-1 (owed)`; components and providers by name.
     pub(crate) fn entries(&self) -> Vec<String> {
         entries(&self.state)
     }
@@ -304,7 +304,7 @@ impl Ended {
     }
 }
 
-/// The state with one word for each entry, without the root and without default providers.
+/// Returns the entries of a state, without the root and default providers.
 pub(crate) fn entries(state: &Snapshot) -> Vec<String> {
     let shown = state.resources.iter().filter(|state| {
         state.type_token.as_str() != "pulumi:pulumi:Stack" && !(state.is_provider() && state.urn.name() == "default")
@@ -321,7 +321,7 @@ pub(crate) fn entries(state: &Snapshot) -> Vec<String> {
     shown.map(word).collect()
 }
 
-/// The live entry of a name.
+/// Returns the live entry of a name.
 pub(crate) fn entry<'a>(state: &'a Snapshot, name: &str) -> &'a ResourceState {
     let found = state.resources.iter().find(|state| state.urn.name() == name && !state.delete);
     found.unwrap_or_else(|| panic!("{name} is not in the state: {:?}", entries(state)))
@@ -378,7 +378,7 @@ impl Events {
         }
     }
 
-    /// Ids of what was deleted before a replacement, copies that awaited their deletion included.
+    /// Returns the ids that were deleted before a replacement, superseded ones included.
     fn heads(&self) -> BTreeSet<String> {
         let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = |event: &Event| match event {

@@ -1,4 +1,4 @@
-//! The two ways to stop, a provider that dies, a disk that is full.
+//! Tests of stop and abort, of a provider that crashes, and of a full disk.
 
 use engine::RegistrationResult;
 use engine::events::Outcome;
@@ -10,7 +10,7 @@ use crate::run::{Ended, Run};
 use crate::standing;
 use crate::world::{Goes, Hold, World, calm};
 
-/// Runs until a call is reached, pulls the first signal, and lets the call end.
+/// Runs until a call is reached, stops the run, and lets the call end.
 pub(crate) async fn stopped_at(run: Run, hold: Hold) -> Ended {
     let stop = run.signals().stop;
     let (ended, ()) = tokio::join!(run.go(), async {
@@ -22,7 +22,7 @@ pub(crate) async fn stopped_at(run: Run, hold: Hold) -> Ended {
     ended
 }
 
-/// Runs until a call is reached, and pulls the second signal.
+/// Runs until a call is reached, and aborts the run.
 pub(crate) async fn aborted_at(run: Run, hold: Hold) -> Ended {
     let signals = run.signals();
     let (ended, ()) = tokio::join!(run.go(), async {
@@ -86,7 +86,7 @@ async fn stopped_when_nothing_is_left_to_do_a_run_has_succeeded() {
     let (world, state) = standing(&[thing("a")]).await;
     let hold = world.hold("delete a-1");
     let ended = stopped_at(world.up(&state, &[thing("b")]), hold).await;
-    // The provider entry that nobody names any more was to go, too.
+    // The provider entry, which no resource refers to any more, is deleted as well.
     assert_eq!(ended.entries(), ["b-1"]);
     assert_eq!(ended.outcome, Outcome::Succeeded);
 }
@@ -212,7 +212,7 @@ async fn nor_is_anything_imported_by_it() {
     let stop = run.signals().stop;
     let (ended, ()) = tokio::join!(run.go(), async {
         hold.reached().await;
-        // What can begin without the provider has begun.
+        // Registrations that do not need the provider have started.
         calm().await;
         stop.cancel();
         calm().await;
@@ -226,7 +226,7 @@ async fn nor_is_anything_imported_by_it() {
 #[tokio::test]
 async fn nor_is_anything_deleted_by_it_before_a_replacement() {
     let (world, state) = standing(&[provider("p"), thing("a").by("p").with("d", "1")]).await;
-    // The old instance is started for the Delete alone.
+    // The old instance is started only for the Delete.
     let program = [provider("q"), thing("a").by("q").with("d", "2")];
     let hold = world.hold("configure p");
     let ended = stopped_at(world.up(&state, &program), hold).await.expect(Outcome::Canceled);

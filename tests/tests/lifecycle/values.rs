@@ -1,4 +1,4 @@
-//! Secrets, unknowns, functions, refreshed values.
+//! Tests of secrets, unknowns, functions, and refreshed values.
 
 use std::sync::Arc;
 

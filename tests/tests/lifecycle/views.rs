@@ -1,5 +1,5 @@
-//! Views: entries that a provider publishes beside the resource they are a view of. They stay with their resource, and go
-//! with it, wherever they came from.
+//! Tests of views: entries that a provider publishes beside a resource. They stay with their resource and are deleted
+//! with it, even if another provider published them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::run::entry;
 use crate::standing;
 use crate::world::{Goes, PARTS, RENEWAL, World, calm, map};
 
-/// A state that another provider's views are in: a world with `a` and `b` that hangs on it; `a` has a view, which has one within it.
+/// Returns a world with `a` and its dependent `b`, and a state with views of another provider: `a` has a view, which
+/// has a child.
 async fn viewed() -> (World, Snapshot) {
     let (world, mut state) = standing(&[thing("a").with("v", "1"), thing("b").of("v", "a")]).await;
     let owner = entry(&state, "a").urn.clone();
@@ -34,7 +35,7 @@ fn views(state: &Snapshot) -> Vec<&str> {
     state.resources.iter().filter(|state| state.view_of.is_some()).map(|state| state.urn.name()).collect()
 }
 
-/// `a` with parts, and `b` that hangs on it.
+/// Returns `a` with parts, and its dependent `b`.
 fn with_parts(v: &str, parts: &str) -> [Thing; 2] {
     [thing("a").with("v", v).with(PARTS, parts), thing("b").of("v", "a")]
 }
@@ -60,7 +61,7 @@ async fn a_view_follows_its_resource_to_a_new_name() {
 async fn a_view_follows_what_an_import_supersedes_to_a_new_name() {
     let (world, state) = standing(&[thing("a").with("k", "1").with(PARTS, "x")]).await;
     world.add("there");
-    // A copy of the old name is there already.
+    // A superseded entry with the old name exists already.
     world.when("delete a-1", Goes::Wrong);
     let replaced = world.up(&state, &[thing("a").with("k", "2").with(PARTS, "x")]).go().await;
     let state = replaced.expect(Outcome::Failed).state;
@@ -111,7 +112,7 @@ async fn a_preview_tells_of_views_and_keeps_none() {
     let (world, state) = standing(&with_parts("1", "x")).await;
     let ended = world.up(&state, &with_parts("2", "x,y")).preview().go().await.expect(Outcome::Succeeded);
     assert!(ended.steps.contains(&"update x".to_owned()) && ended.steps.contains(&"create y".to_owned()));
-    // Nobody is asked to delete anything in a preview, so the engine says it.
+    // A preview sends no Delete, so the engine reports the views itself.
     let ended = world.destroy(&state).preview().go().await.expect(Outcome::Succeeded);
     assert!(ended.steps.contains(&"delete x".to_owned()), "{:?}", ended.steps);
     assert_eq!(ended.counts.get(&StepOp::Delete), Some(&4));
@@ -125,7 +126,7 @@ async fn a_view_that_fails_fails_the_run_and_what_hangs_on_its_resource_does_not
     assert_eq!(ended.errors[0], "x: x went wrong");
     assert_eq!(ended.result("a"), RegistrationResult::Failed);
     assert_eq!(ended.result("b"), RegistrationResult::Skipped);
-    // The resource is as its provider says, and the view as it was.
+    // The resource is recorded with its new inputs, and the view unchanged.
     assert_eq!(entry(&ended.state, "a").inputs.get("v"), Some(&"2".into()));
     assert_eq!(entry(&ended.state, "x").outputs, Arc::new(map(&[("v", "1")])));
 
@@ -158,7 +159,7 @@ async fn views_are_superseded_with_their_resource_and_go_with_it() {
     world.when("delete a-1", Goes::Wrong);
     let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
     world.mend();
-    // The provider says that those of the old one are gone, and it failed nevertheless.
+    // The provider reports the old views as deleted, although its Delete failed.
     assert_eq!(ended.entries(), ["a-2", "x", "y", "b-1", "a-1 (delete)"]);
     let ended = world.up(&ended.state, &program("3")).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["a-3", "x", "y", "b-1"]);
@@ -311,7 +312,7 @@ async fn what_a_preview_tells_of_views_the_run_does() {
     let told = world.up(&state, &replaced).preview().go().await.expect(Outcome::Succeeded);
     let ended = world.up(&state, &replaced).go().await.expect(Outcome::Succeeded);
     assert_eq!(told.counts, ended.counts);
-    // What is protected stays, and so do its views.
+    // A protected resource stays, and so do its views.
     let told = world.destroy(&ended.state).preview().go().await.expect(Outcome::Failed);
     assert!(!told.steps.contains(&"delete z".to_owned()), "{:?}", told.steps);
 }

@@ -1,5 +1,5 @@
-//! Refresh and destroy that go by the program (engine semantics, sections 5.2 and 5.5): providers and components are brought
-//! up to date, resources are read and deleted, nothing is made or changed.
+//! Tests of refresh and destroy with the program (engine semantics, sections 5.2 and 5.5): providers and components are
+//! updated, resources are read and deleted, but not created or changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ async fn a_refresh_makes_changes_and_deletes_nothing() {
     let program = [thing("a").with("k", "2"), thing("new").of("v", "a"), thing("newer").of("v", "new"), group("h")];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
-    // What is not in the program is read with the recorded provider; a component of the program is recorded.
+    // A resource missing in the program is read with its recorded provider; a component of the program is recorded.
     assert_eq!(
         ended.entries().into_iter().collect::<BTreeSet<_>>(),
         ["a-1", "h", "gone-1", "g"].map(String::from).into()
@@ -46,7 +46,7 @@ async fn the_program_of_a_refresh_sees_what_was_read() {
     let program = [thing("a").with("v", "1"), thing("b").of("v", "a")];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(*entry(&ended.state, "a").inputs, map(&[("v", "9")]));
-    // Its inputs are recorded as they were: nothing was changed by them.
+    // The inputs of `b` are recorded unchanged, as a refresh changes no resource.
     assert_eq!(entry(&ended.state, "b").inputs, entry(&state, "b").inputs);
     assert_eq!((ended.counts.get(&StepOp::Update), ended.counts.get(&StepOp::Same)), (Some(&1), Some(&2)));
 }
@@ -229,7 +229,7 @@ async fn what_a_refresh_reads_does_not_move_into_what_still_hangs_on_it() {
 async fn a_refresh_records_what_the_program_says_of_what_it_reads() {
     let before = [thing("b"), thing("a").of("v", "b"), thing("e"), provider("p")];
     let (world, state) = standing(&before).await;
-    // What it is tied to now comes behind it in the list that was loaded.
+    // `e`, to which `a` is now tied, follows `a` in the loaded list.
     let now = thing("a").of("v", "e").with("w", "1").by("p").deleted_with("e").protected().but(|goal| {
         goal.retain_on_delete = Some(true);
         goal.ignore_changes = vec!["w".to_owned()];
@@ -246,7 +246,7 @@ async fn a_refresh_records_what_the_program_says_of_what_it_reads() {
 
 #[tokio::test]
 async fn a_refresh_records_nothing_but_what_it_read_of_what_is_tied_to_something_that_is_not_there() {
-    // `n` is not made by a refresh.
+    // A refresh does not create `n`.
     let (world, state) = standing(&[thing("b"), thing("a").of("v", "b")]).await;
     let program = [thing("b"), thing("n"), thing("a").deleted_with("n").protected()];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
@@ -258,7 +258,7 @@ async fn what_a_refresh_reads_comes_after_what_it_was_not_to_read() {
     let before = [thing("t"), thing("b").of("v", "t"), thing("c").of("v", "b"), thing("d").of("v", "t")];
     let (world, state) = standing(&before).await;
     let [t, b, c, d] = before;
-    // `c` does not hang on the target itself: it is not read.
+    // `c` does not depend on the target itself, so it is not read.
     let program = [t, b, c, d.deleted_with("c")];
     let ended = world.refresh_with(&state, &program).target("t").with_dependents().go().await;
     let ended = ended.expect(Outcome::Succeeded);
@@ -283,7 +283,7 @@ async fn what_a_refresh_reads_refers_to_no_copy_of_what_it_found_gone() {
 #[tokio::test]
 async fn what_a_refresh_leaves_under_its_old_name_may_have_children() {
     let (world, state) = standing(&[thing("a"), thing("c").within("a")]).await;
-    // `n` is not made, so `b` cannot be tied to it.
+    // `n` is not created, so `b` cannot be tied to it.
     let program = [thing("n"), thing("b").was("a").deleted_with("n"), thing("c").within("b")];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!((ended.called("read a-1"), ended.called("read c-1")), (1, 1));
@@ -367,7 +367,7 @@ async fn a_destroy_asks_for_the_deletions_that_the_program_leaves_to_it_now() {
 
 #[tokio::test]
 async fn a_destroy_deletes_what_hangs_on_a_superseded_copy_before_the_copy() {
-    // The copy may need something itself that the program has dropped.
+    // The superseded entry may itself refer to a resource that the program has dropped.
     for old in [thing("a").with("k", "1"), thing("a").with("k", "1").within("g")] {
         let before = [provider("p"), group("g"), old.by("p"), thing("b").of("v", "a")];
         let (world, state) = standing(&before).await;
@@ -388,7 +388,7 @@ async fn a_destroy_spares_a_copy_of_this_run_that_something_still_needs() {
     let (world, state) = standing(&[thing("a"), thing("b").of("v", "a"), thing("c")]).await;
     world.add("there");
     world.when("delete b", Goes::Wrong);
-    // What the program now only reads is no longer its own: that goes, but not before what hangs on it.
+    // A resource that the program now only reads is no longer managed: its entry is deleted, but after its dependents.
     let program = [get("a", "there"), thing("c")];
     let ended = world.destroy_with(&state, &program).going_on().go().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["there", "a-1 (delete)", "b-1"]);
@@ -400,7 +400,7 @@ async fn a_destroy_spares_a_copy_of_this_run_that_something_still_needs() {
 #[tokio::test]
 async fn a_new_component_of_a_refresh_comes_after_one_that_cannot_be_as_the_program_says() {
     let (world, state) = standing(&[group("b")]).await;
-    // `a` is not made by a refresh, so `b`, which now needs it, stays as it is recorded.
+    // A refresh does not create `a`, so `b`, which now depends on it, stays as it is recorded.
     let program = [thing("a"), group("b").after("a"), group("c").after("b")];
     let ended = world.refresh_with(&state, &program).go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.state.resources.last().unwrap().urn.name(), "c");
@@ -409,7 +409,7 @@ async fn a_new_component_of_a_refresh_comes_after_one_that_cannot_be_as_the_prog
 #[tokio::test]
 async fn a_destroy_keeps_what_is_out_of_scope_though_what_it_needs_is_not_as_the_program_says() {
     let (world, state) = standing(&[thing("e"), thing("f").after("e")]).await;
-    // `d` is not made by a destroy, so `e`, which now needs it under a new name, stays as it is recorded.
+    // A destroy does not create `d`, so `e`, which now refers to it under a new name, stays as it is recorded.
     let program = [thing("d"), thing("e2").was("e").replace_with("d"), thing("f").after("e2")];
     let ended = world.destroy_with(&state, &program).exclude("f").go().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);

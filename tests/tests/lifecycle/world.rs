@@ -1,8 +1,7 @@
-//! A cloud in memory, and the provider that manages it.
+//! Cloud in memory, and the provider that manages it.
 //!
-//! Enters: what a test wants to go wrong, and what it wants to hold up. Leaves: the calls, and the faults: promises that
-//! an engine owes to providers whatever the test is about (configured once, closed once, nothing changed in a preview,
-//! nothing deleted twice).
+//! Enters: calls that a test wants to fail or to hold. Leaves: the received calls, and violations of an engine's
+//! promises to providers: configured once, closed once, nothing changed in a preview, nothing deleted twice.
 
 mod instance;
 mod views;
@@ -19,52 +18,52 @@ use tokio_util::sync::CancellationToken;
 
 use self::instance::Instance;
 
-/// An input with which the provider cannot say what a difference comes to.
+/// Name of an input with which the provider's Diff is unknown.
 pub(crate) const VAGUE: &str = "vague";
-/// An input with which the provider wants to be read before each update.
+/// Name of an input with which the provider requests a refresh before each update.
 pub(crate) const FRESH: &str = "fresh";
-/// An input that names parts of a thing, `x,y`, which the provider shows as views.
+/// Name of an input with the parts of a thing, `x,y`, which the provider shows as views.
 pub(crate) const PARTS: &str = "parts";
-/// An input with which the provider replaces the parts when it updates the thing: the new ones first with `first`.
+/// Name of an input with which an update replaces the parts; with `first`, the new ones are created first.
 pub(crate) const RENEWAL: &str = "renewal";
 
-/// How a call goes, if not well.
+/// Failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goes {
-    /// It fails, and nothing happened.
+    /// The call fails without an effect.
     Wrong,
-    /// It is done, and what came of it does not come up.
+    /// The call takes effect, but the resource fails to initialise.
     HalfWell,
-    /// The plugin dies.
+    /// The plugin crashes.
     Down,
-    /// It is done, and the plugin dies before it can say so.
+    /// The call takes effect, and the plugin crashes before it replies.
     Lost,
-    /// Nothing is there: Read finds none, and Create fails in part without an id.
+    /// The resource is missing: Read finds none, and Create fails in part without an id.
     Gone,
 }
 
-/// A call as it went.
+/// Call that the provider received.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// `create`, `delete`, …
+    /// Verb of the call: `create`, `delete`, and so on.
     pub(crate) verb: &'static str,
-    /// The resource's name.
+    /// Name of the resource.
     pub(crate) name: String,
-    /// Its id, where it has one.
+    /// Id of the resource; empty if it has none.
     pub(crate) id: String,
-    /// Which instance was asked.
+    /// Number of the called instance.
     pub(crate) instance: usize,
-    /// When it began and ended, in calls.
+    /// Time of the start, counted in starts and ends of calls; `ended`: time of the end.
     pub(crate) began: usize,
     pub(crate) ended: Option<usize>,
-    /// It came to a good end.
+    /// True if a Delete succeeded.
     pub(crate) well: bool,
-    /// What was sent as the new inputs.
+    /// New inputs in the request.
     pub(crate) news: PropertyMap,
 }
 
 impl Call {
-    /// `create a`, `delete a-1`.
+    /// Returns the call as text: `create a`, `delete a-1`.
     pub(crate) fn said(&self) -> String {
         match self.verb {
             "delete" | "update" | "read" => format!("{} {}", self.verb, self.id),
@@ -73,10 +72,10 @@ impl Call {
     }
 }
 
-/// What there is: by id, with the inputs where they are known.
+/// Existing resources by id, with their inputs if these are known.
 type Holdings = Arc<BTreeMap<String, Option<PropertyMap>>>;
 
-/// What there is at a moment, and what is known of it.
+/// State of the cloud at a moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moment {
     existing: Holdings,
@@ -84,7 +83,7 @@ pub(crate) struct Moment {
     at_large: BTreeSet<String>,
 }
 
-/// A cloud in memory.
+/// Cloud in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World(Arc<Mutex<Inner>>);
 
@@ -97,13 +96,14 @@ struct Inner {
     instances: Vec<InstanceBook>,
     existing: Holdings,
     made: BTreeMap<String, usize>,
-    /// Ids of what went without a Delete that was answered: nobody can know.
+    /// Ids of resources that disappeared without a successful Delete.
     vanished: BTreeSet<String>,
-    /// Ids of what there is and no state has to know of: never taken over, let go by the program, lost with a run.
+    /// Ids of existing resources that no state has to contain: never imported, released by the program, or lost with a
+    /// run.
     at_large: BTreeSet<String>,
-    /// Ids of what was made with inputs that were recorded, for nobody named it.
+    /// Ids of resources that were created with their recorded inputs, as the program did not register them.
     unasked: BTreeSet<String>,
-    /// What Read finds changed, by id.
+    /// Inputs that Read finds changed, by id.
     drift: BTreeMap<String, PropertyMap>,
     faults: Vec<String>,
     forgiving: bool,
@@ -131,28 +131,28 @@ struct Held {
     released: CancellationToken,
 }
 
-/// A call that waits until the test lets it go on.
+/// Call that waits until the test releases it.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold(Held);
 
 impl Hold {
-    /// Waits until the call has begun.
+    /// Waits until the call has started.
     pub(crate) async fn reached(&self) {
         self.0.reached.cancelled().await;
     }
 
-    /// Whether the call has begun.
+    /// Returns whether the call has started.
     pub(crate) fn is_reached(&self) -> bool {
         self.0.reached.is_cancelled()
     }
 
-    /// Lets it go on.
+    /// Lets the call continue.
     pub(crate) fn release(&self) {
         self.0.released.cancel();
     }
 }
 
-/// Lets everything that can go on go on.
+/// Yields until all tasks that can continue have done so.
 pub(crate) async fn calm() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -164,38 +164,38 @@ impl World {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a call go wrong: `create a`, `delete a-1`, `checkconfig p`.
+    /// Makes a call fail: `create a`, `delete a-1`, `checkconfig p`.
     pub(crate) fn when(&self, call: &str, goes: Goes) -> &Self {
         self.inner().script.insert(call.to_owned(), goes);
         self
     }
 
-    /// The inputs that it was asked about.
+    /// Returns the requests of Check.
     pub(crate) fn checked(&self) -> Vec<CheckRequest> {
         self.inner().checked.clone()
     }
 
-    /// What its plugin was asked to construct.
+    /// Returns the requests of Construct.
     pub(crate) fn constructed(&self) -> Vec<ConstructRequest> {
         self.inner().constructed.clone()
     }
 
-    /// The plugins that were wanted.
+    /// Returns the requests to start plugins.
     pub(crate) fn booted(&self) -> Vec<BootRequest> {
         self.inner().booted.clone()
     }
 
-    /// What plugins of many packages were told to serve.
+    /// Returns the requests of Parameterize.
     pub(crate) fn parameterized(&self) -> Vec<ParameterizeRequest> {
         self.inner().parameterized.clone()
     }
 
-    /// The methods that its plugin was asked for, and by the instance of which provider resource.
+    /// Returns the requests of Call, each with the name of the called provider resource.
     pub(crate) fn called(&self) -> Vec<(String, CallRequest)> {
         self.inner().called.clone()
     }
 
-    /// Forgets what was to go wrong.
+    /// Removes all failures.
     pub(crate) fn mend(&self) -> &Self {
         self.inner().script.clear();
         self
@@ -208,7 +208,7 @@ impl World {
         Hold(held)
     }
 
-    /// Makes a Read find something else.
+    /// Makes Read find other inputs.
     pub(crate) fn drift(&self, id: &str, inputs: PropertyMap) {
         self.inner().drift.insert(id.to_owned(), inputs);
     }
@@ -218,54 +218,54 @@ impl World {
         self.inner().invoke_refused = true;
     }
 
-    /// Deletes of what is not there are no faults: the state did not come from this world.
+    /// Accepts deletes and updates of missing resources, as the state is from another world.
     pub(crate) fn forgive(&self) {
         self.inner().forgiving = true;
     }
 
-    /// Calls take turns in an order that hangs on their names.
+    /// Makes calls yield for a number of times that depends on their names.
     pub(crate) fn be_restless(&self) {
         self.inner().restless = true;
     }
 
-    /// Pulls a signal when so many calls more have begun.
+    /// Cancels a token once a number of further calls have started.
     pub(crate) fn pull_after(&self, calls: usize, signal: CancellationToken) {
         let mut inner = self.inner();
         let at = inner.calls.len() + calls;
         inner.stop_after.push((at, signal));
     }
 
-    /// Forgets what was to go wrong and which signal was to be pulled.
+    /// Removes all failures and signals.
     pub(crate) fn calm_down(&self) {
         let mut inner = self.inner();
         inner.script.clear();
         inner.stop_after.clear();
     }
 
-    /// Puts something there, if it is not.
+    /// Adds a resource, unless it exists.
     pub(crate) fn add(&self, id: &str) {
         let inner = &mut *self.inner();
         Arc::make_mut(&mut inner.existing).entry(id.to_owned()).or_insert(None);
         inner.at_large.insert(id.to_owned());
     }
 
-    /// Takes something away behind everybody's back.
+    /// Removes a resource outside of the provider.
     pub(crate) fn vanish(&self, id: &str) {
         self.inner().vanish(id);
     }
 
-    /// Ids of what there is.
+    /// Returns the ids of the existing resources.
     pub(crate) fn existing(&self) -> BTreeSet<String> {
         self.inner().existing.keys().cloned().collect()
     }
 
-    /// What there is now.
+    /// Returns the present state of the cloud.
     pub(crate) fn moment(&self) -> Moment {
         let Inner { existing, vanished, at_large, .. } = &*self.inner();
         Moment { existing: Arc::clone(existing), vanished: vanished.clone(), at_large: at_large.clone() }
     }
 
-    /// Another world that went the same way up to a moment.
+    /// Creates a world in the state of a moment.
     pub(crate) fn fork(&self, moment: &Moment) -> Self {
         let inner = self.inner();
         let Moment { existing, vanished, at_large } = moment.clone();
@@ -274,8 +274,8 @@ impl World {
         Self(Arc::new(Mutex::new(fork)))
     }
 
-    /// Takes a run that ended early for what it is: what it was making may be there without anybody knowing, and what it
-    /// was deleting may be gone.
+    /// Accounts for a run that ended early: resources of pending creations may exist without an entry, and resources of
+    /// other pending operations may be missing.
     pub(crate) fn reckon(&self, state: &Snapshot) {
         let inner = &mut *self.inner();
         let known: BTreeSet<&str> = state.resources.iter().map(|state| state.id_text()).collect();
@@ -291,28 +291,28 @@ impl World {
         }
     }
 
-    /// Remembers what was made with inputs that were recorded.
+    /// Stores the ids of resources that were created with their recorded inputs.
     pub(crate) fn note_unasked<'c>(&self, ids: impl Iterator<Item = &'c String>) {
         self.inner().unasked.extend(ids.cloned());
     }
 
-    /// Ids of what was made with inputs that were recorded.
+    /// Returns the ids of resources that were created with their recorded inputs.
     pub(crate) fn unasked(&self) -> BTreeSet<String> {
         self.inner().unasked.clone()
     }
 
-    /// Ids of what went without a Delete that was answered.
+    /// Returns the ids of resources that disappeared without a successful Delete.
     pub(crate) fn vanished(&self) -> BTreeSet<String> {
         self.inner().vanished.clone()
     }
 
-    /// Ids of what no state has to know of.
+    /// Returns the ids of resources that no state has to contain.
     pub(crate) fn at_large(&self) -> BTreeSet<String> {
         self.inner().at_large.clone()
     }
 
-    /// Holds what there is against a state and the one before it. Returns what is in neither the state nor under way, and
-    /// was not let go either. An entry that awaits its replacement says that its thing is gone.
+    /// Compares the existing resources with a state and the one before it. Returns the resources without an entry, a
+    /// pending creation or a release by the program. An entry with a pending replacement has no existing resource.
     pub(crate) fn lost(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
         let Inner { existing, at_large, forgiving, .. } = &mut *self.inner();
         if *forgiving {
@@ -338,32 +338,32 @@ impl World {
         lost
     }
 
-    /// All calls so far.
+    /// Returns all calls so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.inner().calls.clone()
     }
 
-    /// How often a call was made, in all runs.
+    /// Returns the number of equal calls in all runs.
     pub(crate) fn count(&self, said: &str) -> usize {
         self.inner().calls.iter().filter(|call| call.said() == said).count()
     }
 
-    /// How often instances of a provider resource were started.
+    /// Returns the number of started instances of a provider resource.
     pub(crate) fn boots(&self, name: &str) -> usize {
         self.inner().instances.iter().filter(|instance| instance.name == name).count()
     }
 
-    /// How many instances were cancelled by a call of its own, and how many closed.
+    /// Returns the number of closed instances.
     pub(crate) fn closed(&self) -> usize {
         self.inner().instances.iter().filter(|instance| instance.closed > 0).count()
     }
 
-    /// How many instances of a provider resource were asked to come to an end.
+    /// Returns the number of instances of a provider resource that received Cancel.
     pub(crate) fn cancelled(&self, name: &str) -> usize {
         self.inner().instances.iter().filter(|instance| instance.name == name && instance.cancelled > 0).count()
     }
 
-    /// Broken promises, once a run has ended.
+    /// Returns the violations of promises, after the end of a run.
     pub(crate) fn faults(&self) -> Vec<String> {
         let inner = self.inner();
         let mut faults = inner.faults.clone();
@@ -380,7 +380,7 @@ impl World {
     }
 }
 
-/// Whether a resource may have been given an id.
+/// Returns whether an id may be that of a resource.
 fn may_be_of(id: &str, resource: &ResourceState) -> bool {
     id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
 }
@@ -411,7 +411,7 @@ impl ProviderHost for World {
     }
 }
 
-/// A map of strings.
+/// Returns a property map of strings.
 pub(crate) fn map(members: &[(&str, &str)]) -> PropertyMap {
     members.iter().map(|(key, value)| ((*key).to_owned(), PropertyValue::from(*value))).collect()
 }

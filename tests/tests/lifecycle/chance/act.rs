@@ -1,4 +1,4 @@
-//! Acts: what the user does with a stack, and what goes wrong meanwhile.
+//! Random acts: a run of the user, with failures and signals during it.
 
 use proptest::prelude::*;
 use state::Snapshot;
@@ -15,15 +15,15 @@ pub(super) struct Act {
     scope: Reach,
     continue_on_error: bool,
     refresh: bool,
-    /// What reads or deletes goes by the program: the later version, where it is not an update.
+    /// True if the run also runs the program: the later version, unless it is an update.
     by_program: bool,
     parallel: usize,
     gives_up: bool,
-    /// What happens to what there is, before the run: by number among what there is.
+    /// Changes to existing resources before the run, by index among them.
     meanwhile: Vec<(u8, Meanwhile)>,
     wrong: Vec<(Wrong, Goes)>,
     signal: Option<Signal>,
-    /// Moments at which the machine dies, each in a world of its own: by number among the records.
+    /// Crashes, by index among the records. Each is played in a fork of the world.
     pub(super) deaths: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Does {
     Destroy,
 }
 
-/// What of the stack is touched: spots by number.
+/// Scope of the run, with spots by number.
 #[derive(Clone, Debug)]
 struct Reach {
     targets: Vec<u8>,
@@ -46,25 +46,25 @@ struct Reach {
 
 #[derive(Clone, Copy, Debug)]
 enum Meanwhile {
-    /// It changes under this key.
+    /// The resource drifts in the property with this key.
     Drifts(&'static str),
-    /// It goes.
+    /// The resource disappears.
     Vanishes,
 }
 
-/// A call that goes wrong: for a spot by number, or for a provider.
+/// Call that fails: for a spot by number, or for a provider.
 #[derive(Clone, Copy, Debug)]
 enum Wrong {
     Resource(&'static str, u8),
     Provider(&'static str, &'static str),
 }
 
-/// A signal after so many calls.
+/// Signal after a number of calls.
 #[derive(Clone, Copy, Debug)]
 enum Signal {
     Stop(usize),
     Abort(usize),
-    /// The first, and the second so many calls later.
+    /// Stop after a number of calls, and abort after a further number.
     Both(usize, usize),
 }
 
@@ -163,7 +163,7 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
 }
 
 impl Act {
-    /// Sets the world up for it, the `act`-th, and says what is to be run.
+    /// Prepares the world for the act with this number, and returns the run.
     pub(super) fn stage(&self, act: usize, world: &World, state: &Snapshot, graph: &Graph) -> Run {
         importable(graph, act).for_each(|id| world.add(&id));
         self.disturb(world, graph);

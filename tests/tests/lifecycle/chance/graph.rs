@@ -1,4 +1,4 @@
-//! Graphs: what a stack may hold, in two versions, and the programs that say so.
+//! Random graphs: the resources of a stack in two versions, and their programs.
 
 use std::time::Duration;
 
@@ -10,25 +10,26 @@ use pulumi_proto::urn::Urn;
 use crate::program::{Thing, get, group, provider, remote, thing};
 use crate::world::{FRESH, PARTS, VAGUE};
 
-/// What a stack may hold.
+/// Resources of a stack in two versions.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     pub(super) spots: Vec<Spot>,
-    /// The key of what the providers `p` and `q` are configured with: `v` updates, `k` replaces, `d` replaces and
-    /// deletes first. And the values in both versions.
+    /// Configuration of the providers `p` and `q`: its key (`v` updates, `k` replaces, `d` replaces and deletes first),
+    /// and its values in both versions.
     providers: [(&'static str, [u8; 2]); 2],
-    /// `p` has another name in the second version, with an alias.
+    /// True if `p` has another name in the second version, with an alias.
     provider_renamed: bool,
-    /// Who depends on whom is the other way round in the second version.
+    /// True if dependencies are reversed in the second version.
     reversed: bool,
 }
 
-/// One resource, as it is and as it may become. What a name stands for does not change, apart from being read or managed.
+/// Resource in two versions. The kind of a resource never changes, but it may be read in one version and managed in the
+/// other.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     kind: Kind,
     before: Form,
-    /// `None`: as before.
+    /// Form in the second version; `None`: that of the first.
     after: Option<Form>,
     heir: Heir,
 }
@@ -40,7 +41,7 @@ enum Kind {
     Remote,
 }
 
-/// How the program says what something was called in the other version.
+/// Alias with which the program refers to the resource's URN in the other version.
 #[derive(Clone, Copy, Debug)]
 enum Heir {
     Urn,
@@ -48,14 +49,14 @@ enum Heir {
     Unsaid,
 }
 
-/// A resource in one version.
+/// Resource in one version.
 #[derive(Clone, Debug)]
 struct Form {
     absent: bool,
-    /// Its input is this value under this key.
+    /// Key of the input; `value` is its value.
     key: &'static str,
     value: u8,
-    /// What it refers to, and how. Numbers stand for spots before this one, counted round.
+    /// References, each with its kind. Numbers select spots before this one, modulo their count.
     edges: Vec<(u8, Edge)>,
     parent: Option<u8>,
     by: Option<&'static str>,
@@ -72,13 +73,13 @@ enum Edge {
     DeletedWith,
 }
 
-/// An option of a resource.
+/// Option of a resource.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     Protect,
     Retain,
     Import,
-    /// Read what the cloud holds, or what the stack itself has made.
+    /// The resource is read: an existing one, or one that the stack itself created.
     Get {
         own: bool,
     },
@@ -156,7 +157,7 @@ fn spot() -> impl Strategy<Value = Spot> {
     })
 }
 
-/// Small ones mostly: what goes wrong with forty resources goes wrong with four.
+/// Generates mostly small graphs: a failure with forty resources also occurs with four.
 pub(super) fn graph() -> impl Strategy<Value = Graph> {
     let spots = prop_oneof![
         8 => prop::collection::vec(spot(), 1..=4),
@@ -169,7 +170,7 @@ pub(super) fn graph() -> impl Strategy<Value = Graph> {
     )
 }
 
-/// Which version of a graph.
+/// Version of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Before,
@@ -185,17 +186,18 @@ impl Version {
     }
 }
 
-/// What a program asks for.
+/// Restriction of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Temper {
-    /// Whatever it likes, also what cannot be. Each act imports what no other one does: what is imported twice while its
-    /// first entry awaits deletion is deleted, as the program asked for.
+    /// No restriction, so that the cloud or the engine may refuse parts. Each act has ids of its own to import: a
+    /// resource that is imported again while its first entry is pending deletion is deleted, as the program requested.
     Wild { act: usize },
-    /// Nothing that the cloud or the engine may refuse: no protection, no imports, no reads of what may not be there.
+    /// Nothing that the cloud or the engine may refuse: no protection, no imports, no reads of resources that may be
+    /// missing.
     Calm,
 }
 
-/// What a spot is called where it has no other name. Never as a provider is.
+/// Returns the default name of a spot, which is never that of a provider.
 pub(super) fn name(spot: usize) -> String {
     let letters = "abcdefghijklmnorstuvwxyz";
     let at = spot % letters.len();
@@ -203,12 +205,12 @@ pub(super) fn name(spot: usize) -> String {
     if spot < letters.len() { letter.to_owned() } else { format!("z{letter}") }
 }
 
-/// What is there to be imported by an act.
+/// Returns the ids of the resources that an act can import.
 pub(super) fn importable(graph: &Graph, act: usize) -> impl Iterator<Item = String> {
     (0..graph.spots.len()).map(move |spot| format!("found-{}-{act}", name(spot)))
 }
 
-/// What is there to be read.
+/// Returns the ids of the resources that can be read.
 pub(super) fn readable(graph: &Graph) -> impl Iterator<Item = String> {
     (0..graph.spots.len()).map(|spot| format!("there-{}", name(spot)))
 }
@@ -228,7 +230,7 @@ impl Graph {
         !self.form(spot, version).absent
     }
 
-    /// The spot that another one names by a number: one before it, or after it where the graph is reversed.
+    /// Returns the spot that a number selects: one before the given spot, or after it if the graph is reversed.
     fn target(&self, spot: usize, number: u8, version: Version) -> Option<usize> {
         let number = usize::from(number);
         let target = if self.reversed && version == Version::After {
@@ -265,7 +267,7 @@ impl Graph {
         if name == "p" && self.provider_renamed && version == Version::After { "p2" } else { name }
     }
 
-    /// The program of a version.
+    /// Returns the program of a version.
     pub(super) fn program(&self, version: Version, temper: Temper) -> Vec<Thing> {
         let providers = ["p", "q"].iter().zip(&self.providers).map(|(name, (key, values))| {
             let made = provider(self.provider_name(name, version)).with(key, f64::from(values[version as usize]));
@@ -368,7 +370,7 @@ impl Graph {
         }
     }
 
-    /// Says what it was called in the other version.
+    /// Adds an alias for the URN in the other version.
     fn with_heirloom(&self, made: Thing, spot: usize, version: Version) -> Thing {
         let other = version.other();
         let was = self.urn(spot, other);

@@ -1,7 +1,7 @@
-//! Random graphs, programs, failures and signals, held to what every run owes, and to more: whatever happened, the next
-//! run mends it.
+//! Random graphs, programs, failures and signals. Each run is checked for the promises of all runs, and the run after
+//! it must succeed.
 //!
-//! `LIFECYCLE_CASES` says how many, `LIFECYCLE_SEED` which ones; a failing case is shrunk and printed.
+//! `LIFECYCLE_CASES` is the number of cases, `LIFECYCLE_SEED` selects them; a failing case is shrunk and printed.
 
 mod act;
 mod graph;
@@ -19,7 +19,7 @@ use self::graph::{Graph, Temper, Version, graph, readable};
 use crate::program::Thing;
 use crate::world::World;
 
-/// A stack, and what is done with it.
+/// Stack, with the acts that are played on it.
 #[derive(Clone)]
 struct Case {
     graph: Graph,
@@ -40,7 +40,7 @@ fn case() -> impl Strategy<Value = Case> {
         .prop_map(|(graph, acts)| Case { graph, acts })
 }
 
-/// How long a case may take that takes a tenth of a second.
+/// Time limit of a case; a case usually takes a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn play(case: &Case) {
@@ -69,13 +69,14 @@ async fn play(case: &Case) {
     settle(&world, &state, graph, &last).await;
 }
 
-/// Goes on from what the death of the machine left, in a world of its own.
+/// Continues from the state after a crash, in a fork of the world.
 async fn after_death(world: &World, state: &Snapshot, graph: &Graph, program: &[Thing]) {
     world.reckon(state);
     settle(world, state, graph, program).await;
 }
 
-/// Whatever happened: the next run mends it, the one after has nothing to do, and nothing is left behind.
+/// Checks that the next run succeeds, that the run after it changes nothing, and that a destroy leaves no resource
+/// behind.
 async fn settle(world: &World, state: &Snapshot, graph: &Graph, program: &[Thing]) {
     readable(graph).for_each(|id| world.add(&id));
     let mended = world.up(&unprotected(state), program).go().await.expect(Outcome::Succeeded);
@@ -88,7 +89,8 @@ async fn settle(world: &World, state: &Snapshot, graph: &Graph, program: &[Thing
     assert_eq!(left, [""; 0], "left behind");
 }
 
-/// A state as somebody leaves it who has looked after what a dead run was making, and means to let everything go.
+/// Returns a state without pending operations and protection, as a user leaves it who has checked the pending creations
+/// and wants to delete everything.
 fn unprotected(state: &Snapshot) -> Snapshot {
     let mut state = state.clone();
     state.pending_operations.clear();
@@ -100,9 +102,9 @@ fn unprotected(state: &Snapshot) -> Snapshot {
     state
 }
 
-/// In how many parts they are tried.
+/// Number of independent streams of cases.
 const STREAMS: u64 = 8;
-/// How many cases are tried, unless `LIFECYCLE_CASES` says.
+/// Default number of cases, unless `LIFECYCLE_CASES` is set.
 const CASES: u32 = 1000;
 
 #[test]
@@ -110,7 +112,7 @@ fn whatever_happens_every_state_is_sound_and_the_next_run_mends_it() {
     let wanted = std::env::var("LIFECYCLE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     let seed: u64 = std::env::var("LIFECYCLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64).min(STREAMS);
-    // The same cases whatever the number of processors.
+    // The cases do not depend on the number of processors.
     let some = |first: u64| {
         let mut streams = (first..STREAMS).step_by(usize::try_from(workers).expect("a few"));
         streams.try_for_each(|stream| try_cases(wanted.div_ceil(STREAMS as u32), [seed, stream]))
@@ -130,7 +132,7 @@ fn try_cases(cases: u32, seed: [u64; 2]) -> Result<(), String> {
     let config = ProptestConfig {
         cases,
         max_shrink_iters: 20_000,
-        // A case that hangs takes its time: better a large one that is told than a small one that nobody waits for.
+        // Shrinking a hanging case takes long: a large failing case in time is better than a small one too late.
         max_shrink_time: 120_000,
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -1,4 +1,4 @@
-//! What the provider of the cloud answers.
+//! Replies of the cloud's provider.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use pulumi_proto::resource_id::ResourceId;
 
 use super::{Call, Goes, RENEWAL, World, views};
 
-/// One instance of the provider.
+/// Instance of the provider.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) world: World,
@@ -24,7 +24,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Notes a call, and lets it take its time. Returns its number and how it goes.
+    /// Records the start of a call and waits as the test demands. Returns the number of the call and its failure.
     async fn begin(
         &self,
         verb: &'static str,
@@ -79,7 +79,7 @@ impl Instance {
         inner.calls[call].ended = Some(inner.clock);
     }
 
-    /// A call that may fail and has no other effect.
+    /// Makes a call that may fail and has no effect.
     async fn ask(
         &self,
         verb: &'static str,
@@ -136,7 +136,7 @@ fn outputs(id: &str, inputs: &PropertyMap) -> PropertyMap {
     outputs
 }
 
-/// What differs: `k…` replaces, `d…` replaces and the old one goes first, anything else is an update.
+/// Compares inputs: a change of `k…` replaces, of `d…` replaces and deletes first, of any other key updates.
 fn compare(olds: &PropertyMap, news: &PropertyMap) -> DiffReply {
     let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
     let differs = |name: &&String| match (olds.get(*name), news.get(*name)) {
@@ -223,7 +223,7 @@ impl Provider for Instance {
         }
         let id = {
             let inner = &mut *self.world.inner();
-            // Ids of another world are not given again.
+            // Ids of another world are not used again.
             let first = if inner.forgiving { 100 } else { 0 };
             let made = inner.made.entry(request.urn.name().to_owned()).or_insert(first);
             *made += 1;

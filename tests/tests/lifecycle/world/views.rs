@@ -1,4 +1,4 @@
-//! The views that the provider of the cloud publishes: the parts of a thing, which its inputs name.
+//! Views that the cloud's provider publishes: the parts of a thing, which its inputs name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Goes, PARTS, World};
 
 const PART: &str = "cloud:index:Part";
 
-/// The parts that a thing with these inputs has: a name each, `x,y`.
+/// Returns the names of the parts of a thing with these inputs.
 fn parts(inputs: &PropertyMap) -> BTreeSet<String> {
     match inputs.get(PARTS).map(PropertyValue::without_wrappers) {
         Some(PropertyValue::String(parts)) => {
@@ -22,7 +22,7 @@ fn parts(inputs: &PropertyMap) -> BTreeSet<String> {
 }
 
 fn view(part: &str, inputs: &PropertyMap) -> View {
-    // What the provider was told is secret, it forgets of the outputs.
+    // Outputs have no secret marks, like those of a provider that drops them.
     let v = inputs.get("v").map(|value| ("v".to_owned(), value.clone()));
     let outputs = v.iter().map(|(key, value)| (key.clone(), value.without_wrappers()));
     View {
@@ -34,13 +34,14 @@ fn view(part: &str, inputs: &PropertyMap) -> View {
     }
 }
 
-/// Publishes how a thing's parts come from what they were to what its inputs say; `None`: it goes, and they with it.
+/// Publishes the steps from the known parts of a thing to those of its inputs; `None`: the thing is deleted with its
+/// parts.
 pub(super) fn publish(world: &World, urn: &Urn, views: &Views, inputs: Option<&PropertyMap>) {
     let wanted = inputs.map(parts).unwrap_or_default();
     let empty = PropertyMap::new();
     let inputs = inputs.unwrap_or(&empty);
     let mut steps = Vec::new();
-    // What another provider left is nothing to this one.
+    // Views of other providers are ignored.
     for old in views.known.iter().filter(|view| view.type_token == PART) {
         let new = wanted.contains(&old.name).then(|| view(&old.name, inputs));
         let op = match &new {
@@ -77,7 +78,7 @@ pub(super) fn publish(world: &World, urn: &Urn, views: &Views, inputs: Option<&P
     listener.publish(steps.collect());
 }
 
-/// Replaces every part of a thing; `first`: the new ones come before the old ones go.
+/// Replaces every part of a thing; `first`: the new ones are created before the old ones are deleted.
 pub(super) fn replace(listener: &Arc<dyn ViewListener>, views: &Views, inputs: &PropertyMap, first: bool) {
     for old in &views.known {
         let new = Some(view(&old.name, inputs));
