@@ -1,4 +1,4 @@
-//! The core types against stand-ins for the clouds, which hold inputs to what the SDK packages say of them.
+//! Tests of the core types with fake clouds, which check inputs against the SDK packages.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tests::clouds::packages;
 
 use crate::repository::{Repository, Sections};
 
-/// Each cloud is declared as a plugin of its name.
+/// Plugins of the fake cloud, one with the name of each cloud.
 const AWS: &str = "- { name: aws, source: { type: local, path: $CLOUD }, passEnv: [REC_DIR] }";
 const GCP: &str = "- { name: gcp, source: { type: local, path: $CLOUD }, passEnv: [REC_DIR] }";
 
@@ -27,8 +27,8 @@ fn describe(repository: &Repository, plugins: &str, resources: &str) {
     repository.describe(Sections { plugins, resources, outputs: "" });
 }
 
-/// The calls since the last time that did something: creations, updates, deletions, adoptions. Deletions that follow each
-/// other are sorted: any of what nothing hangs on may go first.
+/// Returns the calls since the last call of this function, without Checks. Adjacent Deletes are sorted, as Deletes of
+/// independent resources have no order.
 fn done(repository: &Repository, seen: &mut usize) -> Vec<String> {
     let calls = repository.calls();
     let new: Vec<String> = calls[*seen..].iter().filter(|call| !call.starts_with("Check")).cloned().collect();
@@ -43,7 +43,8 @@ fn done(repository: &Repository, seen: &mut usize) -> Vec<String> {
     runs.concat()
 }
 
-/// Whether each bucket is deleted after all that is named after it, but for the account of a Google bucket.
+/// Returns whether each bucket is deleted after the resources that are named after it, except the account and key of a
+/// Google bucket.
 fn goes_last(deletions: &[String]) -> bool {
     deletions.iter().enumerate().all(|(at, deletion)| {
         let parts = deletions[at..].iter().filter(|later| later.starts_with(&format!("{deletion}-")));
@@ -51,7 +52,7 @@ fn goes_last(deletions: &[String]) -> bool {
     })
 }
 
-/// Holds the state to what the SDKs do beside sending inputs: what they keep secret, and the version they ask for.
+/// Checks that the state has the secret outputs and versions that the SDKs add to registrations.
 fn assert_as_an_sdk_registers(repository: &Repository) {
     let packages = packages();
     let state = repository.state();
@@ -125,7 +126,7 @@ media:
     "#);
     assert_as_an_sdk_registers(&repository);
 
-    // Another name is another bucket.
+    // A bucket with another name is another bucket.
     describe(&repository, AWS, &full.replace("allowOnlyHttps", "name: films\n    allowOnlyHttps"));
     repository.ends(0, "provision --parallel 1");
     insta::assert_debug_snapshot!(done(&repository, &mut seen), @r#"

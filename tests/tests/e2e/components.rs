@@ -1,4 +1,4 @@
-//! Components in a server.yaml: their plugin makes them, and the children use the plugins that the file declares.
+//! Tests of components in a server.yaml: their plugin constructs them, and the children use the plugins of the file.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn repository(resources: &str) -> Repository {
     Repository::new(Sections { plugins: PLUGINS, resources, outputs: "last: '${resource:prod/pair.last}'" })
 }
 
-/// The lines that hold a word: the others are of the two plugins, whose order is that of their starts.
+/// Returns the lines with a word. Other lines are about the two plugins, whose order is that of their starts.
 fn lines_of(told: &str, word: &str) -> String {
     told.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
 }
@@ -106,7 +106,7 @@ fn a_component_plugin_that_dies_is_named_and_its_child_under_way_is_recorded() {
     let of_plugin = |(_, command): &&(i32, String)| command.contains("pulumi-resource-comp");
     let processes = repository.processes();
     signal(processes.iter().find(of_plugin).unwrap().0, Signal::KILL);
-    // What is under way is waited for, until the user wants no more.
+    // A running step is awaited until the user aborts the run.
     running.signal(Signal::INT);
     let told = running.told();
     assert!(told.starts_with("exit 1"), "{told}");

@@ -1,9 +1,10 @@
-//! `sc` is killed at each boundary of a call in turn: before the plugin looks at it, and once it is done and before it is
-//! answered; and at each record of its journal. The same happens to the plugin, and to a disk that is full from some size
-//! on. What exists is known to the state, the next run makes good, nothing is left running.
+//! Kills `sc` at each boundary of a call: before the plugin handles it, after the plugin has handled it and before the
+//! reply; and at each record of the journal. The same is done to the plugin, and with a disk that is full from some
+//! size on. The state must contain all existing resources, the next run must succeed, and no process may be left
+//! running.
 //!
-//! Some moments only; `SC_CRASH_EVERY=1` tries all of them. `SC_CRASH_RANDOM=500` kills a run of two hundred things at as many
-//! moments, `SC_CRASH_SEED` names the first.
+//! By default only some moments are tried; `SC_CRASH_EVERY=1` tries all. `SC_CRASH_RANDOM=500` kills a run of two
+//! hundred things at as many moments; `SC_CRASH_SEED` selects the first.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -13,10 +14,11 @@ use serde_json::Value;
 
 use crate::repository::{Ended, Repository, Sections};
 
-/// The scripted plugin, which may kill `sc`.
+/// Scripted plugin that can kill `sc`.
 const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_KILL] }";
 
-/// Five things of each number: new ones, changed ones, replaced ones of both kinds, and those that are left out.
+/// Returns things in several kinds, the same number of each: created, updated, replaced in both orders, and deleted
+/// ones.
 fn things(run: Run, so_many: usize) -> String {
     let mut lines = Vec::new();
     let mut thing = |name: String, config: String, options: &str| {
@@ -42,7 +44,7 @@ enum Run {
     Second,
 }
 
-/// A stack that was provisioned, and whose next run does a bit of everything.
+/// Returns a provisioned repository whose next run has all kinds of steps.
 fn prepared(so_many: usize) -> Repository {
     let resources = things(Run::First, so_many);
     let repository = Repository::new(Sections { plugins: REC, resources: &resources, outputs: "" });
@@ -52,12 +54,12 @@ fn prepared(so_many: usize) -> Repository {
     repository
 }
 
-/// The ids of what exists, as the plugin knows.
+/// Returns the ids of the existing resources, from the plugin's ledger.
 fn ledger(repository: &Repository) -> BTreeSet<String> {
     repository.names("rec/ledger").iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
-/// The ids that the state knows, and the names of what was being created.
+/// Returns the recorded ids, and the names of the pending creations.
 fn known(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
     let exported = repository.start("stack export").wait();
     let exported: Value = serde_json::from_str(&exported.stdout).unwrap_or_else(|_| panic!("{}", exported.stderr));
@@ -70,26 +72,26 @@ fn known(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
     (ids.collect(), creating.map(name).collect())
 }
 
-/// When `sc` is killed, or what else befalls it.
+/// Moment at which a process is killed, or another fault.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// When a call comes.
+    /// `sc` is killed when the plugin receives the call with this number.
     Before(usize),
-    /// When a call is done, and not answered.
+    /// `sc` is killed when the plugin has handled the call with this number, before its reply.
     After(usize),
-    /// As soon as the journal has so many records.
+    /// `sc` is killed as soon as the journal has this number of records.
     Record(usize),
-    /// The plugin is killed, when a call comes.
+    /// The plugin is killed when it receives the call with this number.
     PluginBefore(usize),
-    /// The plugin is killed, when a call is done, and not answered.
+    /// The plugin is killed when it has handled the call with this number, before its reply.
     PluginAfter(usize),
-    /// When a call comes, while others try to begin a run of their own.
+    /// `sc` is killed like with `Before`, while other runs try to start.
     AmongRivals(usize),
-    /// Files cannot grow beyond so many blocks of 512 bytes.
+    /// Files cannot grow beyond this number of blocks of 512 bytes.
     FullDisk(usize),
 }
 
-/// A run that is killed at a moment, if it has not ended before.
+/// Runs `sc` until the moment, or until its end if that is earlier.
 fn run_until(repository: &Repository, moment: Moment) -> Ended {
     let mut command = repository.command("provision -S -R --parallel 4");
     let (call, when) = match moment {
@@ -117,7 +119,7 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
             rivals.push(repository.start("provision -S -R").wait_beside_others());
         }
         let ended = running.wait();
-        // Whoever came last may have come after a run that ended well, never after one that died.
+        // A rival may start after a run that succeeded, but not after one that was killed.
         let begun = rivals.iter().position(|rival| rival.how != "exit 4");
         let after = begun.is_none_or(|place| ended.how == "exit 0" && place + 1 == rivals.len());
         assert!(after, "{moment:?}: {} beside {}", rivals[begun.unwrap_or_default()].how, ended.how);
@@ -127,7 +129,7 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
         while written() < count && !running.has_ended() {
             std::thread::yield_now();
         }
-        // Until it is waited for its number stays its own.
+        // The process id stays assigned until the process is waited for.
         if !running.has_ended() {
             running.signal(Signal::KILL);
         }
@@ -135,7 +137,7 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
     running.wait()
 }
 
-/// The same command where files cannot grow beyond a size: writing more fails.
+/// Returns a command that runs with a limited file size: writing more fails.
 fn limited(command: Command, blocks: usize) -> Command {
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\"")]);
@@ -146,14 +148,14 @@ fn limited(command: Command, blocks: usize) -> Command {
     limited
 }
 
-/// Kills `sc` at a moment and goes on from there; false if there is no such moment in its run.
+/// Kills `sc` at a moment, and checks the runs after it. Returns false if the run has no such moment.
 fn check(prepared: &Repository, moment: Moment) -> bool {
-    // On a busy machine the run may have ended before the records were seen.
+    // On a busy machine the run may end before the test sees the records.
     let tries = if matches!(moment, Moment::Record(_)) { 5 } else { 1 };
     (0..tries).any(|_| check_once(prepared, moment))
 }
 
-/// The same; false if it had ended before.
+/// Makes one attempt of [`check`]. Returns false if the run ended before the moment.
 fn check_once(prepared: &Repository, moment: Moment) -> bool {
     let repository = prepared.copy();
     let ended = run_until(&repository, moment);
@@ -188,7 +190,7 @@ fn check_once(prepared: &Repository, moment: Moment) -> bool {
     let exists = ledger(&repository);
     let lost: Vec<&String> = ids.difference(&exists).collect();
     assert!(lost.is_empty(), "{at}: {lost:?} do not exist");
-    // What was made and not answered is there twice: it was told.
+    // A resource that was created without a recorded reply may exist twice; it must be a pending creation.
     let twice: Vec<&String> = exists.difference(&ids).filter(|id| !creating.contains(&name(id))).collect();
     assert!(twice.is_empty(), "{at}: nobody knows of {twice:?}");
     true
@@ -238,11 +240,11 @@ fn killed_while_others_try_to_begin() {
 #[test]
 fn a_disk_that_is_full_from_some_size_on() {
     let prepared = prepared(8);
-    // From nothing at all to more than the journal and the state need.
+    // The sizes go from nothing to more than the journal and the state need.
     let every = if number("SC_CRASH_EVERY").is_some() { 1 } else { 37 };
     let moments = (0..).step_by(every).take_while(|blocks| check(&prepared, Moment::FullDisk(*blocks))).count();
     assert!(moments * every > 37, "{moments} sizes");
-    // Less than the first line of the journal, more than a record.
+    // One block is less than the first line of the journal and more than a record.
     assert!(check(&prepared, Moment::FullDisk(1)));
 }
 
@@ -251,7 +253,7 @@ fn two_hundred_things_killed_at_random_moments() {
     let (times, seed) = (number("SC_CRASH_RANDOM").unwrap_or(2), number("SC_CRASH_SEED").unwrap_or(7));
     let prepared = prepared(40);
     for at in seed..seed + times {
-        // Moments that lie in no order, and the same ones for the same seed.
+        // The moments are in no order, but the same for equal seeds.
         let place = at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         let moment = [Moment::Before, Moment::After, Moment::Record][at % 3](1 + place % 500);
         assert!(check(&prepared, moment), "{moment:?} lies behind the end");

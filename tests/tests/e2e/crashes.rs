@@ -1,4 +1,4 @@
-//! Death of `sc`, death of a plugin: nothing is lost, nothing is left running, and the next run goes on.
+//! Tests of crashes of `sc` and of plugins: no resource is lost, no process is left running, and the next run succeeds.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::processes::{signal, until};
 use crate::repository::{FILES, REC, Repository, Sections};
 
-/// A repository with this many things, each of which hangs on the one before.
+/// Returns a repository with a chain of things, each of which depends on the one before.
 fn chain(length: usize) -> Repository {
     let things: Vec<String> = (0..length)
         .map(|n| match n {
@@ -24,7 +24,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     let running = repository.start("provision -S --parallel 1");
     repository.until_called("Create t1--prod");
     running.signal(Signal::KILL);
-    // Nothing of it is left.
+    // No process of the run is left.
     assert_eq!(running.wait().how, "killed by signal 9");
     assert!(repository.is_locked());
     assert!(repository.refused("provision").starts_with("exit 4\n"));
@@ -149,7 +149,7 @@ fn what_a_dead_run_did_to_another_checkpoint_is_told_and_never_left_out_in_silen
     running.signal(Signal::KILL);
     running.wait();
     repository.ends(0, "cancel --yes");
-    // As `pulumi` would: it does not know of journals.
+    // `pulumi` would change the checkpoint like this, as it does not read journals.
     let checkpoint = repository.read("backend/.pulumi/stacks/tank/reef.json");
     repository.write("backend/.pulumi/stacks/tank/reef.json", &checkpoint.replacen('{', "{ ", 1));
     insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
@@ -178,7 +178,7 @@ fn what_a_dead_run_did_to_another_checkpoint_is_told_and_never_left_out_in_silen
     repository.ends(0, "provision -S");
 }
 
-/// Kills a run of twenty things once so many are being created, and goes on from there.
+/// Kills a run of twenty things once this number of Creates has started, and checks the next run.
 fn check_killed_at(moment: usize) {
     let repository = chain(20);
     let running = repository.start("provision -S");
@@ -191,7 +191,7 @@ fn check_killed_at(moment: usize) {
     let told = repository.ends(0, "provision -S");
     let resources = repository.resources();
     let pending: Vec<&String> = resources.iter().filter(|line| line.starts_with("creating ")).collect();
-    // A chain has one thing under way. Only that one may have been created twice, and then it is named.
+    // A chain has at most one running step. Only its thing may exist twice, and then it is reported.
     assert!((20..=20 + pending.len()).contains(&creates()), "{told}");
     assert!(pending.len() <= 1, "{pending:?}");
     for name in pending.iter().filter_map(|line| line.split(' ').nth(1)) {

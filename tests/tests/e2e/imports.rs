@@ -1,4 +1,4 @@
-//! Resources that exist already: taken into the state by command, or because a run died while it made them.
+//! Tests of imports of existing resources, by command or after a run that crashed during their creation.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn what_exists_is_recorded_and_then_managed_as_if_it_had_been_made_here() {
     assert_eq!(repository.deeds(&mut seen), ["Update plant--prod"]);
     repository.ends(1, "destroy --parent --preview");
 
-    // The same once more is nothing to do, another id is another resource.
+    // An import with the same id changes nothing; an import with another id is refused.
     repository.ends(0, "import bed--prod=bed-7");
     insta::assert_snapshot!(repository.ends(1, "import bed--prod=bed-8"), @r#"
     exit 1
@@ -139,10 +139,10 @@ fn what_cannot_be_imported_is_told_and_stops_nothing_else() {
     "#);
 }
 
-/// A run that is aborted while it creates a resource.
+/// Aborts a run while it creates a resource.
 fn abort_a_creation(repository: &Repository) {
     repository.script(json!({"resources": {"bed--prod": {"hang": "create", "deaf": true}}}));
-    // Of an earlier run.
+    // The log of an earlier run is removed.
     fs::remove_file(repository.path("rec/calls.jsonl")).ok();
     let running = repository.start("provision -S -R --target bed--prod");
     repository.until_called("Create bed--prod");
@@ -153,7 +153,7 @@ fn abort_a_creation(repository: &Repository) {
     repository.script(json!({}));
 }
 
-/// A stack one of whose resources was being created when its run was aborted.
+/// Returns a repository with a pending creation of an aborted run.
 fn with_a_pending_creation() -> Repository {
     let repository = repository(TWO);
     abort_a_creation(&repository);
@@ -164,7 +164,7 @@ fn with_a_pending_creation() -> Repository {
 #[test]
 fn what_came_of_a_creation_that_nobody_saw_the_end_of_is_recorded_by_its_id() {
     let repository = with_a_pending_creation();
-    // As long as it was not found it stays pending.
+    // A creation stays pending if its resource is not found.
     repository.script(json!({"resources": {"bed--prod": {"read": "gone"}}}));
     repository.ends(1, "refresh --import-pending-creates bed--prod=bed--prod-2");
     repository.script(json!({}));

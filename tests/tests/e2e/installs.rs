@@ -1,4 +1,4 @@
-//! Plugins that come from elsewhere, as users get them: installed, provisioned with, shared by many runs, killed half-way.
+//! Tests of installed plugins: provisioned with, shared by many runs, and killed during their installation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::words::filtered;
 const NOTE: &str = "note: { type: files:fs:File, config: { path: note.txt, content: hello } }";
 const ASSET: &str = "pulumi-resource-files-v1.2.3-linux-amd64.tar.gz";
 
-/// The plugin `files` as it is published.
+/// Returns the published archive of the plugin `files`.
 fn archive() -> &'static [u8] {
     static ARCHIVE: OnceLock<Vec<u8>> = OnceLock::new();
     ARCHIVE.get_or_init(|| {
@@ -31,7 +31,7 @@ fn archive() -> &'static [u8] {
     })
 }
 
-/// A server of releases beside a test that knows nothing of tasks.
+/// Server of releases with a runtime of its own, for synchronous tests.
 struct Server {
     releases: ReleaseServer,
     _runtime: Runtime,
@@ -45,7 +45,7 @@ impl Server {
         Self { releases, _runtime: runtime }
     }
 
-    /// The plugin as a stack declares it.
+    /// Returns the declaration of the plugin in a stack.
     fn plugin(&self, more: &str) -> String {
         let url = self.releases.api_url();
         format!(
@@ -61,7 +61,7 @@ impl Server {
     }
 }
 
-/// Every package of the cache is what its name says, and every name leads to one that is there.
+/// Checks that every package of the cache has the content of its digest, and that every name leads to a package.
 fn assert_whole(repository: &Repository) {
     let cache = repository.path("home/.cache/sc");
     let names = |folder: &str| {
@@ -86,7 +86,7 @@ fn assert_whole(repository: &Repository) {
     }
 }
 
-/// The files of a folder, and which of them may be executed.
+/// Returns the files of a folder with their content and whether they are executable.
 fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, bool)> {
     let read = |entry: fs::DirEntry| {
         let executable = entry.metadata().unwrap().permissions().mode() & 0o111 != 0;
@@ -116,7 +116,7 @@ fn a_plugin_of_a_release_is_installed_and_provisioned_with() {
     let told = repository.ends(0, "plugin install --json");
     let line: serde_json::Value = serde_json::from_str(told.lines().nth(2).unwrap()).unwrap();
     assert_eq!((&line["revision"], &line["name"]), (&"v1.2.3".into(), &"files".into()));
-    // What it says is what may be declared.
+    // The reported checksum can be declared as it is.
     assert_eq!(line["checksum"], "sha256:[id]");
     let pinned = server_less.replace(" }, config", &format!(", checksum: '{}' }}, config", sha256(archive())));
     repository.describe(Sections { plugins: &pinned, resources: NOTE, outputs: "" });
@@ -143,7 +143,7 @@ fn another_version_takes_over_what_the_last_one_made() {
     let told = repository.ends(0, "provision -S");
     assert!(!told.contains("made with version") && !told.contains("replac"), "{told}");
     assert_eq!(version(), "1.4.0");
-    // Back again: what a later one made may be too new.
+    // The earlier version is declared again, whose state of the later one may be too new.
     repository.describe(Sections { plugins: &server.plugin(""), resources: NOTE, outputs: "" });
     let told = repository.ends(0, "provision -S");
     assert!(told.contains("files: version 1.4.0 is asked for, and 1.2.3 is declared"), "{told}");
@@ -234,7 +234,7 @@ fn a_kill_at_any_moment_leaves_the_cache_whole() {
         fs::remove_dir_all(repository.path("home/.cache/sc/names")).ok();
         fs::remove_dir_all(repository.path("home/.cache/sc/packages")).ok();
         let running = repository.start("plugin install");
-        // Not a wait for anything: the moment of the kill is what is tried.
+        // The sleep selects the moment of the kill; it waits for nothing.
         std::thread::sleep(whole * kill / KILLS + Duration::from_millis(1));
         running.signal(Signal::KILL);
         running.told();

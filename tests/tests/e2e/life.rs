@@ -1,4 +1,4 @@
-//! What a stack goes through in its life, with the example plugin.
+//! Tests of the life of a stack with the example plugin.
 
 use std::fs;
 
@@ -339,7 +339,7 @@ fn a_stack_inherits_the_provisioner_of_another_and_both_are_provisioned_in_order
       + created shore--prod (files:fs:File) ([time])
     "#);
     assert_eq!(repository.read("site/shore"), "atoll");
-    // A moment has as many digits as it needs: how wide its column is differs from run to run.
+    // The number of digits of a timestamp varies, and so does the width of its column.
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let stacks: Vec<_> = repository.sc("stack ls").lines().map(words).collect();
     insta::assert_snapshot!(stacks.join("\n"), @r"

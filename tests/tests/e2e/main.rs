@@ -1,4 +1,4 @@
-//! The program as its users run it: real processes, real files, nothing of the machine around them.
+//! Tests of the program as users run it: real processes and files, isolated from the machine.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]

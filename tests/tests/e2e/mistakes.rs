@@ -1,4 +1,4 @@
-//! Mistakes in server.yaml and in what resources are given: where, what, what next; and nothing is touched.
+//! Tests of mistakes in server.yaml and in inputs: position, message and hint are shown, and nothing is changed.
 
 use crate::repository::{FILES, REC, Repository, Sections};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long is waited for something that takes milliseconds on an idle machine.
+/// Time limit for conditions that take milliseconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
@@ -18,13 +18,13 @@ pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// The processes that have a variable with this value in their environment: number and command line.
+/// Returns the processes with this variable in their environment: process id and command line.
 pub(crate) fn with_variable(name: &str, value: &Path) -> Vec<(i32, String)> {
     let wanted = format!("{name}={}", value.display());
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter_map(|pid| {
-        // One that ends meanwhile, or has ended and is not reaped, has none.
+        // A process that ends meanwhile, or that is not reaped, has no environment.
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
         let found = environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
         let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;

@@ -1,4 +1,4 @@
-//! A repository in a temporary folder, and `sc` run in it with nothing else around.
+//! Repository in a temporary folder, in which `sc` runs isolated from the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,12 @@ use tests::program;
 use crate::processes::{signal, until, with_variable};
 use crate::words::filtered;
 
-/// The plugin `files`, working in the folder `site`.
+/// Plugin `files`, which works in the folder `site`.
 pub(crate) const FILES: &str = "- { name: files, source: { type: local, path: $FILES }, config: { root: site } }";
-/// The scripted plugin.
+/// Scripted plugin.
 pub(crate) const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
 
-/// What a repository says, in YAML. Each line finds its indentation by itself.
+/// Sections of server.yaml, whose lines are indented automatically.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sections<'a> {
     /// Entries of `plugins`.
@@ -29,13 +29,13 @@ pub(crate) struct Sections<'a> {
     pub(crate) outputs: &'a str,
 }
 
-/// A repository with the stack `reef` of project `tank`, whose state lies in `backend`.
+/// Repository with the stack `reef` of project `tank`, whose state is in `backend`.
 pub(crate) struct Repository {
     folder: tempfile::TempDir,
 }
 
 impl Repository {
-    /// With these sections in the stack's file.
+    /// Creates a repository with these sections in the server.yaml of its stack.
     pub(crate) fn new(sections: Sections<'_>) -> Self {
         let repository = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
         for folder in [".git", "backend", "home", "rec"] {
@@ -46,19 +46,19 @@ impl Repository {
         repository
     }
 
-    /// The same once more, with its state and what its plugins have written.
+    /// Copies the repository, with its state and the files of its plugins.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self { folder: tempfile::Builder::new().prefix("sc-e2e-").tempdir().unwrap() };
         copy_folder(self.folder.path(), copy.folder.path());
         copy
     }
 
-    /// Writes the stack's file anew.
+    /// Writes the server.yaml of the stack.
     pub(crate) fn describe(&self, sections: Sections<'_>) {
         self.describe_stack("reef", PROVISIONER, sections);
     }
 
-    /// Writes the file of a stack.
+    /// Writes the server.yaml of a stack.
     pub(crate) fn describe_stack(&self, stack: &str, provisioner: &str, sections: Sections<'_>) {
         let mut text = format!("schemaVersion: 1.0\n{provisioner}");
         section(&mut text, "plugins:\n", 2, sections.plugins);
@@ -67,12 +67,12 @@ impl Repository {
         self.write(&format!(".sc/stacks/{stack}/server.yaml"), &text);
     }
 
-    /// A path in the repository.
+    /// Returns a path in the repository.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
 
-    /// Writes a file and the folders around it.
+    /// Writes a file and its parent folders.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -83,20 +83,20 @@ impl Repository {
         fs::write(path, text).unwrap();
     }
 
-    /// Writes a program.
+    /// Writes an executable shell script.
     pub(crate) fn write_script(&self, path: &str, text: &str) {
         use std::os::unix::fs::PermissionsExt as _;
         self.write(path, &format!("#!/bin/sh\n{text}"));
         fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// What is in a file.
+    /// Returns the text of a file.
     pub(crate) fn read(&self, path: &str) -> String {
         let path = self.path(path);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Every file below a folder with its bytes. What a running program removes meanwhile is left out.
+    /// Returns every file below a folder with its content. Files that a running program removes meanwhile are left out.
     pub(crate) fn files(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.path(folder)];
@@ -116,22 +116,23 @@ impl Repository {
         found
     }
 
-    /// The names of the files below a folder.
+    /// Returns the names of the files below a folder.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         self.files(folder).into_keys().collect()
     }
 
-    /// Whether somebody holds the stack.
+    /// Returns whether the stack is locked.
     pub(crate) fn is_locked(&self) -> bool {
         !self.names("backend/.pulumi/locks").is_empty()
     }
 
-    /// The checkpoint, as JSON.
+    /// Returns the checkpoint as JSON.
     pub(crate) fn state(&self) -> serde_json::Value {
         serde_json::from_str(&self.read("backend/.pulumi/stacks/tank/reef.json")).unwrap()
     }
 
-    /// The resources of the state as lines `name type id`, with the marks of those that are on their way out.
+    /// Returns the resources of the state as lines `name type id`, with marks for pending deletes and pending
+    /// creations.
     pub(crate) fn resources(&self) -> Vec<String> {
         let state = self.state();
         let latest = &state["checkpoint"]["latest"];
@@ -148,8 +149,8 @@ impl Repository {
         lines.map(|line| filtered(&line, &[])).collect()
     }
 
-    /// The command, not started yet. Its environment holds nothing but a home, a path and the folder of the scripted
-    /// plugin.
+    /// Returns the command, which is not started. Its environment only contains a home, a path and the folder of the
+    /// scripted plugin.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(program::sc().unwrap());
         command
@@ -170,7 +171,7 @@ impl Repository {
         self.start_command(self.command(arguments))
     }
 
-    /// Starts a command that was prepared.
+    /// Starts a prepared command.
     pub(crate) fn start_command(&self, mut command: Command) -> Running<'_> {
         let mut child = command.spawn().unwrap();
         let stdout = reader(child.stdout.take().unwrap());
@@ -178,19 +179,19 @@ impl Repository {
         Running { repository: self, child, stdout, stderr }
     }
 
-    /// Runs the command to its end: what a user sees.
+    /// Runs the command to its end, and returns its exit code and output.
     pub(crate) fn sc(&self, arguments: &str) -> String {
         self.start(arguments).told()
     }
 
-    /// Runs the command to its end, which must be this one.
+    /// Runs the command to its end, which must have this exit code.
     pub(crate) fn ends(&self, code: u8, arguments: &str) -> String {
         let told = self.sc(arguments);
         assert!(told.starts_with(&format!("exit {code}\n")), "{arguments}: {told}");
         told
     }
 
-    /// Runs a command that must fail and leave the state as it was, bit for bit, and nobody holding it.
+    /// Runs a command that must fail, leave the state unchanged bit for bit, and leave no lock.
     pub(crate) fn refused(&self, arguments: &str) -> String {
         let before = self.files("backend");
         let told = self.sc(arguments);
@@ -201,12 +202,12 @@ impl Repository {
         told
     }
 
-    /// The processes that live in this repository.
+    /// Returns the processes of this repository.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
         with_variable("HOME", &self.path("home"))
     }
 
-    /// The calls that the scripted plugin has got, as `RPC name`.
+    /// Returns the calls that the scripted plugin received, as `RPC name`.
     pub(crate) fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("rec/calls.jsonl")).unwrap_or_default();
         let call = |line: &str| {
@@ -214,12 +215,12 @@ impl Repository {
             let urn = call["request"]["urn"].as_str().unwrap_or_default();
             format!("{} {}", call["rpc"].as_str().unwrap(), urn.rsplit("::").next().unwrap()).trim_end().to_owned()
         };
-        // The last one may be half written.
+        // The last line may be incomplete.
         text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(call).collect()
     }
 
-    /// What the scripted plugin was asked to create, update and delete since the calls that were seen, sorted. A preview
-    /// asks for creations, too.
+    /// Returns the Creates, Updates and Deletes of the scripted plugin after the first `seen` calls, sorted. Creates of
+    /// previews are included.
     pub(crate) fn deeds(&self, seen: &mut usize) -> Vec<String> {
         let calls = self.calls();
         let is_deed = |call: &&String| ["Create ", "Update ", "Delete "].iter().any(|deed| call.starts_with(deed));
@@ -230,20 +231,20 @@ impl Repository {
         deeds
     }
 
-    /// Waits until the scripted plugin has got a call.
+    /// Waits until the scripted plugin has received a call.
     pub(crate) fn until_called(&self, call: &str) {
         until(&format!("the plugin gets the call {call}"), || self.calls().iter().any(|known| known == call));
     }
 
-    /// Tells the scripted plugin how to behave from now on.
+    /// Replaces the script of the scripted plugin.
     pub(crate) fn script(&self, script: serde_json::Value) {
-        // Renamed into place, for the plugin reads it at each call.
+        // The file is renamed into place, as the plugin reads it at each call.
         self.write("rec/script.new", &script.to_string());
         fs::rename(self.path("rec/script.new"), self.path("rec/script.json")).unwrap();
     }
 }
 
-/// What all stacks of these tests have in common.
+/// Section that all stacks of these tests share.
 pub(crate) const PROVISIONER: &str = "provisioner:
   type: pulumi
   config:
@@ -283,7 +284,7 @@ fn reader(mut pipe: impl std::io::Read + Send + 'static) -> JoinHandle<Vec<u8>> 
     })
 }
 
-/// A command that is running.
+/// Running command.
 pub(crate) struct Running<'a> {
     repository: &'a Repository,
     child: Child,
@@ -291,26 +292,26 @@ pub(crate) struct Running<'a> {
     stderr: JoinHandle<Vec<u8>>,
 }
 
-/// How a command ended and what it wrote.
+/// End of a command, and its output.
 pub(crate) struct Ended {
-    /// The exit code, or the signal that ended it.
+    /// Exit code, or the signal that killed the command.
     pub(crate) how: String,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Running<'_> {
-    /// Sends it a signal.
+    /// Sends a signal to the command.
     pub(crate) fn signal(&self, what: Signal) {
         signal(i32::try_from(self.child.id()).unwrap(), what);
     }
 
-    /// Whether it has ended.
+    /// Returns whether the command has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for its end, and until no process of the repository is left.
+    /// Waits for the end of the command, and of all processes of the repository.
     pub(crate) fn wait(self) -> Ended {
         let repository = self.repository;
         let ended = self.wait_beside_others();
@@ -320,7 +321,7 @@ impl Running<'_> {
         ended
     }
 
-    /// Waits for its end, while others are at work in the repository.
+    /// Waits for the end of the command, while other processes work in the repository.
     pub(crate) fn wait_beside_others(mut self) -> Ended {
         use std::os::unix::process::ExitStatusExt as _;
         let status = self.child.wait().unwrap();
@@ -332,7 +333,8 @@ impl Running<'_> {
         Ended { how, stdout: text(self.stdout), stderr: text(self.stderr) }
     }
 
-    /// Waits for its end: what a user sees, without times, numbers of processes and the like.
+    /// Waits for the end of the command, and returns its exit code and output, with times, process ids and the like
+    /// replaced.
     pub(crate) fn told(self) -> String {
         let root = self.repository.folder.path().to_owned();
         let Ended { how, stdout, stderr } = self.wait();

@@ -1,4 +1,4 @@
-//! Plugins that do not behave: each run ends with what is wrong and what to do, and touches nothing.
+//! Tests of plugins with faults: each run ends with an error and a hint, and changes nothing.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::repository::{FILES, Repository, Sections};
 
 const PAGE: &str = "page: { type: rude:fs:File, config: { path: a.txt, content: hello } }";
 
-/// A repository with a plugin that is this shell script, which leaves a mark when it runs.
+/// Returns a repository with a plugin that is a shell script, which creates the file `mark` when it runs.
 fn with_script(script: &str, source: &str) -> Repository {
     let plugins = format!("- {{ name: rude, source: {{ type: local, path: rude.sh{source} }}, startTimeout: 300ms }}");
     let repository = Repository::new(Sections { plugins: &plugins, resources: PAGE, ..Sections::default() });

@@ -1,4 +1,4 @@
-//! `sc schema-gen`: what is committed is what it writes. And what becomes of a plugin that has no schema to show.
+//! Tests of `sc schema-gen`: the committed schemas are its output. Also tests a plugin with an invalid schema.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn schemas_are_written_once_and_only_again_where_they_change() {
     assert!(repository.processes().is_empty());
 }
 
-/// Without its schema nobody would know what of a plugin's properties is secret.
+/// Without its schema, the secret properties of a plugin are unknown.
 #[test]
 fn a_plugin_whose_schema_cannot_be_read_is_not_worked_with() {
     let plugins = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";

@@ -1,4 +1,4 @@
-//! Secrets are seen nowhere but where they were meant to go: no byte of them.
+//! Tests that no byte of a secret is written anywhere but to its destination.
 
 use crate::repository::{FILES, REC, Repository, Running, Sections};
 
@@ -29,7 +29,7 @@ fn repository() -> Repository {
     repository
 }
 
-/// Everything that the command wrote to its terminal and to the store, secrets or not.
+/// Returns everything that the command wrote to its terminal and to the store, secrets included.
 fn written(repository: &Repository, running: Running<'_>) -> String {
     let ended = running.wait();
     let mut all = format!("{}{}", ended.stdout, ended.stderr);
@@ -116,7 +116,7 @@ fn outputs_are_masked_unless_they_are_asked_for() {
 #[test]
 fn what_a_provider_says_of_inputs_that_it_refuses_is_without_their_secrets() {
     let repository = repository();
-    // What it calls the property is its word, too.
+    // The name of the property is a text of the provider, too.
     repository.script(serde_json::json!({ "resources": { "thing--prod": { "checkFailures": [SECRET] } } }));
     for command in ["preview", "preview --json", "provision -S"] {
         let all = written(&repository, repository.start(command));

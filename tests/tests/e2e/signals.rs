@@ -1,4 +1,4 @@
-//! Signals: the first one lets what has begun end, the second one leaves it as pending.
+//! Tests of signals: after the first one running steps end, after the second one they stay pending.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::repository::{REC, Repository, Running, Sections};
 const CHAIN: &str = "first: { type: rec:index:Thing, config: { v: 1 } }
 second: { type: rec:index:Thing, config: { v: '${resource:first.cid}' } }";
 
-/// A run that has begun to create the first of two things, which takes until it is told to cancel, or for ever.
+/// Starts a run that creates the first of two things; its Create hangs until Cancel, or for ever if `deaf` is set.
 fn hanging<'a>(repository: &'a Repository, deaf: bool) -> Running<'a> {
     repository.script(json!({"resources": {"first--prod": {"hang": "create", "deaf": deaf}}}));
     let running = repository.start("provision -S");
@@ -173,7 +173,7 @@ fn a_run_stops_by_itself_when_its_time_is_over() {
     assert!(!repository.is_locked());
 }
 
-/// Somebody takes a run for dead that is at work.
+/// The lock of a run that still works is removed.
 #[test]
 fn a_run_whose_lock_was_given_up_saves_nothing_and_its_journal_is_taken_in() {
     let repository = repository();

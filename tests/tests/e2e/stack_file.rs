@@ -1,4 +1,4 @@
-//! `Pulumi.<stack>.yaml`: what the configuration in it does to a run.
+//! Tests of `Pulumi.<stack>.yaml`: the effect of its configuration on a run.
 
 use serde_json::{Value, json};
 use state::secrets::{Passphrase, PassphraseManager, SecretsManager as _};
@@ -11,7 +11,7 @@ fn repository() -> Repository {
     Repository::new(Sections { plugins: REC, resources: BED, outputs: "" })
 }
 
-/// A salt, and `open sesame` sealed with it and the passphrase of the repository.
+/// Returns a salt, and `open sesame` encrypted with it and the passphrase of the repository.
 async fn sealed() -> (String, String) {
     let manager = PassphraseManager::create(Passphrase::new("hush")).await.unwrap();
     let salt = manager.describe().state["salt"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! A stack from its first provision to its end, under two names.
+//! Test of a stack from its first provision to its removal, with a rename in between.
 
 use std::fs;
 

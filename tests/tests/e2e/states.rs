@@ -1,4 +1,4 @@
-//! States that cannot be used: locked, sealed, damaged, out of reach.
+//! Tests of states that cannot be used: locked, encrypted, damaged, unreachable.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -285,12 +285,12 @@ fn what_stands_in_the_way_of_saving_is_told() {
     repository.ends(0, "preview --expect-no-changes");
 }
 
-/// Runs the command where no file may become larger than so many blocks of 512 bytes.
+/// Runs the command with files limited to a number of blocks of 512 bytes.
 fn on_a_full_disk(repository: &Repository, blocks: u32, arguments: &str) -> String {
     under(repository, &format!("trap '' XFSZ; ulimit -f {blocks}"), arguments)
 }
 
-/// Runs the command in the place of a shell that has done this.
+/// Runs the command in a shell that has executed the prelude.
 fn under(repository: &Repository, prelude: &str, arguments: &str) -> String {
     let prepared = repository.command(arguments);
     let mut command = Command::new("/bin/sh");
@@ -310,7 +310,7 @@ fn a_journal_that_cannot_grow_stops_the_run_before_the_next_step() {
     let told = on_a_full_disk(&repository, 10, "provision --parallel 1 -S");
     assert!(told.starts_with("exit 1\n"), "{told}");
     assert!(told.contains("the state could not be written: cannot write [repo]/backend/.sc/journal/"), "{told}");
-    // What had been done fits into the checkpoint.
+    // The completed steps fit into the checkpoint.
     assert!(!repository.is_locked());
     repository.ends(0, "provision");
     assert_eq!(repository.resources().len(), 22);
@@ -318,7 +318,8 @@ fn a_journal_that_cannot_grow_stops_the_run_before_the_next_step() {
     assert_eq!(created, 20 + (20 - 5), "those of the preview, and none twice");
 }
 
-/// Its checkpoints are packed, so that the journal is the first to have no room: for a step, or for its last line.
+/// The checkpoints are compressed, so that the journal is the first file without space: for a step, or for its last
+/// line.
 #[test]
 fn a_journal_that_takes_no_more_does_not_keep_the_state_from_being_saved() {
     let repository = Repository::new(Sections { plugins: FILES, ..Sections::default() });
@@ -377,7 +378,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     gave up the lock of reef
     a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
     ");
-    // There is no room yet: nobody may go on from the old checkpoint.
+    // There is no space yet, so no run may continue from the old checkpoint.
     let told = on_a_full_disk(&repository, 10, "provision --parallel 1 -R -S");
     assert!(told.starts_with("exit 1\n") && told.contains("could not be saved"), "{told}");
     assert!(repository.is_locked());
@@ -423,7 +424,7 @@ fn a_disk_that_was_full_from_the_start_leaves_no_trace() {
     assert!(!repository.path("site").exists());
 }
 
-/// Export, damage, import: what is told, and that the last state is where the user left it.
+/// Tests an export, its damage and its import: reports, and the place of the last state.
 #[test]
 fn an_export_goes_back_in_and_what_is_unfit_stays_out() {
     let repository = provisioned();

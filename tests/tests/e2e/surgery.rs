@@ -1,4 +1,4 @@
-//! `sc state`: what is recorded, changed by hand.
+//! Tests of `sc state`: edits of the recorded state.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A part of a stack: `--target`, `--exclude`, `--replace` and what belongs to them.
+//! Tests of parts of a stack: `--target`, `--exclude`, `--replace` and related options.
 
 use crate::repository::{REC, Repository, Sections};
 
@@ -26,7 +26,7 @@ fn things(repository: &Repository) -> Vec<String> {
 fn targets_alone_are_touched() {
     let repository = repository();
     let mut seen = 0;
-    // They need not be there yet, nor what is read first.
+    // Neither the target nor the refresh before requires the resource to be recorded.
     repository.ends(0, "provision --target bed--prod");
     assert_eq!(things(&repository), ["bed"]);
     repository.ends(0, "provision -t stone--prod");
@@ -49,7 +49,7 @@ fn all_but_what_is_excluded_is_touched() {
     repository.ends(0, "provision --exclude stone--prod");
     assert_eq!(things(&repository), ["bed", "plant"]);
     repository.ends(0, "destroy --parent --yes --exclude plant--prod");
-    // With what it needs.
+    // The dependency `bed` of the excluded resource stays, too.
     assert_eq!(things(&repository), ["bed", "plant"]);
     repository.ends(0, "destroy --parent --yes --exclude bed--prod");
     assert_eq!(things(&repository), ["bed"]);

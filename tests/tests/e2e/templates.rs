@@ -1,4 +1,4 @@
-//! Templates among the outputs of a stack, where client stacks look for them.
+//! Test of templates among the outputs of a stack, where client stacks look for them.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn with_region(repository: &Repository, region: &str) {
     repository.write(server, &format!("{described}{template}"));
 }
 
-/// The region that client stacks find.
+/// Returns the region that client stacks find.
 fn found(repository: &Repository) -> String {
     let outputs = repository.start("stack outputs --show-secrets").wait().stdout;
     let outputs: Value = serde_json::from_str(&outputs).unwrap();

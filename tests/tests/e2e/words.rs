@@ -1,9 +1,8 @@
-//! Takes out of an output what differs from run to run.
+//! Filter that replaces the parts of an output that differ between runs.
 
 use std::path::Path;
 
-/// The text with folders replaced by names, and with durations, points in time, digests, ids and numbers of processes
-/// replaced by what they are.
+/// Replaces folders by names, and durations, timestamps, digests, ids and process ids by placeholders.
 pub(crate) fn filtered(text: &str, folders: &[(&Path, &str)]) -> String {
     let mut text = text.to_owned();
     for (folder, name) in folders {
@@ -31,7 +30,7 @@ fn is_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '+')
 }
 
-/// What a word is, if it differs from run to run.
+/// Returns the placeholder of a word, if it differs between runs.
 fn name_of(before: &str, word: &str) -> Option<&'static str> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');

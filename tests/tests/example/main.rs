@@ -1,4 +1,4 @@
-//! The example repository through the whole engine: from its files to the state that its table promises.
+//! Test of the example repository with the whole engine: its files lead to the state in its table.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/example")
 }
 
-/// The stack of the example.
+/// Returns the stack of the example.
 fn stack() -> Stack {
     let surroundings =
         Surroundings { environment: BTreeMap::new(), now: "2024-01-02T03:04:05[UTC]".parse().unwrap(), account: None };
@@ -79,7 +79,7 @@ fn changes(end: &DeploymentEnd) -> Vec<(StepOp, usize)> {
     end.summary.changes.iter().filter(|(_, count)| **count > 0).map(|(op, count)| (*op, *count)).collect()
 }
 
-/// URN, name of the provider, names of the dependencies.
+/// Row of the table: URN, name of the provider, names of the dependencies.
 type Row = (String, String, BTreeSet<String>);
 
 fn promised() -> BTreeSet<Row> {
@@ -135,7 +135,7 @@ async fn a_second_run_of_the_example_changes_nothing() {
     assert_eq!(changes(&first), [(StepOp::Create, promised().len())]);
     let second = run(first.snapshot.clone(), Operation::Update, Effect::Real).await;
     assert_eq!(changes(&second), [(StepOp::Same, promised().len())]);
-    // What is independent of each other may change places: entries stand in the order in which they were confirmed.
+    // The order of independent entries may change, as entries are in the order in which they were confirmed.
     let by_urn = |snapshot: Snapshot| {
         let mut resources = snapshot.resources;
         resources.sort_by(|a, b| a.urn.cmp(&b.urn));

@@ -1,4 +1,4 @@
-//! Clouds that say yes: a provider for every package of the example, in this process.
+//! Fake provider for every package of the example, in this process.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pulumi_proto::rpc::resource_provider_server::{ResourceProvider, ResourceProv
 use tests::service::{Reply, decode_properties, encode_properties, start_in_memory, type_and_name};
 use tonic::{Request, Response};
 
-/// Boots a stand-in for whatever is asked.
+/// Host that starts a fake provider for any package.
 #[derive(Debug)]
 pub(crate) struct StandIns;
 
@@ -23,10 +23,10 @@ impl ProviderHost for StandIns {
     }
 }
 
-/// Takes all inputs, and adds what its kind of resource is known for.
+/// Fake provider that accepts all inputs and adds typical outputs of each type.
 struct StandIn;
 
-/// The id and the further outputs of a new resource.
+/// Returns the id and the further outputs of a new resource.
 fn made(urn: &str, inputs: &PropertyMap) -> (String, Vec<(&'static str, String)>) {
     let (token, name) = type_and_name(urn);
     match token {

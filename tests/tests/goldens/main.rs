@@ -1,11 +1,11 @@
-//! Holds our engine against recordings of Pulumi's.
+//! Compares our engine with recordings of Pulumi's.
 //!
-//! `cargo test -p tests --test goldens` runs everything. `-- NAME` shows the scenarios of that name (or, if there is
-//! none, whose names hold it) with all their differences. `SC_GOLDENS` names a folder with more recordings, `SC_GOLDENS_REPORT` a
-//! file to write one line per scenario to.
+//! `cargo test -p tests --test goldens` runs everything. `-- NAME` runs the scenarios with that name (or, if there is
+//! none, those whose names contain it) and prints all their differences. `SC_GOLDENS` names a folder with more
+//! recordings, `SC_GOLDENS_REPORT` a file for a report with one line per scenario.
 //!
-//! `exceptions.tsv` beside the recordings lists what does not hold yet: name, step (or `*`), reason. What is listed and
-//! holds fails the suite just as what is not listed and does not hold.
+//! `exceptions.tsv` beside the recordings lists known differences: name, step (or `*`), reason. The suite fails for a
+//! listed step without differences, and for differences that are not listed.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
 
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            // Of the arguments that `cargo test` hands to every harness these have a value.
+            // These arguments, which `cargo test` passes to every harness, have a value.
             "--test-threads" | "--skip" | "--format" | "--color" | "-Z" => drop(arguments.next()),
             flag if flag.starts_with('-') => {}
             name => names.push(name.to_owned()),
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     if verdict.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The scenarios in the files of a folder.
+/// Reads the scenarios in the files of a folder.
 fn read(folder: &Path) -> Vec<Scenario> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = entries
@@ -82,7 +82,7 @@ fn choose<'a>(scenarios: &'a [Scenario], names: &[String]) -> Vec<&'a Scenario> 
     }
 }
 
-/// Scenarios by how they did.
+/// Number of scenarios by result.
 #[derive(Default)]
 struct Verdict {
     passed: usize,
@@ -90,7 +90,7 @@ struct Verdict {
     excepted: usize,
 }
 
-/// Holds what happened against the list of exceptions, and prints what does not fit.
+/// Compares the results with the exceptions, and prints the unexpected ones.
 fn judge(held: &[Held<'_>], exceptions: &Exceptions, in_full: bool) -> Verdict {
     let mut verdict = Verdict::default();
     let (mut steps, mut holding) = (0, 0);
@@ -140,7 +140,7 @@ fn judge(held: &[Held<'_>], exceptions: &Exceptions, in_full: bool) -> Verdict {
     verdict
 }
 
-/// One line per scenario: name, steps, steps that hold, first difference.
+/// Writes a line per scenario: name, steps, steps without differences, first difference.
 fn write_report(path: &Path, held: &[Held<'_>]) {
     let line = |scenario: &Held<'_>| {
         let holding = scenario.steps.iter().filter(|differences| differences.is_empty()).count();

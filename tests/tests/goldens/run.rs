@@ -9,13 +9,13 @@ use tests::drive;
 use tests::player::Pace;
 use tests::scenario::{Op, Scenario};
 
-/// A scenario and, for each of its steps, how ours differs from the recording.
+/// Scenario, with the differences of each of its steps.
 pub(crate) struct Held<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) steps: Vec<Vec<String>>,
 }
 
-/// Runs scenarios; the answers come in the same order.
+/// Runs scenarios, and returns their results in the same order.
 pub(crate) fn run_all<'a>(scenarios: &[&'a Scenario]) -> Vec<Held<'a>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -38,7 +38,7 @@ pub(crate) fn run_all<'a>(scenarios: &[&'a Scenario]) -> Vec<Held<'a>> {
 fn differences(scenario: &Scenario, index: usize) -> Vec<String> {
     let step = &scenario.steps[index];
     if step.op == Op::Taint {
-        // An edit of the state, no run: the steps after it start from the recorded state anyway.
+        // A taint edits the state without a run; the steps after it start from the recorded state.
         return Vec::new();
     }
     let one_by_one = at_pace(scenario, index, Pace::OneByOne);
@@ -46,12 +46,11 @@ fn differences(scenario: &Scenario, index: usize) -> Vec<String> {
         return one_by_one;
     }
     if step.expect.ok {
-        // How many are under way at once makes no difference.
+        // Concurrency must make no difference.
         let at_once = at_pace(scenario, index, Pace::AtOnce);
         return at_once.into_iter().map(|text| format!("(with many at once) {text}")).collect();
     }
-    // Which of several failures comes first hangs on what was under way: one of the two paces must come to the recorded
-    // one.
+    // Concurrency decides which of several failures comes first: one of both paces must match the recording.
     if one_by_one.is_empty() || at_pace(scenario, index, Pace::AtOnce).is_empty() { Vec::new() } else { one_by_one }
 }
 

@@ -1,4 +1,4 @@
-//! The comparison with the recordings can fail: every alteration of a recording is noticed.
+//! Tests that the comparison with recordings detects every alteration of a recording.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tests::scenario::Outcome;
 
 use crate::scenarios;
 
-/// Every recorded step: its name, and a function that compares an outcome with it.
+/// Calls a function with every recorded step: its name, its outcome, and a comparison with it.
 fn each_step(mut check: impl FnMut(&str, &Outcome, &dyn Fn(&Outcome) -> Vec<Difference>)) {
     for scenario in scenarios() {
         for (index, step) in scenario.steps.iter().enumerate() {
@@ -36,10 +36,10 @@ fn every_recorded_state_survives_being_read_and_written() {
     });
 }
 
-/// How often an alteration of one kind is tried.
+/// Number of attempts for each kind of alteration.
 const TRIES: usize = 5;
 
-/// Alters recordings of successful steps, a few for each kind of alteration, and demands that each is noticed.
+/// Alterations of successful recorded steps, a few of each kind, of which each must be detected.
 #[derive(Default)]
 struct Alterations {
     tried: BTreeMap<String, usize>,
@@ -64,7 +64,7 @@ impl Alterations {
     }
 }
 
-/// The same value, but not quite.
+/// Returns a slightly different value.
 fn other_than(value: &Value) -> Value {
     match value {
         Value::Bool(value) => json!(!value),
@@ -78,7 +78,7 @@ fn other_than(value: &Value) -> Value {
     }
 }
 
-/// A value with one member altered, taken away or added: what was done, and what came out.
+/// Returns the variants of a value in which one member is altered, removed or added, with descriptions.
 fn variants(value: &Value) -> Vec<(String, Value)> {
     let members = value.as_object().unwrap();
     let mut variants = Vec::new();
@@ -124,7 +124,7 @@ fn every_alteration_of_a_call_is_noticed() {
             alterations.attempt(kind("failed"), &label("failed"), compare, || replaced(failed));
             let renamed = Call { rpc: "Construct".to_owned(), ..call.clone() };
             alterations.attempt(kind("renamed"), &label("renamed"), compare, || replaced(renamed));
-            // What ours may spare: a Configure that a preview has no use for.
+            // Our engine may omit a Configure in a preview.
             if call.rpc != "Configure" {
                 let mut without = recorded.calls.clone();
                 without.remove(index);
@@ -239,7 +239,7 @@ fn calls_in_an_order_that_the_graph_forbids_are_noticed() {
         if !recorded.ok {
             return;
         }
-        // Deletes of a destroy, backwards.
+        // The Deletes of a destroy in reverse order.
         let trailing = recorded.calls.iter().rev().take_while(|call| call.rpc == "Delete").count();
         if matches!(name, "destroy/2" | "delete-order/2") {
             let mut outcome = recorded.clone();
@@ -248,7 +248,7 @@ fn calls_in_an_order_that_the_graph_forbids_are_noticed() {
             outcome.calls[start..].reverse();
             alterations.attempt("deletes".to_owned(), &format!("{name} deletes"), compare, || outcome);
         }
-        // A dependent begins before what it depends on is made.
+        // A dependent that starts before its dependency is created.
         for entry in &recorded.state.resources {
             let urn = entry["urn"].as_str().unwrap();
             for dependency in entry["dependencies"].as_array().into_iter().flatten().filter_map(Value::as_str) {

@@ -1,4 +1,4 @@
-//! What the comparison lets pass, it lets pass only there (rules 2, 5 and 6).
+//! Tests that the comparison accepts differences only where the rules allow them (rules 2, 5 and 6).
 
 use tests::compare::{Difference, Situation, compare};
 use tests::scenario::{Outcome, Scenario};
@@ -11,7 +11,7 @@ fn scenario(name: &str) -> &'static Scenario {
     scenarios().iter().find(|scenario| scenario.name == name).unwrap()
 }
 
-/// The differences that an alteration of a recorded step makes.
+/// Returns the differences that an alteration of a recorded step causes.
 fn differences(name: &str, index: usize, alter: impl FnOnce(&mut Outcome)) -> Vec<Difference> {
     let scenario = scenario(name);
     let step = &scenario.steps[index];
@@ -35,7 +35,7 @@ fn drop_steps(outcome: &mut Outcome, op: &str, name: &str) {
 
 #[test]
 fn a_failed_resource_and_what_hangs_on_it_are_held_whole() {
-    // `a` fails at its creation, and `b` depends on it.
+    // Create fails for `a`, and `b` depends on it.
     let (name, index) = ("depends-on-failed", 0);
     assert_ne!(differences(name, index, |outcome| drop_calls(outcome, "Create", "a")), []);
     let reached = |outcome: &mut Outcome| {
@@ -60,7 +60,7 @@ fn a_run_that_stopped_at_a_failure_is_not_counted() {
     assert_eq!(altered, []);
     let altered = differences("outputs-after-failure", 1, |outcome| drop_calls(outcome, "Update", "b"));
     assert_ne!(altered, []);
-    // `a` does not hang on `b`: it may have been reached or not, but what was asked must be as recorded.
+    // `a` does not depend on `b`: it may have been reached or not, but its calls must be as recorded.
     let altered = differences("outputs-after-failure", 1, |outcome| {
         drop_calls(outcome, "Update", "a");
         drop_steps(outcome, "update", "a");
@@ -80,7 +80,7 @@ fn a_second_delete_may_be_left_out_with_its_step_and_not_without() {
     assert_eq!(altered, []);
     assert_ne!(differences(name, index, |outcome| drop_calls(outcome, "Delete", resource)), []);
     assert_ne!(differences(name, index, |outcome| drop_steps(outcome, "delete-replaced", resource)), []);
-    // A first Delete may not.
+    // A first Delete must not be missing.
     let altered = differences("dbr", 2, |outcome| {
         drop_calls(outcome, "Delete", "a");
         drop_steps(outcome, "delete-replaced", "a");
@@ -91,7 +91,7 @@ fn a_second_delete_may_be_left_out_with_its_step_and_not_without() {
 #[test]
 fn a_configure_may_be_missing_only_in_a_preview_that_asks_nothing_of_its_provider() {
     assert_ne!(differences("create", 0, |outcome| drop_calls(outcome, "Configure", "default")), []);
-    // The preview of a destroy sends no Delete, so nobody asks for the provider.
+    // The preview of a destroy sends no Delete, so it does not need the provider.
     let idle = |outcome: &mut Outcome| drop_calls(outcome, "Configure", "default");
     assert_eq!(differences("destroy-preview", 1, idle), []);
     let step = &scenario("destroy-preview").steps[1];

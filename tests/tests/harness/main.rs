@@ -1,4 +1,4 @@
-//! Holds the harness itself to the recordings: what plays programs, and what compares outcomes.
+//! Tests of the harness itself with the recordings: the player of programs and the comparison of outcomes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use tests::scenario::Scenario;
 
-/// All recorded scenarios in the tree, read once.
+/// Returns all recorded scenarios of the repository, which are read once.
 fn scenarios() -> &'static [Scenario] {
     static SCENARIOS: OnceLock<Vec<Scenario>> = OnceLock::new();
     SCENARIOS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The scripted provider as a process keeps the same book, in a folder.
+//! Test of the scripted provider as a process, whose log is in a folder.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

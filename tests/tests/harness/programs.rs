@@ -1,4 +1,4 @@
-//! What the player registers is what Pulumi's YAML host registered: told by the calls and the state that came of it.
+//! Compares the registrations of the player with those of Pulumi's YAML host, which the recorded calls and states show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tests::scenario::{Op, PROJECT, STACK, Step};
 
 use crate::scenarios;
 
-/// Answers each registration with what was recorded of it, and notes where the registration does not fit.
+/// Registrar that replies to registrations from the recording, and collects differences.
 #[derive(Debug)]
 struct Replay<'a> {
     name: String,
@@ -48,7 +48,7 @@ impl Replay<'_> {
         }
     }
 
-    /// The request of the first recorded call for a resource.
+    /// Returns the request of the first recorded call for a resource.
     fn call(&self, rpcs: &[&str], urn: &Urn) -> Option<&Value> {
         let is_it = |rpc: &str, request: &Value| rpcs.contains(&rpc) && request["urn"] == urn.as_str();
         self.step.expect.calls.iter().find(|call| is_it(&call.rpc, &call.request)).map(|call| &call.request)
@@ -67,7 +67,7 @@ impl Replay<'_> {
     }
 }
 
-/// A value as it goes over the wire; secrets plain where they are sent so.
+/// Converts a value to its form on the wire; `secrets`: secrets keep their mark.
 fn wire(value: &PropertyValue, secrets: bool) -> Value {
     match value {
         PropertyValue::Secret(secret) if secrets => {
@@ -118,7 +118,7 @@ impl Registrar for Replay<'_> {
             let secrets = self.step.script.provider.accept_secrets != Some(false) && !goal.type_token.is_provider();
             let mut inputs = goal.inputs.clone();
             if let Some(version) = goal.version.as_deref().filter(|_| goal.type_token.is_provider()) {
-                // The deployment makes the version of a provider resource an input of it.
+                // The deployment adds the version of a provider resource to its inputs.
                 Arc::make_mut(&mut inputs).insert("version".to_owned(), version.into());
             }
             self.fits(&urn, "inputs", doubles(&check["news"]), wire_map(&inputs, secrets));
@@ -185,7 +185,7 @@ async fn programs_register_what_was_recorded_in_the_recorded_order() {
     let mut misfits = Vec::new();
     for scenario in scenarios() {
         for (index, step) in scenario.steps.iter().enumerate() {
-            // Where something is out of scope or replayed from the state, the calls do not show the registration.
+            // The calls do not show the registrations of resources that are out of scope or replayed from the state.
             let plain = step.flags.target.is_empty() && step.flags.exclude.is_empty() && scenario.plugins.is_empty();
             if step.op != Op::Up || !step.expect.ok || !plain {
                 continue;

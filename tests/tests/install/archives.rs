@@ -1,4 +1,4 @@
-//! Archives that want more than to be unpacked.
+//! Tests of malicious and damaged archives.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use tests::releases::{Entry, ReleaseServer, tar_gz};
 
 use super::{Machine, asset, plugin, released, script};
 
-/// What is said of an archive with these entries, and that nothing of it is left anywhere.
+/// Publishes an archive, and returns the error of its installation, which must leave no files behind.
 async fn refusal(archive: &[u8]) -> String {
     let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
     let name = asset("1.0.0");
@@ -65,11 +65,11 @@ async fn bombs_do_not_go_off() {
 
 #[tokio::test]
 async fn a_header_cannot_take_all_memory() {
-    // The name of the next entry, all of sixteen million letters.
+    // The name of the next entry has sixteen million letters.
     let name = vec![b'a'; 16 << 20];
     let archive = tar_gz(&[("././@LongLink", Entry::Words(b'L', &name)), ("x", Entry::File(0o644, b""))]).unwrap();
     assert_eq!(refusal(&archive).await, "it is too large: one of its headers is");
-    // One that says that the next entry is empty: what follows it would be read as headers.
+    // The header gives the next entry a size of 0, so that its content would be read as headers.
     let size = tar_gz(&[("x", Entry::Words(b'x', b"10 size=0\n")), ("y", Entry::File(0o644, &name))]).unwrap();
     assert_eq!(refusal(&size).await, "its entry \"x\" is refused: it says another length of the next entry");
     let links: Vec<String> = (0..200).map(|link| format!("link{link}")).collect();
@@ -84,7 +84,7 @@ async fn broken_archives_are_told_from_others() {
     let whole = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("x").repeat(1000)))]).unwrap();
     assert_eq!(refusal(&whole[..whole.len() / 2]).await, "it cannot be read: it ends too early");
     let mut damaged = whole.clone();
-    // The sum at the end.
+    // Offset of the checksum at the end of the stream.
     let at = damaged.len() - 6;
     damaged[at] ^= 0xff;
     assert_eq!(refusal(&damaged).await, "it cannot be read: corrupt gzip stream does not have a matching checksum");

@@ -1,4 +1,4 @@
-//! The cache: whole, shared, looked at again at each start.
+//! Tests of the package cache: it is complete, shared, and verified at each start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,7 +20,7 @@ async fn server() -> ReleaseServer {
 #[tokio::test]
 async fn nobody_else_can_look_into_it() {
     let (machine, server) = (Machine::new(), server().await);
-    // Somebody else may have made it.
+    // Another user may have created the folder.
     fs::create_dir(machine.path("cache")).unwrap();
     machine.install(&plugin(released(&server.api_url(), "v1.0.0"))).await.unwrap();
     assert_eq!(fs::metadata(machine.path("cache")).unwrap().permissions().mode() & 0o777, 0o700);
@@ -54,7 +54,7 @@ async fn what_was_changed_is_not_run_but_fetched_again() {
         assert_eq!(run(&machine.install(&wanted).await.unwrap()).await, "hello");
         assert_eq!(machine.warnings(), ["the package in the cache is not what was put there; it is fetched again"]);
     }
-    // Without the server nothing runs that is not what it was.
+    // Without the server, an altered package does not run.
     let folder = machine.install(&wanted).await.unwrap().folder().to_owned();
     drop(server);
     write(&folder.join("pulumi-resource-reef"), &script("evil"), 0o755);

@@ -1,4 +1,4 @@
-//! Git repositories, served by git itself: from a folder, and over HTTP.
+//! Tests of git repositories, served by git itself from a folder and over HTTP.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use tests::releases::sha256;
 
 use super::{Machine, checksum, in_git, plugin, run, script, token, write};
 
-/// A repository with a history.
+/// Repository with a history.
 struct Repository {
     folder: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ impl Repository {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Commits a plugin that says these words, and says the commit's id.
+    /// Commits a plugin that prints a text, and returns the id of the commit.
     fn commit(&self, words: &str) -> String {
         write(&self.path().join("pulumi-resource-reef"), &script(words), 0o755);
         self.commit_all()
@@ -110,15 +110,15 @@ async fn the_plugin_may_lie_in_a_folder_and_be_built_of_more() {
     source.subdir = "plugins/reef".into();
     let first = machine.install(&plugin(source.clone())).await.unwrap();
     assert_eq!(run(&first).await, "from True");
-    // Nothing was added to the package by running it.
+    // Running the package added no files to it.
     machine.told();
     source.checksum = checksum(&first.digest().unwrap().to_hex());
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
     assert_eq!(machine.warnings(), Vec::<String>::new());
-    // Another way to write the same folder.
+    // The same folder has another spelling.
     source.subdir = "plugins/./reef/".into();
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
-    // All of the repository may be run by way of it, so all of it is pinned.
+    // The package can run any file of the repository, so the checksum covers all of it.
     write(&repository.path().join("common.py"), b"", 0o644);
     repository.commit_all();
     assert!(machine.refusal(&plugin(source.clone())).await.starts_with("checksum mismatch"));
@@ -159,7 +159,7 @@ async fn a_link_does_not_change_what_a_checksum_pins() {
     source.subdir = "provider".into();
     let error = machine.refusal(&plugin(source)).await;
     assert_eq!(error, "source.subdir provider is no folder of the repository");
-    // What it leads to counts, not where it leads.
+    // The checksum covers the target's content, not its path.
     write(&repository.path().join("bin/real"), &script("other"), 0o755);
     repository.commit_all();
     let mut source = in_git(&repository.url(), "main");
@@ -209,7 +209,7 @@ async fn links_out_of_the_tree_are_refused() {
     machine.assert_empty();
 }
 
-/// Commits a tree of trees, each of which has the one below it so many times, and the last one a file, or nothing.
+/// Commits a tree with nested trees, `width` per level; the innermost one has a file, or is empty.
 fn commit_bomb(repository: &Repository, levels: usize, width: usize, file: Option<&[u8]>) {
     let mut below = String::new();
     if let Some(file) = file {
@@ -268,12 +268,12 @@ async fn without_git_it_says_so() {
     assert_eq!(error.unwrap_err().to_string(), "git is missing");
 }
 
-/// `git http-backend` behind a server that may want a password.
+/// Starts a server with `git http-backend` that may require a password.
 async fn over_http(root: PathBuf, password: Option<&'static str>) -> HttpServer {
     HttpServer::start(move |request: Request| {
         let root = root.clone();
         async move {
-            // `x-access-token:PASSWORD`
+            // The credentials are `x-access-token:PASSWORD`.
             let wanted = password.map(|password| format!("Basic {password}"));
             if wanted.is_some() && request.header("authorization") != wanted.as_deref() {
                 return Response::new(401, "").with("WWW-Authenticate", "Basic realm=\"git\"");
@@ -330,7 +330,7 @@ async fn over_http_too() {
         assert_eq!(run(&machine.install(&plugin(in_git(&url, revision))).await.unwrap()).await, words);
     }
     drop(server);
-    // Nobody answers any more: the branch is where it was.
+    // Without a server, the last known commit of the branch is used.
     assert_eq!(run(&machine.install(&plugin(in_git(&url, "main"))).await.unwrap()).await, "two");
     let [warning] = machine.warnings().try_into().unwrap();
     assert!(warning.ends_with("where main stood when that was last known, is used"), "{warning}");
@@ -340,7 +340,7 @@ async fn over_http_too() {
 async fn a_token_opens_its_own_host_and_no_other() {
     let (machine, repository) = (Machine::new(), Repository::new());
     repository.commit("secret");
-    // x-access-token:t0ken
+    // The base64 text is `x-access-token:t0ken`.
     let server = over_http(repository.path().to_owned(), Some("eC1hY2Nlc3MtdG9rZW46dDBrZW4=")).await;
     let url = format!("{}/.git", server.url());
     let error = machine.refusal(&plugin(in_git(&url, "main"))).await;
@@ -348,10 +348,10 @@ async fn a_token_opens_its_own_host_and_no_other() {
     let mut source = in_git(&url, "main");
     source.token = token("t0ken");
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "secret");
-    // As a part of the address it opens the same door, and is on no command line.
+    // A token in the URL is accepted as well, and appears on no command line.
     let login = url.replace("http://", "http://x-access-token:t0ken@");
     assert_eq!(run(&machine.install(&plugin(in_git(&login, "main"))).await.unwrap()).await, "secret");
-    // A server that sends us elsewhere does not get it there.
+    // The token is not sent to the target of a redirect.
     let thief = over_http(repository.path().to_owned(), Some("nobody")).await;
     let target = format!("{}/.git", thief.url());
     let elsewhere = HttpServer::start(move |request: Request| {

@@ -1,4 +1,4 @@
-//! Packages that come from elsewhere: what is fetched, what is refused, what is left in the cache.
+//! Tests of packages from other places: fetching, refusals, and the contents of the cache.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -19,13 +19,13 @@ use bridge::install::{
 use bridge::plugin::{Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
 
-/// A machine with an empty cache.
+/// Machine with an empty cache.
 struct Machine {
     folder: tempfile::TempDir,
     events: Events,
 }
 
-/// What was told.
+/// Sink that keeps events.
 #[derive(Default)]
 struct Events(Mutex<Vec<FetchEvent>>);
 
@@ -67,7 +67,7 @@ impl Machine {
         bridge::error::chain(&self.install(plugin).await.unwrap_err())
     }
 
-    /// What was told since this was asked last.
+    /// Returns the events since the last call.
     fn told(&self) -> Vec<FetchEvent> {
         std::mem::take(&mut *self.events.0.lock().unwrap())
     }
@@ -80,13 +80,13 @@ impl Machine {
         self.told().into_iter().filter_map(warning).collect()
     }
 
-    /// The names in a folder of the cache.
+    /// Returns the names in a folder of the cache.
     fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path("cache").join(folder)).into_iter().flatten();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Nothing is in the cache, and nothing half-made.
+    /// Checks that the cache contains no packages and no incomplete files.
     fn assert_empty(&self) {
         for folder in ["packages", "names", "work"] {
             assert_eq!(self.names(folder), Vec::<String>::new(), "{folder}");
@@ -94,12 +94,12 @@ impl Machine {
     }
 }
 
-/// A plugin that says something when it is run.
+/// Returns a plugin that prints a text.
 fn script(words: &str) -> Vec<u8> {
     format!("#!/bin/sh\necho {words}\n").into_bytes()
 }
 
-/// The plugin `reef` of a release.
+/// Returns the source of the plugin `reef` in a release.
 fn released(api_url: &str, version: &str) -> GithubReleaseSource {
     GithubReleaseSource {
         repository: "acme/pulumi-reef".into(),
@@ -112,7 +112,7 @@ fn released(api_url: &str, version: &str) -> GithubReleaseSource {
     }
 }
 
-/// The plugin `reef` of a git repository.
+/// Returns the source of the plugin `reef` in a git repository.
 fn in_git(url: &str, revision: &str) -> GitSource {
     GitSource {
         url: url.into(),
@@ -150,12 +150,12 @@ fn token(text: &str) -> Option<SourceToken> {
     SourceToken::new(text.into())
 }
 
-/// Pulumi's name for the asset of a version.
+/// Returns Pulumi's name for the asset of a version.
 fn asset(version: &str) -> String {
     format!("pulumi-resource-reef-v{version}-linux-amd64.tar.gz")
 }
 
-/// Runs a package as the launcher would, and says what it wrote.
+/// Runs a package like the launcher, and returns its output.
 async fn run(package: &VerifiedPackage) -> String {
     let spec = ProcessSpec {
         program: package.program().to_owned(),

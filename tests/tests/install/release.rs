@@ -1,4 +1,4 @@
-//! Releases: which asset, who sees the token, what a server may do.
+//! Tests of releases: the choice of the asset, the receivers of the token, and faults of servers.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ async fn an_asset_of_another_name_is_a_pattern() {
     server.publish(REPOSITORY, "nightly/v2.0.0", &[("reef_2.0.0_linux_amd64", &script("plain"))]);
     let mut source = released(&server.api_url(), "nightly/v2.0.0");
     source.asset = Some("reef_{version}_{os}_{arch}".into());
-    // A plain executable is taken as it is.
+    // A plain executable is installed unchanged.
     assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "plain");
 }
 
@@ -195,7 +195,7 @@ async fn what_is_stored_beside_the_api_is_fetched_without_a_token() {
 
 #[tokio::test]
 async fn a_token_that_was_left_behind_is_not_shown_again() {
-    // From the API to another host, there to another path, and back to the API.
+    // The redirects go from the API to another host, there to another path, and back to the API.
     let server = Arc::new(server().await);
     let back = format!("{}/repos/acme/pulumi-reef/releases/assets/1", server.api_url());
     let elsewhere = HttpServer::start(move |request: Request| {
@@ -207,7 +207,7 @@ async fn a_token_that_was_left_behind_is_not_shown_again() {
     let machine = Machine::new();
     let mut source = released(&server.api_url(), "v1.2.0");
     source.token = token("t0ken");
-    // It ends with an asset of another length; what counts is who was shown what.
+    // The installation fails because of the asset's length; the test is about the headers.
     machine.refusal(&plugin(source)).await;
     let shown: Vec<_> = elsewhere
         .requests()
@@ -274,7 +274,7 @@ async fn every_way_to_be_refused_says_who_and_why() {
              field `tag_name` at line 1 column 2",
         ),
         (
-            // The way back to here is endless.
+            // A redirect to itself never ends.
             Response::new(302, "").with("Location", "/api/v3/repos/acme/pulumi-reef/releases/tags/v1.2.0"),
             "cannot fetch release v1.2.0 of acme/pulumi-reef from 127.0.0.1: it redirects too often",
         ),
@@ -298,7 +298,7 @@ async fn a_download_that_breaks_is_tried_again_and_leaves_nothing() {
     assert_eq!(server.requests().iter().filter(|request| request.path.contains("/assets/")).count(), 4);
     assert_eq!(machine.told().last(), Some(&FetchEvent::Ended { complete: false }));
     machine.assert_empty();
-    // Half of it again, and nothing that says so but the release.
+    // The second half of the asset is missing, which only the release's size shows.
     server.answer("/assets/0", Response { claimed: None, ..Response::new(200, &whole[..whole.len() / 2]) });
     let lengths = (whole.len(), whole.len() / 2);
     assert_eq!(
@@ -306,7 +306,7 @@ async fn a_download_that_breaks_is_tried_again_and_leaves_nothing() {
         format!("{} should have {} bytes, and {} arrived from 127.0.0.1", asset("1.2.0"), lengths.0, lengths.1)
     );
     machine.assert_empty();
-    // Another length than the release says.
+    // The asset has another length than the release states.
     server.answer("/assets/0", Response::new(200, [whole.as_slice(), b"x"].concat()));
     let lengths = (whole.len(), whole.len() + 1);
     assert_eq!(

@@ -1,5 +1,5 @@
-//! The checklist of what a state and its store owe to both (state and secrets, section 11), where no other test has it:
-//! what Pulumi does to a stack of ours besides `up`, its forms of a store, and locks.
+//! Checklist for states and their stores (state and secrets, section 11), as far as no other test covers it: Pulumi's
+//! commands besides `up` on our stacks, its store formats, and locks.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ fn urn(name: &str) -> String {
     format!("urn:pulumi:reef::tide::peergo:index:Thing::{name}--main")
 }
 
-/// The checkpoint, as it is written without compression.
+/// Returns the path of the uncompressed checkpoint.
 fn checkpoint(repository: &Repository) -> PathBuf {
     repository.folder().join(".sc/state/.pulumi/stacks/tide/reef.json")
 }
@@ -30,7 +30,7 @@ fn edit(repository: &Repository, change: impl FnOnce(&mut Value)) {
     fs::write(path, text.to_string()).unwrap();
 }
 
-/// The files of the store, from its `.pulumi` on, without attributes.
+/// Returns the files of the store, relative to its `.pulumi`, without attributes.
 fn files(repository: &Repository) -> Vec<String> {
     let store = repository.folder().join(".sc/state/.pulumi");
     let paths = repository.state_files().into_iter().map(|(path, _)| path);
@@ -117,7 +117,7 @@ pub(crate) fn a_key_that_pulumi_changes_is_ours_from_then_on() {
     let pulumi = Pulumi::new(&repository);
     pulumi.adopt_salt();
     let before = pulumi.settings();
-    // The new passphrase comes by standard input; that it is the old one does not matter: the salt is new.
+    // The new passphrase is read from standard input. It equals the old one, but the salt is new.
     let mut change = pulumi.command(&["stack", "change-secrets-provider", "passphrase"], PASSPHRASE);
     let mut change = change.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     writeln!(change.stdin.take().unwrap(), "{PASSPHRASE}").unwrap();
@@ -201,7 +201,8 @@ pub(crate) fn compressed_stores_of_either_are_read_by_the_other() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(files(&repository).iter().any(|path| path.ends_with(extension)), "{:?}", files(&repository));
         repository.succeeds(&PREVIEW);
-        // Without the variable it is plain again, with it compressed again: each time the other one reads it.
+        // The state is written uncompressed without the variable and compressed with it, and the other program reads
+        // both.
         repository.describe(&[("a", Peer::Go, thing("2", "x", "first"))]);
         repository.provision();
         assert_eq!(pulumi.resource("a--main")["inputs"]["v"], "2");
@@ -229,11 +230,11 @@ pub(crate) fn an_export_in_clear_is_taken_by_either() {
     repository.succeeds(&PREVIEW);
 }
 
-/// A run in the background that holds the lock, in the middle of a Create; killed when dropped.
+/// Run in the background that holds the lock during a Create. It is killed when it is dropped.
 struct Busy(Child);
 
 impl Busy {
-    /// Waits until the Create is under way: both write down that it begins.
+    /// Starts a run, and waits until its Create is recorded as pending, by either program.
     fn start(repository: &Repository, mut command: std::process::Command) -> Self {
         let mut busy = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let began = || {
@@ -259,7 +260,7 @@ impl Drop for Busy {
     }
 }
 
-/// A repository with a thing that is to be replaced by one that takes its time to be made.
+/// Returns a repository with a thing whose replacement takes a long time.
 fn slow() -> Repository {
     let repository = repository();
     repository.provision();
@@ -269,7 +270,7 @@ fn slow() -> Repository {
     repository
 }
 
-/// The same as a program of Pulumi's.
+/// Writes the program of [`slow`] for Pulumi.
 fn write_slow(pulumi: &Pulumi<'_>) {
     let secret = json!({"fn::secret": SECRET});
     let resources = json!({
@@ -296,7 +297,7 @@ pub(crate) fn our_lock_keeps_pulumi_out_until_it_is_cancelled() {
     assert!(said.contains("currently locked by 1 lock(s)") && said.contains(&pid), "{said}");
     pulumi.succeeds(&["stack", "export"]);
     busy.kill();
-    // After a crash the lock stays, until somebody takes it away who knows.
+    // After a crash the lock stays until a user removes it.
     let (code, _, said) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
     assert!(code != 0 && said.contains("currently locked"), "{said}");
     pulumi.succeeds(&["cancel", "--yes"]);
@@ -318,7 +319,7 @@ pub(crate) fn pulumis_lock_keeps_us_out_until_it_is_cancelled() {
     let (code, said) = repository.run(&provision);
     assert!(code != 0 && said.contains("sc cancel"), "{said}");
     repository.succeeds(&["cancel", "-s", "reef", "--yes"]);
-    // What it was creating is told, and stays to be looked after.
+    // The pending creation is reported, and stays pending.
     repository.describe(&[("a", Peer::Go, thing("1", "y", "first"))]);
     let (_, said) = repository.run(&["provision", "-s", "reef", "--yes"]);
     assert!(said.contains("a--main"), "{said}");
@@ -343,7 +344,7 @@ pub(crate) fn of_many_that_start_at_once_never_two_win() {
         for child in children {
             let output = child.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-            // Who did not get it says so.
+            // A run that does not get the lock reports it.
             assert!(output.status.success() || said.contains("lock"), "{said}");
         }
         assert!(!files(&repository).iter().any(|path| path.starts_with("locks/")), "{:?}", files(&repository));

@@ -1,8 +1,9 @@
-//! Pulumi's command line and published providers, where they are installed: on our states, and we on its states.
+//! Tests with Pulumi's command line and published providers, if they are installed: Pulumi works on our states, and
+//! `sc` on Pulumi's.
 //!
-//! Nothing here can be installed from a registry. A test whose programs are not on PATH is skipped; the result is `skipped`
-//! if that leaves no test, and the last line counts the skipped tests and names the missing programs. `cargo test -p tests --features interop --test interop_cli -- NAME` runs those
-//! whose name holds NAME.
+//! No registry has these programs. A test whose programs are not on PATH is skipped; the result is `skipped` if no test
+//! is left, and the last line counts the skipped tests and names the missing programs. `cargo test -p tests --features
+//! interop --test interop_cli -- NAME` runs the tests whose names contain NAME.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
 
@@ -19,7 +20,7 @@ use std::time::Instant;
 
 use bridge::process::HostEnvironment;
 
-/// What may be on PATH.
+/// Programs that may be on PATH.
 const PULUMI: &str = "pulumi";
 const YAML: &str = "pulumi-language-yaml";
 const RANDOM: &str = "pulumi-resource-random";
@@ -104,7 +105,7 @@ fn main() -> ExitCode {
     }
     let result = match (passed, failed.len(), skipped) {
         (_, 1.., _) => "FAILED",
-        // Nothing was tested: no reader may take this for a success.
+        // No test ran, so the result must not look like a success.
         (0, _, 1..) => "skipped",
         _ => "ok",
     };
@@ -121,7 +122,7 @@ fn main() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The names among the arguments; flags that every harness is handed are accepted and ignored.
+/// Returns the names among the arguments. Flags that every harness receives are accepted and ignored.
 fn filters(arguments: &[String]) -> Vec<&str> {
     let mut filters = Vec::new();
     let mut arguments = arguments.iter();

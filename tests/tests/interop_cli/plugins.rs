@@ -1,4 +1,4 @@
-//! Published providers as plugins of ours, and stacks with them from one hand into the other.
+//! Tests of published providers as plugins of `sc`, and of their stacks when they move between `sc` and Pulumi.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::pulumi::Pulumi;
 use crate::twins::recorded;
 use crate::{COMMAND, RANDOM};
 
-/// Plugins that are on PATH, as `plugins` of server.yaml.
+/// Returns the section `plugins` of server.yaml for programs on PATH.
 fn plugins(names: &[&str]) -> Value {
     let environment = HostEnvironment::new(std::env::vars_os());
     let plugin = |name: &&str| {
@@ -32,7 +32,7 @@ fn random_resources(length: u32) -> Value {
     })
 }
 
-/// The file that the command makes and takes away.
+/// Returns the path of the file that the command creates and deletes.
 fn target(repository: &Repository) -> PathBuf {
     repository.folder().join("made")
 }
@@ -49,14 +49,14 @@ fn command_resource(repository: &Repository, text: &str) -> Value {
     json!({"touch": {"type": "command:local:Command", "config": command_properties(repository, text)}})
 }
 
-/// Both packages in one stack, as server.yaml has it.
+/// Writes a server.yaml with resources of both packages.
 fn describe_both(repository: &Repository) {
     let mut resources = random_resources(2);
     resources["touch"] = command_resource(repository, "hello")["touch"].take();
     repository.describe_as(&plugins(&[RANDOM, COMMAND]), &resources, &json!({"pet": "${resource:main/pet.id}"}));
 }
 
-/// The same as a program of Pulumi's.
+/// Writes a Pulumi program with the same resources.
 fn write_both(pulumi: &Pulumi<'_>, repository: &Repository) {
     let with = |provider: &str| json!({"provider": format!("${{{provider}}}")});
     let resources = json!({
@@ -120,7 +120,7 @@ pub(crate) fn command_is_a_plugin_of_ours() {
     assert_eq!(repository.outputs(&[]), json!({"said": "hello"}));
     repository.succeeds(&PREVIEW);
 
-    // Without `update` it runs `create` again.
+    // Without `update`, the provider runs `create` again.
     repository.describe_as(&plugins(&[COMMAND]), &command_resource(&repository, "ahoy"), &outputs);
     repository.provision();
     assert_eq!(fs::read_to_string(target(&repository)).unwrap(), "ahoy");
@@ -152,14 +152,14 @@ pub(crate) fn stacks_with_published_providers_end_in_equal_states() {
     describe_both(&ours);
     ours.provision();
     let pulumi = Pulumi::new(&theirs);
-    // The paths in it are those of the other.
+    // The paths in the program are those of the other repository.
     write_both(&pulumi, &ours);
     pulumi.succeeds(&["stack", "init"]);
     pulumi.changes("up");
     let [ours, theirs] = [ours, theirs].map(|repository| {
         let mut state = recorded(&repository);
         for resource in state["resources"].as_array_mut().unwrap() {
-            // What was thrown, and the seconds that it took.
+            // Random values, and durations in seconds.
             for chosen in ["id", "result", "bcryptHash", "separator"] {
                 if resource[chosen].is_string() {
                     resource[chosen] = json!("chosen");

@@ -1,4 +1,4 @@
-//! The command line of Pulumi, at work on the state of a repository.
+//! Pulumi's command line, working on the state of a repository.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tests::things::{PASSPHRASE, Peer, Repository};
 
-/// The stack as Pulumi calls it.
+/// Name of the stack in Pulumi.
 pub(crate) const STACK: &str = "organization/tide/reef";
 
-/// Pulumi's command line with a home and a project of its own, and the state of a repository of ours.
+/// Pulumi's command line with its own home and project, and the state of a repository of ours.
 pub(crate) struct Pulumi<'r> {
     repository: &'r Repository,
     project: PathBuf,
 }
 
 impl<'r> Pulumi<'r> {
-    /// Takes the repository's state; the project is called as the repository's, and has nothing in it.
+    /// Creates an empty project with the name of the repository's.
     pub(crate) fn new(repository: &'r Repository) -> Self {
         let project = repository.folder().join("pulumi-project");
         fs::create_dir_all(&project).unwrap();
@@ -27,13 +27,14 @@ impl<'r> Pulumi<'r> {
         pulumi
     }
 
-    /// Writes the program, in the words of Pulumi's YAML.
+    /// Writes the program, in Pulumi's YAML.
     pub(crate) fn program(&self, resources: &Value, outputs: &Value) {
         let program = json!({"name": "tide", "runtime": "yaml", "resources": resources, "outputs": outputs});
         fs::write(self.project.join("Pulumi.yaml"), format!("{program:#}")).unwrap();
     }
 
-    /// Gives the project the salt of the state: without it, the next run would seal everything under a new key.
+    /// Copies the salt of the state into the project. Without it, the next run would encrypt all secrets with a new
+    /// key.
     pub(crate) fn adopt_salt(&self) {
         let export: Value = serde_json::from_str(&self.succeeds(&["stack", "export"])).unwrap();
         let salt = export["deployment"]["secrets_providers"]["state"]["salt"].as_str().unwrap();
@@ -48,13 +49,13 @@ impl<'r> Pulumi<'r> {
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
     }
 
-    /// A command on the stack, unless it names another, to be run.
+    /// Returns a command on the stack, unless its arguments name another one.
     pub(crate) fn command(&self, arguments: &[&str], passphrase: &str) -> Command {
         let of_stack = ["--stack", STACK];
         let arguments: Vec<&str> = match arguments {
-            // It lists all there are, in the project or (with `--all`) in the backend, and takes no stack.
+            // `stack ls` lists all stacks, of the project or (with `--all`) of the backend, and accepts no stack.
             ["stack", "ls", ..] => arguments.to_vec(),
-            // The name comes as an argument.
+            // `stack init` takes the name as an argument.
             ["stack", "init"] => vec!["stack", "init", STACK],
             ["stack", "rm", ..] => [arguments, &[STACK]].concat(),
             _ if arguments.contains(&"--stack") => arguments.to_vec(),
@@ -78,19 +79,19 @@ impl<'r> Pulumi<'r> {
         command
     }
 
-    /// Runs a command that succeeds, and returns its standard output.
+    /// Runs a command that must succeed, and returns its standard output.
     pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
         let (code, stdout, stderr) = self.run(arguments, PASSPHRASE);
         assert_eq!(code, 0, "pulumi {}:\n{stdout}\n{stderr}", arguments.join(" "));
         stdout
     }
 
-    /// Runs a command that changes something, without preview.
+    /// Runs a command that changes resources, without preview.
     pub(crate) fn changes(&self, command: &str) {
         self.succeeds(&[command, "--yes", "--skip-preview"]);
     }
 
-    /// The resources of the state, secrets in clear.
+    /// Returns the resources of the state, with secrets in plain text.
     pub(crate) fn resources(&self) -> Vec<Value> {
         let export = self.succeeds(&["stack", "export", "--show-secrets"]);
         let mut export: Value = serde_json::from_str(&export).unwrap();
@@ -100,7 +101,7 @@ impl<'r> Pulumi<'r> {
         }
     }
 
-    /// The resource whose URN ends so.
+    /// Returns the resource with this name.
     pub(crate) fn resource(&self, name: &str) -> Value {
         let end = format!("::{name}");
         let resources = self.resources();
@@ -108,12 +109,12 @@ impl<'r> Pulumi<'r> {
         found.unwrap_or_else(|| panic!("no {name} in {resources:#?}")).clone()
     }
 
-    /// The settings of the stack as they are written.
+    /// Returns the text of the stack's settings.
     pub(crate) fn settings(&self) -> String {
         fs::read_to_string(self.project.join("Pulumi.reef.yaml")).unwrap()
     }
 
-    /// Our own provider, found where Pulumi looks for it.
+    /// Returns a PATH with our own provider.
     fn path(&self) -> std::ffi::OsString {
         tests::peers::first_on_path(&self.repository.folder().join("plugins").join(Peer::Go.package())).unwrap()
     }

@@ -1,18 +1,19 @@
-//! States from one hand into the other, with a provider of our own: what is tried is the state, not the provider.
+//! Tests of states that move between `sc` and Pulumi, with a provider of our own: the state is tested, not the
+//! provider.
 
 use serde_json::{Value, json};
 use tests::things::{Peer, Repository, SECRET, plain, thing};
 
 use crate::pulumi::Pulumi;
 
-/// A stack with one thing.
+/// Creates a repository whose stack has one thing.
 pub(crate) fn repository() -> Repository {
     let repository = Repository::new(&[Peer::Go]);
     repository.describe(&[("a", Peer::Go, thing("1", "x", "first"))]);
     repository
 }
 
-/// The same stack as a program of Pulumi's.
+/// Writes a Pulumi program of the same stack.
 pub(crate) fn write_program(pulumi: &Pulumi<'_>) {
     let resources = json!({
         "peergo": {"type": "pulumi:providers:peergo"},
@@ -92,7 +93,7 @@ pub(crate) fn our_stack_is_destroyed() {
     pulumi.changes("destroy");
     assert_eq!(repository.home.things(), []);
     assert_eq!(repository.entries("a"), [Value::Null; 0]);
-    // What is gone is made again, on the state that it left.
+    // Deleted resources are created again, on the state after the destroy.
     repository.provision();
     assert_eq!(repository.home.things().len(), 1);
 }

@@ -1,8 +1,8 @@
-//! One description as a server.yaml for `sc` and as a program for `pulumi`, with the same provider under both.
+//! Compares `sc` with a server.yaml and `pulumi` with an equal program, with the same provider for both.
 //!
-//! Four stacks go through the same steps: one in our hands, one in Pulumi's, and two that change hands with every step.
-//! Each step asks the same of all four providers and leaves equal states (what that means: the end of the grammar's
-//! decisions, docs/server-yaml.md).
+//! Four stacks go through the same steps: one with `sc`, one with Pulumi, and two that alternate with every step. Each
+//! step must make the same calls to all four providers and leave equal states (docs/server-yaml.md, the end of the
+//! grammar's decisions, defines equality).
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use tests::things::{ANOTHER_SECRET, Call, Peer, Repository, SECRET};
 
 use crate::pulumi::Pulumi;
 
-/// Who takes a step.
+/// Program that executes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hand {
     Ours,
     Theirs,
 }
 
-/// A thing of the description.
+/// Thing of the stack.
 #[derive(Clone)]
 struct Wanted {
     key: &'static str,
@@ -30,9 +30,9 @@ struct Wanted {
 #[derive(Clone)]
 enum Input {
     Text(&'static str),
-    /// What another thing puts out.
+    /// Output of another thing.
     OutOf(&'static str),
-    /// The first or the second secret.
+    /// First or second secret.
     Secret(&'static str),
 }
 
@@ -57,7 +57,7 @@ impl Wanted {
         self
     }
 
-    /// An option that both call the same.
+    /// Sets an option that has the same name in both programs.
     fn option(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.options[name] = value.into();
         self
@@ -94,25 +94,25 @@ impl Wanted {
     }
 }
 
-/// What is done in a step.
+/// Operation of a step.
 #[derive(Clone, Copy)]
 enum Does {
     Up,
-    /// Only this one, by its name.
+    /// Update of one resource, by its name.
     UpOnly(&'static str),
-    /// Everything but this one, by its name.
+    /// Update of all resources but one, by its name.
     UpExcept(&'static str),
     Preview,
     Refresh,
     Destroy,
 }
 
-/// A step of all stacks.
+/// Step of all stacks.
 struct Step {
     says: &'static str,
     does: Does,
     things: Vec<Wanted>,
-    /// What happens behind everybody's back, before it: to the thing that is called so.
+    /// Change outside of both programs before the step, to the thing with this name.
     meanwhile: Option<(&'static str, Meanwhile)>,
     fails: bool,
 }
@@ -127,7 +127,7 @@ fn step(says: &'static str, does: Does, things: &[Wanted]) -> Step {
     Step { says, does, things: things.to_vec(), meanwhile: None, fails: false }
 }
 
-/// A stack and the world of its things.
+/// Stack, with the home of its things.
 struct Stack {
     repository: Repository,
     hands: [Hand; 2],
@@ -138,7 +138,7 @@ impl Stack {
         Self { repository: Repository::new(&[Peer::Go]), hands }
     }
 
-    /// Takes a step, the `number`-th, and returns what each thing's provider was asked.
+    /// Executes the step with this number, and returns the calls for each thing.
     fn take(&self, number: usize, step: &Step, pulumi: &Pulumi<'_>) -> BTreeMap<String, Vec<String>> {
         self.describe(&step.things, pulumi);
         if let Some((key, meanwhile)) = step.meanwhile {
@@ -198,7 +198,7 @@ impl Stack {
         }
     }
 
-    /// What there is, by name.
+    /// Returns the existing things, by name.
     fn there(&self) -> Vec<(String, Value)> {
         let name = |id: &str| id.rsplit_once('-').unwrap().0.to_owned();
         let things = self.repository.home.things().into_iter();
@@ -232,7 +232,7 @@ fn theirs(does: Does) -> Vec<&'static str> {
     }
 }
 
-/// A pattern of URNs for the name of a thing.
+/// Returns a URN pattern for the name of a thing.
 fn pattern(name: &str) -> &'static str {
     match name {
         "a--main" => "**::a--main",
@@ -241,7 +241,7 @@ fn pattern(name: &str) -> &'static str {
     }
 }
 
-/// What the state holds, without what two runs never have in common.
+/// Returns the recorded state, without the parts that differ between any two runs.
 pub(crate) fn recorded(repository: &Repository) -> Value {
     let state = repository.state();
     let mut resources = state["deployment"]["resources"].as_array().cloned().unwrap_or_default();
@@ -282,9 +282,9 @@ fn comparable(resource: &mut Value) {
     }
 }
 
-/// What each thing's provider was asked, as far as it does not hang on who of those that know nothing of each other is
-/// registered first: that decides whether a replacement asks what it would do to one that has left it, and in which order
-/// both halves of that one's own replacement come.
+/// Returns the calls for each thing, without those that depend on the registration order of independent things. That
+/// order decides whether a replacement sends a Diff for a former dependent, and in which order the two halves of that
+/// dependent's own replacement come.
 fn whatever_the_order(asked: &BTreeMap<String, Vec<String>>) -> BTreeMap<&str, Vec<&str>> {
     let texts = asked.iter().map(|(name, calls)| (name.as_str(), calls.iter().map(String::as_str).collect()));
     let mut asked: BTreeMap<&str, Vec<&str>> = texts.collect();
@@ -300,8 +300,8 @@ fn whatever_the_order(asked: &BTreeMap<String, Vec<String>>) -> BTreeMap<&str, V
     asked
 }
 
-/// Takes four stacks through the steps and holds them against each other. `sure`: what is asked in which order hangs on
-/// nothing but the description.
+/// Executes the steps with four stacks, and compares their calls and states. `sure`: the order of calls depends on the
+/// description only.
 fn all_agree(steps: &[Step], sure: bool) {
     use Hand::{Ours, Theirs};
     let stacks = [[Ours; 2], [Theirs; 2], [Ours, Theirs], [Theirs, Ours]].map(Stack::new);
@@ -331,7 +331,7 @@ fn all_agree(steps: &[Step], sure: bool) {
 pub(crate) fn a_life_of_ordinary_changes_is_the_same_in_all_hands() {
     let b = wanted("b", "").with("v", Input::OutOf("a"));
     let secret = wanted("c", "1").with("secret", Input::Secret("first")).after("a");
-    // That is secret by the schema, and by an option, too.
+    // The value is secret by the schema and by an option.
     let told =
         wanted("d", "1").with("secret", Input::Text("no secret?")).option("additionalSecretOutputs", json!(["v"]));
     all_agree(
@@ -378,7 +378,7 @@ pub(crate) fn options_failures_and_drift_are_the_same_in_all_hands() {
     let few = [first.clone(), b.clone()];
     let renamed = wanted("c2", "1").option("aliases", json!([urn("c")]));
     let rest = [first.clone(), b.clone(), renamed.clone(), stubborn("2"), touchy("2")];
-    // Who comes after whom is sure.
+    // The dependencies determine the order.
     let wrong = Wanted { inputs: Vec::new(), ..b.clone() }.after("a");
     let meanwhile = |key, meanwhile, step: Step| Step { meanwhile: Some((key, meanwhile)), ..step };
     let fails = |step: Step| Step { fails: true, ..step };
@@ -408,7 +408,7 @@ pub(crate) fn options_failures_and_drift_are_the_same_in_all_hands() {
     );
 }
 
-/// As many as `SC_TWINS` says, from `SC_TWINS_SEED` on.
+/// Runs as many cases as `SC_TWINS` requests, starting with the seed `SC_TWINS_SEED`.
 pub(crate) fn random_lives_are_the_same_in_all_hands() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, many) = (number("SC_TWINS_SEED").unwrap_or(1), number("SC_TWINS").unwrap_or(3));
@@ -418,7 +418,7 @@ pub(crate) fn random_lives_are_the_same_in_all_hands() {
     }
 }
 
-/// Marsaglia's xorshift: all that is asked of it is the same throw for the same seed.
+/// Marsaglia's xorshift generator, which returns equal numbers for equal seeds.
 struct Dice(u64);
 
 impl Dice {
@@ -440,7 +440,7 @@ impl Dice {
 
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// A program whose things differ from those of other throws in a few values, or in whether they are there.
+/// Returns random things: values differ, and some things are missing.
 fn random_things(dice: &mut Dice) -> Vec<Wanted> {
     let mut things: Vec<Wanted> = Vec::new();
     for key in KEYS {

@@ -1,4 +1,4 @@
-//! The shapes that the stand-ins for the clouds hold inputs to are those of the SDK packages on PyPI.
+//! Checks that the shapes of the fake clouds' inputs are those of the SDK packages on PyPI.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -12,7 +12,7 @@ use tests::peers::{python_venv, run};
 #[test]
 fn the_recorded_shapes_are_those_of_the_packages() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // The packages are read, not run: what they need stays away.
+    // The packages are read, not run, so their dependencies are not installed.
     let venv = python_venv("clouds", &["--no-deps", "pulumi-aws==6.83.4", "pulumi-gcp==8.41.1"]).unwrap();
     let mut packages = Command::new(venv.python());
     let packages = run(packages.args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])).unwrap();

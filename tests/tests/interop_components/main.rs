@@ -1,5 +1,5 @@
-//! Components made by providers on Pulumi's own SDKs, each a process of its own: the recordings played with each of them,
-//! and a server.yaml provisioned.
+//! Tests of components by providers on Pulumi's own SDKs, each in its own process: plays the recordings with each
+//! provider, and provisions a server.yaml.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
@@ -24,7 +24,7 @@ fn install(peer: Peer, folder: &Path) -> PeerPlugin {
     peer.install_plugin("interop_components", "comp", folder).unwrap()
 }
 
-/// Plays every recording of components with this provider.
+/// Plays every recording of components with the provider.
 async fn play_the_recordings(peer: Peer) {
     let folder = tempfile::tempdir().unwrap();
     let plugin = install(peer, &folder.path().join("comp"));
@@ -72,7 +72,7 @@ fn nest(repository: &Repository, value: u32) {
     describe(repository, &resources, &json!({"inner": "${resource:main/nest.inner}"}));
 }
 
-/// Makes a component of a server.yaml, leaves it alone, changes it, and destroys it.
+/// Creates a component of a server.yaml, runs again without a change, updates it, and destroys it.
 fn provision_change_and_destroy(peer: Peer) {
     let repository = repository(peer);
     nest(&repository, 1);
@@ -103,8 +103,8 @@ fn provision_change_and_destroy(peer: Peer) {
     assert_eq!(repository.resources(), [""; 0]);
 }
 
-/// All that a component may ask besides registering: a component of its own kind from outside, a method of it, a
-/// function, a resource that exists. The component that asks is written in Go only: the monitor serves all languages alike.
+/// Tests the other requests of components: a remote component of their own type, a method of it, a function, an
+/// existing resource. The provider is written in Go only, as the resource monitor treats all languages alike.
 #[test]
 fn a_component_asks_for_whatever_there_is() {
     let repository = repository(Peer::Go);
@@ -120,6 +120,6 @@ fn a_component_asks_for_whatever_there_is() {
     describe(&repository, &json!({"t": {"type": "comp:index:Teller", "config": {"value": 7, "hook": true}}}), &outputs);
     let (code, text) = repository.run(&["provision", "-s", "reef", "-S"]);
     assert_eq!(code, 1, "{text}");
-    // The SDK has been told that there are no hooks; how it says so to its component is its own affair.
+    // The SDK receives an error about hooks; how it reports the error to its component is up to the SDK.
     assert!(text.contains("error: t--main (comp:Teller)"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! The schemas as editors use them: `yaml-language-server` holds a server.yaml to them, and the meta-schema holds them to
-//! the rules of JSON Schema 2020-12.
+//! Tests of the schemas in editors: `yaml-language-server` checks a server.yaml with them, and the meta-schema of JSON
+//! Schema 2020-12 checks the schemas.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -16,7 +16,7 @@ use tests::peers::{python_venv, run};
 
 use server::{Finding, LanguageServer};
 
-/// A package with what providers have: nested types, enums, required and deprecated inputs.
+/// Returns a package with features of real providers: nested types, enums, required and deprecated inputs.
 fn reef() -> Package {
     let schema = json!({
         "name": "reef",
@@ -115,7 +115,7 @@ fn an_editor_finds_what_is_wrong_and_nothing_else() {
     write(folder.path(), Some(vec![reef()]));
     let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
     assert_eq!(editor.findings(GOOD), []);
-    // What is written instead, the line that is underlined, what is said of it.
+    // Columns: the replacement, the reported line, the message.
     let table = [
         ("volume: 200\n", "volume: 200\n            valume: 1\n", "valume: 1", "Property valume is not allowed."),
         ("            volume: 200\n", "", "config:\n            light", "Missing property \"volume\"."),
@@ -151,7 +151,7 @@ fn an_editor_completes_the_enum_of_a_nested_type() {
     for hue in ["coral", "turquoise", "sand"] {
         assert!(offered.iter().any(|label| label == hue), "{offered:?}");
     }
-    // And the keys of a type, and the types themselves.
+    // Completion also offers the keys of a type, and the types themselves.
     let text = GOOD.replace("            volume: 200\n", "            \n");
     editor.findings(&text);
     let line = text.lines().position(|line| line == "            ").unwrap();

@@ -1,4 +1,4 @@
-//! `yaml-language-server` from npm, spoken to as an editor does: LSP over standard input and output.
+//! Client of `yaml-language-server` from npm, which works like an editor: LSP over standard input and output.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use tests::peers::node_modules;
 
-/// The document that is open.
+/// URI of the open document.
 const DOCUMENT: &str = "file:///repo/.sc/stacks/reef/server.yaml";
 
-/// A running language server, and the schema that documents name.
+/// Running language server, and the schema that documents refer to.
 pub(crate) struct LanguageServer {
     process: Child,
     input: ChildStdin,
@@ -19,10 +19,10 @@ pub(crate) struct LanguageServer {
     version: u32,
 }
 
-/// What an editor underlines.
+/// Diagnostic that an editor shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The line, from 1 on.
+    /// Line, from 1 on.
     pub(crate) line: u64,
     pub(crate) message: String,
 }
@@ -49,7 +49,7 @@ impl LanguageServer {
         server
     }
 
-    /// Opens a document, or changes it, and waits for what is found in it.
+    /// Opens or changes the document, and returns its diagnostics.
     pub(crate) fn findings(&mut self, text: &str) -> Vec<Finding> {
         self.version += 1;
         let text = format!("# yaml-language-server: $schema={}\n{text}", self.schema);
@@ -63,17 +63,17 @@ impl LanguageServer {
         }
         let published = self.until(|message| message["method"] == "textDocument/publishDiagnostics");
         let finding = |found: &Value| Finding {
-            // The first line is ours.
+            // The client adds the first line itself.
             line: found["range"]["start"]["line"].as_u64().unwrap(),
             message: found["message"].as_str().unwrap().to_owned(),
         };
         published["params"]["diagnostics"].as_array().unwrap().iter().map(finding).collect()
     }
 
-    /// What is offered at a place, both counted from 0.
+    /// Returns the completions at a position, both numbers from 0.
     pub(crate) fn completions(&mut self, line: usize, column: usize) -> Vec<String> {
         let position = json!({ "line": line + 1, "character": column });
-        // Until it has the settings of the editor it offers nothing.
+        // The server offers nothing before it has the settings of the editor.
         for _ in 0..1000 {
             let place = json!({ "textDocument": { "uri": DOCUMENT }, "position": position });
             let answer = self.ask("textDocument/completion", place);
@@ -100,7 +100,7 @@ impl LanguageServer {
         self.input.flush().unwrap();
     }
 
-    /// Reads messages until one is wanted. Questions of the server are answered on the way.
+    /// Reads messages until one matches. Requests of the server are replied to in between.
     fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.receive();
@@ -120,7 +120,7 @@ impl LanguageServer {
         self.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
     }
 
-    /// The settings of an editor. Which schema holds is said in the document.
+    /// Returns the settings of an editor. The document refers to its schema itself.
     fn configuration(items: &Value) -> Value {
         let yaml = json!({ "validate": true, "completion": true, "schemaStore": { "enable": false } });
         let settings = |item: &Value| if item["section"] == "yaml" { yaml.clone() } else { json!({}) };

@@ -1,4 +1,4 @@
-//! Descriptors as lists of facts, one line for each thing that two sides of a wire must agree on.
+//! Descriptors as lists of facts, one for each part that both sides of a wire must agree on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet};
 use prost_types::{FileDescriptorProto, ServiceDescriptorProto};
 
-/// What is said about each thing, by what it is.
+/// Facts by the name of the part.
 pub(crate) type Facts = BTreeMap<String, String>;
 
-/// Lists what the files define in the packages.
+/// Lists the definitions of the files in the packages.
 pub(crate) fn facts(files: &FileDescriptorSet, packages: &[&str]) -> Facts {
     let mut facts = Facts::new();
     for file in files.file.iter().filter(|file| packages.contains(&file.package())) {
@@ -18,7 +18,7 @@ pub(crate) fn facts(files: &FileDescriptorSet, packages: &[&str]) -> Facts {
     facts
 }
 
-/// Says what differs; empty if nothing does.
+/// Returns the differences; empty if there are none.
 pub(crate) fn differences(ours: &Facts, theirs: &Facts) -> Vec<String> {
     let things: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
     let difference = |thing: &String| match (ours.get(thing), theirs.get(thing)) {
@@ -75,7 +75,7 @@ fn field_fact(message: &DescriptorProto, field: &FieldDescriptorProto) -> String
         Type::Message | Type::Enum | Type::Group => field.type_name().to_owned(),
         scalar => scalar.as_str_name().to_owned(),
     };
-    // The oneof of an optional field is made up by the compiler.
+    // The compiler generates the oneof of an optional field.
     let oneof = field.oneof_index.filter(|_| !field.proto3_optional());
     let oneof = oneof.and_then(|index| message.oneof_decl.get(usize::try_from(index).ok()?));
     let oneof = oneof.map_or(String::new(), |oneof| format!(" in oneof {}", oneof.name()));

@@ -1,4 +1,4 @@
-//! Our interface definitions, held against those that Pulumi's own Python SDK carries.
+//! Compares our interface definitions with those in Pulumi's own Python SDK.
 
 mod facts;
 
@@ -11,10 +11,10 @@ use tests::peers;
 
 use crate::facts::{Facts, differences, facts};
 
-/// The oldest SDK that knows all that we know. Newer ones are taken: what they add is to be added here.
+/// Oldest SDK with all definitions that we have. A newer SDK may be installed; its additions have to be added here.
 const SDK: &str = "pulumi>=3.272.0";
 
-/// The modules of the SDK that hold what a host or a provider meets.
+/// Modules of the SDK with the definitions for hosts and providers.
 const MODULES: [&str; 10] =
     ["alias", "callback", "engine", "errors", "plugin", "provider", "resource", "resource_status", "source", "status"];
 
@@ -40,7 +40,7 @@ fn every_message_field_value_and_method_is_as_in_the_python_sdk() {
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
 
-/// Alters what the file `pulumi/provider.proto` says and returns what the comparison makes of it.
+/// Alters the file `pulumi/provider.proto` of the SDK, and returns the differences.
 fn after(alter: impl FnOnce(&mut prost_types::FileDescriptorProto)) -> Vec<String> {
     let mut theirs = our_descriptors();
     alter(theirs.file.iter_mut().find(|file| file.name() == "pulumi/provider.proto").expect("the file is there"));

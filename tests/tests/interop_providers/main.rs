@@ -1,4 +1,4 @@
-//! Providers written with Pulumi's own SDKs, each a process of its own, driven by us.
+//! Tests of providers on Pulumi's own SDKs, each in its own process, driven by `sc`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -21,7 +21,7 @@ tests::test_with_each_peer! {
     async overlap_on_the_wire => crate::wire::works_on_fifty_at_once;
 }
 
-/// Go's is the only SDK whose generated code a provider can publish views with.
+/// Only the generated code of Go's SDK allows a provider to publish views.
 #[test]
 fn views_of_a_go_provider_are_recorded() {
     operations::views(Peer::Go);

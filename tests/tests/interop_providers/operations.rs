@@ -1,4 +1,5 @@
-//! One function for each column of the table: what `sc` does, by the provider's own log, its world and our state.
+//! Operations of `sc`, one function for each column of the table, checked in the provider's log, its things and our
+//! state.
 
 use std::collections::BTreeSet;
 
@@ -209,7 +210,7 @@ pub(crate) fn overlap(peer: Peer) {
     assert_overlap(&creates);
 }
 
-/// All peers in one stack.
+/// Tests all peers in one stack.
 pub(crate) fn processes() {
     let repository = Repository::new(&Peer::ALL);
     let wanted: Vec<_> = Peer::ALL.into_iter().map(|peer| (peer.language(), peer, thing("1", "x", "first"))).collect();
@@ -223,8 +224,8 @@ pub(crate) fn processes() {
     assert!(pids[0].is_disjoint(&pids[1]) && pids[1].is_disjoint(&pids[2]) && pids[2].is_disjoint(&pids[0]));
 }
 
-/// Fifty Creates of 100 ms each: by the provider's own log many were under way at once, and all took less than half of
-/// what they would take one after the other.
+/// Checks fifty Creates of 100 ms each: by the provider's log many ran at once, and all together took less than half of
+/// the time that they would take in sequence.
 pub(crate) fn assert_overlap(creates: &[Call]) {
     assert_eq!(creates.len(), 50);
     assert!(creates.iter().all(|call| call.end - call.begin >= 99.0), "{creates:?}");
@@ -236,13 +237,13 @@ pub(crate) fn assert_overlap(creates: &[Call]) {
     assert!(last - first < 2500.0, "they took {} ms", last - first);
 }
 
-/// What was done to the world, in the order in which it ended.
+/// Returns the calls that change things, in the order of their ends.
 fn deeds(calls: &[Call]) -> Vec<String> {
     let done = calls.iter().filter(|call| !call.preview && ["Create", "Update", "Delete"].contains(&&*call.call));
     done.map(|call| format!("{} {}", call.call, call.id)).collect()
 }
 
-/// The calls came to processes that were configured once each and have ended. Returns their numbers.
+/// Checks that the processes behind the calls were configured at most once and have ended. Returns their ids.
 fn assert_processes_of_its_own(calls: &[Call]) -> BTreeSet<i32> {
     let pids: BTreeSet<i32> = calls.iter().map(|call| call.pid).collect();
     assert!(!pids.is_empty());

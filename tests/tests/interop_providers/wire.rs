@@ -1,4 +1,4 @@
-//! The providers, each as a process, started by our host: every call, and what its SDK makes of it.
+//! Tests of every call to the providers, each a process of our host.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tests::things::{Call, Home, Peer, Secrecy};
 
-/// A provider with a process of its own.
+/// Provider in a process of its own.
 struct Running {
     host: PluginHost,
     provider: Arc<dyn Provider>,
@@ -52,7 +52,7 @@ fn secret(value: &str) -> PropertyValue {
     PropertyValue::secret(value.into())
 }
 
-/// What the provider makes of these inputs, the secret marked as it was sent.
+/// Returns the outputs for these inputs, with the secret marked as it was sent.
 fn with_out(inputs: &PropertyMap, out: PropertyValue) -> PropertyMap {
     let mut outputs = inputs.clone();
     outputs.insert("out".to_owned(), out);
@@ -137,7 +137,7 @@ pub(crate) async fn speaks_the_protocol(peer: Peer) {
     assert_eq!(drifted.id, created.id);
     assert_eq!(drifted.inputs.as_ref(), Some(&*live));
     assert_eq!(drifted.outputs, Some(with_out(&live, "made of 3".into())));
-    // An import: nothing is known, so nobody can say what is secret but the provider.
+    // An import has no recorded outputs, so only the provider can mark secrets.
     let imported = read(None, None).await;
     assert_eq!(imported.outputs.unwrap()["v"], PropertyValue::from("3"));
 
@@ -172,7 +172,7 @@ fn is_alive(pid: i32) -> bool {
     test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
 }
 
-/// Everything that may be asked before Configure, and Configure.
+/// Makes all calls that are allowed before Configure, and Configure.
 async fn before_configure(peer: Peer, provider: &dyn Provider) {
     let before = provider.capabilities();
     let shook_hands = before != Capabilities::default();
@@ -222,7 +222,7 @@ async fn check(peer: Peer, provider: &dyn Provider, thing: &Urn, inputs: &Arc<Pr
     assert_eq!(failures, [("v", "a thing needs a v")]);
 }
 
-/// In a preview what is not known comes back as not known.
+/// Checks that unknown inputs of a preview are returned as unknown.
 async fn preview(provider: &dyn Provider, thing: &Urn) {
     let inputs = bag([("v", PropertyValue::UNKNOWN), ("k", "a".into()), ("secret", secret("hush"))]);
     let request = CreateRequest {
@@ -243,7 +243,7 @@ fn expected_diff(peer: Peer, change: Option<(&str, DiffKind)>) -> DiffReply {
         .iter()
         .map(|(name, kind)| ((*name).to_owned(), PropertyDiff { kind: *kind, input_diff: false }))
         .collect();
-    // Node's SDK says whether and what replaces, and no more.
+    // Node's SDK only returns whether there are changes, and the replacing properties.
     let details = peer != Peer::Node;
     DiffReply {
         changes: if change.is_some() { DiffChanges::Some } else { DiffChanges::None },
@@ -254,7 +254,7 @@ fn expected_diff(peer: Peer, change: Option<(&str, DiffKind)>) -> DiffReply {
     }
 }
 
-/// Fifty Creates of 100 ms are in the provider at once.
+/// Checks that fifty Creates of 100 ms run in the provider at once.
 pub(crate) async fn works_on_fifty_at_once(peer: Peer) {
     let running = Running::start(peer).await;
     let settings = urn(peer, "pulumi:providers:PKG", "main");

@@ -1,5 +1,5 @@
-//! A provider written with Pulumi's Go SDK, published as Pulumi publishes its own, and as part of a git repository: installed
-//! from there and provisioned with.
+//! Tests of a provider on Pulumi's Go SDK, published like Pulumi's own and as part of a git repository: `sc` installs
+//! it from there and provisions with it.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,14 +14,14 @@ use tests::things::{Peer, Repository, thing};
 
 const PEER: Peer = Peer::Go;
 
-/// The provider's program.
+/// Returns the provider's program.
 fn program() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     PEER.install(folder.path());
     fs::read(folder.path().join("pulumi-resource-peergo")).unwrap()
 }
 
-/// Makes a thing, finds it unchanged without the source, and deletes it.
+/// Creates a thing, runs again without the source, and deletes the thing.
 fn lives(repository: &Repository, source: &Value, gone: impl FnOnce()) {
     let plugins = json!([{ "name": PEER.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
     let thing = json!({ "a": { "type": "peergo:index:Thing", "config": thing("1", "x", "first") } });

@@ -1,5 +1,5 @@
-//! States that we wrote, judged by Pulumi's own Go packages: they decode strictly, open, and come out of Go's encoder the
-//! same.
+//! Checks states that `sc` wrote with Pulumi's own Go packages: they decode strictly, can be decrypted, and equal the
+//! output of Go's encoder.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,7 +21,7 @@ use tests::peers;
 
 const PASSPHRASE: &str = "kelp & \"forest\" ü";
 
-/// States of every shape that Pulumi's command line wrote, sealed anew under a key of ours.
+/// Tests states of every shape that Pulumi's command line wrote, encrypted again with a key of ours.
 #[tokio::test]
 async fn every_state_written_again_under_a_new_key_is_taken_by_pulumis_own_types() {
     let cases = [
@@ -89,7 +89,7 @@ async fn what_a_run_recorded_is_taken_by_pulumis_own_types() {
     assert!(refused.contains("incorrect passphrase"), "{refused}");
 }
 
-/// The stack `reef/dev` in a temporary folder.
+/// Stack `reef/dev` in a temporary folder.
 struct Stack {
     folder: tempfile::TempDir,
 }
@@ -110,7 +110,7 @@ impl Stack {
         self.folder.path().join(".pulumi/stacks/reef/dev.json")
     }
 
-    /// Opens the stack under a new key.
+    /// Opens the stack with a new key.
     async fn open(&self) -> StackState {
         let folder = self.folder.path().to_owned();
         let url = FileUrl { folder: folder.clone(), create: false, folder_mode: 0o777, sidecars: true };
@@ -129,7 +129,7 @@ impl Stack {
         StackState::open(access, &holder).await.unwrap()
     }
 
-    /// Lets Pulumi's packages read the checkpoint, and returns what its secrets hold.
+    /// Reads the checkpoint with Pulumi's packages, and returns its decrypted secrets.
     fn read_by_pulumi(&self, passphrase: &str) -> std::io::Result<Vec<String>> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_state/reader");
         let reader = peers::go_program("state-reader", &sources)?;

@@ -1,4 +1,4 @@
-//! Walks the tour of the README as it is written: its files, its commands, in its order.
+//! Runs the tour of the README as it is written: its files and commands, in order.
 
 use std::fs;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::process::Command;
 use tests::peers::{first_on_path, python_venv};
 use tests::program::sc;
 
-/// A step of the tour.
+/// Step of the tour.
 #[derive(Debug)]
 enum Step {
-    /// A file, by its path, with its text.
+    /// File, with its path and text.
     File(String, String),
-    /// A command.
+    /// Command.
     Command(String),
 }
 
-/// The steps of the README: blocks of `console`, and blocks that a comment names a file for.
+/// Returns the steps of the README: `console` blocks, and blocks after a comment with a file name.
 fn steps(readme: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut file: Option<String> = None;
