@@ -1,6 +1,6 @@
 //! Runs one recorded step with our engine, and returns its outcome in the format of a recording.
 //!
-//! This module translates between the recordings and `engine`. Enters: a step, and the state that it starts from.
+//! The module translates between the recordings and `engine`. Enters: a step, and the state that it starts from.
 //! Leaves: an [`Outcome`], and violations of our engine's own guarantees, which recordings cannot show.
 
 use std::sync::{Arc, Mutex, PoisonError};

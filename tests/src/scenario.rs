@@ -110,7 +110,7 @@ pub enum Op {
 pub enum Interrupt {
     /// SIGKILL.
     Kill,
-    /// One SIGINT.
+    /// Single SIGINT.
     Signal,
     /// Two SIGINT.
     Signals,

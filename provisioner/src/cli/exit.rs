@@ -26,7 +26,7 @@ pub(crate) enum Exit {
     BrokenPipe,
     /// Another run holds the lock of the stack.
     Locked,
-    /// There are changes despite `--expect-no-changes`.
+    /// The run has changes despite `--expect-no-changes`.
     UnexpectedChanges,
     /// The user stopped the command before its end.
     Canceled,

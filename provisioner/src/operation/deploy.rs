@@ -1,4 +1,4 @@
-//! One deployment of an operation, driven by its program.
+//! Deployment of an operation, driven by its program.
 
 use std::sync::Arc;
 

@@ -43,8 +43,8 @@ impl StackRun {
             if let Some(breach) = view.breach {
                 return Err(StateError::Integrity(breach).into());
             }
-            // Of the operations that are previewed here, only a destroy may continue with a real run, if the user
-            // confirms it.
+            // Only a destroy may continue with a real run, if the user confirms it. The other operations that use this
+            // function are previewed only.
             let effect = Effect::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
             let snapshot = view.snapshot.unwrap_or_default();
             check_served(&host, &snapshot)?;

@@ -69,7 +69,7 @@ async fn provision_with(
             if refresh_first {
                 state.close(snapshot.clone(), None).await?;
             } else {
-                // Nothing was changed: a stack that did not exist is not created.
+                // No change was made, so a stack that did not exist is not created.
                 state.release().await?;
             }
             return Ok(Report { snapshot, ..report });

@@ -33,7 +33,7 @@ pub struct Ended {
 /// Completeness of a program's registrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everything was registered, so recorded resources that were not registered may be deleted.
+    /// All resources were registered, so recorded resources that were not registered may be deleted.
     Complete,
     /// A registration failed or was refused, so a missing registration does not mean that the user removed the
     /// resource.

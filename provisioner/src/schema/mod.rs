@@ -29,7 +29,7 @@ pub use package::Package;
 /// Without `packages` the types of plugins are unknown, and any of them is accepted.
 pub fn files(types: &TypeTable, packages: Option<Vec<Package>>) -> BTreeMap<String, String> {
     let mut files = folders::files(types, packages.as_deref().unwrap_or_default());
-    // This call consumes the packages, so it comes last: the schemas of a large package are too large to copy.
+    // `server` consumes the packages, so it comes last: the schemas of a large package are too large to copy.
     files.insert("server.schema.json".to_owned(), text(&server::server(types, packages)));
     files
 }

@@ -20,7 +20,7 @@ pub(super) fn configure_failed(outcome: &Outcome) -> bool {
 
 /// Returns the URNs of resources that Pulumi deletes a second time, and our engine does not (rule 6).
 ///
-/// Such a resource is already marked with `pendingReplacement` in the state that the step starts from.
+/// The resource is marked with `pendingReplacement` in the state that the step starts from.
 pub(super) fn spared_deletes(base: &Deployment, expected: &Outcome, observed: &Outcome) -> BTreeSet<String> {
     let gone = base.resources.iter().filter(|entry| entry.get("pendingReplacement").is_some());
     let asked = |outcome: &Outcome, entry: &Value| outcome.calls.iter().any(|call| is_delete_of(call, entry));

@@ -82,7 +82,7 @@ pub struct Situation<'a> {
 enum Held {
     /// Both must be equal.
     Whole,
-    /// One must be a prefix of the other.
+    /// Either must be a prefix of the other.
     Beginning,
 }
 

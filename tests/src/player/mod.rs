@@ -33,7 +33,7 @@ pub enum Pace {
 /// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everything was registered.
+    /// All resources were registered.
     Completed,
     /// The program failed itself: a registration failed and the deployment continued, or an option was invalid. No
     /// deletes may follow.

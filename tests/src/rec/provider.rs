@@ -49,7 +49,7 @@ impl Recorder {
         }
     }
 
-    /// Records the call, and fails it if the script says so.
+    /// Records the call, and returns an error if `fails` is set.
     fn recorded(&self, rpc: &str, request: &impl Spelled, fails: bool) -> Result<(), Status> {
         let error = fails.then(|| Status::unknown(format!("rec: {rpc} fails")));
         self.record(rpc, request, error.as_ref());

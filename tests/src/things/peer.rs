@@ -1,6 +1,6 @@
 //! Providers of the type `Thing`, with the files that each of them keeps.
 //!
-//! Their sources are in `tests/interop_providers/{python,node,go}`.
+//! Sources of the providers are in `tests/interop_providers/{python,node,go}`.
 //!
 //! All three serve the type `<package>:index:Thing`. Its inputs are `v` (a change updates), `k` (a change replaces),
 //! `secret` (a change updates) and `delay` (duration of Create in milliseconds; a change is no difference). Its outputs

@@ -244,7 +244,7 @@ fn a_disk_that_is_full_from_some_size_on() {
     let every = if number("SC_CRASH_EVERY").is_some() { 1 } else { 37 };
     let moments = (0..).step_by(every).take_while(|blocks| check(&prepared, Moment::FullDisk(*blocks))).count();
     assert!(moments * every > 37, "{moments} sizes");
-    // One block is less than the first line of the journal and more than a record.
+    // A single block is less than the first line of the journal and more than a record.
     assert!(check(&prepared, Moment::FullDisk(1)));
 }
 

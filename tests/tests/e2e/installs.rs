@@ -143,7 +143,7 @@ fn another_version_takes_over_what_the_last_one_made() {
     let told = repository.ends(0, "provision -S");
     assert!(!told.contains("made with version") && !told.contains("replac"), "{told}");
     assert_eq!(version(), "1.4.0");
-    // The earlier version is declared again, whose state of the later one may be too new.
+    // Back to the earlier version: the state of the later one may be too new for it.
     repository.describe(Sections { plugins: &server.plugin(""), resources: NOTE, outputs: "" });
     let told = repository.ends(0, "provision -S");
     assert!(told.contains("files: version 1.4.0 is asked for, and 1.2.3 is declared"), "{told}");

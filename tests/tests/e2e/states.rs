@@ -378,7 +378,7 @@ fn a_state_that_cannot_be_saved_is_kept_in_the_journal_and_taken_from_there_by_t
     gave up the lock of reef
     a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
     ");
-    // There is no space yet, so no run may continue from the old checkpoint.
+    // The disk is still full, so no run may continue from the old checkpoint.
     let told = on_a_full_disk(&repository, 10, "provision --parallel 1 -R -S");
     assert!(told.starts_with("exit 1\n") && told.contains("could not be saved"), "{told}");
     assert!(repository.is_locked());

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            // These arguments, which `cargo test` passes to every harness, have a value.
+            // Arguments with a value, which `cargo test` passes to every harness.
             "--test-threads" | "--skip" | "--format" | "--color" | "-Z" => drop(arguments.next()),
             flag if flag.starts_with('-') => {}
             name => names.push(name.to_owned()),

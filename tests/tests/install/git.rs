@@ -115,7 +115,7 @@ async fn the_plugin_may_lie_in_a_folder_and_be_built_of_more() {
     source.checksum = checksum(&first.digest().unwrap().to_hex());
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
     assert_eq!(machine.warnings(), Vec::<String>::new());
-    // The same folder has another spelling.
+    // Another spelling of the folder changes nothing.
     source.subdir = "plugins/./reef/".into();
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
     // The package can run any file of the repository, so the checksum covers all of it.

@@ -39,7 +39,7 @@ impl<W: Write + Send> Renderer for JsonDisplay<W> {
         if let Event::Message(_) = event {
             line.insert("place".into(), origin.place.map(|place| place.position.as_str()).into());
         }
-        // One write per line, so that no reader sees a part of a line.
+        // Each line is one write, so that no reader sees a part of a line.
         self.out.write_all(format!("{}\n", Value::Object(line)).as_bytes())?;
         self.out.flush()
     }

@@ -26,19 +26,19 @@ pub(crate) enum PropertyChange<'a> {
     Value(ValueChange<'a>),
 }
 
-/// One element of a property path.
+/// Element of a property path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Segment {
     Name(String),
     Index(usize),
 }
 
-/// A value before and after a step. Both are `None` if the step has no values for the path, such as for a reason of the
+/// Value before and after a step. Both are `None` if the step has no values for the path, such as for a reason of the
 /// engine.
 pub(crate) struct ValueChange<'a> {
     pub(crate) old: Option<&'a PropertyValue>,
     pub(crate) new: Option<&'a PropertyValue>,
-    /// Whether the change is a reason to replace the resource.
+    /// True if the change is a reason to replace the resource.
     pub(crate) replaces: bool,
 }
 
@@ -181,7 +181,7 @@ fn step_into<'a>(value: &'a PropertyValue, segment: &Segment) -> Option<&'a Prop
     }
 }
 
-/// Inserts a change at a path, unless a change that contains it is there already.
+/// Inserts a change at a path, unless the map has a change that contains it.
 fn insert_change<'a>(changes: &mut PropertyChanges<'a>, path: &[Segment], change: ValueChange<'a>) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {

@@ -7,7 +7,7 @@ use super::graph::{Graph, Temper, Version, importable, name};
 use crate::run::Run;
 use crate::world::{Goes, World};
 
-/// One run.
+/// Run of the user.
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) does: Does,

@@ -192,7 +192,7 @@ pub(super) enum Temper {
     /// No restriction, so that the cloud or the engine may refuse parts. Each act has ids of its own to import: a
     /// resource that is imported again while its first entry is pending deletion is deleted, as the program requested.
     Wild { act: usize },
-    /// Nothing that the cloud or the engine may refuse: no protection, no imports, no reads of resources that may be
+    /// No parts that the cloud or the engine may refuse: no protection, no imports, no reads of resources that may be
     /// missing.
     Calm,
 }
