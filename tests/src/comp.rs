@@ -161,7 +161,7 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
             urn.type_token().clone_into(&mut of_type);
             let id = request.inputs.get("receiverId").cloned().map(PropertyValue::without_outputs);
             let id = id.map(|id| id.as_str().map_or(ReferenceId::Unknown, ReferenceId::from));
-            let receiver = ResourceReference { urn, id, package_version: String::new() };
+            let receiver = ResourceReference { urn, id, package_version: None };
             arguments.insert("__self__".to_owned(), of_none(&PropertyValue::Resource(receiver)));
         }
         construction.ask(&of_type, &arguments).await?;

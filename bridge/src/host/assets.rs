@@ -41,8 +41,8 @@ pub(super) async fn with_hashes(bag: PropertyMap, folder: &Path) -> Result<Prope
 
 fn lacks_hashes(value: &PropertyValue) -> bool {
     match value {
-        PropertyValue::Asset(asset) => asset.hash.is_empty(),
-        PropertyValue::Archive(archive) => archive.hash.is_empty(),
+        PropertyValue::Asset(asset) => asset.hash.is_none(),
+        PropertyValue::Archive(archive) => archive.hash.is_none(),
         PropertyValue::List(items) => items.iter().any(lacks_hashes),
         PropertyValue::Map(members) => members.values().any(lacks_hashes),
         PropertyValue::Secret(secret) => lacks_hashes(secret.expose()),
@@ -53,12 +53,13 @@ fn lacks_hashes(value: &PropertyValue) -> bool {
 
 fn hashed(value: PropertyValue, files: &Files) -> Result<PropertyValue, AssetError> {
     Ok(match value {
-        PropertyValue::Asset(asset) if asset.hash.is_empty() => {
+        PropertyValue::Asset(asset) if asset.hash.is_none() => {
             let hash = raw(files.asset(&asset)?)?;
-            PropertyValue::Asset(Asset { hash, ..asset })
+            PropertyValue::Asset(Asset { hash: Some(hash), ..asset })
         }
-        PropertyValue::Archive(archive) if archive.hash.is_empty() => {
-            PropertyValue::Archive(Archive { hash: hash_of_archive(&archive, files)?, ..archive })
+        PropertyValue::Archive(archive) if archive.hash.is_none() => {
+            let hash = hash_of_archive(&archive, files)?;
+            PropertyValue::Archive(Archive { hash: Some(hash), ..archive })
         }
         PropertyValue::List(items) => {
             PropertyValue::List(items.into_iter().map(|item| hashed(item, files)).collect::<Result<_, _>>()?)

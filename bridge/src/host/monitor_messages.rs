@@ -91,7 +91,10 @@ pub(super) fn alias(alias: rpc::Alias) -> Result<Alias, Status> {
 }
 
 pub(super) fn failures(failures: Vec<CheckFailure>) -> Vec<rpc::CheckFailure> {
-    let message = |failure: CheckFailure| rpc::CheckFailure { property: failure.property, reason: failure.reason };
+    let message = |failure: CheckFailure| rpc::CheckFailure {
+        property: failure.property.unwrap_or_default(),
+        reason: failure.reason,
+    };
     failures.into_iter().map(message).collect()
 }
 

@@ -198,6 +198,7 @@ impl Store {
             if let Some(waiting) = waiting.take() {
                 waiting();
             }
+            // A lock of the system can only be waited for by blocking a thread, which a stop could not end.
             tokio::time::sleep(LOCK_POLL).await;
         }
     }

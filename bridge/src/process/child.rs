@@ -301,6 +301,7 @@ impl Shared {
     async fn wait_for_group(&self) {
         let empty = async {
             while test_kill_process_group(self.group).is_ok() {
+                // The system reports the end of our own child, never that of its children: asking is all there is.
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };

@@ -48,6 +48,7 @@ pub(super) fn retry_while_busy<T>(mut start: impl FnMut() -> io::Result<T>) -> i
         match start() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && retries > 0 => {
                 retries -= 1;
+                // Another process that was forked in this moment still has the file open for writing.
                 std::thread::sleep(BUSY_PAUSE);
             }
             result => return result,

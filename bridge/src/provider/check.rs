@@ -45,8 +45,15 @@ pub struct CheckReply {
 /// Why inputs were refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFailure {
-    /// Path of the property; empty for the resource as a whole.
-    pub property: String,
+    /// Path of the property, never empty; `None` for the resource as a whole.
+    pub property: Option<String>,
     /// The provider's words.
     pub reason: String,
+}
+
+impl CheckFailure {
+    /// Returns a failure with the two texts of the protocol's message, where an empty property is the whole resource.
+    pub fn new(property: String, reason: String) -> Self {
+        Self { property: Some(property).filter(|property| !property.is_empty()), reason }
+    }
 }

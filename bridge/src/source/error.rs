@@ -63,7 +63,7 @@ pub enum FetchError {
         what: String,
         /// Who was asked.
         host: String,
-        /// What went wrong.
+        /// What went wrong, with all causes: a text and no source, because the causes quote URLs that may be signed.
         message: String,
     },
     /// What arrived is shorter or longer than it should be.

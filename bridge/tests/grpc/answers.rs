@@ -147,7 +147,7 @@ async fn a_created_resource_has_an_id_except_in_a_preview() {
 #[tokio::test]
 async fn an_asset_that_comes_back_as_a_hash_gets_its_contents_again() {
     let probe = Probe::default();
-    let asset = |content| PropertyValue::Asset(Asset { hash: "ab".into(), content });
+    let asset = |content| PropertyValue::Asset(Asset { hash: Some("ab".into()), content });
     let as_hash = shared([("a", asset(AssetContent::Elided))]);
     let elided = encode(&as_hash, &EncodeOptions::EVERYTHING).unwrap();
     let reply = rpc::ReadResponse {
@@ -241,7 +241,7 @@ async fn failures_of_a_check_and_an_invoke_are_answers() {
         .answers("Invoke", rpc::InvokeResponse { r#return: None, failures });
     let provider = probe.provider(Some(ALL));
     let reply = provider.check(check(Arc::default(), false)).await.unwrap();
-    assert_eq!((reply.failures[0].property.as_str(), reply.failures[0].reason.as_str()), ("a.b", "no"));
+    assert_eq!((reply.failures[0].property.as_deref(), reply.failures[0].reason.as_str()), (Some("a.b"), "no"));
     let invoke = InvokeRequest { token: "f".into(), arguments: Arc::default(), preview: false };
     assert_eq!(provider.invoke(invoke).await.unwrap().failures, reply.failures);
 }

@@ -23,11 +23,10 @@ use crate::{ALL, bag, urn};
 
 /// One of everything that travels in more than one way.
 fn everything() -> PropertyMap {
-    let reference =
-        ResourceReference { urn: urn(), id: Some(ReferenceId::from("id-1")), package_version: String::new() };
+    let reference = ResourceReference { urn: urn(), id: Some(ReferenceId::from("id-1")), package_version: None };
     let output = OutputValue { value: Some("o".into()), secret: false, dependencies: vec![urn()] };
     bag([
-        ("asset", PropertyValue::Asset(Asset { hash: "ab".into(), content: AssetContent::Text("t".into()) })),
+        ("asset", PropertyValue::Asset(Asset { hash: Some("ab".into()), content: AssetContent::Text("t".into()) })),
         ("output", PropertyValue::Output(Box::new(output))),
         ("ref", PropertyValue::Resource(reference)),
         ("secret", PropertyValue::secret("s".into())),

@@ -86,7 +86,7 @@ impl Monitor for Recorder {
         if !request.depends_on.is_empty() {
             return Ok(None);
         }
-        let failures = vec![CheckFailure { property: "x".into(), reason: "no".into() }];
+        let failures = vec![CheckFailure { property: Some("x".into()), reason: "no".into() }];
         Ok(Some(InvokeReply { result: request.arguments, failures }))
     }
 
@@ -215,7 +215,7 @@ async fn an_asset_gets_its_hash_from_the_file_below_the_folder_of_the_plugins() 
     std::fs::write(folder.path().join("page.html"), "a test asset").unwrap();
     let mut served = serve_in(Recorder::default(), folder.path().to_owned()).await;
     let asset = |hash: &str, path: &str| {
-        PropertyValue::Asset(Asset { hash: hash.to_owned(), content: AssetContent::Path(path.to_owned()) })
+        PropertyValue::Asset(Asset { hash: Some(hash.to_owned()), content: AssetContent::Path(path.to_owned()) })
     };
     let inputs = || bag([("source", asset("", "page.html"))]);
     let expected = asset("e34c74529110661faae4e121e57165ff4cb4dbdde1ef9770098aa3695e6b6704", "page.html");

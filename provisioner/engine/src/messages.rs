@@ -113,13 +113,12 @@ fn hint(error: &ProviderError) -> Option<&'static str> {
 
 /// The message of inputs that were refused.
 pub(crate) fn refused_input(urn: &Urn, failure: &CheckFailure) -> Message {
-    let text = if failure.property.is_empty() {
-        failure.reason.clone()
-    } else {
-        format!("property {}: {}", failure.property, failure.reason)
+    let text = match &failure.property {
+        None => failure.reason.clone(),
+        Some(property) => format!("property {property}: {}", failure.reason),
     };
     let mut message = Message::new(Severity::Error, text);
-    message.property = Some(failure.property.clone()).filter(|property| !property.is_empty());
+    message.property.clone_from(&failure.property);
     message.plugin = Some(pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned());
     message
 }

@@ -203,7 +203,7 @@ fn get_resource(ctx: &Context, arguments: &PropertyMap) -> InvokeReply {
     let registered = text.parse::<Urn>().ok().and_then(|urn| ctx.state().registered(&urn).cloned());
     let Some((_, resource)) = registered else {
         let reason = format!("{text:?} is not a resource that this run has registered");
-        let failures = vec![CheckFailure { property: "urn".to_owned(), reason }];
+        let failures = vec![CheckFailure { property: Some("urn".to_owned()), reason }];
         return InvokeReply { failures, ..InvokeReply::default() };
     };
     let provider = resource.as_provider_reference();

@@ -94,8 +94,8 @@ impl fmt::Debug for Secret {
 /// A blob. Equal to another when the hashes are equal.
 #[derive(Clone, Debug)]
 pub struct Asset {
-    /// Lower-case hexadecimal SHA-256 of the content; empty where nobody computed it.
-    pub hash: String,
+    /// Lower-case hexadecimal SHA-256 of the content; never empty. `None` where nobody computed it.
+    pub hash: Option<String>,
     /// Where the content is.
     pub content: AssetContent,
 }
@@ -116,8 +116,8 @@ pub enum AssetContent {
 /// A set of blobs. Equal to another when the hashes are equal.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    /// Lower-case hexadecimal SHA-256; empty where nobody computed it.
-    pub hash: String,
+    /// Lower-case hexadecimal SHA-256; never empty. `None` where nobody computed it.
+    pub hash: Option<String>,
     /// Where the content is.
     pub content: ArchiveContent,
 }
@@ -137,7 +137,7 @@ pub enum ArchiveContent {
 
 impl PartialEq for Asset {
     fn eq(&self, other: &Self) -> bool {
-        if self.hash.is_empty() && other.hash.is_empty() {
+        if self.hash.is_none() && other.hash.is_none() {
             self.content == other.content
         } else {
             self.hash == other.hash
@@ -147,7 +147,7 @@ impl PartialEq for Asset {
 
 impl PartialEq for Archive {
     fn eq(&self, other: &Self) -> bool {
-        if self.hash.is_empty() && other.hash.is_empty() {
+        if self.hash.is_none() && other.hash.is_none() {
             self.content == other.content
         } else {
             self.hash == other.hash
@@ -162,8 +162,8 @@ pub struct ResourceReference {
     pub urn: Urn,
     /// Its id; components have none.
     pub id: Option<ReferenceId>,
-    /// The version of the package that defines the resource's type; may be empty.
-    pub package_version: String,
+    /// The version of the package that defines the resource's type; never empty.
+    pub package_version: Option<String>,
 }
 
 /// A value together with what is known about where it came from.

@@ -218,8 +218,8 @@ async fn check(peer: Peer, provider: &dyn Provider, thing: &Urn, inputs: &Arc<Pr
     let reply = provider.check(request(inputs)).await.unwrap();
     assert_eq!((reply.inputs, reply.failures), ((**inputs).clone(), vec![]), "{peer:?}");
     let failures = provider.check(request(&bag([("k", "a".into())]))).await.unwrap().failures;
-    let failures: Vec<_> = failures.iter().map(|f| (f.property.as_str(), f.reason.as_str())).collect();
-    assert_eq!(failures, [("v", "a thing needs a v")]);
+    let failures: Vec<_> = failures.iter().map(|f| (f.property.as_deref(), f.reason.as_str())).collect();
+    assert_eq!(failures, [(Some("v"), "a thing needs a v")]);
 }
 
 /// Checks that unknown inputs of a preview are returned as unknown.

@@ -96,7 +96,7 @@ impl Files {
         };
         match &asset.content {
             // Empty ones may be told by their hash alone.
-            AssetContent::Elided if asset.hash == EMPTY_ASSET_HASH => Ok(text("")),
+            AssetContent::Elided if asset.hash.as_deref() == Some(EMPTY_ASSET_HASH) => Ok(text("")),
             AssetContent::Elided => Err(AssetError::Elided),
             AssetContent::Text(content) => Ok(text(content)),
             AssetContent::Path(path) => file(&self.folder.join(path)),
@@ -107,7 +107,9 @@ impl Files {
     /// What an archive leads to. Of what is a path or a URL the name decides, as it does for providers.
     pub(super) fn archive<'a>(&self, archive: &'a Archive) -> Result<Place<'a>, AssetError> {
         match &archive.content {
-            ArchiveContent::Elided if archive.hash == EMPTY_ARCHIVE_HASH => Ok(Place::Members(&NOTHING)),
+            ArchiveContent::Elided if archive.hash.as_deref() == Some(EMPTY_ARCHIVE_HASH) => {
+                Ok(Place::Members(&NOTHING))
+            }
             ArchiveContent::Elided => Err(AssetError::Elided),
             ArchiveContent::Assets(members) => Ok(Place::Members(members)),
             ArchiveContent::Path(path) => {

@@ -95,6 +95,7 @@ impl GrpcProvider {
                 _ => {}
             }
             *last_attempt = Some(status);
+            // A plugin prints its port before it serves; nothing tells when it does.
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }

@@ -39,10 +39,8 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
         return partial_error(decoder, failed, message);
     }
     if let Some(errors) = refused_inputs {
-        let failure = |error: rpc::input_properties_error::PropertyError| CheckFailure {
-            property: error.property_path,
-            reason: error.reason,
-        };
+        let failure =
+            |error: rpc::input_properties_error::PropertyError| CheckFailure::new(error.property_path, error.reason);
         return ProviderError::InvalidInputs { message, failures: errors.errors.into_iter().map(failure).collect() };
     }
     match status.code() {

@@ -63,7 +63,7 @@ pub(super) fn restored(
 }
 
 pub(super) fn failures(failures: Vec<rpc::CheckFailure>) -> Vec<CheckFailure> {
-    let failure = |failure: rpc::CheckFailure| CheckFailure { property: failure.property, reason: failure.reason };
+    let failure = |failure: rpc::CheckFailure| CheckFailure::new(failure.property, failure.reason);
     failures.into_iter().map(failure).collect()
 }
 

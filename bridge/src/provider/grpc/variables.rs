@@ -34,8 +34,8 @@ fn json(value: &PropertyValue) -> Value {
         PropertyValue::List(items) => Value::Array(items.iter().map(json).collect()),
         PropertyValue::Map(map) => json_map(map),
         PropertyValue::Secret(secret) => json(secret.expose()),
-        PropertyValue::Asset(asset) => Value::String(asset.hash.clone()),
-        PropertyValue::Archive(archive) => Value::String(archive.hash.clone()),
+        PropertyValue::Asset(asset) => Value::String(asset.hash.clone().unwrap_or_default()),
+        PropertyValue::Archive(archive) => Value::String(archive.hash.clone().unwrap_or_default()),
         PropertyValue::Resource(reference) => Value::String(match &reference.id {
             Some(ReferenceId::Known(id)) => id.to_string(),
             Some(ReferenceId::Unknown) | None => reference.urn.to_string(),

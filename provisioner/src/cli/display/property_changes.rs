@@ -1,7 +1,7 @@
 //! The properties that a step changes, as a tree.
 //!
-//! Enters: a step of the engine. Leaves: [`PropertyChanges`]. The detailed diff of the provider decides which paths are in
-//! it; without one, old and new properties are compared. Left out are bookkeeping (`__…`) and, of a resource that exists
+//! Enters: a step of the engine. Leaves: [`PropertyChanges`]. The detailed diff of the provider decides which paths are
+//! in it; without one, old and new properties are compared. Left out are bookkeeping (`__…`) and, of a resource that exists
 //! before and after the step, the paths of the option `hideDiffs`. No path leads into a secret: the secret is the value
 //! that changes. Never here: text and styles.
 

@@ -160,26 +160,26 @@ fn number_to_json(value: f64) -> serde_json::Value {
 }
 
 fn describe_asset(asset: &Asset) -> String {
+    let hash = asset.hash.as_deref();
     match &asset.content {
-        AssetContent::Elided => with_hash("<asset", &asset.hash),
-        AssetContent::Text(text) => with_hash(&format!("<asset of {} characters", text.chars().count()), &asset.hash),
-        AssetContent::Path(place) | AssetContent::Uri(place) => with_hash(&format!("<asset {place}"), &asset.hash),
+        AssetContent::Elided => with_hash("<asset", hash),
+        AssetContent::Text(text) => with_hash(&format!("<asset of {} characters", text.chars().count()), hash),
+        AssetContent::Path(place) | AssetContent::Uri(place) => with_hash(&format!("<asset {place}"), hash),
     }
 }
 
 fn describe_archive(archive: &Archive) -> String {
+    let hash = archive.hash.as_deref();
     match &archive.content {
-        ArchiveContent::Elided => with_hash("<archive", &archive.hash),
-        ArchiveContent::Assets(assets) => with_hash(&format!("<archive of {} files", assets.len()), &archive.hash),
-        ArchiveContent::Path(place) | ArchiveContent::Uri(place) => {
-            with_hash(&format!("<archive {place}"), &archive.hash)
-        }
+        ArchiveContent::Elided => with_hash("<archive", hash),
+        ArchiveContent::Assets(assets) => with_hash(&format!("<archive of {} files", assets.len()), hash),
+        ArchiveContent::Path(place) | ArchiveContent::Uri(place) => with_hash(&format!("<archive {place}"), hash),
     }
 }
 
 /// Adds the first eight digits of the hash, which suffice to see that two assets differ.
-fn with_hash(description: &str, hash: &str) -> String {
-    match hash.get(..8) {
+fn with_hash(description: &str, hash: Option<&str>) -> String {
+    match hash.and_then(|hash| hash.get(..8)) {
         Some(digits) => format!("{description}, {digits}>"),
         None => format!("{description}>"),
     }

@@ -231,7 +231,7 @@ impl Tagged<'_, '_> {
     }
 
     fn asset<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
-        let hash = self.text("hash")?.unwrap_or_default();
+        let hash = self.filled("hash")?;
         let content = if let Some(text) = self.filled("text")? {
             AssetContent::Text(text)
         } else if let Some(path) = self.filled("path")? {
@@ -245,7 +245,7 @@ impl Tagged<'_, '_> {
     }
 
     fn archive<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
-        let hash = self.text("hash")?.unwrap_or_default();
+        let hash = self.filled("hash")?;
         let content = if let Some(path) = self.filled("path")? {
             ArchiveContent::Path(path)
         } else if let Some(uri) = self.filled("uri")? {
@@ -276,7 +276,7 @@ impl Tagged<'_, '_> {
             None | Some(PropertyValue::Null) => None,
             Some(_) => return Err(E::custom("the id in a resource reference is not a text")),
         };
-        let package_version = self.text("packageVersion")?.unwrap_or_default();
+        let package_version = self.filled("packageVersion")?;
         Ok(PropertyValue::Resource(ResourceReference { urn, id, package_version }))
     }
 

@@ -50,13 +50,13 @@ impl<'v, 'e> ValueDto<'v, 'e> {
                 let mut members = serializer.serialize_map(None)?;
                 members.serialize_entry(SIGNATURE_KEY, ARCHIVE_SIGNATURE)?;
                 members.serialize_entry("assets", &PropertiesDto::new(assets, self.encryption))?;
-                if !archive.hash.is_empty() {
-                    members.serialize_entry("hash", &archive.hash)?;
+                if let Some(hash) = &archive.hash {
+                    members.serialize_entry("hash", hash)?;
                 }
                 return members.end();
             }
         };
-        tagged_content(serializer, ARCHIVE_SIGNATURE, &archive.hash, content)
+        tagged_content(serializer, ARCHIVE_SIGNATURE, archive.hash.as_deref(), content)
     }
 }
 
@@ -118,7 +118,7 @@ fn asset<S: Serializer>(serializer: S, asset: &Asset) -> Result<S::Ok, S::Error>
         AssetContent::Path(path) => Some(("path", path.as_str())),
         AssetContent::Uri(uri) => Some(("uri", uri.as_str())),
     };
-    tagged_content(serializer, ASSET_SIGNATURE, &asset.hash, content)
+    tagged_content(serializer, ASSET_SIGNATURE, asset.hash.as_deref(), content)
 }
 
 fn reference<S: Serializer>(serializer: S, reference: &ResourceReference) -> Result<S::Ok, S::Error> {
@@ -127,7 +127,9 @@ fn reference<S: Serializer>(serializer: S, reference: &ResourceReference) -> Res
         Some(ReferenceId::Unknown) => Some(""),
         None => None,
     };
-    let others = [("packageVersion", reference.package_version.as_str()), ("urn", reference.urn.as_str())];
+    // Pulumi writes this member even where there is no version.
+    let package_version = reference.package_version.as_deref().unwrap_or_default();
+    let others = [("packageVersion", package_version), ("urn", reference.urn.as_str())];
     tagged(serializer, RESOURCE_SIGNATURE, id.map(|id| ("id", id)).into_iter().chain(others))
 }
 
@@ -144,9 +146,9 @@ fn tagged<'m, S: Serializer>(
 fn tagged_content<S: Serializer>(
     serializer: S,
     signature: &str,
-    hash: &str,
+    hash: Option<&str>,
     content: Option<(&str, &str)>,
 ) -> Result<S::Ok, S::Error> {
-    let members = [("hash", hash)].into_iter().chain(content);
-    tagged(serializer, signature, members.filter(|(_, text)| !text.is_empty()))
+    let content = content.filter(|(_, text)| !text.is_empty());
+    tagged(serializer, signature, hash.map(|hash| ("hash", hash)).into_iter().chain(content))
 }

@@ -117,7 +117,7 @@ fn values() -> impl Strategy<Value = PropertyValue> {
             btree_map(text(), inner.clone(), 0..4).prop_map(PropertyValue::Map),
             inner.prop_map(PropertyValue::secret_verbatim),
             btree_map(text(), assets(), 0..3).prop_map(|assets| {
-                PropertyValue::Archive(Archive { hash: "a".to_owned(), content: ArchiveContent::Assets(assets) })
+                PropertyValue::Archive(Archive { hash: Some("a".to_owned()), content: ArchiveContent::Assets(assets) })
             }),
         ]
     })
@@ -126,10 +126,10 @@ fn values() -> impl Strategy<Value = PropertyValue> {
 fn assets() -> impl Strategy<Value = PropertyValue> {
     let filled = "[a-z/<]{1,5}";
     prop_oneof![
-        filled.prop_map(|text| Asset { hash: text.clone(), content: AssetContent::Text(text) }),
-        filled.prop_map(|path| Asset { hash: String::new(), content: AssetContent::Path(path) }),
-        filled.prop_map(|uri| Asset { hash: uri.clone(), content: AssetContent::Uri(uri) }),
-        filled.prop_map(|hash| Asset { hash, content: AssetContent::Elided }),
+        filled.prop_map(|text| Asset { hash: Some(text.clone()), content: AssetContent::Text(text) }),
+        filled.prop_map(|path| Asset { hash: None, content: AssetContent::Path(path) }),
+        filled.prop_map(|uri| Asset { hash: Some(uri.clone()), content: AssetContent::Uri(uri) }),
+        filled.prop_map(|hash| Asset { hash: Some(hash), content: AssetContent::Elided }),
     ]
     .prop_map(PropertyValue::Asset)
 }
@@ -140,7 +140,7 @@ fn references() -> impl Strategy<Value = PropertyValue> {
         Just(Some(ReferenceId::Unknown)),
         "[a-z&]{1,4}".prop_map(|id| Some(ReferenceId::from(id.as_str()))),
     ];
-    (urns(), ids, text())
+    (urns(), ids, proptest::option::of("[0-9.]{1,4}"))
         .prop_map(|(urn, id, package_version)| PropertyValue::Resource(ResourceReference { urn, id, package_version }))
 }
 

@@ -69,7 +69,7 @@ async fn read_back(value: PropertyValue) -> Result<PropertyValue, FormatError> {
 #[tokio::test]
 async fn what_may_come_over_the_wire_can_be_read_back() {
     let lists = (2..MAX_DEPTH).fold(PropertyValue::Null, |inside, _| vec![inside].into());
-    let archive = |content| PropertyValue::Archive(Archive { hash: "ab".to_owned(), content });
+    let archive = |content| PropertyValue::Archive(Archive { hash: Some("ab".to_owned()), content });
     let archives = (2..MAX_DEPTH).fold(archive(ArchiveContent::Path("a.zip".to_owned())), |inside, _| {
         archive(ArchiveContent::Assets([("in".to_owned(), inside)].into()))
     });

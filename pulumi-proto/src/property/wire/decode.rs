@@ -112,6 +112,11 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A text that means the same where it is empty as where it is missing.
+    fn filled(self, key: &str, fault: &'static str) -> Attempt<Option<&'a str>> {
+        Ok(Some(self.text(key, fault)?).filter(|text| !text.is_empty()))
+    }
+
     fn malformed(self, fault: &'static str) -> Box<Fault> {
         Fault::new(WireProblem::Malformed { what: self.what, fault })
     }
@@ -124,7 +129,7 @@ fn secret(fields: Fields<'_>, options: &DecodeOptions, depth: usize) -> Attempt<
 }
 
 fn asset(fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<PropertyValue>> {
-    let hash = fields.text("hash", "the hash is no text")?;
+    let hash = fields.filled("hash", "the hash is no text")?;
     let path = fields.text("path", "the path is no text")?;
     let uri = fields.text("uri", "the URI is no text")?;
     let text = fields.text("text", "the text is no text")?;
@@ -135,16 +140,16 @@ fn asset(fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<Property
         AssetContent::Path(path.to_owned())
     } else if !uri.is_empty() {
         AssetContent::Uri(uri.to_owned())
-    } else if !text.is_empty() || hash.is_empty() {
+    } else if !text.is_empty() || hash.is_none() {
         AssetContent::Text(text.to_owned())
     } else {
         AssetContent::Elided
     };
-    Ok(Some(PropertyValue::Asset(Asset { hash: hash.to_owned(), content })))
+    Ok(Some(PropertyValue::Asset(Asset { hash: hash.map(str::to_owned), content })))
 }
 
 fn archive(fields: Fields<'_>, options: &DecodeOptions, depth: usize) -> Attempt<Option<PropertyValue>> {
-    let hash = fields.text("hash", "the hash is no text")?;
+    let hash = fields.filled("hash", "the hash is no text")?;
     let path = fields.text("path", "the path is no text")?;
     let uri = fields.text("uri", "the URI is no text")?;
     if [path, uri].into_iter().any(|content| UnknownKind::from_sentinel(content).is_some()) {
@@ -176,18 +181,18 @@ fn archive(fields: Fields<'_>, options: &DecodeOptions, depth: usize) -> Attempt
             }
         }
         ArchiveContent::Assets(assets)
-    } else if hash.is_empty() {
+    } else if hash.is_none() {
         ArchiveContent::Assets(PropertyMap::new())
     } else {
         ArchiveContent::Elided
     };
-    Ok(Some(PropertyValue::Archive(Archive { hash: hash.to_owned(), content })))
+    Ok(Some(PropertyValue::Archive(Archive { hash: hash.map(str::to_owned), content })))
 }
 
 fn reference(fields: Fields<'_>, options: &DecodeOptions) -> Attempt<Option<PropertyValue>> {
     let urn = fields.text("urn", "the URN is no text")?;
     let urn: Urn = urn.parse().map_err(|_| fields.malformed("the URN is none"))?;
-    let package_version = fields.text("packageVersion", "the package version is no text")?.to_owned();
+    let package_version = fields.filled("packageVersion", "the package version is no text")?.map(str::to_owned);
     let id = match fields.kind("id")? {
         None => None,
         Some(id) => reference_id(id, fields, options)?,

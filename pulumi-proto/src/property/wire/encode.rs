@@ -84,6 +84,11 @@ fn unless_empty(writer: &mut Writer, key: &str, text: &str) -> Attempt<()> {
     if text.is_empty() { Ok(()) } else { writer.text_member(key, text) }
 }
 
+/// A text member that is left out where there is none.
+fn if_given(writer: &mut Writer, key: &str, text: Option<&str>) -> Attempt<()> {
+    text.map_or(Ok(()), |text| writer.text_member(key, text))
+}
+
 fn unknown_value(writer: &mut Writer, kind: UnknownKind, options: &EncodeOptions) -> Attempt<bool> {
     let unknown = options.unknowns.treat(kind.sentinel())?;
     unknown.into_iter().for_each(|sentinel| writer.text(sentinel));
@@ -121,7 +126,7 @@ fn marked(writer: &mut Writer, inside: impl FnOnce(&mut Writer) -> Attempt<bool>
 
 fn asset_value(writer: &mut Writer, asset: &Asset, options: &EncodeOptions) -> Attempt<()> {
     tagged(writer, ASSET_SIGNATURE, |writer| {
-        unless_empty(writer, "hash", &asset.hash)?;
+        if_given(writer, "hash", asset.hash.as_deref())?;
         match &asset.content {
             _ if options.elide_assets => Ok(()),
             AssetContent::Elided => Ok(()),
@@ -138,7 +143,7 @@ fn archive_value(writer: &mut Writer, archive: &Archive, options: &EncodeOptions
             let object = |writer: &mut Writer| writer.object(|writer| members(writer, assets, options, depth));
             writer.member("assets", |writer| object(writer).map(|()| true))?;
         }
-        unless_empty(writer, "hash", &archive.hash)?;
+        if_given(writer, "hash", archive.hash.as_deref())?;
         match &archive.content {
             _ if options.elide_assets => Ok(()),
             ArchiveContent::Elided | ArchiveContent::Assets(_) => Ok(()),
@@ -165,7 +170,7 @@ fn reference_value(writer: &mut Writer, reference: &ResourceReference, options: 
         }
         // Name and type are what readers make of an URN themselves; written all the same, as the engine does.
         writer.text_member("name", reference.urn.name())?;
-        unless_empty(writer, "packageVersion", &reference.package_version)?;
+        if_given(writer, "packageVersion", reference.package_version.as_deref())?;
         writer.text_member("type", reference.urn.type_token())?;
         writer.text_member("urn", reference.urn.as_str())
     })?;

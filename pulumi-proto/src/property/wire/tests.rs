@@ -44,7 +44,7 @@ fn bag<const N: usize>(fields: [(&str, Value); N]) -> Struct {
 }
 
 fn reference(id: Option<ReferenceId>) -> PropertyValue {
-    PropertyValue::Resource(ResourceReference { urn: urn(), id, package_version: String::new() })
+    PropertyValue::Resource(ResourceReference { urn: urn(), id, package_version: None })
 }
 
 fn output(value: Option<PropertyValue>, secret: bool) -> PropertyValue {
@@ -66,8 +66,8 @@ const ALL_IN: DecodeOptions = DecodeOptions::EVERYTHING;
 #[test]
 fn special_values_are_objects_with_a_signature() {
     let tagged = |signature: &str, key: &str, value: Value| object([(SIGNATURE_KEY, text(signature)), (key, value)]);
-    let asset = Asset { hash: "ab".into(), content: AssetContent::Path("./a".into()) };
-    let archive = Archive { hash: String::new(), content: ArchiveContent::Assets(PropertyMap::new()) };
+    let asset = Asset { hash: Some("ab".into()), content: AssetContent::Path("./a".into()) };
+    let archive = Archive { hash: None, content: ArchiveContent::Assets(PropertyMap::new()) };
     let cases = [
         (PropertyValue::secret("x".into()), tagged(SECRET_SIGNATURE, "value", text("x"))),
         (PropertyValue::Bytes(vec![0xff]), tagged(BYTES_SIGNATURE, "value", text("/w=="))),
@@ -193,7 +193,7 @@ fn bytes_are_refused_for_receivers_that_do_not_take_them() {
 #[test]
 fn elided_assets_and_archives_are_their_hash() {
     let options = EncodeOptions { elide_assets: true, ..ALL_OUT };
-    let hash = || "ab".to_owned();
+    let hash = || Some("ab".to_owned());
     let asset = PropertyValue::Asset(Asset { hash: hash(), content: AssetContent::Text("t".into()) });
     let members = map([("a", asset.clone())]);
     let archive = PropertyValue::Archive(Archive { hash: hash(), content: ArchiveContent::Assets(members) });
@@ -222,7 +222,7 @@ fn an_asset_of_several_contents_is_read_by_path_then_uri_then_text() {
         (object([(SIGNATURE_KEY, text(ASSET_SIGNATURE))]), AssetContent::Text(String::new())),
     ];
     for (wire, content) in cases {
-        let asset = PropertyValue::Asset(Asset { hash: String::new(), content });
+        let asset = PropertyValue::Asset(Asset { hash: None, content });
         assert_eq!(received(wire, ALL_IN), Ok(Some(asset)));
     }
 }
@@ -397,7 +397,7 @@ fn any_asset() -> impl Strategy<Value = Asset> {
         "[a-z/]{1,8}".prop_map(AssetContent::Path),
         "https://[a-z]{1,8}".prop_map(AssetContent::Uri),
     ];
-    ("[0-9a-f]{0,4}", content).prop_map(|(hash, content)| Asset { hash, content })
+    (prop::option::of("[0-9a-f]{1,4}"), content).prop_map(|(hash, content)| Asset { hash, content })
 }
 
 fn any_archive() -> impl Strategy<Value = Archive> {
@@ -406,11 +406,12 @@ fn any_archive() -> impl Strategy<Value = Archive> {
     let content = leaf.prop_recursive(2, 8, 3, |inner| {
         let member = prop_oneof![
             any_asset().prop_map(PropertyValue::Asset),
-            ("[0-9a-f]{0,4}", inner).prop_map(|(hash, content)| PropertyValue::Archive(Archive { hash, content })),
+            (prop::option::of("[0-9a-f]{1,4}"), inner)
+                .prop_map(|(hash, content)| PropertyValue::Archive(Archive { hash, content })),
         ];
         prop::collection::btree_map("[a-z/]{1,4}", member, 0..3).prop_map(ArchiveContent::Assets)
     });
-    ("[0-9a-f]{0,4}", content).prop_map(|(hash, content)| Archive { hash, content })
+    (prop::option::of("[0-9a-f]{1,4}"), content).prop_map(|(hash, content)| Archive { hash, content })
 }
 
 fn any_leaf() -> impl Strategy<Value = PropertyValue> {
@@ -435,7 +436,7 @@ fn any_leaf() -> impl Strategy<Value = PropertyValue> {
         }),
         any_asset().prop_map(PropertyValue::Asset),
         any_archive().prop_map(PropertyValue::Archive),
-        (prop::option::of(id), "[0-9.]{0,5}").prop_map(|(id, package_version)| {
+        (prop::option::of(id), prop::option::of("[0-9.]{1,5}")).prop_map(|(id, package_version)| {
             PropertyValue::Resource(ResourceReference { urn: urn(), id, package_version })
         }),
         kind.prop_map(PropertyValue::Unknown),

@@ -192,7 +192,9 @@ impl Provider for Instance {
         self.end(call);
         self.world.inner().checked.push(request.clone());
         let failures = match goes {
-            Some(Goes::HalfWell) => vec![CheckFailure { property: "v".to_owned(), reason: "not allowed".to_owned() }],
+            Some(Goes::HalfWell) => {
+                vec![CheckFailure { property: Some("v".to_owned()), reason: "not allowed".to_owned() }]
+            }
             Some(goes) => return Err(failure(Method::Check, goes)),
             None => Vec::new(),
         };
@@ -334,7 +336,7 @@ impl Provider for Instance {
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
         if self.world.inner().invoke_refused {
-            let failure = CheckFailure { property: "name".to_owned(), reason: "no such thing".to_owned() };
+            let failure = CheckFailure { property: Some("name".to_owned()), reason: "no such thing".to_owned() };
             return Ok(InvokeReply { result: PropertyMap::new(), failures: vec![failure] });
         }
         Ok(InvokeReply { result: (*request.arguments).clone(), failures: Vec::new() })

@@ -76,7 +76,7 @@ impl Case {
 
     /// Check refuses the inputs, against what is recorded or as they are.
     fn refused(mut self) -> Self {
-        let failure = CheckFailure { property: "v".into(), reason: "too small".into() };
+        let failure = CheckFailure { property: Some("v".into()), reason: "too small".into() };
         let failures = Some(Checked::Refused(vec![failure]));
         self.replies.carried.clone_from(&failures);
         self.replies.fresh = failures;
