@@ -1,11 +1,11 @@
-//! Compiles `proto/` to Rust, without `protoc`, and keeps the descriptors beside it for those who want to compare.
+//! Compiles `proto/` to Rust without `protoc`, and writes the file descriptors beside the generated code.
 
-#![allow(clippy::disallowed_methods, reason = "a build script is told by its environment")]
+#![allow(clippy::disallowed_methods, reason = "Cargo passes input to build scripts in the environment")]
 
 use std::error::Error;
 use std::path::PathBuf;
 
-/// The interface definitions; what they import comes with them.
+/// Files with interface definitions. Their imports are compiled too.
 const PROTOS: [&str; 11] = [
     "google/rpc/status.proto",
     "pulumi/alias.proto",
@@ -27,14 +27,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_files(PROTOS)?;
     tonic_prost_build::configure()
-        // Sorted maps: the same message is the same bytes, every time.
+        // Sorted maps make the encoding of a message deterministic.
         .btree_map(".")
-        // Properties stay bytes until somebody wants to know them.
+        // Properties stay encoded until they are decoded explicitly.
         .extern_path(".google.protobuf.Struct", "crate::property::wire::Bag")
         .extern_path(".google.protobuf.Value", "crate::property::wire::Value")
-        // A provider serves what it has; the protocol foresees UNIMPLEMENTED for the rest.
+        // Calls that a provider does not implement return UNIMPLEMENTED.
         .generate_default_stubs(true)
-        // Holds credentials; `plugin_v1` writes it by hand.
+        // `plugin_v1` implements Debug for messages with credentials.
         .skip_debug([
             ".simplecontainer.plugin.v1.InitializeRequest",
             ".simplecontainer.plugin.v1.AuthConfig",

@@ -1,33 +1,34 @@
-//! Conventions that the errors of all layers share: causes that are kept, advice, and one way to print both.
+//! Conventions of the errors of all layers: shared causes, hints, and one function that prints an error with its
+//! causes.
 //!
-//! An error's own text says what was attempted, never its cause: that is [`std::error::Error::source`]. Never here: I/O,
-//! particular errors, decisions about what an error means for a run.
+//! The text of an error names the attempted action, never its cause: [`std::error::Error::source`] is the cause. Excluded:
+//! I/O, errors of a layer, decisions about the consequence of an error for a run.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 
-/// The cause of an error that is cloned: shared, so that it is kept down to the first cause.
+/// Cause of an error that implements `Clone`. Shared, so that clones keep the whole chain of causes.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
-/// Makes a cause of an error, or of a text where nothing else is known.
+/// Returns a cause made from an error, or from a text if there is no error value.
 pub fn cause(error: impl Into<Box<dyn Error + Send + Sync>>) -> Cause {
     Arc::from(error.into())
 }
 
-/// Advice that goes with an error.
+/// Advice for the user of an error.
 pub trait Hint {
-    /// Returns what the user can do next, in one line without a full stop; `None` where there is nothing to advise.
+    /// Returns the next step for the user, in one line without a full stop; `None` if there is no advice.
     fn hint(&self) -> Option<Cow<'_, str>>;
 }
 
-/// Returns an error and its causes in one line, joined by `: `. A cause whose text the line ends with already is left out.
+/// Returns an error and its causes in one line, joined by `: `. Skips a cause if the line already ends with its text.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     chain_with(error, |error| Some(error.to_string()))
 }
 
-/// Returns what [`chain`] does, of the texts that `text` gives: for errors that hold what must not be shown. An error
-/// without a text is left out, and its causes are not.
+/// Returns the line of [`chain`] with `text` as the text of each error, so that secrets can be hidden. Skips an error
+/// for which `text` returns `None`, but not its causes.
 pub(crate) fn chain_with(
     error: &(dyn Error + 'static),
     text: impl Fn(&(dyn Error + 'static)) -> Option<String>,
@@ -53,19 +54,19 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{text}")]
-    struct Link {
+    struct ChainedError {
         text: &'static str,
         #[source]
         source: Option<Cause>,
     }
 
-    fn linked(texts: &[&'static str]) -> Link {
+    fn chain_of(texts: &[&'static str]) -> ChainedError {
         let (text, rest) = texts.split_first().unwrap();
-        Link { text, source: (!rest.is_empty()).then(|| cause(linked(rest))) }
+        ChainedError { text, source: (!rest.is_empty()).then(|| cause(chain_of(rest))) }
     }
 
     #[test]
-    fn a_chain_names_each_cause_once() {
+    fn chain_contains_each_cause_once() {
         for (texts, line) in [
             (&["a"][..], "a"),
             (&["a", "b", "c"], "a: b: c"),
@@ -73,19 +74,19 @@ mod tests {
             (&["a", "", "c"], "a: c"),
             (&["", "b"], "b"),
         ] {
-            assert_eq!(chain(&linked(texts)), line);
+            assert_eq!(chain(&chain_of(texts)), line);
         }
     }
 
     #[test]
-    fn an_error_without_a_text_leaves_its_causes() {
-        let shown = |error: &(dyn Error + 'static)| Some(error.to_string()).filter(|text| text != "hidden");
-        assert_eq!(chain_with(&linked(&["a", "hidden", "c"]), shown), "a: c");
+    fn causes_of_an_error_without_text_are_kept() {
+        let visible_text = |error: &(dyn Error + 'static)| Some(error.to_string()).filter(|text| text != "hidden");
+        assert_eq!(chain_with(&chain_of(&["a", "hidden", "c"]), visible_text), "a: c");
     }
 
     #[test]
-    fn a_text_can_be_a_cause() {
-        let error = Link { text: "a", source: Some(cause("it was so")) };
-        assert_eq!(chain(&error), "a: it was so");
+    fn text_can_be_a_cause() {
+        let error = ChainedError { text: "a", source: Some(cause("no space")) };
+        assert_eq!(chain(&error), "a: no space");
     }
 }

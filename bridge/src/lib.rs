@@ -1,6 +1,6 @@
-//! The plugin host: where a plugin comes from, how it is started, what it can be asked, how it ends.
+//! The plugin host: installs plugins, starts them, calls them over gRPC and stops them.
 //!
-//! Never here: server.yaml, stacks, states, decisions about what to do with a resource. Imports go downwards only:
+//! Excluded: server.yaml, stacks, states, decisions about the steps of a resource. Modules import downwards only:
 //! `host → provider → launch → install → source → plugin → process → fs → error`.
 
 #![warn(missing_docs)]

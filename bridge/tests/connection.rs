@@ -1,4 +1,4 @@
-//! gRPC over a connection of ours, against servers that answer as they like.
+//! Tests of gRPC over our own connection, against servers with valid and invalid replies.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -25,24 +25,24 @@ impl Procedure for GetPluginInfo {
 
 type Requests = Arc<Mutex<Vec<(Request<()>, Vec<u8>)>>>;
 
-/// A connection to a server that answers every request in the same way, and the requests it got.
-fn server(answer: impl Fn(SendResponse<Bytes>) + Clone + Send + Sync + 'static) -> (Connection, Requests) {
+/// Starts a server that handles each request with `handler`. Returns a connection to it and its received requests.
+fn server(handler: impl Fn(SendResponse<Bytes>) + Clone + Send + Sync + 'static) -> (Connection, Requests) {
     let requests = Requests::default();
     let seen = Arc::clone(&requests);
     let connection = Connection::new(move || {
         let (near, far) = tokio::io::duplex(1 << 16);
-        tokio::spawn(serve(far, Arc::clone(&seen), answer.clone()));
+        tokio::spawn(serve(far, Arc::clone(&seen), handler.clone()));
         async { Ok(near) }
     });
     (connection, requests)
 }
 
-async fn serve(far: DuplexStream, seen: Requests, answer: impl Fn(SendResponse<Bytes>)) {
+async fn serve(far: DuplexStream, seen: Requests, handler: impl Fn(SendResponse<Bytes>)) {
     let mut connection = h2::server::handshake(far).await.unwrap();
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (head, mut body) = request.into_parts();
         let seen = Arc::clone(&seen);
-        // The body comes only while the connection is polled, so it is read beside.
+        // The body arrives only while the connection is polled, so it is read in another task.
         tokio::spawn(async move {
             let mut bytes = Vec::new();
             while let Some(Ok(data)) = body.data().await {
@@ -51,7 +51,7 @@ async fn serve(far: DuplexStream, seen: Requests, answer: impl Fn(SendResponse<B
             }
             seen.lock().unwrap().push((Request::from_parts(head, ()), bytes));
         });
-        answer(respond);
+        handler(respond);
     }
 }
 
@@ -59,7 +59,7 @@ fn headers<const N: usize>(fields: [(&'static str, &'static str); N]) -> HeaderM
     fields.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).into_iter().collect()
 }
 
-/// Frames with these contents, then trailers if there are any.
+/// Returns a handler that sends these frames, then the trailers if there are any.
 fn body(frames: Vec<Vec<u8>>, trailers: Option<HeaderMap>) -> impl Fn(SendResponse<Bytes>) + Clone {
     move |mut respond| {
         let mut stream = respond.send_response(Response::new(()), false).unwrap();
@@ -87,7 +87,7 @@ fn ok() -> Option<HeaderMap> {
 }
 
 #[tokio::test]
-async fn a_call_is_what_grpc_says_it_is() {
+async fn call_sends_a_grpc_request() {
     let (connection, requests) = server(body(vec![framed(&info("1.2.3"))], ok()));
     assert_eq!(connection.call::<GetPluginInfo>(&info("ours")).await.unwrap(), info("1.2.3"));
     let (head, bytes) = requests.lock().unwrap().pop().unwrap();
@@ -99,7 +99,7 @@ async fn a_call_is_what_grpc_says_it_is() {
 }
 
 #[tokio::test]
-async fn a_message_may_come_in_any_pieces() {
+async fn message_is_decoded_from_pieces_of_any_size() {
     let message = info(&"v".repeat(70_000));
     for size in [1, 4, 6, 16_384] {
         let pieces = framed(&message).chunks(size).map(<[u8]>::to_vec).collect();
@@ -109,7 +109,7 @@ async fn a_message_may_come_in_any_pieces() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_have_a_status_that_says_so() {
+async fn invalid_replies_are_errors_with_their_reason() {
     let good = framed(&info("1"));
     let mut compressed = good.clone();
     compressed[0] = 1;
@@ -118,23 +118,23 @@ async fn answers_that_are_none_have_a_status_that_says_so() {
     let refusal = Some(headers([("grpc-status", "5"), ("grpc-message", "gone%20away")]));
     let cases = [
         (vec![], refusal, Code::NotFound, "gone away"),
-        (vec![], ok(), Code::Internal, "no message in the answer"),
-        (vec![good.clone(), good.clone()], ok(), Code::Internal, "more than one message in the answer"),
-        (vec![good[..6].to_vec()], ok(), Code::Internal, "the answer ended in the middle of a message"),
-        (vec![good], None, Code::Unknown, "the answer ended without a status"),
-        (vec![compressed], ok(), Code::Internal, "the answer is compressed, which nobody asked for"),
+        (vec![], ok(), Code::Internal, "the reply has no message"),
+        (vec![good.clone(), good.clone()], ok(), Code::Internal, "the reply has more than one message"),
+        (vec![good[..6].to_vec()], ok(), Code::Internal, "the reply ended in the middle of a message"),
+        (vec![good], None, Code::Unknown, "the reply ended without a status"),
+        (vec![compressed], ok(), Code::Internal, "the reply is compressed, which was not requested"),
         (vec![huge], ok(), Code::OutOfRange, "a message of 419430401 bytes is larger than 419430400"),
     ];
     for (frames, trailers, code, message) in cases {
         let (connection, _) = server(body(frames, trailers));
         let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
         assert_eq!((status.code(), status.message()), (code, message));
-        assert!(std::error::Error::source(&status).is_none(), "it was told, not broken off: {status:?}");
+        assert!(std::error::Error::source(&status).is_none(), "the status has a source: {status:?}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_may_be_nothing_but_its_status() {
+async fn reply_without_messages_returns_its_status() {
     let (connection, _) = server(|mut respond| {
         let mut response = Response::new(());
         *response.headers_mut() = headers([("grpc-status", "12"), ("grpc-message", "no")]);
@@ -149,7 +149,7 @@ async fn an_answer_may_be_nothing_but_its_status() {
     let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unavailable, "the answer is one of HTTP: 503 Service Unavailable")
+        (Code::Unavailable, "the reply is not gRPC but HTTP status 503 Service Unavailable")
     );
 
     let (connection, _) = server(|mut respond| {
@@ -162,14 +162,14 @@ async fn an_answer_may_be_nothing_but_its_status() {
 }
 
 #[tokio::test]
-async fn a_call_that_breaks_off_has_a_source() {
+async fn error_of_a_lost_call_has_a_source() {
     let (connection, _) = server(|mut respond| respond.send_reset(h2::Reason::INTERNAL_ERROR));
     let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
     assert!(std::error::Error::source(&status).is_some(), "{status:?}");
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_made_again_and_shared_until_then() {
+async fn connection_is_shared_and_reopened_after_it_was_lost() {
     let dialled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&dialled);
     let servers = Arc::new(Mutex::new(Vec::new()));
@@ -177,8 +177,8 @@ async fn a_lost_connection_is_made_again_and_shared_until_then() {
     let connection = Connection::new(move || {
         count.fetch_add(1, Ordering::SeqCst);
         let (near, far) = tokio::io::duplex(1 << 16);
-        let answer = body(vec![framed(&info("1"))], ok());
-        running.lock().unwrap().push(tokio::spawn(serve(far, Requests::default(), answer)));
+        let respond = body(vec![framed(&info("1"))], ok());
+        running.lock().unwrap().push(tokio::spawn(serve(far, Requests::default(), respond)));
         async { Ok(near) }
     });
     for _ in 0..3 {
@@ -189,14 +189,14 @@ async fn a_lost_connection_is_made_again_and_shared_until_then() {
     let server = servers.lock().unwrap().pop().unwrap();
     server.abort();
     server.await.unwrap_err();
-    // The end may be noticed by a call; the one after it is on a new connection.
+    // The first call may fail because of the lost connection; the next one uses a new connection.
     connection.call::<GetPluginInfo>(&info("x")).await.ok();
     connection.call::<GetPluginInfo>(&info("x")).await.unwrap();
     assert_eq!(dialled.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn without_a_listener_there_is_no_connection_and_why_is_told() {
+async fn refused_connection_is_an_error_with_its_cause() {
     let connection = Connection::new(|| async { Err::<DuplexStream, _>(io::ErrorKind::ConnectionRefused.into()) });
     let status = connection.call::<GetPluginInfo>(&info("x")).await.unwrap_err();
     assert_eq!(status.message(), "cannot connect");
@@ -205,35 +205,35 @@ async fn without_a_listener_there_is_no_connection_and_why_is_told() {
 }
 
 #[tokio::test]
-async fn a_connection_that_takes_no_more_is_left_to_its_last_call() {
+async fn call_in_flight_completes_on_a_connection_that_is_shutting_down() {
     let dialled = Arc::new(AtomicUsize::new(0));
     let (count, hold) = (Arc::clone(&dialled), Arc::new(tokio::sync::Notify::new()));
     let (release, shut) = (Arc::clone(&hold), Arc::new(tokio::sync::Notify::new()));
-    let told = Arc::clone(&shut);
+    let accepted = Arc::clone(&shut);
     let connection = Connection::new(move || {
         let (near, far) = tokio::io::duplex(1 << 16);
         if count.fetch_add(1, Ordering::SeqCst) == 0 {
-            tokio::spawn(serve_once(far, Arc::clone(&told), Arc::clone(&hold)));
+            tokio::spawn(serve_once(far, Arc::clone(&accepted), Arc::clone(&hold)));
         } else {
             tokio::spawn(serve(far, Requests::default(), body(vec![framed(&info("new"))], ok())));
         }
         async { Ok(near) }
     });
     let old = connection.clone();
-    let under_way = tokio::spawn(async move { old.call::<GetPluginInfo>(&info("x")).await });
+    let in_flight = tokio::spawn(async move { old.call::<GetPluginInfo>(&info("x")).await });
     shut.notified().await;
-    // The notice may still be on its way: a call that came before it is answered by nobody.
+    // A call that is sent before the GOAWAY frame arrives fails, so it is repeated.
     let mut next = Err(tonic::Status::unknown("not called"));
     while next.is_err() {
         next = connection.call::<GetPluginInfo>(&info("x")).await;
     }
     assert_eq!((next.unwrap(), dialled.load(Ordering::SeqCst)), (info("new"), 2));
     release.notify_one();
-    assert_eq!(under_way.await.unwrap().unwrap(), info("old"));
+    assert_eq!(in_flight.await.unwrap().unwrap(), info("old"));
 }
 
-/// Takes one request, says that it takes no more, and answers when it is told to.
-async fn serve_once(far: DuplexStream, told: Arc<tokio::sync::Notify>, hold: Arc<tokio::sync::Notify>) {
+/// Accepts one request, starts a graceful shutdown, notifies `accepted`, and replies once `hold` is notified.
+async fn serve_once(far: DuplexStream, accepted: Arc<tokio::sync::Notify>, hold: Arc<tokio::sync::Notify>) {
     let mut connection = h2::server::handshake(far).await.unwrap();
     let (_, respond) = connection.accept().await.unwrap().unwrap();
     connection.graceful_shutdown();
@@ -241,6 +241,6 @@ async fn serve_once(far: DuplexStream, told: Arc<tokio::sync::Notify>, hold: Arc
         hold.notified().await;
         body(vec![framed(&info("old"))], ok())(respond);
     });
-    told.notify_one();
+    accepted.notify_one();
     while connection.accept().await.is_some() {}
 }

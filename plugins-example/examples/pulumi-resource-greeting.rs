@@ -1,4 +1,4 @@
-//! A provider in Rust, as small as can be.
+//! Minimal provider in Rust.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 
 const MAX_MESSAGE: usize = 400 * 1024 * 1024;
 
-/// What is not written here answers UNIMPLEMENTED.
+/// Provider of one resource type. Calls without an implementation return UNIMPLEMENTED.
 struct Greeting;
 
 #[tonic::async_trait]
@@ -66,7 +66,7 @@ impl ResourceProvider for Greeting {
     }
 }
 
-/// What is unknown in a preview makes what follows from it unknown.
+/// Returns the outputs for inputs. An unknown name makes the text unknown.
 fn outputs(mut inputs: PropertyMap) -> PropertyMap {
     let text = match inputs.get("name") {
         Some(PropertyValue::String(name)) => format!("Hello, {name}!").into(),

@@ -1,7 +1,7 @@
-//! `cargo quickstart [COMMAND...]`: builds `sc` and the example plugin, and runs `sc COMMAND...` (`sc provision`,
-//! if nothing is said) on the stack in `.sc/stacks/quickstart`.
+//! `cargo quickstart [COMMAND...]`: builds `sc` and the example plugin, and runs `sc COMMAND...` (default `sc
+//! provision`) on the stack in `.sc/stacks/quickstart`.
 //!
-//! `cargo run` builds one program, and here are two: this does nothing but ask Cargo for both.
+//! `cargo run` builds only one program, so this program builds both with Cargo.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -15,7 +15,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         return Ok(ExitCode::FAILURE);
     }
 
-    // This program is target/debug/examples/quickstart, the two are target/debug/*, wherever target is.
+    // This program is target/debug/examples/quickstart, the two others are in target/debug.
     let this = std::env::current_exe()?;
     let programs = this.ancestors().nth(2).ok_or("Cargo puts examples into a folder of their own")?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,22 +1,22 @@
-//! Check, for every type: are these inputs good, and what are they with all defaults filled in?
+//! Check of all types: validates inputs and adds defaults.
 //!
-//! Enters: the inputs as the program wrote them. Leaves: the inputs to work with, and what is wrong, per property.
-//! Reasons never quote a value: it may be a secret.
+//! Input: the inputs of the program. Output: the normalized inputs, and failures per property. Reasons never quote a
+//! value, because it may be a secret.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::CheckFailure;
 
 use crate::property::{Default, Kind, Property};
-use crate::value::{exposed, secret_if};
+use crate::value::{secret_if, unwrap_secrets};
 
-/// A rule for single values beyond their type: answers with the value to work with, or with a reason why not.
+/// Rule for a single value beyond its type. Returns the normalized value, or the reason why it is invalid.
 pub(crate) type Rule<'a> = &'a dyn Fn(&str, &PropertyValue) -> Result<PropertyValue, String>;
 
-/// Checks a bag against the table of its properties. `what` has these properties, for messages.
+/// Checks a property map against the table of its properties. `owner` has these properties, for messages.
 ///
-/// Unknown values pass: they are checked again once they are known.
+/// Unknown values are accepted: they are checked again when they are known.
 pub(crate) fn check<'a>(
-    what: &str,
+    owner: &str,
     properties: impl IntoIterator<Item = &'a Property>,
     news: PropertyMap,
     rule: Rule<'_>,
@@ -27,9 +27,9 @@ pub(crate) fn check<'a>(
     for (name, value) in news {
         let checked = match properties.iter().find(|property| property.name == name) {
             Some(property) => check_value(property, &value, rule),
-            // Names that begin so belong to engines, which find them again in the answer.
+            // Names with this prefix are reserved for engines, which expect them in the response.
             None if name.starts_with("__") => Ok(Some(value)),
-            None => Err(format!("{what} has no such property; it has {}", names(&properties))),
+            None => Err(format!("{owner} has no such property; it has {}", names(&properties))),
         };
         match checked {
             Ok(Some(value)) => drop(inputs.insert(name, value)),
@@ -44,16 +44,16 @@ pub(crate) fn check<'a>(
         if let Some(default) = property.default {
             inputs.insert(property.name.to_owned(), default.into());
         } else if property.required {
-            let reason = format!("{} is required, and missing", property.kind.with_article());
+            let reason = format!("{} is required but missing", property.kind.with_article());
             failures.push(CheckFailure { property: property.name.to_owned(), reason });
         }
     }
     (inputs, failures)
 }
 
-/// One value; `None` is null, which is as good as absent.
+/// Checks a value. Returns `None` for null, which is treated as absent.
 fn check_value(property: &Property, value: &PropertyValue, rule: Rule<'_>) -> Result<Option<PropertyValue>, String> {
-    let plain = exposed(value);
+    let plain = unwrap_secrets(value);
     let fits = match (plain, property.kind) {
         (PropertyValue::Null, _) => return Ok(None),
         (PropertyValue::Unknown(_), _)
@@ -68,7 +68,7 @@ fn check_value(property: &Property, value: &PropertyValue, rule: Rule<'_>) -> Re
     Ok(Some(secret_if(value.is_secret(), rule(property.name, value)?)))
 }
 
-/// What a value is, in words.
+/// Returns the kind of a value, in words.
 fn kind_of(value: &PropertyValue) -> &'static str {
     match value {
         PropertyValue::Null => "null",
@@ -86,7 +86,7 @@ fn kind_of(value: &PropertyValue) -> &'static str {
     }
 }
 
-/// "a, b and c".
+/// Lists the names of properties: "a, b and c".
 fn names(properties: &[&Property]) -> String {
     let names: Vec<&str> = properties.iter().map(|property| property.name).collect();
     match names.split_last() {
@@ -109,7 +109,7 @@ impl From<Default> for PropertyValue {
 mod tests {
     use super::*;
 
-    const TABLE: [Property; 3] = [
+    const PROPERTIES: [Property; 3] = [
         Property::required("path", Kind::String, ""),
         Property::optional("mode", Kind::String, "").default(Default::String("0644")),
         Property::optional("length", Kind::Integer, ""),
@@ -117,19 +117,19 @@ mod tests {
 
     fn checked(news: &[(&str, PropertyValue)]) -> (PropertyMap, Vec<(String, String)>) {
         let news = news.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let (inputs, failures) = check("thing", &TABLE, news, &|_, value| Ok(exposed(value).clone()));
+        let (inputs, failures) = check("thing", &PROPERTIES, news, &|_, value| Ok(unwrap_secrets(value).clone()));
         (inputs, failures.into_iter().map(|failure| (failure.property, failure.reason)).collect())
     }
 
     #[test]
-    fn defaults_fill_what_is_absent_or_null() {
+    fn default_replaces_an_absent_or_null_input() {
         let (inputs, failures) = checked(&[("path", "a".into()), ("mode", PropertyValue::Null)]);
         assert_eq!(inputs, [("mode".to_owned(), "0644".into()), ("path".to_owned(), "a".into())].into());
         assert_eq!(failures, []);
     }
 
     #[test]
-    fn every_mistake_is_told_and_none_twice() {
+    fn each_invalid_input_is_reported_once() {
         let (_, failures) = checked(&[("mode", 600.0.into()), ("pth", "a".into()), ("length", 1.5.into())]);
         let failures: Vec<_> = failures.iter().map(|(name, reason)| (name.as_str(), reason.as_str())).collect();
         assert_eq!(
@@ -138,13 +138,13 @@ mod tests {
                 ("length", "an integer is expected, not a fraction"),
                 ("mode", "a string is expected, not a number (quote it to make it a string)"),
                 ("pth", "thing has no such property; it has path, mode and length"),
-                ("path", "a string is required, and missing"),
+                ("path", "a string is required but missing"),
             ]
         );
     }
 
     #[test]
-    fn unknowns_and_secrets_pass_as_they_are() {
+    fn unknowns_and_secrets_are_returned_unchanged() {
         let secret = PropertyValue::secret("s3cr3t".into());
         let (inputs, failures) = checked(&[("path", PropertyValue::UNKNOWN), ("mode", secret.clone())]);
         assert_eq!(failures, []);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_an_engine_comes_back() {
+    fn reserved_names_of_engines_are_returned_unchanged() {
         let (inputs, failures) = checked(&[("path", "a".into()), ("__defaults", PropertyValue::List(Vec::new()))]);
         assert!(inputs.contains_key("__defaults") && failures.is_empty());
     }

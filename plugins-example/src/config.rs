@@ -1,4 +1,4 @@
-//! The configuration of the provider: `root`.
+//! Configuration of the provider: `root`.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use tonic::Status;
 use crate::PACKAGE;
 use crate::property::{Default, Kind, Property};
 use crate::root::Root;
-use crate::value::{exposed, text};
+use crate::value::{text, unwrap_secrets};
 
-/// What users may say.
+/// Properties for users.
 pub(crate) const PROPERTIES: [Property; 1] = [Property::optional(
     "root",
     Kind::String,
-    "Folder that all paths start at and stay below. A relative one starts at the working directory of the plugin, which \
-     is the root of the project. It is created when it is needed, and never deleted.",
+    "Root folder of all paths. A relative path starts at the working directory of the plugin, which is the root of the \
+     project. The folder is created when needed, and never deleted.",
 )
 .default(Default::String("."))
 .replaces()];
 
-/// What engines say beside: which version of the package the provider resource asks for. Comes back unchanged.
+/// Property that engines add: the version of the package. Returned unchanged.
 pub(crate) const VERSION: Property = Property::optional("version", Kind::String, "");
 
-/// The rule for single values.
+/// Checks a value.
 pub(crate) fn check(name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
-    match (name, exposed(value)) {
+    match (name, unwrap_secrets(value)) {
         ("root", PropertyValue::String(root)) if root.is_empty() => {
             Err("the root must name a folder; \".\" is the working directory of the plugin".to_owned())
         }
@@ -36,17 +36,17 @@ pub(crate) fn check(name: &str, value: &PropertyValue) -> Result<PropertyValue, 
     }
 }
 
-/// What Configure hands over. `variables` is the older spelling of the same, for callers that know no other.
+/// Returns the configured root. `variables` is the older form of `args`, for engines that send only variables.
 ///
 /// # Errors
-/// FAILED_PRECONDITION if nothing can be written below the root.
+/// FAILED_PRECONDITION if the root is not usable.
 pub(crate) fn read(args: Option<&PropertyMap>, variables: &BTreeMap<String, String>) -> Result<Root, Status> {
     let root = match args {
         Some(args) => text(args, "root"),
         None => variables.get(&format!("{PACKAGE}:config:root")).map(String::as_str),
     };
     let root = Root::new(root.filter(|root| !root.is_empty()).unwrap_or("."));
-    root.usable().map_err(Status::failed_precondition)?;
+    root.check_usable().map_err(Status::failed_precondition)?;
     Ok(root)
 }
 
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_root_comes_from_either_spelling_and_has_a_default() {
+    fn root_is_read_from_args_or_variables_and_has_a_default() {
         let joined = |args: Option<&PropertyMap>, variables: &[(&str, &str)]| {
             let variables = variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
             read(args, &variables).unwrap().join("a").display().to_string()
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_no_folder_is_refused() {
+    fn root_that_is_not_a_folder_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let args = [("root".to_owned(), file.path().to_str().unwrap().into())].into();
         let status = read(Some(&args), &BTreeMap::new()).unwrap_err();

@@ -1,8 +1,8 @@
-//! What the disk is asked for: files that are written whole or not at all, and what lies where.
+//! Operations on files and folders. Files are written atomically.
 //!
-//! Every function works on a name in a folder that is held open ([`crate::root`]). A failure leaves things as they were,
-//! and says so by its code: anything but UNKNOWN and INTERNAL means "unchanged" to an engine (provider protocol,
-//! section 6.2).
+//! Each function takes an open folder and a name in it ([`crate::root`]). A failed operation changes no file, and its
+//! status code is neither UNKNOWN nor INTERNAL, which means "unchanged" to an engine
+//! (docs/spec/provider-protocol.md#6.2).
 
 use std::io::{self, Read as _, Write as _};
 
@@ -13,31 +13,31 @@ use uuid::Uuid;
 
 use crate::root::{RelativePath, leads_out};
 
-/// Longest content that is read: a little less than what fits into a message.
+/// Maximum size of a content in bytes, slightly below the size of a message.
 pub(crate) const MAX_CONTENT: u64 = 300 * 1024 * 1024;
 
-/// How the names of our temporary files end.
+/// Suffix of the names of temporary files.
 const TEMPORARY: &str = ".pulumi-files-tmp";
 
-/// A regular file as it was found.
-pub(crate) struct Found {
+/// Content and mode of a regular file.
+pub(crate) struct FileContent {
     pub(crate) content: Vec<u8>,
     pub(crate) mode: u32,
 }
 
-/// What to do where a file of the name is.
+/// Treatment of an existing file with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// Fail with `AlreadyExists`.
+    /// Keeps the existing file and fails with `AlreadyExists`.
     Keep,
-    /// Put the new one in its place.
+    /// Replaces the existing file.
     Replace,
 }
 
-/// Writes a file beside its place and then moves it there, so that nobody ever sees a part of it.
+/// Writes a temporary file and renames it, so that the file is complete at any time.
 ///
 /// # Errors
-/// `Interrupted` when cancelled before the move; else those of the system.
+/// `Interrupted` if cancelled before the rename; errors of the system.
 pub(crate) fn write(
     folder: &Dir,
     name: &str,
@@ -53,17 +53,17 @@ pub(crate) fn write(
             return Err(io::ErrorKind::Interrupted.into());
         }
         match existing {
-            // A link, unlike a rename, does not replace.
+            // Unlike a rename, a hard link fails if the name exists.
             Existing::Keep => folder.hard_link(&temporary, folder, name),
             Existing::Replace => folder.rename(&temporary, folder, name),
         }
     });
     if written.is_err() || existing == Existing::Keep {
-        // What cannot be removed is left to `remove_folder`, which knows its name.
+        // A file that cannot be removed here is removed by `remove_folder`.
         folder.remove_file(&temporary).ok();
     }
     written?;
-    // Not every file system can do this; the content itself is on the disk already.
+    // Optional, because not every file system supports it. The content is flushed already.
     folder.open(".").and_then(|folder| folder.sync_all()).ok();
     Ok(())
 }
@@ -74,8 +74,8 @@ fn write_and_sync(file: &mut File, content: &[u8], mode: u32) -> io::Result<()> 
     file.sync_all()
 }
 
-/// Reads a regular file. `None` if there is none: nothing of the name, or something else.
-pub(crate) fn read(folder: &Dir, name: &str) -> io::Result<Option<Found>> {
+/// Reads a regular file. Returns `None` if the name does not exist or is not a regular file.
+pub(crate) fn read(folder: &Dir, name: &str) -> io::Result<Option<FileContent>> {
     let metadata = match folder.symlink_metadata(name) {
         Ok(metadata) if metadata.is_file() => metadata,
         Ok(_) => return Ok(None),
@@ -87,10 +87,10 @@ pub(crate) fn read(folder: &Dir, name: &str) -> io::Result<Option<Found>> {
     if content.len() as u64 > MAX_CONTENT {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {MAX_CONTENT} bytes")));
     }
-    Ok(Some(Found { content, mode: permission_bits(&metadata) }))
+    Ok(Some(FileContent { content, mode: permission_bits(&metadata) }))
 }
 
-/// Removes a regular file; what is not there, or is something else, is not ours and counts as removed.
+/// Removes a regular file. Succeeds without effect if the name does not exist or is not a regular file.
 pub(crate) fn remove_file(folder: &Dir, name: &str) -> io::Result<()> {
     match folder.symlink_metadata(name) {
         Ok(metadata) if metadata.is_file() => folder.remove_file(name),
@@ -100,14 +100,14 @@ pub(crate) fn remove_file(folder: &Dir, name: &str) -> io::Result<()> {
     }
 }
 
-/// Creates a folder, with exactly this mode.
+/// Creates a folder with exactly this mode.
 pub(crate) fn create_folder(folder: &Dir, name: &str, mode: u32) -> io::Result<()> {
     folder.create_dir_with(name, &DirBuilder::new())?;
-    // Apart, because what is asked for at creation is cut by the process's umask.
+    // Set after the creation, because the umask of the process restricts the mode of a new folder.
     folder.set_permissions(name, Permissions::from_mode(mode)).inspect_err(|_| drop(folder.remove_dir(name)))
 }
 
-/// The mode of a folder; `None` if there is none: nothing of the name, or something else.
+/// Returns the mode of a folder. `None` if the name does not exist or is not a folder.
 pub(crate) fn folder_mode(folder: &Dir, name: &str) -> io::Result<Option<u32>> {
     match folder.symlink_metadata(name) {
         Ok(metadata) if metadata.is_dir() => Ok(Some(permission_bits(&metadata))),
@@ -117,42 +117,42 @@ pub(crate) fn folder_mode(folder: &Dir, name: &str) -> io::Result<Option<u32>> {
     }
 }
 
-/// Gives a folder a mode.
+/// Sets the mode of a folder.
 pub(crate) fn set_folder_mode(folder: &Dir, name: &str, mode: u32) -> io::Result<()> {
     folder.set_permissions(name, Permissions::from_mode(mode))
 }
 
-/// How the removal of a folder ended.
+/// Result of the removal of a folder.
 pub(crate) enum Removal {
-    /// It is gone, or was.
-    Gone,
-    /// Something is in it; the name of that.
-    Holds(String),
+    /// The folder is removed, or did not exist.
+    Removed,
+    /// The folder contains an entry with this name.
+    NotEmpty(String),
 }
 
-/// Removes an empty folder. What a write of ours left behind when the process was killed does not count.
+/// Removes an empty folder, including temporary files of killed processes.
 pub(crate) fn remove_folder(folder: &Dir, name: &str) -> io::Result<Removal> {
     if folder_mode(folder, name)?.is_none() {
-        return Ok(Removal::Gone);
+        return Ok(Removal::Removed);
     }
     let inside = folder.open_dir(name)?;
     for entry in inside.entries()? {
         let entry = entry?.file_name();
         let entry = entry.to_string_lossy();
         if !entry.ends_with(TEMPORARY) {
-            return Ok(Removal::Holds(entry.into_owned()));
+            return Ok(Removal::NotEmpty(entry.into_owned()));
         }
         inside.remove_file(entry.as_ref())?;
     }
     folder.remove_dir(name)?;
-    Ok(Removal::Gone)
+    Ok(Removal::Removed)
 }
 
 fn permission_bits(metadata: &cap_std::fs::Metadata) -> u32 {
     metadata.permissions().mode() & 0o7777
 }
 
-/// Reads a mode: three octal digits, or four of which the first is 0. `needed` are bits that must be set.
+/// Parses a mode: three octal digits, or four with a leading 0. The bits `needed` must be set.
 pub(crate) fn parse_mode(text: &str, needed: u32) -> Option<u32> {
     let digits = if text.len() == 4 { text.strip_prefix('0')? } else { text };
     if digits.len() != 3 || !digits.bytes().all(|digit| matches!(digit, b'0'..=b'7')) {
@@ -161,22 +161,22 @@ pub(crate) fn parse_mode(text: &str, needed: u32) -> Option<u32> {
     u32::from_str_radix(digits, 8).ok().filter(|mode| mode & needed == needed)
 }
 
-/// Writes a mode as Check does.
+/// Formats a mode like Check.
 pub(crate) fn show_mode(mode: u32) -> String {
     format!("{mode:04o}")
 }
 
-/// The answer to a call that the disk refused. `doing` names what was tried: "write the file".
-pub(crate) fn refused(doing: &str, path: &RelativePath, error: &io::Error) -> Status {
+/// Returns the status for an I/O error. `action` is the failed action: "write the file".
+pub(crate) fn io_status(action: &str, path: &RelativePath, error: &io::Error) -> Status {
     let path = path.as_str();
     if leads_out(error) {
-        return Status::permission_denied(format!("cannot {doing} {path}: a symbolic link leads out of the root"));
+        return Status::permission_denied(format!("cannot {action} {path}: a symbolic link leads out of the root"));
     }
-    let message = format!("cannot {doing} {path}: {error}");
+    let message = format!("cannot {action} {path}: {error}");
     match error.kind() {
         io::ErrorKind::NotFound => Status::not_found(message),
         io::ErrorKind::PermissionDenied => Status::permission_denied(message),
-        io::ErrorKind::Interrupted => Status::aborted(format!("cancelled; {path} is as it was")),
+        io::ErrorKind::Interrupted => Status::aborted(format!("cancelled; {path} is unchanged")),
         _ => Status::failed_precondition(message),
     }
 }
@@ -198,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_with_its_mode_and_without_leftovers() {
+    fn file_is_written_with_its_mode_and_without_temporary_files() {
         let (_keep, folder) = folder();
-        let go_on = CancellationToken::new();
-        write(&folder, "a", b"one", 0o640, Existing::Keep, &go_on).unwrap();
-        write(&folder, "a", b"two", 0o400, Existing::Replace, &go_on).unwrap();
+        let cancelled = CancellationToken::new();
+        write(&folder, "a", b"one", 0o640, Existing::Keep, &cancelled).unwrap();
+        write(&folder, "a", b"two", 0o400, Existing::Replace, &cancelled).unwrap();
         let found = read(&folder, "a").unwrap().unwrap();
         assert_eq!((found.content.as_slice(), found.mode), (&b"two"[..], 0o400));
         assert_eq!(names(&folder), ["a"]);
     }
 
     #[test]
-    fn what_exists_is_kept_unless_it_is_to_be_replaced() {
+    fn existing_file_is_kept_unless_replaced() {
         let (_keep, folder) = folder();
         folder.write("a", "theirs").unwrap();
         let error = write(&folder, "a", b"ours", 0o600, Existing::Keep, &CancellationToken::new()).unwrap_err();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_write_changes_nothing() {
+    fn cancelled_write_keeps_the_file() {
         let (_keep, folder) = folder();
         folder.write("a", "old").unwrap();
         let cancelled = CancellationToken::new();
@@ -231,21 +231,21 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_goes_only_when_nothing_but_our_own_leftovers_is_in_it() {
+    fn folder_is_removed_only_if_empty_except_for_temporary_files() {
         let (_keep, folder) = folder();
         create_folder(&folder, "d", 0o750).unwrap();
         assert_eq!(folder_mode(&folder, "d").unwrap(), Some(0o750));
         folder.write(format!("d/.0{TEMPORARY}"), "").unwrap();
         folder.write("d/theirs", "").unwrap();
-        assert!(matches!(remove_folder(&folder, "d").unwrap(), Removal::Holds(name) if name == "theirs"));
+        assert!(matches!(remove_folder(&folder, "d").unwrap(), Removal::NotEmpty(name) if name == "theirs"));
         folder.remove_file("d/theirs").unwrap();
-        assert!(matches!(remove_folder(&folder, "d").unwrap(), Removal::Gone));
-        assert!(matches!(remove_folder(&folder, "d").unwrap(), Removal::Gone));
+        assert!(matches!(remove_folder(&folder, "d").unwrap(), Removal::Removed));
+        assert!(matches!(remove_folder(&folder, "d").unwrap(), Removal::Removed));
         assert_eq!(names(&folder), [""; 0]);
     }
 
     #[test]
-    fn modes_are_three_octal_digits_or_four_from_zero() {
+    fn mode_is_three_octal_digits_with_optional_leading_zero() {
         assert_eq!(parse_mode("644", 0), Some(0o644));
         assert_eq!(parse_mode("0600", 0o400), Some(0o600));
         for bad in ["", "64", "0o644", "1644", "00644", "888", "rw-", "+44", "0044"] {

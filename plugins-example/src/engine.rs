@@ -1,4 +1,4 @@
-//! The engine's side of the connection: where log lines go.
+//! Client of the engine, for log messages.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,30 +7,31 @@ use pulumi_proto::rpc::engine_client::EngineClient;
 use pulumi_proto::rpc::{LogRequest, LogSeverity};
 use tonic::transport::{Channel, Endpoint};
 
-/// How long a log line may keep an operation waiting.
-const LIMIT: Duration = Duration::from_secs(2);
+/// Time limit for sending a log message.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An engine, once its address is known. Lines that cannot be delivered are dropped: nothing fails for want of a log.
+/// Client of the engine, created when its address is set. Log messages that cannot be sent are dropped.
 #[derive(Default)]
 pub(crate) struct Engine(OnceLock<EngineClient<Channel>>);
 
 impl Engine {
-    /// Learns the address, `host:port`. The first one counts; arguments, Handshake and Attach all name the same.
+    /// Sets the address, `host:port`. Later calls have no effect: arguments, Handshake and Attach have the same
+    /// address.
     ///
     /// # Errors
-    /// What is no address.
-    pub(crate) fn learn(&self, address: &str) -> Result<(), tonic::transport::Error> {
+    /// An error for an invalid address.
+    pub(crate) fn set_address(&self, address: &str) -> Result<(), tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
         self.0.get_or_init(|| EngineClient::new(endpoint.connect_lazy()));
         Ok(())
     }
 
-    /// For developers.
+    /// Logs a message for developers.
     pub(crate) async fn debug(&self, urn: &str, message: &str) {
         self.log(LogSeverity::Debug, urn, message).await;
     }
 
-    /// For users.
+    /// Logs a message for users.
     pub(crate) async fn info(&self, urn: &str, message: &str) {
         self.log(LogSeverity::Info, urn, message).await;
     }
@@ -44,6 +45,6 @@ impl Engine {
             ..LogRequest::default()
         };
         let mut client = client.clone();
-        tokio::time::timeout(LIMIT, client.log(line)).await.ok();
+        tokio::time::timeout(TIMEOUT, client.log(line)).await.ok();
     }
 }

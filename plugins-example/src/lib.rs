@@ -1,27 +1,27 @@
-//! `files`, a provider plugin as a stranger would write it: from the published protocol, knowing nothing of any engine.
+//! `files`, an example provider plugin that depends only on the published protocol, not on an engine.
 //!
 //! ```text
 //! main            arguments, port, signals                 the process
 //! server          the services on one listener
-//!  ├─ provider    pulumirpc.ResourceProvider               decodes, asks below, encodes
-//!  │   ├─ check, diff, schema                              the same for every type, driven by tables of `property`
-//!  │   ├─ resources/   one file per resource type          what a type does
+//!  ├─ provider    pulumirpc.ResourceProvider               decodes, calls the types, encodes
+//!  │   ├─ check, diff, schema                              common to all types, driven by tables of `property`
+//!  │   ├─ resources/   one file per resource type
 //!  │   ├─ functions/   one file per function
 //!  │   └─ context      root folder and cancellation of a call
-//!  ├─ companion   simplecontainer.plugin.v1                optional; a plain Pulumi provider has none
+//!  ├─ plugin_service  simplecontainer.plugin.v1           optional; other Pulumi providers do not have it
 //!  └─ engine      pulumirpc.Engine, as a client            logs
-//! root, disk      paths that cannot leave their folder; files that are written whole or not at all
+//! root, disk      paths that cannot leave the root folder; atomic writes
 //! ```
-//! To write a provider of one's own: copy it, replace `resources`, `functions` and `config`.
+//! To write another provider, copy this crate and replace `resources`, `functions` and `config`.
 
 mod check;
-mod companion;
 mod config;
 mod context;
 mod diff;
 mod disk;
 mod engine;
 mod functions;
+mod plugin_service;
 mod property;
 mod provider;
 mod resources;
@@ -32,7 +32,7 @@ mod value;
 
 pub use server::{Plugin, serve};
 
-/// Name of the package: the prefix of its types, and the last part of the executable's name.
+/// Name of the package, the prefix of its types and the last part of the executable's name.
 pub const PACKAGE: &str = "files";
-/// Version of the package, a semantic version.
+/// Semantic version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,5 +1,5 @@
-//! The process: `pulumi-resource-files [HOST:PORT]`. Listens on a port of loopback and prints its number, alone on the
-//! first line; that is how an engine finds it (provider protocol, section 1.5).
+//! Executable `pulumi-resource-files [HOST:PORT]`. Listens on a loopback port and prints the port number as its first
+//! line, from which the engine reads it (docs/spec/provider-protocol.md#1.5).
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: pulumi-resource-files [ENGINE]\n\n\
-    A Pulumi resource provider, to be started by an engine, which passes its address, HOST:PORT. Without one it waits for \
-    an engine to attach to the port that it prints.";
+    A Pulumi resource provider, started by an engine, which passes its address HOST:PORT. Without an address it waits \
+    for an engine to attach to the printed port.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -25,7 +25,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let engine = engine_address(std::env::args().skip(1))?;
-    let plugin = Plugin::new(engine.as_deref()).map_err(|error| format!("{engine:?} is no address: {error}"))?;
+    let plugin = Plugin::new(engine.as_deref()).map_err(|error| format!("{engine:?} is not an address: {error}"))?;
 
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let shutdown = async move {
@@ -46,7 +46,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The one argument that is no flag. Engines pass flags for logging and tracing, which we have no use for.
+/// Returns the positional argument. Flags for logging and tracing, which engines pass, are ignored.
 fn engine_address(arguments: impl Iterator<Item = String>) -> Result<Option<String>, &'static str> {
     let mut arguments = arguments;
     let mut positional = Vec::new();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_is_the_only_positional_argument() {
+    fn engine_address_is_the_only_positional_argument() {
         assert_eq!(parsed("127.0.0.1:1"), Ok(Some("127.0.0.1:1".into())));
         assert_eq!(parsed("--logtostderr -v=9 --tracing http://t 127.0.0.1:1"), Ok(Some("127.0.0.1:1".into())));
         assert_eq!(parsed(""), Ok(None));

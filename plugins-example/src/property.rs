@@ -1,21 +1,21 @@
-//! What a property is. One table per type drives its Check, its Diff and its schema, so that they cannot disagree.
+//! Properties. One table per type defines Check, Diff and schema of the type, so that they are consistent.
 
-/// A property of a resource, a function or the configuration. All of ours are scalars.
+/// Property of a resource, a function or the configuration. All properties of this package are scalars.
 pub(crate) struct Property {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// For the schema: sentences, in Markdown.
+    /// Description for the schema: sentences, in Markdown.
     pub(crate) description: &'static str,
     pub(crate) required: bool,
-    /// What Check fills in where nothing is given.
+    /// Value that Check adds if the property is absent.
     pub(crate) default: Option<Default>,
-    /// A change of it means another resource.
+    /// True if a change replaces the resource.
     pub(crate) replaces: bool,
-    /// Always a secret (others are secret when they are made of secrets).
+    /// True if the property is always a secret. Other properties are secret if they depend on secrets.
     pub(crate) secret: bool,
 }
 
-/// The type of a property.
+/// Type of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     String,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Boolean,
 }
 
-/// A default value.
+/// Default value of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Default {
     String(&'static str),
@@ -35,12 +35,12 @@ impl Property {
         Self { name, kind, description, required, default: None, replaces: false, secret: false }
     }
 
-    /// An input that must be given, or an output that is always there.
+    /// Creates a required input, or an output that is always present.
     pub(crate) const fn required(name: &'static str, kind: Kind, description: &'static str) -> Self {
         Self::new(name, kind, description, true)
     }
 
-    /// An input that need not be given.
+    /// Creates an optional input.
     pub(crate) const fn optional(name: &'static str, kind: Kind, description: &'static str) -> Self {
         Self::new(name, kind, description, false)
     }
@@ -62,7 +62,7 @@ impl Property {
 }
 
 impl Kind {
-    /// The type with its article, for messages.
+    /// Returns the type with its article, for messages.
     pub(crate) fn with_article(self) -> &'static str {
         match self {
             Self::String => "a string",

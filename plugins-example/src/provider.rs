@@ -1,5 +1,5 @@
-//! `pulumirpc.ResourceProvider`: decodes, asks the types, encodes. Calls that are not here answer UNIMPLEMENTED, which
-//! engines take for "not needed" (provider protocol, section 3.1).
+//! Service `pulumirpc.ResourceProvider`: decodes requests, calls the types, encodes responses. Calls without an
+//! implementation return UNIMPLEMENTED, which engines treat as "not needed" (docs/spec/provider-protocol.md#3.1).
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,28 +24,28 @@ use crate::resources::resource::{Resource, State};
 use crate::root::Root;
 use crate::schema::schema;
 use crate::value::{from_wire, to_wire};
-use crate::{PACKAGE, VERSION, config, functions, resources};
+use crate::{VERSION, config, functions, resources};
 
-type Answer<T> = Result<Response<T>, Status>;
+type RpcResult<T> = Result<Response<T>, Status>;
 
-/// What the services of the process share.
+/// State that the services of the process share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    /// Ends running operations early, and starts no new ones.
+    /// Cancelled when running operations must end early and no new ones may start.
     pub(crate) cancelled: CancellationToken,
     configured: OnceLock<Configured>,
 }
 
-/// What Configure said; a process has one configuration.
+/// Configuration of the process, set once by Configure.
 struct Configured {
     root: Arc<Root>,
-    /// Whether the engine takes secrets marked as such.
+    /// True if the engine accepts secrets.
     keep_secrets: bool,
 }
 
 impl Shared {
-    /// Where files are.
+    /// Returns the root folder.
     pub(crate) fn root(&self) -> Result<&Root, Status> {
         self.configured().map(|configured| &*configured.root)
     }
@@ -56,30 +56,30 @@ impl Shared {
 
     fn context(&self) -> Result<Context, Status> {
         if self.cancelled.is_cancelled() {
-            return Err(Status::aborted("the plugin was told to cancel; nothing new is started"));
+            return Err(Status::aborted("the plugin is being cancelled; no new operation is started"));
         }
         let root = Arc::clone(&self.configured()?.root);
         Ok(Context { root, cancelled: self.cancelled.clone() })
     }
 
-    /// A bag for the answer.
+    /// Encodes a property map for a response.
     fn to_wire(&self, bag: &PropertyMap) -> Result<Option<Bag>, Status> {
-        // Before Configure there are no secrets: only CheckConfig answers with a bag, and gets its inputs without marks.
+        // Before Configure only CheckConfig returns properties, and its inputs contain no secrets.
         to_wire(bag, self.configured.get().is_none_or(|configured| configured.keep_secrets))
     }
 }
 
-/// The service.
+/// Implementation of the service.
 pub(crate) struct Provider(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl ResourceProvider for Provider {
-    // --- Who we are ---
+    // --- Identity ---
 
-    async fn handshake(&self, request: Request<ProviderHandshakeRequest>) -> Answer<ProviderHandshakeResponse> {
+    async fn handshake(&self, request: Request<ProviderHandshakeRequest>) -> RpcResult<ProviderHandshakeResponse> {
         let address = request.into_inner().engine_address;
         if !address.is_empty() {
-            self.0.engine.learn(&address).map_err(|error| bad_address(&address, &error))?;
+            self.0.engine.set_address(&address).map_err(|error| bad_address(&address, &error))?;
         }
         Ok(Response::new(ProviderHandshakeResponse {
             accept_secrets: true,
@@ -89,17 +89,17 @@ impl ResourceProvider for Provider {
         }))
     }
 
-    async fn attach(&self, request: Request<PluginAttach>) -> Answer<()> {
+    async fn attach(&self, request: Request<PluginAttach>) -> RpcResult<()> {
         let address = request.into_inner().address;
-        self.0.engine.learn(&address).map_err(|error| bad_address(&address, &error))?;
+        self.0.engine.set_address(&address).map_err(|error| bad_address(&address, &error))?;
         Ok(Response::new(()))
     }
 
-    async fn get_plugin_info(&self, _: Request<()>) -> Answer<PluginInfo> {
+    async fn get_plugin_info(&self, _: Request<()>) -> RpcResult<PluginInfo> {
         Ok(Response::new(PluginInfo { version: VERSION.to_owned() }))
     }
 
-    async fn get_schema(&self, request: Request<GetSchemaRequest>) -> Answer<GetSchemaResponse> {
+    async fn get_schema(&self, request: Request<GetSchemaRequest>) -> RpcResult<GetSchemaResponse> {
         let request = request.into_inner();
         if request.version != 0 {
             return Err(Status::invalid_argument(format!("there is no schema of version {}", request.version)));
@@ -110,26 +110,26 @@ impl ResourceProvider for Provider {
         Ok(Response::new(GetSchemaResponse { schema: schema().to_string() }))
     }
 
-    async fn cancel(&self, _: Request<()>) -> Answer<()> {
+    async fn cancel(&self, _: Request<()>) -> RpcResult<()> {
         self.0.cancelled.cancel();
         Ok(Response::new(()))
     }
 
     // --- Configuration ---
 
-    async fn check_config(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
+    async fn check_config(&self, request: Request<CheckRequest>) -> RpcResult<CheckResponse> {
         let news = from_wire(request.into_inner().news, Unknowns::Keep)?;
         let properties = config::PROPERTIES.iter().chain([&config::VERSION]);
         let (inputs, failures) = check("the configuration of files", properties, news, &config::check);
         Ok(Response::new(CheckResponse { inputs: self.0.to_wire(&inputs)?, failures }))
     }
 
-    async fn diff_config(&self, request: Request<DiffRequest>) -> Answer<DiffResponse> {
+    async fn diff_config(&self, request: Request<DiffRequest>) -> RpcResult<DiffResponse> {
         let (olds, news) = bags_of_diff(request.into_inner())?;
         Ok(Response::new(diff(config::PROPERTIES.iter().chain([&config::VERSION]), &olds, &news)))
     }
 
-    async fn configure(&self, request: Request<ConfigureRequest>) -> Answer<ConfigureResponse> {
+    async fn configure(&self, request: Request<ConfigureRequest>) -> RpcResult<ConfigureResponse> {
         let request = request.into_inner();
         let args = request.args.map(|args| from_wire(Some(args), Unknowns::Reject)).transpose()?;
         let root = Arc::new(config::read(args.as_ref(), &request.variables)?);
@@ -138,7 +138,7 @@ impl ResourceProvider for Provider {
             return Err(Status::failed_precondition("the plugin is configured already"));
         }
         self.0.engine.debug("", "configured").await;
-        // Said again for engines that did not shake hands.
+        // Repeated for engines that do not call Handshake.
         Ok(Response::new(ConfigureResponse {
             accept_secrets: true,
             supports_preview: true,
@@ -150,28 +150,28 @@ impl ResourceProvider for Provider {
 
     // --- Functions ---
 
-    async fn invoke(&self, request: Request<InvokeRequest>) -> Answer<InvokeResponse> {
+    async fn invoke(&self, request: Request<InvokeRequest>) -> RpcResult<InvokeResponse> {
         let request = request.into_inner();
         let function = functions::find(&request.tok)?;
         let ctx = self.0.context()?;
-        // Engines leave out what they do not know; who sends it all the same means the same.
+        // Engines omit unknown arguments. Unknown arguments of other engines are dropped here.
         let arguments = from_wire(request.args, Unknowns::Drop)?;
         let rule = |name: &str, value: &_| function.check(name, value);
         let (arguments, mut failures) = check(function.token(), function.arguments(), arguments, &rule);
-        let mut answer = InvokeResponse::default();
+        let mut response = InvokeResponse::default();
         if failures.is_empty() {
             match blocking(move || function.call(&ctx, &arguments)).await? {
-                Ok(results) => answer.r#return = self.0.to_wire(&results)?,
+                Ok(results) => response.r#return = self.0.to_wire(&results)?,
                 Err(failure) => failures.push(failure),
             }
         }
-        answer.failures = failures;
-        Ok(Response::new(answer))
+        response.failures = failures;
+        Ok(Response::new(response))
     }
 
     // --- Resources ---
 
-    async fn check(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
+    async fn check(&self, request: Request<CheckRequest>) -> RpcResult<CheckResponse> {
         let request = request.into_inner();
         let resource = resource(&request.urn, &request.name, &request.r#type)?;
         let news = from_wire(request.news, Unknowns::Keep)?;
@@ -180,20 +180,20 @@ impl ResourceProvider for Provider {
         Ok(Response::new(CheckResponse { inputs: self.0.to_wire(&inputs)?, failures }))
     }
 
-    async fn diff(&self, request: Request<DiffRequest>) -> Answer<DiffResponse> {
+    async fn diff(&self, request: Request<DiffRequest>) -> RpcResult<DiffResponse> {
         let request = request.into_inner();
         let resource = resource(&request.urn, &request.name, &request.r#type)?;
         let (olds, news) = bags_of_diff(request)?;
-        let mut answer = diff(resource.inputs(), &olds, &news);
-        // Should this become a replacement, by our reasons or by the user's: where the new one takes the place of the
-        // old one, the old one must go first.
-        answer.delete_before_replace = resource
-            .place()
-            .is_some_and(|place| !answer.diffs.is_empty() && !answer.diffs.iter().any(|changed| changed == place));
-        Ok(Response::new(answer))
+        let mut response = diff(resource.inputs(), &olds, &news);
+        // If a replacement keeps the location, the old resource must be deleted first. This also applies to
+        // replacements that the user requests.
+        response.delete_before_replace = resource.location().is_some_and(|location| {
+            !response.diffs.is_empty() && !response.diffs.iter().any(|changed| changed == location)
+        });
+        Ok(Response::new(response))
     }
 
-    async fn create(&self, request: Request<CreateRequest>) -> Answer<CreateResponse> {
+    async fn create(&self, request: Request<CreateRequest>) -> RpcResult<CreateResponse> {
         let request = request.into_inner();
         let resource = resource(&request.urn, &request.name, &request.r#type)?;
         let ctx = self.0.context()?;
@@ -209,7 +209,7 @@ impl ResourceProvider for Provider {
         Ok(Response::new(CreateResponse { id: created.id, properties, ..CreateResponse::default() }))
     }
 
-    async fn read(&self, request: Request<ReadRequest>) -> Answer<ReadResponse> {
+    async fn read(&self, request: Request<ReadRequest>) -> RpcResult<ReadResponse> {
         let request = request.into_inner();
         let resource = resource(&request.urn, &request.name, &request.r#type)?;
         let ctx = self.0.context()?;
@@ -220,7 +220,7 @@ impl ResourceProvider for Provider {
         let id = request.id;
         let live = blocking(move || resource.read(&ctx, &id, &known)).await?;
         self.0.engine.debug(&request.urn, if live.is_some() { "read" } else { "read: not there" }).await;
-        // An answer without anything means that there is no such resource.
+        // An empty response means that the resource does not exist.
         let Some(live) = live else { return Ok(Response::new(ReadResponse::default())) };
         Ok(Response::new(ReadResponse {
             id: live.id,
@@ -230,7 +230,7 @@ impl ResourceProvider for Provider {
         }))
     }
 
-    async fn update(&self, request: Request<UpdateRequest>) -> Answer<UpdateResponse> {
+    async fn update(&self, request: Request<UpdateRequest>) -> RpcResult<UpdateResponse> {
         let request = request.into_inner();
         let resource = resource(&request.urn, &request.name, &request.r#type)?;
         let ctx = self.0.context()?;
@@ -257,7 +257,7 @@ impl ResourceProvider for Provider {
         Ok(Response::new(UpdateResponse { properties, ..UpdateResponse::default() }))
     }
 
-    async fn delete(&self, request: Request<DeleteRequest>) -> Answer<()> {
+    async fn delete(&self, request: Request<DeleteRequest>) -> RpcResult<()> {
         let request = request.into_inner();
         let resource = resource(&request.urn, &request.name, &request.r#type)?;
         let ctx = self.0.context()?;
@@ -268,17 +268,17 @@ impl ResourceProvider for Provider {
     }
 }
 
-/// The type of the resource that a request is about. `name` and `kind` repeat what the URN says; older engines leave
-/// them out.
+/// Returns the resource type of a request. `name` and `kind` repeat parts of the URN; older engines omit them.
 fn resource(urn: &str, name: &str, kind: &str) -> Result<&'static dyn Resource, Status> {
-    let urn: Urn = urn.parse().map_err(|_| Status::invalid_argument(format!("{urn:?} is no URN of {PACKAGE}")))?;
+    let urn: Urn = urn.parse().map_err(|_| Status::invalid_argument(format!("{urn:?} is not a valid URN")))?;
     if (!kind.is_empty() && kind != urn.type_token()) || (!name.is_empty() && name != urn.name()) {
         return Err(Status::invalid_argument(format!("name and type of the request are not those of {urn}")));
     }
     resources::find(urn.type_token())
 }
 
-/// Old and new inputs, what is to be ignored taken back. Older engines send no old inputs: all of ours are outputs, too.
+/// Returns old and new inputs of a Diff, with ignored changes reset. Older engines send no old inputs, so the old
+/// outputs are used, which contain all inputs.
 fn bags_of_diff(request: DiffRequest) -> Result<(PropertyMap, PropertyMap), Status> {
     let olds = from_wire(request.old_inputs.or(request.olds), Unknowns::Keep)?;
     let mut news = from_wire(request.news, Unknowns::Keep)?;
@@ -286,12 +286,12 @@ fn bags_of_diff(request: DiffRequest) -> Result<(PropertyMap, PropertyMap), Stat
     Ok((olds, news))
 }
 
-/// Runs what waits for the disk where that holds up nobody.
+/// Runs blocking work on a thread of the blocking pool.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Status> + Send + 'static) -> Result<T, Status> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Status::internal(format!("the operation ended in a panic: {error}"))))
 }
 
 fn bad_address(address: &str, error: &tonic::transport::Error) -> Status {
-    Status::invalid_argument(format!("{address:?} is no address of an engine: {error}"))
+    Status::invalid_argument(format!("{address:?} is not the address of an engine: {error}"))
 }

@@ -1,7 +1,7 @@
-//! Where files may be: paths that are relative and stay below one folder, whatever links lie on the way.
+//! Paths below one root folder, which links cannot leave.
 //!
-//! The text of a path is judged first ([`RelativePath`]), what it really leads to while it is opened ([`Root`]): a
-//! folder that is held open cannot be exchanged for a link by somebody else in between.
+//! The text of a path is validated first ([`RelativePath`]), its links are checked while it is opened ([`Root`]). An
+//! open folder cannot be replaced by a link in between.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-/// A path below the root as text: relative, without `..`, naming something, in its shortest spelling.
+/// Normalized relative path below the root, not empty and without `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelativePath(String);
 
 impl RelativePath {
-    /// Judges a path. The reason of a refusal does not quote it.
+    /// Parses and normalizes a path. The error does not quote the path.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         if text.starts_with('/') {
             return Err("the path must be relative to the root of the plugin, not absolute");
@@ -36,59 +36,59 @@ impl RelativePath {
         &self.0
     }
 
-    /// The last name.
+    /// Returns the last component.
     pub(crate) fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
 
-    /// The folder that holds the last name; `.` is the root itself.
+    /// Returns the path without the last component, `.` for the root.
     pub(crate) fn folder(&self) -> &str {
         self.0.rsplit_once('/').map_or(".", |(folder, _)| folder)
     }
 }
 
-/// The folder that everything stays below. It need not exist until something is written.
+/// Root folder of all paths. Created by the first write.
 #[derive(Clone, Debug)]
 pub(crate) struct Root(PathBuf);
 
 impl Root {
-    /// Relative paths start at the working directory of the process.
+    /// Creates a root. A relative path starts at the working directory of the process.
     pub(crate) fn new(path: &str) -> Self {
         Self(PathBuf::from(path))
     }
 
-    /// The path of something below the root, from the working directory.
+    /// Returns a path below the root, relative to the working directory.
     pub(crate) fn join(&self, path: &str) -> PathBuf {
         if self.0 == Path::new(".") { PathBuf::from(path) } else { self.0.join(path) }
     }
 
-    /// Opens the folder that holds the path's last name.
+    /// Opens the folder that contains the last component of a path.
     ///
     /// # Errors
-    /// `NotFound` if it does not exist; [`leads_out`] if a link on the way leaves the root.
+    /// `NotFound` if the folder does not exist; an error for which [`leads_out`] is true if a link leaves the root.
     pub(crate) fn open_folder_of(&self, path: &RelativePath) -> io::Result<Dir> {
         Dir::open_ambient_dir(&self.0, ambient_authority())?.open_dir(path.folder())
     }
 
-    /// Makes sure that the root itself exists.
+    /// Creates the root folder unless it exists.
     pub(crate) fn create(&self) -> io::Result<()> {
         Dir::create_ambient_dir_all(&self.0, ambient_authority())
     }
 
-    /// Whether things could be written below the root; the reason if not.
-    pub(crate) fn usable(&self) -> Result<(), String> {
+    /// Checks that the root is a folder or does not exist yet. Returns the reason otherwise.
+    pub(crate) fn check_usable(&self) -> Result<(), String> {
         match std::fs::metadata(&self.0) {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => Err(format!("the root {} is not a folder", self.0.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(format!("cannot look at the root {}: {error}", self.0.display())),
+            Err(error) => Err(format!("cannot read the root {}: {error}", self.0.display())),
         }
     }
 }
 
-/// Whether a path could not be opened because a link on it leaves the root.
+/// Returns true for the error of a path with a link that leaves the root.
 pub(crate) fn leads_out(error: &io::Error) -> bool {
-    // The sandbox says so itself; a refusal by the system has a number.
+    // Errors of the sandbox have no number, errors of the system have one.
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_brought_to_their_shortest_spelling() {
+    fn path_is_normalized() {
         let path = RelativePath::parse("./a//b/./c.txt/").unwrap();
         assert_eq!((path.as_str(), path.folder(), path.name()), ("a/b/c.txt", "a/b", "c.txt"));
         let path = RelativePath::parse("c").unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_could_leave_the_root_are_refused() {
+    fn path_that_could_leave_the_root_is_refused() {
         for text in ["/etc/passwd", "..", "../a", "a/../../b", "a/..", "", ".", "./", "a\0b"] {
             RelativePath::parse(text).expect_err(text);
         }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn links_may_lead_anywhere_below_the_root_but_not_out_of_it() {
+    fn link_inside_the_root_is_followed_and_link_out_of_it_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("root");
         std::fs::create_dir_all(root.join("real")).unwrap();

@@ -1,4 +1,4 @@
-//! The package's schema, as Pulumi defines schemas: what code generators and editors know of the plugin.
+//! Pulumi package schema of the plugin, for code generators and editors.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::property::{Default, Kind, Property};
 use crate::resources::RESOURCES;
 use crate::{PACKAGE, VERSION, config};
 
-/// The whole schema.
+/// Returns the package schema.
 pub(crate) fn schema() -> Value {
     let resources = RESOURCES.iter().map(|resource| {
         let (inputs, outputs) = (resource.inputs(), resource.outputs());
@@ -15,7 +15,7 @@ pub(crate) fn schema() -> Value {
             "description": resource.description(),
             "inputProperties": properties(inputs, Side::Input),
             "requiredInputs": names(inputs, |input| input.required),
-            // Every input comes back as an output, and none of them is ever missing: Check fills in the defaults.
+            // All inputs are outputs too, and always present, because Check adds the defaults.
             "properties": properties(inputs.iter().chain(outputs), Side::Output),
             "required": names(inputs.iter().chain(outputs), |property| property.required || property.default.is_some()),
         });
@@ -38,7 +38,7 @@ pub(crate) fn schema() -> Value {
         "license": "Apache-2.0",
         "config": { "variables": properties(&config::PROPERTIES, Side::Input) },
         "provider": {
-            "description": "Where the files are.",
+            "description": "Root folder of the files.",
             "inputProperties": properties(&config::PROPERTIES, Side::Input),
             "properties": properties(&config::PROPERTIES, Side::Output),
         },
@@ -47,23 +47,27 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// Defaults and the need for replacement are said of inputs only.
+/// Role of a property. Defaults and replacements are described for inputs only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Input,
     Output,
 }
 
-fn object(table: &[Property], side: Side) -> Value {
+fn object(properties_table: &[Property], side: Side) -> Value {
     json!({
         "type": "object",
-        "properties": properties(table, side),
-        "required": names(table, |property| property.required),
+        "properties": properties(properties_table, side),
+        "required": names(properties_table, |property| property.required),
     })
 }
 
-fn properties<'a>(table: impl IntoIterator<Item = &'a Property>, side: Side) -> Value {
-    table.into_iter().map(|property| (property.name.to_owned(), spec(property, side))).collect::<Map<_, _>>().into()
+fn properties<'a>(properties_table: impl IntoIterator<Item = &'a Property>, side: Side) -> Value {
+    properties_table
+        .into_iter()
+        .map(|property| (property.name.to_owned(), spec(property, side)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn spec(property: &Property, side: Side) -> Value {
@@ -89,6 +93,9 @@ fn spec(property: &Property, side: Side) -> Value {
     spec
 }
 
-fn names<'a>(table: impl IntoIterator<Item = &'a Property>, which: fn(&Property) -> bool) -> Vec<&'static str> {
-    table.into_iter().filter(|property| which(property)).map(|property| property.name).collect()
+fn names<'a>(
+    properties_table: impl IntoIterator<Item = &'a Property>,
+    predicate: fn(&Property) -> bool,
+) -> Vec<&'static str> {
+    properties_table.into_iter().filter(|property| predicate(property)).map(|property| property.name).collect()
 }

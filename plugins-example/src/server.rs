@@ -1,4 +1,4 @@
-//! The services on one listener.
+//! Server of all services on one listener.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use crate::companion::Companion;
+use crate::plugin_service::PluginService;
 use crate::provider::{Provider, Shared};
 
-/// Largest message, both ways: what all of Pulumi's own plugins take.
+/// Maximum size of a message in both directions, the limit of Pulumi's own plugins.
 const MAX_MESSAGE: usize = 400 * 1024 * 1024;
 
-/// How long answers may take to be sent after the end has been asked for. Engines wait 5 s before they kill (provider
-/// protocol, section 1.7).
-const GRACE: Duration = Duration::from_secs(4);
+/// Time limit for sending responses after the shutdown has started. Engines kill the process after 5 s
+/// (docs/spec/provider-protocol.md#1.7).
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A plugin process's inside.
+/// Plugin, without its process.
 #[derive(Default)]
 pub struct Plugin(Arc<Shared>);
 
 impl Plugin {
-    /// A plugin that logs to an engine, `host:port`. Without one it waits for Handshake or Attach to name it.
+    /// Creates a plugin that logs to the engine at `host:port`. Without an address, Handshake or Attach sets it.
     ///
     /// # Errors
-    /// What is no address. Nobody is called yet.
+    /// An error for an invalid address. The engine is not called yet.
     pub fn new(engine_address: Option<&str>) -> Result<Self, tonic::transport::Error> {
         let plugin = Self::default();
         if let Some(address) = engine_address {
-            plugin.0.engine.learn(address)?;
+            plugin.0.engine.set_address(address)?;
         }
         Ok(plugin)
     }
 }
 
-/// Serves until `shutdown` is done: operations that run then end early, and their answers are still sent.
+/// Serves until `shutdown` is done. Running operations are then cancelled, and their responses are still sent.
 ///
 /// # Errors
-/// Those of the transport.
+/// Errors of the transport.
 pub async fn serve(
     plugin: Plugin,
     listener: TcpListener,
@@ -52,7 +52,7 @@ pub async fn serve(
     let provider = ResourceProviderServer::new(Provider(Arc::clone(&shared)))
         .max_decoding_message_size(MAX_MESSAGE)
         .max_encoding_message_size(MAX_MESSAGE);
-    let companion = PluginServer::new(Companion::new(Arc::clone(&shared)))
+    let plugin_service = PluginServer::new(PluginService::new(Arc::clone(&shared)))
         .max_decoding_message_size(MAX_MESSAGE)
         .max_encoding_message_size(MAX_MESSAGE);
     let stopping = CancellationToken::new();
@@ -63,16 +63,16 @@ pub async fn serve(
     };
     let server = Server::builder()
         .add_service(provider)
-        .add_service(companion)
-        // Small answers are not held back to be sent with others.
+        .add_service(plugin_service)
+        // Sends small responses without delay.
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), shutdown);
-    // An engine that hangs must not keep the process alive.
-    let too_long = async {
+    // The process must end even if the engine does not close its connection.
+    let timed_out = async {
         stopping.cancelled().await;
-        tokio::time::sleep(GRACE).await;
+        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     };
     tokio::select! {
         served = server => served,
-        () = too_long => Ok(()),
+        () = timed_out => Ok(()),
     }
 }

@@ -1,46 +1,46 @@
-//! Property values, read and made: secrets and unknowns are wrappers and sentinels that any input may come with.
+//! Helpers for property values, any of which may be a secret or unknown.
 
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, Unknowns, decode, encode};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
-/// A bag as it came. An absent one is empty.
+/// Decodes a property map. An absent one is empty.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for what is no bag of properties, or holds an unknown where none may be.
+/// INVALID_ARGUMENT for a malformed property map, and for rejected unknowns.
 pub(crate) fn from_wire(bag: Option<Bag>, unknowns: Unknowns) -> Result<PropertyMap, Status> {
     let options = DecodeOptions { unknowns, keep_outputs: false, ..DecodeOptions::EVERYTHING };
     decode(&bag.unwrap_or_default(), &options).map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
-/// A bag for the answer. Only a caller that said that it takes secrets gets them marked.
+/// Encodes a property map for a response. Secrets are kept only for an engine that accepts them.
 ///
 /// # Errors
-/// INTERNAL for what cannot be encoded; nothing of ours.
+/// INTERNAL for a value that cannot be encoded, which does not happen for values of this package.
 pub(crate) fn to_wire(bag: &PropertyMap, keep_secrets: bool) -> Result<Option<Bag>, Status> {
     let options = EncodeOptions { keep_secrets, ..EncodeOptions::EVERYTHING };
     encode(bag, &options).map(Some).map_err(|error| Status::internal(error.to_string()))
 }
 
-/// The value inside all secrets.
-pub(crate) fn exposed(value: &PropertyValue) -> &PropertyValue {
+/// Returns the value inside any secrets.
+pub(crate) fn unwrap_secrets(value: &PropertyValue) -> &PropertyValue {
     match value {
-        PropertyValue::Secret(secret) => exposed(secret.expose()),
+        PropertyValue::Secret(secret) => unwrap_secrets(secret.expose()),
         other => other,
     }
 }
 
-/// The value of a property, out of all secrets; what is null is not there.
+/// Returns the plain value of a property. `None` if it is absent or null.
 pub(crate) fn get<'a>(bag: &'a PropertyMap, name: &str) -> Option<&'a PropertyValue> {
-    bag.get(name).map(exposed).filter(|value| **value != PropertyValue::Null)
+    bag.get(name).map(unwrap_secrets).filter(|value| **value != PropertyValue::Null)
 }
 
-/// A text; `None` where it is absent, unknown, or something else.
+/// Returns the text of a property. `None` if it is absent, unknown, or not a string.
 pub(crate) fn text<'a>(bag: &'a PropertyMap, name: &str) -> Option<&'a str> {
     get(bag, name)?.as_str()
 }
 
-/// A number; `None` where it is absent, unknown, or something else.
+/// Returns the number of a property. `None` if it is absent, unknown, or not a number.
 pub(crate) fn number(bag: &PropertyMap, name: &str) -> Option<f64> {
     match get(bag, name)? {
         PropertyValue::Number(number) => Some(*number),
@@ -48,7 +48,7 @@ pub(crate) fn number(bag: &PropertyMap, name: &str) -> Option<f64> {
     }
 }
 
-/// A boolean; `None` where it is absent, unknown, or something else.
+/// Returns the boolean of a property. `None` if it is absent, unknown, or not a boolean.
 pub(crate) fn boolean(bag: &PropertyMap, name: &str) -> Option<bool> {
     match get(bag, name)? {
         PropertyValue::Bool(value) => Some(*value),
@@ -56,20 +56,20 @@ pub(crate) fn boolean(bag: &PropertyMap, name: &str) -> Option<bool> {
     }
 }
 
-/// What Check has made sure of; a caller that leaves Check out learns it here.
+/// Returns a value that Check guarantees, for callers that may have skipped Check.
 ///
 /// # Errors
 /// INVALID_ARGUMENT if the value is missing.
 pub(crate) fn checked<T>(value: Option<T>, name: &str) -> Result<T, Status> {
-    value.ok_or_else(|| Status::invalid_argument(format!("property {name} is missing; inputs come out of Check")))
+    value.ok_or_else(|| Status::invalid_argument(format!("property {name} is missing; inputs must come from Check")))
 }
 
-/// Whether the property holds a secret.
+/// Returns true if the property contains a secret.
 pub(crate) fn is_secret(bag: &PropertyMap, name: &str) -> bool {
     bag.get(name).is_some_and(PropertyValue::contains_secrets)
 }
 
-/// The value, as secret as what it was made of.
+/// Returns the value, as a secret if `secret` is true.
 pub(crate) fn secret_if(secret: bool, value: PropertyValue) -> PropertyValue {
     if secret { PropertyValue::secret(value) } else { value }
 }

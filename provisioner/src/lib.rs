@@ -1,8 +1,8 @@
-//! Orchestration of `sc`: reads a `server.yaml`, drives the engine with its resources, and keeps their state.
+//! Orchestration of `sc`: reads a `server.yaml`, deploys its resources with the engine, and saves their state.
 //!
 //! Imports go one way: `operation` → (`program` → `registry`) → the crates `engine`, `state` and `config`. The crate
-//! `config` reads the files and imports none of the others. The command line is compiled into the binary, so it can use
-//! this library's public API only.
+//! `config` reads the files and imports none of the others. The command line is part of the binary, so it can use only
+//! the public API of this library.
 
 pub mod operation;
 pub mod program;

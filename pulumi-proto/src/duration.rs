@@ -1,21 +1,21 @@
-//! Durations as Go writes them: `90s`, `1m30s`, `1.5h`, `250ms`.
+//! Durations in Go's format: `90s`, `1m30s`, `1.5h`, `250ms`.
 
 use std::time::Duration;
 
-/// How long the operations on a resource may take: its `customTimeouts`. `None` leaves it to the provider.
+/// Custom timeouts of a resource (`customTimeouts`). `None` selects the default of the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Create.
+    /// Timeout of Create.
     pub create: Option<Duration>,
-    /// Update.
+    /// Timeout of Update.
     pub update: Option<Duration>,
-    /// Delete.
+    /// Timeout of Delete.
     pub delete: Option<Duration>,
-    /// Read.
+    /// Timeout of Read.
     pub read: Option<Duration>,
 }
 
-/// Reads a Go duration that is not negative. `0` needs no unit.
+/// Parses a Go duration that is not negative. `0` needs no unit.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
@@ -45,18 +45,18 @@ pub fn parse(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(total).ok()
 }
 
-/// Writes a duration as Go reads it; an empty text for none.
+/// Formats a duration for Go. Returns an empty text for `None`.
 pub fn format(duration: Option<Duration>) -> String {
     duration.map(|duration| format!("{}s", duration.as_secs_f64())).unwrap_or_default()
 }
 
-/// Reads a number of seconds as states and messages hold it. `None` for zero, which stands for none there, and for what
-/// is no duration.
+/// Converts a number of seconds from a state or message. Returns `None` for zero, which means no duration there, and
+/// for an invalid number.
 pub fn from_seconds(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
 }
 
-/// Returns a duration as a number of seconds; zero for none.
+/// Returns a duration as a number of seconds, zero for `None`.
 pub fn to_seconds(duration: Option<Duration>) -> f64 {
     duration.unwrap_or_default().as_secs_f64()
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn go_duration_is_parsed_and_formatted() {
         let millis = |text| parse(text).map(|duration| duration.as_millis());
         assert_eq!(millis("5m"), Some(300_000));
         assert_eq!(millis("1h1m1.5s"), Some(3_661_500));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_that_are_recorded_come_back_as_they_were() {
+    fn seconds_are_converted_without_loss() {
         for seconds in [0.0, 0.1, 1.0, 90.5, 3661.5, 86_400.0] {
             assert_eq!(to_seconds(from_seconds(seconds)), seconds);
         }

@@ -1,6 +1,6 @@
-//! The vocabulary of the wire: generated client and server code of `pulumirpc`, and the values that travel over it.
+//! Types of the plugin protocol: generated client and server code of `pulumirpc`, and property values.
 //!
-//! Never here: I/O, clocks, randomness, tasks.
+//! Excluded: I/O, clocks, randomness, tasks.
 
 #![warn(missing_docs)]
 
@@ -11,11 +11,10 @@ pub mod resource_id;
 pub mod rpc;
 pub mod urn;
 
-/// The descriptors of everything in `proto/`, imports included, without comments: a serialized
-/// `google.protobuf.FileDescriptorSet`.
+/// Serialized `google.protobuf.FileDescriptorSet` of all files in `proto/` and their imports, without comments.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// Generated code of the package `google.rpc`: the status that carries error details (provider protocol, section 6.1).
+/// Generated code of the package `google.rpc`: the status with error details (docs/spec/provider-protocol.md#6.1).
 pub mod google_rpc {
     #![allow(missing_docs, unreachable_pub, rust_2018_idioms, clippy::all, reason = "generated")]
     tonic::include_proto!("google.rpc");

@@ -1,5 +1,5 @@
-//! Generated code of the package `simplecontainer.plugin.v1`: what a plugin may offer to `sc` beside its provider, as
-//! defined in `proto/simplecontainer`. `Debug` of what holds credentials shows names only.
+//! Generated code of the package `simplecontainer.plugin.v1`: the optional service of a plugin for `sc`, as defined in
+//! `proto/simplecontainer`. `Debug` of messages with credentials shows names only.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_of_what_holds_credentials_shows_names_only() {
+    fn debug_output_of_credentials_shows_names_only() {
         let request = InitializeRequest {
             config_file: None,
             secrets: [("token".to_owned(), "s3cr3t".to_owned())].into(),

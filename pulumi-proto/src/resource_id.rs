@@ -1,4 +1,4 @@
-//! Ids that providers give to resources.
+//! Ids of resources, assigned by providers.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use crate::property::UNKNOWN_STRING;
 
-/// The id that a provider gave to a resource. Never empty: a resource without an id has no `ResourceId`.
+/// Id of a resource, assigned by its provider. Never empty: a resource without an id has no `ResourceId`.
 ///
 /// Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(Arc<str>);
 
 impl ResourceId {
-    /// Makes an id of a text as messages and states hold it; `None` for the empty text, which stands for no id there.
+    /// Creates an id from a text of a message or state. Returns `None` for the empty text, which means no id there.
     pub fn new(text: impl AsRef<str> + Into<Arc<str>>) -> Option<Self> {
         (!text.as_ref().is_empty()).then(|| Self(text.into()))
     }
 
-    /// Returns the text that messages and states hold for an id: empty for none.
+    /// Returns the text of an id for messages and states, empty for `None`.
     pub fn text(id: Option<&Self>) -> &str {
         id.map_or("", Self::as_str)
     }
@@ -49,17 +49,17 @@ impl fmt::Debug for ResourceId {
     }
 }
 
-/// The id in a reference to a custom resource.
+/// Id in a reference to a custom resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceId {
-    /// The id of a resource that exists.
+    /// Id of an existing resource.
     Known(ResourceId),
-    /// The id of a resource that a preview would create.
+    /// Id of a resource that a preview would create.
     Unknown,
 }
 
 impl ReferenceId {
-    /// Returns the id as a text; [`UNKNOWN_STRING`] for an unknown one.
+    /// Returns the id as a text, [`UNKNOWN_STRING`] for an unknown id.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(id) => id,
@@ -67,7 +67,7 @@ impl ReferenceId {
         }
     }
 
-    /// Returns the id of a resource that exists.
+    /// Returns the id of an existing resource.
     pub fn known(&self) -> Option<&ResourceId> {
         match self {
             Self::Known(id) => Some(id),
@@ -76,7 +76,7 @@ impl ReferenceId {
     }
 }
 
-/// Reads a text as references hold it: [`UNKNOWN_STRING`] and the empty text stand for an unknown id.
+/// Converts the id text of a reference. [`UNKNOWN_STRING`] and the empty text mean an unknown id.
 impl From<&str> for ReferenceId {
     fn from(text: &str) -> Self {
         match ResourceId::new(text) {
@@ -86,7 +86,7 @@ impl From<&str> for ReferenceId {
     }
 }
 
-/// Returns the id by which references name a resource that has `id`.
+/// Converts the id of a resource. `None` and [`UNKNOWN_STRING`] become an unknown id.
 impl From<Option<&ResourceId>> for ReferenceId {
     fn from(id: Option<&ResourceId>) -> Self {
         match id {
@@ -101,14 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_never_empty() {
+    fn empty_text_is_not_an_id() {
         assert_eq!(ResourceId::new(""), None);
         let id = ResourceId::new("i-1");
         assert_eq!((ResourceId::text(id.as_ref()), ResourceId::text(None)), ("i-1", ""));
     }
 
     #[test]
-    fn references_hold_the_sentinel_for_an_unknown_id() {
+    fn unknown_id_of_a_reference_is_the_sentinel() {
         for text in ["", UNKNOWN_STRING] {
             assert_eq!(ReferenceId::from(text), ReferenceId::Unknown);
             assert_eq!(ReferenceId::from(ResourceId::new(text).as_ref()), ReferenceId::Unknown);

@@ -1,4 +1,4 @@
-//! Names: URNs, type tokens, references to provider resources.
+//! URNs, type tokens, references to provider resources.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,39 +6,39 @@ use std::sync::Arc;
 
 use crate::resource_id::ReferenceId;
 
-/// What starts every URN.
+/// Prefix of every URN.
 const URN_PREFIX: &str = "urn:pulumi:";
 
-/// The type of the root resource of every stack.
+/// Type of the root resource of every stack.
 pub const ROOT_STACK_TYPE: &str = "pulumi:pulumi:Stack";
 
-/// The prefix of the types of provider resources, `pulumi:providers:<package>`.
+/// Prefix of the types of provider resources, `pulumi:providers:<package>`.
 const PROVIDER_TYPE_PREFIX: &str = "pulumi:providers:";
 
-/// A text that is no URN, type token or provider reference.
+/// Error for a text that is not a URN, type token or provider reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text lacks the prefix or one of the four parts of a URN.
     #[error("{0:?} is not a URN (expected urn:pulumi:STACK::PROJECT::TYPE::NAME)")]
     Urn(String),
-    /// The text has not the three parts of a type token.
+    /// The text does not have the three parts of a type token.
     #[error("{0:?} is not a type token (expected package:module:Name)")]
     TypeToken(String),
-    /// The text is no URN of a provider resource followed by its id.
+    /// The text is not the URN of a provider resource followed by its id.
     #[error("{0:?} is not a provider reference (expected URN::ID of a provider resource)")]
     ProviderReference(String),
 }
 
-/// The identity of a resource within all stacks: `urn:pulumi:STACK::PROJECT::QUALIFIED_TYPE::NAME`.
+/// Unique name of a resource in all stacks: `urn:pulumi:STACK::PROJECT::QUALIFIED_TYPE::NAME`.
 ///
-/// The qualified type is the chain of the ancestors' types and the resource's own, joined by `$`; the root stack
-/// contributes nothing to it. The name is everything after the third `::` and may itself hold `::`.
+/// The qualified type consists of the types of the ancestors and of the resource, joined by `$`, without the root
+/// stack. The name is the text after the third `::` and may contain `::`.
 ///
 /// Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Urn(Arc<str>);
 
-/// The parts before and after the first `::`.
+/// Returns the parts before and after the first `::`.
 fn split(text: &str) -> Option<(&str, &str)> {
     let mut colons = text.match_indices(':').map(|(at, _)| at);
     let at = colons.find(|at| text[at + 1..].starts_with(':'))?;
@@ -46,20 +46,20 @@ fn split(text: &str) -> Option<(&str, &str)> {
 }
 
 impl Urn {
-    /// Builds the URN of a resource from the names of its stack and project, its parent (if it has one) and its own
-    /// type and name.
+    /// Creates the URN of a resource from the names of its stack and project, its optional parent, its type and its
+    /// name.
     pub fn new(stack: &str, project: &str, parent: Option<&Urn>, type_token: &str, name: &str) -> Self {
         let parent = parent.map(Urn::qualified_type).filter(|parent| *parent != ROOT_STACK_TYPE);
         let (ancestors, joint) = parent.map_or(("", ""), |parent| (parent, "$"));
         Self([URN_PREFIX, stack, "::", project, "::", ancestors, joint, type_token, "::", name].concat().into())
     }
 
-    /// The URN of the root resource of a stack: type `pulumi:pulumi:Stack`, name `PROJECT-STACK`.
+    /// Creates the URN of the root resource of a stack: type `pulumi:pulumi:Stack`, name `PROJECT-STACK`.
     pub fn root_stack(stack: &str, project: &str) -> Self {
         Self::new(stack, project, None, ROOT_STACK_TYPE, &format!("{project}-{stack}"))
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -72,35 +72,35 @@ impl Urn {
         if index == 3 { rest } else { split(rest).map_or(rest, |(part, _)| part) }
     }
 
-    /// Whether the URN is the one that a resource of its type and name has below that parent.
-    pub fn follows_from(&self, parent: &Urn) -> bool {
+    /// Returns true if the qualified type matches a child of `parent`.
+    pub fn is_child_of(&self, parent: &Urn) -> bool {
         let (own, parent) = (self.qualified_type(), parent.qualified_type());
         let ancestors = own.strip_suffix(self.type_token()).unwrap_or_default();
         if parent == ROOT_STACK_TYPE { ancestors.is_empty() } else { ancestors.strip_suffix('$') == Some(parent) }
     }
 
-    /// The name of the stack.
+    /// Returns the name of the stack.
     pub fn stack(&self) -> &str {
         self.part(0)
     }
 
-    /// The name of the project.
+    /// Returns the name of the project.
     pub fn project(&self) -> &str {
         self.part(1)
     }
 
-    /// The types of the ancestors and of the resource itself, joined by `$`.
+    /// Returns the types of the ancestors and of the resource, joined by `$`.
     pub fn qualified_type(&self) -> &str {
         self.part(2)
     }
 
-    /// The resource's own type token.
+    /// Returns the type token of the resource, without its ancestors.
     pub fn type_token(&self) -> &str {
         let qualified = self.qualified_type();
         qualified.rsplit_once('$').map_or(qualified, |(_, own)| own)
     }
 
-    /// The resource's name.
+    /// Returns the name of the resource.
     pub fn name(&self) -> &str {
         self.part(3)
     }
@@ -130,22 +130,22 @@ impl fmt::Debug for Urn {
     }
 }
 
-/// A resource type: `package:module:Name`, or any text for a local component.
+/// Type of a resource: `package:module:Name`, or any text for a local component.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeToken(Arc<str>);
 
 impl TypeToken {
-    /// Takes any text: local components may have any type.
+    /// Creates a type token from any text, because local components may have any type.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The type of the provider resources of a package.
+    /// Returns the type of the provider resources of a package.
     pub fn provider(package: &str) -> Self {
         Self(format!("{PROVIDER_TYPE_PREFIX}{package}").into())
     }
 
-    /// Takes the type of a custom resource.
+    /// Parses the type of a custom resource.
     ///
     /// # Errors
     /// [`NameError::TypeToken`] unless the text has three non-empty parts.
@@ -158,22 +158,22 @@ impl TypeToken {
         }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The package: the part before the first `:`.
+    /// Returns the package, the part before the first `:`.
     pub fn package(&self) -> &str {
         self.0.split(':').next().unwrap_or_default()
     }
 
-    /// The package a provider resource of this type configures, if it is one.
+    /// Returns the package of a provider resource type. `None` for other types.
     pub fn provider_package(&self) -> Option<&str> {
         self.0.strip_prefix(PROVIDER_TYPE_PREFIX)
     }
 
-    /// Whether this is the type of a provider resource.
+    /// Returns true if this is the type of a provider resource.
     pub fn is_provider(&self) -> bool {
         self.provider_package().is_some()
     }
@@ -191,7 +191,7 @@ impl fmt::Debug for TypeToken {
     }
 }
 
-/// Which provider resource serves a resource: its URN and its id, joined by `::`.
+/// Reference to the provider resource of a resource: URN and id, joined by `::`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderReference {
     /// URN of the provider resource.
@@ -201,7 +201,7 @@ pub struct ProviderReference {
 }
 
 impl ProviderReference {
-    /// Joins the two halves.
+    /// Creates a reference.
     pub fn new(urn: Urn, id: impl Into<ReferenceId>) -> Self {
         Self { urn, id: id.into() }
     }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_urn_has_four_parts_and_the_name_keeps_what_follows() {
+    fn urn_has_four_parts_and_its_name_may_contain_colons() {
         let urn: Urn = "urn:pulumi:dev::reef::a:b:C$d:e:F::x::y z".parse().unwrap();
         assert_eq!((urn.stack(), urn.project()), ("dev", "reef"));
         assert_eq!((urn.qualified_type(), urn.type_token(), urn.name()), ("a:b:C$d:e:F", "d:e:F", "x::y z"));
@@ -240,21 +240,21 @@ mod tests {
     }
 
     #[test]
-    fn the_parents_type_qualifies_unless_it_is_the_stack() {
+    fn parent_type_qualifies_the_urn_unless_it_is_the_stack() {
         let root = Urn::root_stack("dev", "reef");
         assert_eq!(root.as_str(), "urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev");
         let child = Urn::new("dev", "reef", Some(&root), "a:b:C", "one");
         assert_eq!(child.as_str(), "urn:pulumi:dev::reef::a:b:C::one");
         let grandchild = Urn::new("dev", "reef", Some(&child), "d:e:F", "two");
         assert_eq!(grandchild.as_str(), "urn:pulumi:dev::reef::a:b:C$d:e:F::two");
-        let follows = |urn: &Urn| [&root, &child, &grandchild].map(|parent| urn.follows_from(parent));
+        let follows = |urn: &Urn| [&root, &child, &grandchild].map(|parent| urn.is_child_of(parent));
         assert_eq!(follows(&child), [true, false, false]);
         assert_eq!(follows(&grandchild), [false, true, false]);
         assert_eq!(follows(&Urn::new("dev", "reef", Some(&grandchild), "d:e:F", "x")), [false, false, true]);
     }
 
     #[test]
-    fn a_custom_type_has_three_parts() {
+    fn custom_type_has_three_parts() {
         assert_eq!(TypeToken::custom("aws:s3/bucket:Bucket").unwrap().package(), "aws");
         for bad in ["aws", "aws:s3", "aws::Bucket", ":a:b", "a:b:"] {
             assert!(TypeToken::custom(bad).is_err(), "{bad}");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_reference_splits_at_the_last_colons() {
+    fn provider_reference_is_split_at_the_last_colons() {
         let text = "urn:pulumi:dev::reef::pulumi:providers:a::na::me::1234";
         let reference: ProviderReference = text.parse().unwrap();
         assert_eq!((reference.urn.name(), reference.id.as_str()), ("na::me", "1234"));

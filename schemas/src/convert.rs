@@ -1,4 +1,4 @@
-//! One type after the other, and only those that somebody refers to.
+//! Conversion of the types of a package schema. Only referenced types are converted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,18 +9,21 @@ use serde_json::{Map, Value, json};
 use crate::package::{ComplexType, Package, Property, Resource};
 use crate::package_schemas::{DEFINITIONS, PackageSchemas};
 
-/// A text that stands for a value of any type.
+/// Pattern of a placeholder, which may replace a value of any type.
 const PLACEHOLDER: &str = r"\$\{[^}]*\}";
 
 pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
-    let mut converter = Converter { types: &package.types, wanted: Vec::new(), seen: BTreeSet::new() };
-    let resources: BTreeMap<String, Value> =
-        package.resources.iter().map(|(token, found)| (token.to_string(), converter.resource(found))).collect();
+    let mut converter = Converter { types: &package.types, pending: Vec::new(), referenced: BTreeSet::new() };
+    let resources: BTreeMap<String, Value> = package
+        .resources
+        .iter()
+        .map(|(token, schema_type)| (token.to_string(), converter.resource(schema_type)))
+        .collect();
     let configuration = converter.resource(&package.provider);
     let mut definitions = BTreeMap::new();
-    while let Some(token) = converter.wanted.pop() {
-        if let Some(found) = package.types.get(&*token) {
-            let schema = converter.complex(found);
+    while let Some(token) = converter.pending.pop() {
+        if let Some(schema_type) = package.types.get(&*token) {
+            let schema = converter.complex(schema_type);
             definitions.insert(token, schema);
         }
     }
@@ -35,9 +38,9 @@ pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
 
 struct Converter<'p> {
     types: &'p BTreeMap<Cow<'p, str>, ComplexType<'p>>,
-    /// Types that somebody refers to and that are not converted yet.
-    wanted: Vec<String>,
-    seen: BTreeSet<String>,
+    /// Tokens of referenced types that are not converted yet.
+    pending: Vec<String>,
+    referenced: BTreeSet<String>,
 }
 
 impl Converter<'_> {
@@ -47,20 +50,21 @@ impl Converter<'_> {
         Value::Object(schema)
     }
 
-    fn complex(&mut self, found: &ComplexType<'_>) -> Value {
-        let mut schema = if found.values.is_empty() {
-            let mut schema = self.object(&found.properties, &found.required);
+    fn complex(&mut self, schema_type: &ComplexType<'_>) -> Value {
+        let mut schema = if schema_type.values.is_empty() {
+            let mut schema = self.object(&schema_type.properties, &schema_type.required);
             schema.extend(or_placeholder("object"));
             schema
         } else {
-            let values: Vec<&Value> = found.values.iter().map(|value| &value.value).collect();
+            let values: Vec<&Value> = schema_type.values.iter().map(|value| &value.value).collect();
             one_of(json!({ "enum": values }))
         };
-        describe(&mut schema, &found.description, "");
+        describe(&mut schema, &schema_type.description, "");
         Value::Object(schema)
     }
 
-    /// What is not declared is refused: a slip in a name must show. What is required may come from a default.
+    /// Converts an object type. Undeclared properties are errors, so that misspelt names are reported. A required
+    /// property with a default may be omitted.
     fn object(
         &mut self,
         properties: &BTreeMap<Cow<'_, str>, Property<'_>>,
@@ -111,7 +115,7 @@ impl Converter<'_> {
             return fields([("anyOf", choices.into())]);
         }
         match &*spec.kind {
-            // A text may be a placeholder without anybody saying so.
+            // Any text may be a placeholder, so no pattern is needed.
             "string" => fields([("type", json!(["string", "null"]))]),
             kind @ ("boolean" | "integer" | "number") => or_placeholder(kind),
             "array" => {
@@ -130,14 +134,15 @@ impl Converter<'_> {
         }
     }
 
-    /// A type of this package; whatever else there is (assets, any value, types of other packages) is left open.
+    /// Converts a reference to a type of this package. Other references (assets, any value, types of other packages)
+    /// become the empty schema, which accepts any value.
     fn reference(&mut self, reference: &str) -> Map<String, Value> {
         let Some(token) = reference.strip_prefix("#/types/").map(decode_percent) else { return Map::new() };
         if !self.types.contains_key(&*token) {
             return Map::new();
         }
-        if self.seen.insert(token.clone()) {
-            self.wanted.push(token.clone());
+        if self.referenced.insert(token.clone()) {
+            self.pending.push(token.clone());
         }
         let pointer = token.replace('~', "~0").replace('/', "~1").replace('%', "%25");
         fields([("$ref", format!("#/{DEFINITIONS}/{pointer}").into())])
@@ -148,12 +153,13 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A value of a kind, a text with a placeholder, or nothing, which is as if it were not there. Not an `anyOf`: editors guess then which one was meant.
+/// Returns the schema of a value of a kind, a placeholder, or null, which means absent. Not an `anyOf`, because editors
+/// then guess the intended alternative.
 fn or_placeholder(kind: &str) -> Map<String, Value> {
     fields([("type", json!([kind, "string", "null"])), ("pattern", PLACEHOLDER.into())])
 }
 
-/// One of certain values, or a text with a placeholder.
+/// Returns the schema of a value that matches `schema`, a placeholder, or null.
 fn one_of(schema: Value) -> Map<String, Value> {
     fields([("anyOf", json!([schema, { "type": ["string", "null"], "pattern": PLACEHOLDER }]))])
 }
@@ -170,7 +176,7 @@ fn describe(schema: &mut Map<String, Value>, description: &str, deprecation: &st
     }
 }
 
-/// Decodes a reference, which is a URI: `%2F` stands for `/`.
+/// Decodes the percent encoding of a reference, which is a URI: `%2F` is `/`.
 fn decode_percent(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
@@ -191,20 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn required_inputs_and_slips_in_names_show() {
+    fn required_inputs_are_kept_and_undeclared_names_are_errors() {
         let schema = inputs(json!({ "size": { "type": "integer", "description": "In mm." } }), json!({}));
         insta::assert_snapshot!(schema, @r##"{"resource":{"type":"object","properties":{"size":{"type":["integer","string","null"],"pattern":"\\$\\{[^}]*\\}","description":"In mm."}},"required":["size"],"additionalProperties":false},"$defs":{}}"##);
     }
 
     #[test]
-    fn an_input_with_a_default_is_not_required() {
+    fn input_with_a_default_is_not_required() {
         let schema = inputs(json!({ "size": { "type": "integer", "default": 3 } }), json!({}));
         assert_eq!(schema["resource"].get("required"), None);
         assert_eq!(schema["resource"]["properties"]["size"]["default"], 3);
     }
 
     #[test]
-    fn shared_types_are_referred_to_and_only_those() {
+    fn only_referenced_types_are_converted() {
         let types = json!({
             "reef:sea/hue:Hue": { "type": "string", "enum": [{ "value": "red" }, { "value": "blue" }] },
             "reef:sea/opts:Opts": { "type": "object", "properties": { "hue": { "$ref": "#/types/reef:sea%2Fhue:Hue" } } },
@@ -217,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn types_that_refer_to_themselves_come_to_an_end() {
+    fn recursive_type_is_converted_once() {
         let types = json!({ "reef:a:A": { "properties": { "a": { "$ref": "#/types/reef:a:A" } } } });
         let schema = inputs(json!({ "a": { "type": "array", "items": { "$ref": "#/types/reef:a:A" } } }), types);
         assert_eq!(schema["$defs"].as_object().unwrap().len(), 1);
     }
 
     #[test]
-    fn what_is_not_known_is_left_open() {
+    fn unsupported_reference_accepts_any_value() {
         for open in ["pulumi.json#/Any", "pulumi.json#/Asset", "/aws/v6.0.0/schema.json#/types/aws:a:B", "#/types/gone"]
         {
             let schema = inputs(json!({ "x": { "$ref": open } }), json!({}));
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_deprecations_and_replacements_are_said() {
+    fn secrets_deprecations_and_replacements_are_described() {
         let property =
             json!({ "type": "string", "secret": true, "willReplaceOnChanges": true, "deprecationMessage": "Use b." });
         let schema = inputs(json!({ "a": property }), json!({}));
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_package_schema_is_refused() {
+    fn invalid_package_schema_is_refused() {
         assert!(convert_package("{}").is_err());
         assert!(convert_package("tide").is_err());
     }

@@ -1,8 +1,8 @@
-//! From a Pulumi package schema (what GetSchema answers) to JSON Schema 2020-12, for editors that complete and check the
-//! `config` of resources in a server.yaml.
+//! Conversion of a Pulumi package schema (the response of GetSchema) to JSON Schema 2020-12, for editors that complete
+//! and check the `config` of resources in a server.yaml.
 //!
-//! Enters: the text of a package schema. Leaves: a [`PackageSchemas`], one schema for each resource type, with the types
-//! they share. Never here: files, plugins, the grammar of server.yaml around a `config`.
+//! Input: the text of a package schema. Output: [`PackageSchemas`], one schema for each resource type, with their
+//! shared types. Excluded: files, plugins, the grammar of server.yaml around a `config`.
 
 mod convert;
 mod package;
@@ -10,22 +10,22 @@ mod package_schemas;
 
 pub use package_schemas::{DEFINITIONS, PackageSchemas};
 
-/// A text that is no package schema.
+/// Error for a text that is not a package schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// The text is not JSON, or lacks what every package schema has.
+    /// The text is not JSON, or a required field is missing.
     #[error("not a Pulumi package schema")]
     NotASchema(#[source] serde_json::Error),
 }
 
 /// Converts a package schema.
 ///
-/// What server.yaml writes as `${…}` may stand wherever a value may. Only types that a resource or the configuration
-/// refers to are taken along.
+/// A placeholder `${…}` may replace any value. Only types to which a resource or the configuration refers are
+/// converted.
 ///
 /// # Errors
-/// [`SchemaError`] if the text is no package schema. What a schema says in ways that are not known is left open rather than
-/// refused: a property without a known type may be anything.
+/// [`SchemaError`] if the text is not a package schema. Unknown constructs are not errors: a property without a known
+/// type accepts any value.
 pub fn convert_package(text: &str) -> Result<PackageSchemas, SchemaError> {
     let package: package::Package<'_> = serde_json::from_str(text).map_err(SchemaError::NotASchema)?;
     Ok(convert::package(&package))

@@ -1,4 +1,4 @@
-//! The part of a Pulumi package schema that concerns inputs, as it is written. What is not named here is skipped unread.
+//! Format of the part of a Pulumi package schema that describes inputs. Other fields are ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(crate) struct Resource<'a> {
     pub(crate) required_inputs: Vec<Cow<'a, str>>,
 }
 
-/// An object, or an enumeration of scalars.
+/// Object type, or enumeration of scalars.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ComplexType<'a> {
@@ -55,8 +55,8 @@ pub(crate) struct EnumValue {
     pub(crate) value: Value,
 }
 
-/// A property, or the type of the members of a list or a map: those have no words of their own. In one, for a type within
-/// a property stands among its members, and to tell them apart costs more than to read them.
+/// Property, or type of the items of a list or a map. One type for both, because the fields of the type are inlined in
+/// the property, and a separate type would need a slower `flatten`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Property<'a> {

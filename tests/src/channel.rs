@@ -12,10 +12,10 @@ use tonic::server::NamedService;
 use tonic::transport::Server;
 
 /// Number of bytes that a pipe holds before its writer waits.
-const PIPE: usize = 1 << 20;
+const PIPE_CAPACITY: usize = 1 << 20;
 
 /// gRPC service that a tonic server can serve.
-pub trait Served:
+pub trait GrpcService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
     + NamedService
     + Clone
@@ -25,7 +25,7 @@ pub trait Served:
 {
 }
 
-impl<S> Served for S where
+impl<S> GrpcService for S where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
         + NamedService
         + Clone
@@ -38,13 +38,14 @@ impl<S> Served for S where
 /// Serves a service in a task of the current runtime, and returns a connection to it.
 ///
 /// The server ends once every clone of the connection is dropped.
-pub fn in_memory(service: impl Served) -> Connection {
-    let (dial, listen) = tokio::sync::mpsc::unbounded_channel::<Result<DuplexStream, std::io::Error>>();
-    let server = Server::builder().add_service(service).serve_with_incoming(UnboundedReceiverStream::new(listen));
+pub fn connect_in_memory(service: impl GrpcService) -> Connection {
+    let (connections, incoming) = tokio::sync::mpsc::unbounded_channel::<Result<DuplexStream, std::io::Error>>();
+    let server = Server::builder().add_service(service).serve_with_incoming(UnboundedReceiverStream::new(incoming));
     tokio::spawn(server);
     Connection::new(move || {
-        let (near, far) = tokio::io::duplex(PIPE);
-        let sent = dial.send(Ok(far)).map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
-        async move { sent.map(|()| near) }
+        let (client_end, server_end) = tokio::io::duplex(PIPE_CAPACITY);
+        let sent =
+            connections.send(Ok(server_end)).map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        async move { sent.map(|()| client_end) }
     })
 }

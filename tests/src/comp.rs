@@ -1,8 +1,8 @@
 //! Component provider in the same process: constructs `Pair` and `Nest` through a real resource monitor, like the
 //! provider of the recordings.
 //!
-//! The recordings were made with a provider on Pulumi's Python package. This one replaces it where no package can be
-//! installed; the suite `interop_components` plays the recordings with the original one.
+//! The recordings were made with a provider on Pulumi's Python package. This provider replaces it where no package can
+//! be installed; the suite `interop_components` runs the recordings with the original provider.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl ResourceProvider for Components {
         let monitor =
             ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
         let inputs = decode_properties(request.inputs.clone())?;
-        let given = |key: &str| {
+        let input = |key: &str| {
             let value = inputs.get(key).cloned().unwrap_or(PropertyValue::Null);
             let mut urns = request.input_dependencies.get(key).map(|of_it| of_it.urns.clone()).unwrap_or_default();
             let mut found = Vec::new();
@@ -102,9 +102,9 @@ impl ResourceProvider for Components {
             ..component(&request.r#type, &request.name, &request.parent)
         };
         let (urn, outputs) = match request.r#type.as_str() {
-            PAIR => construction.pair(component, given("value"), given("secret")).await?,
-            NEST => construction.nest(component, given("value")).await?,
-            other => return Err(Status::invalid_argument(format!("there is no component {other}"))),
+            PAIR => construction.pair(component, input("value"), input("secret")).await?,
+            NEST => construction.nest(component, input("value")).await?,
+            other => return Err(Status::invalid_argument(format!("unknown component type {other}"))),
         };
         let dependencies = |(key, output): (&String, &Output)| {
             let urns = output.urns.clone();
@@ -120,18 +120,19 @@ impl ResourceProvider for Components {
 
 /// Constructs a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, which gets the
 /// component's inputs. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
-/// is the thing or provider with the URN in `receiver` and the id in `receiverId`; without `receiver` there is none.
+/// is the custom resource or provider with the URN in `receiver` and the id in `receiverId`; without
+/// `receiver` there is none.
 ///
 /// # Errors
 /// Returns the error of the resource monitor.
-pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Status> {
+pub async fn construct_with_child(request: ConstructRequest) -> Result<ConstructReply, Status> {
     let address = format!("http://{}", request.run.monitor_endpoint.unwrap_or_default());
     let monitor = ResourceMonitorClient::connect(address).await.map_err(|error| Status::unknown(error.to_string()))?;
     let mut construction = Construction { monitor };
-    let texts = |urns: &[Urn]| urns.iter().map(Urn::to_string).collect::<Vec<_>>();
+    let urn_texts = |urns: &[Urn]| urns.iter().map(Urn::to_string).collect::<Vec<_>>();
     let parent = request.parent.as_ref().map(Urn::to_string).unwrap_or_default();
     let own = rpc::RegisterResourceRequest {
-        dependencies: texts(&request.dependencies),
+        dependencies: urn_texts(&request.dependencies),
         protect: request.options.protect,
         aliases: request.options.aliases.iter().map(alias).collect(),
         providers: request.providers.clone(),
@@ -139,39 +140,42 @@ pub async fn one_child(request: ConstructRequest) -> Result<ConstructReply, Stat
     };
     let registered = construction.register(own).await?;
     if !decode_properties(registered.object)?.is_empty() {
-        return Err(Status::internal("a component is answered with outputs before it has said them"));
+        return Err(Status::internal(
+            "the reply to the registration of a component has outputs before RegisterResourceOutputs",
+        ));
     }
     let urn = registered.urn;
     let inputs = request.inputs.iter().map(|(key, value)| {
         let mut urns = request.input_dependencies.get(key).cloned().unwrap_or_default();
         value.collect_dependencies(&mut urns);
-        (key.as_str(), Output { value: value.clone().without_outputs(), urns: texts(&urns) })
+        (key.as_str(), Output { value: value.clone().without_outputs(), urns: urn_texts(&urns) })
     });
     let child = rpc::RegisterResourceRequest {
         r#type: "cloud:index:Thing".to_owned(),
-        ..thing(&format!("{}-child", request.name), &urn, inputs)?
+        ..custom_resource(&format!("{}-child", request.name), &urn, inputs)?
     };
     let child = construction.register(child).await?;
     if let Some(value) = request.inputs.get("ask") {
-        let of_none = |value: &PropertyValue| Output { value: value.clone().without_outputs(), urns: Vec::new() };
-        let mut arguments = Outputs::from([("value".to_owned(), of_none(value))]);
-        let mut of_type = "cloud:index:Thing".to_owned();
+        let without_dependencies =
+            |value: &PropertyValue| Output { value: value.clone().without_outputs(), urns: Vec::new() };
+        let mut arguments = Outputs::from([("value".to_owned(), without_dependencies(value))]);
+        let mut receiver_type = "cloud:index:Thing".to_owned();
         if let Some(urn) = request.inputs.get("receiver").and_then(PropertyValue::as_str) {
-            let urn: Urn = urn.parse().map_err(|_| Status::internal("no URN"))?;
-            urn.type_token().clone_into(&mut of_type);
+            let urn: Urn = urn.parse().map_err(|_| Status::internal("malformed URN"))?;
+            urn.type_token().clone_into(&mut receiver_type);
             let id = request.inputs.get("receiverId").cloned().map(PropertyValue::without_outputs);
             let id = id.map(|id| id.as_str().map_or(ReferenceId::Unknown, ReferenceId::from));
             let receiver = ResourceReference { urn, id, package_version: None };
-            arguments.insert("__self__".to_owned(), of_none(&PropertyValue::Resource(receiver)));
+            arguments.insert("__self__".to_owned(), without_dependencies(&PropertyValue::Resource(receiver)));
         }
-        construction.ask(&of_type, &arguments).await?;
+        construction.call_method(&receiver_type, &arguments).await?;
     }
     let id = Some(child.id.clone()).filter(|id| !id.is_empty());
     let id = id.map_or(PropertyValue::UNKNOWN, |id| id.as_str().into());
     let outputs = Outputs::from([("child".to_owned(), Output { value: id.clone(), urns: vec![child.urn] })]);
     construction.register_outputs(&urn, &outputs).await?;
     Ok(ConstructReply {
-        urn: urn.parse().map_err(|_| Status::internal("no URN"))?,
+        urn: urn.parse().map_err(|_| Status::internal("malformed URN"))?,
         state: PropertyMap::from([("child".to_owned(), id)]),
         state_dependencies: BTreeMap::new(),
     })
@@ -211,7 +215,7 @@ struct Construction {
 }
 
 impl Construction {
-    /// Registers two things, of which the second depends on the first.
+    /// Registers two custom resources; the second depends on the first.
     async fn pair(
         &mut self,
         component: rpc::RegisterResourceRequest,
@@ -220,27 +224,27 @@ impl Construction {
     ) -> Result<(String, Outputs), Status> {
         let name = component.name.clone();
         let urn = self.register(component).await?.urn;
-        let one = thing(&format!("{name}-one"), &urn, [("v", value), ("w", secret)])?;
+        let one = custom_resource(&format!("{name}-one"), &urn, [("v", value), ("w", secret)])?;
         let one = self.register(one).await?;
         let (cid, out) = (output(&one, "cid")?, output(&one, "out")?);
-        let two = thing(&format!("{name}-two"), &urn, [("v", out), ("k", cid.clone())])?;
+        let two = custom_resource(&format!("{name}-two"), &urn, [("v", out), ("k", cid.clone())])?;
         let two = self.register(two).await?;
         let outputs = Outputs::from([("first".to_owned(), cid), ("last".to_owned(), output(&two, "out")?)]);
         self.register_outputs(&urn, &outputs).await?;
         Ok((urn, outputs))
     }
 
-    /// Registers a pair within a component, and a thing that depends on it.
+    /// Registers a pair within a component, and a custom resource that depends on it.
     async fn nest(&mut self, outer: rpc::RegisterResourceRequest, value: Output) -> Result<(String, Outputs), Status> {
         let name = outer.name.clone();
         let urn = self.register(outer).await?.urn;
         let inner = component(PAIR, &format!("{name}-pair"), &urn);
-        let nothing = Output { value: PropertyValue::Null, urns: Vec::new() };
-        let (pair, outputs) = self.pair(inner, value, nothing).await?;
+        let null = Output { value: PropertyValue::Null, urns: Vec::new() };
+        let (pair, outputs) = self.pair(inner, value, null).await?;
         let last = outputs["last"].clone();
         // A dependency on a component is a dependency on its children.
         let children = [outputs["first"].urns.clone(), last.urns.clone()].concat();
-        let mut tail = thing(&format!("{name}-tail"), &urn, [("v", last.clone())])?;
+        let mut tail = custom_resource(&format!("{name}-tail"), &urn, [("v", last.clone())])?;
         tail.dependencies = children;
         (tail.delete_before_replace, tail.delete_before_replace_defined) = (true, true);
         self.register(tail).await?;
@@ -257,9 +261,9 @@ impl Construction {
         Ok(self.monitor.register_resource(request).await?.into_inner())
     }
 
-    async fn ask(&mut self, of_type: &str, arguments: &Outputs) -> Result<(), Status> {
+    async fn call_method(&mut self, receiver_type: &str, arguments: &Outputs) -> Result<(), Status> {
         let args = Some(encode_outputs(arguments)?);
-        let tok = format!("{of_type}/ask");
+        let tok = format!("{receiver_type}/ask");
         self.monitor.call(rpc::ResourceCallRequest { tok, args, ..Default::default() }).await?;
         Ok(())
     }
@@ -287,7 +291,7 @@ fn component(type_token: &str, name: &str, parent: &str) -> rpc::RegisterResourc
     }
 }
 
-fn thing<'a>(
+fn custom_resource<'a>(
     name: &str,
     parent: &str,
     inputs: impl IntoIterator<Item = (&'a str, Output)>,

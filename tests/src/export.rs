@@ -118,7 +118,7 @@ fn export_value(value: &PropertyValue) -> Value {
             json!({ SIGNATURE_KEY: SECRET_SIGNATURE, PLAINTEXT: export_value(secret.expose()).to_string() })
         }
         PropertyValue::Unknown(_) => json!(UNKNOWN_STRING),
-        other => json!({ "a value that no recording holds": format!("{other:?}") }),
+        other => json!({ "unsupported value": format!("{other:?}") }),
     }
 }
 
@@ -185,7 +185,7 @@ pub fn import(deployment: &Deployment) -> Result<Snapshot, String> {
     for resource in &deployment.resources {
         let mut entry = Entry::deserialize(resource).map_err(|error| format!("{error} in {resource}"))?;
         if entry.id == UUID_MARK {
-            entry.id = uuids.name(&entry.urn, entry.delete);
+            entry.id = uuids.new_id(&entry.urn, entry.delete);
         }
         entries.push(entry);
     }
@@ -199,7 +199,7 @@ pub fn import(deployment: &Deployment) -> Result<Snapshot, String> {
             Some("deleting") => OperationKind::Deleting,
             Some("reading") => OperationKind::Reading,
             Some("importing") => OperationKind::Importing,
-            other => return Err(format!("{other:?} is no kind of operation")),
+            other => return Err(format!("unknown kind of operation: {other:?}")),
         };
         pending_operations.push(PendingOperation { resource: uuids.state(entry)?, kind });
     }
@@ -214,12 +214,12 @@ struct Uuids {
 }
 
 impl Uuids {
-    /// Returns a new id. If a provider has two entries, references mean the one with `is_meant`, which is pending
-    /// deletion.
-    fn name(&mut self, urn: &str, is_meant: bool) -> String {
+    /// Returns a new id. If a provider has two entries, references resolve to the one with `is_referenced`, which is
+    /// pending delete.
+    fn new_id(&mut self, urn: &str, is_referenced: bool) -> String {
         self.count += 1;
         let uuid = format!("00000000-0000-4000-8000-{:012}", self.count);
-        if is_meant || !self.by_urn.contains_key(urn) {
+        if is_referenced || !self.by_urn.contains_key(urn) {
             self.by_urn.insert(urn.to_owned(), uuid.clone());
         }
         uuid
@@ -291,7 +291,7 @@ fn import_value(value: &Value) -> Result<PropertyValue, String> {
     Ok(match value {
         Value::Null => PropertyValue::Null,
         Value::Bool(value) => PropertyValue::Bool(*value),
-        Value::Number(number) => PropertyValue::Number(number.as_f64().ok_or("a number that is none")?),
+        Value::Number(number) => PropertyValue::Number(number.as_f64().ok_or("a number that is not a double")?),
         Value::String(text) if text == UNKNOWN_STRING => PropertyValue::UNKNOWN,
         Value::String(text) => PropertyValue::String(text.clone()),
         Value::Array(items) => PropertyValue::List(items.iter().map(import_value).collect::<Result<_, _>>()?),
@@ -299,8 +299,9 @@ fn import_value(value: &Value) -> Result<PropertyValue, String> {
             None => PropertyValue::Map(import_map(members)?),
             Some(SECRET_SIGNATURE) => {
                 let text = members.get(PLAINTEXT).and_then(Value::as_str).ok_or("a secret without its text")?;
-                let inside: Value = serde_json::from_str(text).map_err(|error| format!("{error} in a secret"))?;
-                PropertyValue::secret_verbatim(import_value(&inside)?)
+                let plaintext_value: Value =
+                    serde_json::from_str(text).map_err(|error| format!("{error} in a secret"))?;
+                PropertyValue::secret_verbatim(import_value(&plaintext_value)?)
             }
             Some(signature) => return Err(format!("a value with the signature {signature}")),
         },

@@ -1,6 +1,6 @@
 //! HTTP/1.1 server with faults on demand: wrong lengths, bodies that stop early, bodies that wait.
 //!
-//! Enters: the response to each request. Leaves: an address, and the received requests. Each connection carries one
+//! Input: the response to each request. Output: an address, and the received requests. Each connection carries one
 //! request.
 
 use std::future::Future;
@@ -43,7 +43,7 @@ pub struct Response {
     /// Bytes that are sent.
     pub body: Vec<u8>,
     /// Value of `Content-Length`; `None`: no such header, the body ends with the connection.
-    pub claimed: Option<usize>,
+    pub content_length: Option<usize>,
     /// Number of bytes of the body after which the rest waits for the gate.
     pub gate: Option<(usize, Gate)>,
 }
@@ -55,7 +55,7 @@ impl Response {
     /// Creates a response with a body.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
-        Self { status, headers: Vec::new(), claimed: Some(body.len()), body, gate: None }
+        Self { status, headers: Vec::new(), content_length: Some(body.len()), body, gate: None }
     }
 
     /// Adds a header.
@@ -66,8 +66,8 @@ impl Response {
     }
 }
 
-type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
-type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+type Handler = Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>;
 
 /// Running server. It ends when it is dropped.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
 
 async fn write(stream: &mut BufReader<TcpStream>, response: Response) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
-    head += &response.claimed.map_or_else(String::new, |length| format!("Content-Length: {length}\r\n"));
+    head += &response.content_length.map_or_else(String::new, |length| format!("Content-Length: {length}\r\n"));
     for (name, value) in &response.headers {
         head += &format!("{name}: {value}\r\n");
     }

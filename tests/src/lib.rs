@@ -1,21 +1,22 @@
-//! Harness of the suites that need more than one crate: the scripted provider, recordings, players, comparators.
+//! Harness of the suites that need more than one crate: scripted and fake providers, recordings of Pulumi's engine, and
+//! their comparison with our engine.
 //!
 //! Other crates use it as a dev-dependency only.
 
+pub mod binaries;
 pub mod channel;
-pub mod clouds;
 pub mod comp;
 pub mod compare;
-pub mod drive;
 pub mod exceptions;
 pub mod export;
+pub mod fake_clouds;
 pub mod http;
-pub mod peers;
-pub mod player;
-pub mod plugin;
-pub mod program;
+pub mod plugin_process;
+pub mod program_runner;
 pub mod rec;
 pub mod releases;
 pub mod scenario;
+pub mod sdk_providers;
+pub mod sdks;
 pub mod service;
-pub mod things;
+pub mod step_runner;

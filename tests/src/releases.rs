@@ -1,5 +1,5 @@
 //! Server of GitHub releases: the REST paths that our client requests, and storage on another host that downloads can
-//! be redirected to. Also builds packages as they are published there.
+//! be redirected to. Builds packages in the published format.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,14 +14,14 @@ use crate::http::{HttpServer, Request, Response};
 pub struct ReleaseServer {
     api: HttpServer,
     storage: HttpServer,
-    shelves: Arc<Mutex<Shelves>>,
+    served: Arc<Mutex<ServerContent>>,
 }
 
 #[derive(Debug, Default)]
-struct Shelves {
+struct ServerContent {
     releases: Vec<Release>,
     /// Overriding responses, by a part of the path.
-    answers: BTreeMap<String, Response>,
+    overrides: BTreeMap<String, Response>,
     /// Base URL that downloads are redirected to.
     storage: Option<String>,
     digests: bool,
@@ -40,16 +40,16 @@ impl ReleaseServer {
     /// # Errors
     /// Returns an error if no port is free.
     pub async fn start() -> io::Result<Self> {
-        let shelves: Arc<Mutex<Shelves>> = Arc::default();
-        let serve = |answer: fn(&Shelves, &Request) -> Response| {
-            let shelves = Arc::clone(&shelves);
+        let served: Arc<Mutex<ServerContent>> = Arc::default();
+        let serve = |respond: fn(&ServerContent, &Request) -> Response| {
+            let served = Arc::clone(&served);
             HttpServer::start(move |request| {
-                let response = answer(&shelves.lock().unwrap_or_else(PoisonError::into_inner), &request);
+                let response = respond(&served.lock().unwrap_or_else(PoisonError::into_inner), &request);
                 async move { response }
             })
         };
-        let (api, storage) = (serve(answer).await?, serve(stored).await?);
-        Ok(Self { api, storage, shelves })
+        let (api, storage) = (serve(respond_api).await?, serve(respond_storage).await?);
+        Ok(Self { api, storage, served })
     }
 
     /// Returns the base URL of the API: `source.apiUrl`.
@@ -64,18 +64,18 @@ impl ReleaseServer {
     }
 
     /// Removes all releases.
-    pub fn withdraw(&self) {
+    pub fn remove_releases(&self) {
         self.lock().releases.clear();
     }
 
     /// Overrides the response to every request whose path contains this text.
-    pub fn answer(&self, path: &str, response: Response) {
-        self.lock().answers.insert(path.to_owned(), response);
+    pub fn override_response(&self, path: &str, response: Response) {
+        self.lock().overrides.insert(path.to_owned(), response);
     }
 
     /// Removes all overriding responses.
-    pub fn behave(&self) {
-        self.lock().answers.clear();
+    pub fn clear_overrides(&self) {
+        self.lock().overrides.clear();
     }
 
     /// Redirects downloads to storage on another host.
@@ -84,7 +84,7 @@ impl ReleaseServer {
     }
 
     /// Adds digests to the descriptions of assets.
-    pub fn say_digests(&self) {
+    pub fn add_digests(&self) {
         self.lock().digests = true;
     }
 
@@ -98,13 +98,13 @@ impl ReleaseServer {
         self.storage.requests()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shelves> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, ServerContent> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn answer(shelves: &Shelves, request: &Request) -> Response {
-    if let Some((_, response)) = shelves.answers.iter().find(|(part, _)| request.path.contains(part.as_str())) {
+fn respond_api(served: &ServerContent, request: &Request) -> Response {
+    if let Some((_, response)) = served.overrides.iter().find(|(part, _)| request.path.contains(part.as_str())) {
         return response.clone();
     }
     let not_found = || Response::new(404, r#"{"message": "Not Found"}"#);
@@ -113,9 +113,9 @@ fn answer(shelves: &Shelves, request: &Request) -> Response {
     else {
         return not_found();
     };
-    let mut of_repository = shelves.releases.iter().enumerate().filter(|(_, release)| release.repository == repository);
+    let mut of_repository = served.releases.iter().enumerate().filter(|(_, release)| release.repository == repository);
     if let Some(id) = rest.strip_prefix("assets/") {
-        return match (asset(shelves, id), &shelves.storage) {
+        return match (asset(served, id), &served.storage) {
             (Some(_), Some(storage)) => Response::new(302, "").with("Location", format!("{storage}/{id}?sig=s3cret")),
             (Some(bytes), None) => Response::new(200, bytes).with("Content-Type", "application/octet-stream"),
             (None, _) => not_found(),
@@ -132,7 +132,7 @@ fn answer(shelves: &Shelves, request: &Request) -> Response {
         .iter()
         .enumerate()
         .map(|(index, (name, bytes))| {
-            let digest = shelves.digests.then(|| format!("sha256:{}", sha256(bytes)));
+            let digest = served.digests.then(|| format!("sha256:{}", sha256(bytes)));
             serde_json::json!({ "id": at * 100 + index, "name": name, "size": bytes.len(), "digest": digest })
         })
         .collect();
@@ -140,14 +140,14 @@ fn answer(shelves: &Shelves, request: &Request) -> Response {
     Response::new(200, body.to_string()).with("Content-Type", "application/json")
 }
 
-fn stored(shelves: &Shelves, request: &Request) -> Response {
+fn respond_storage(served: &ServerContent, request: &Request) -> Response {
     let id = request.path.trim_start_matches('/').split('?').next().unwrap_or_default();
-    asset(shelves, id).map_or_else(|| Response::new(404, "<Error/>"), |bytes| Response::new(200, bytes))
+    asset(served, id).map_or_else(|| Response::new(404, "<Error/>"), |bytes| Response::new(200, bytes))
 }
 
-fn asset(shelves: &Shelves, id: &str) -> Option<Vec<u8>> {
+fn asset(served: &ServerContent, id: &str) -> Option<Vec<u8>> {
     let id: usize = id.parse().ok()?;
-    Some(shelves.releases.get(id / 100)?.assets.get(id % 100)?.1.clone())
+    Some(served.releases.get(id / 100)?.assets.get(id % 100)?.1.clone())
 }
 
 /// Returns the SHA-256 digest of bytes, in hexadecimal digits.
@@ -169,7 +169,7 @@ pub enum Entry<'a> {
     /// Device, by the type byte of its header.
     Device(u8),
     /// Metadata about the next entry, by the type byte of its header.
-    Words(u8, &'a [u8]),
+    Metadata(u8, &'a [u8]),
 }
 
 /// Returns a `tar.gz` with these entries. Their paths are not checked.
@@ -182,7 +182,7 @@ pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
     for (path, entry) in entries {
         let mut header = tar::Header::new_ustar();
         let content: &[u8] = match entry {
-            Entry::File(_, content) | Entry::Words(_, content) => content,
+            Entry::File(_, content) | Entry::Metadata(_, content) => content,
             _ => &[],
         };
         header.set_size(content.len() as u64);
@@ -204,7 +204,7 @@ pub fn tar_gz(entries: &[(&str, Entry<'_>)]) -> io::Result<Vec<u8>> {
                 header.set_entry_type(tar::EntryType::Link);
                 link(&mut header, target);
             }
-            Entry::Device(kind) | Entry::Words(kind, _) => header.set_entry_type(tar::EntryType::new(*kind)),
+            Entry::Device(kind) | Entry::Metadata(kind, _) => header.set_entry_type(tar::EntryType::new(*kind)),
         }
         header.set_cksum();
         archive.append(&header, content)?;

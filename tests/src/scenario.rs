@@ -16,7 +16,7 @@ pub const STACK: &str = "dev";
 /// Project of every scenario.
 pub const PROJECT: &str = "t";
 /// Default type of a resource.
-const THING: &str = "rec:index:Thing";
+const DEFAULT_TYPE: &str = "rec:index:Thing";
 
 /// Recorded scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Scenario {
     /// Description of the scenario.
     #[serde(default)]
     pub about: String,
-    /// Features that an engine needs to play the scenario.
+    /// Features that an engine needs to run the scenario.
     #[serde(default)]
     pub features: Vec<String>,
     /// Component providers that the scenario needs.
@@ -43,7 +43,7 @@ pub struct Scenario {
 pub struct Step {
     /// Kind of the operation.
     pub op: Op,
-    /// Program; ignored if the operation does not play it.
+    /// Program; ignored if the operation does not run it.
     pub program: Program,
     /// Script of the provider.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct Step {
     #[serde(default)]
     pub name: String,
     /// Type of that resource.
-    #[serde(default = "thing", rename = "type")]
+    #[serde(default = "default_type", rename = "type")]
     pub type_token: String,
     /// Id to import.
     #[serde(default)]
@@ -75,15 +75,15 @@ pub struct Step {
     /// Name of the imported resource's provider.
     #[serde(default)]
     pub provider: Option<String>,
-    /// Properties given to the import command.
+    /// Values of the option `--properties` of the import command.
     #[serde(default)]
     pub properties: Vec<String>,
     /// Outcome of Pulumi's engine.
     pub expect: Outcome,
 }
 
-fn thing() -> String {
-    THING.to_owned()
+fn default_type() -> String {
+    DEFAULT_TYPE.to_owned()
 }
 
 /// Kind of an operation.
@@ -171,7 +171,7 @@ pub struct Resource {
     /// Name of the resource, by which the program refers to it as well.
     pub name: String,
     /// Type of the resource.
-    #[serde(default = "thing", rename = "type")]
+    #[serde(default = "default_type", rename = "type")]
     pub type_token: String,
     /// Properties of the resource.
     #[serde(default)]
@@ -300,7 +300,7 @@ impl Scenario {
         self.steps[..=step].iter().flat_map(|step| step.config.clone()).collect()
     }
 
-    /// Returns the number of ids that the provider has given to each name before a step.
+    /// Returns the number of ids that the provider created for each name before a step.
     pub fn ids(&self, step: usize) -> IdCounters {
         let mut ids = IdCounters::new();
         for call in self.steps[..step].iter().flat_map(|step| &step.expect.calls) {
@@ -321,8 +321,8 @@ impl Step {
         self.op == Op::Preview || self.flags.preview_only
     }
 
-    /// Returns whether the step plays the program.
-    pub fn plays_program(&self) -> bool {
+    /// Returns whether the step runs the program.
+    pub fn runs_program(&self) -> bool {
         matches!(self.op, Op::Preview | Op::Up) || self.flags.run_program
     }
 }
@@ -350,7 +350,7 @@ pub fn urn_argument(name: &str) -> String {
     if name.starts_with("urn:") {
         name.to_owned()
     } else {
-        Urn::new(STACK, PROJECT, None, THING, name).as_str().to_owned()
+        Urn::new(STACK, PROJECT, None, DEFAULT_TYPE, name).as_str().to_owned()
     }
 }
 
@@ -361,7 +361,7 @@ impl Resource {
     }
 
     /// Returns the names of the resources that must be registered before this one.
-    pub fn needs(&self, program: &Program) -> Vec<String> {
+    pub fn dependencies(&self, program: &Program) -> Vec<String> {
         let options = &self.options;
         let mut names: Vec<String> = options.depends_on.iter().chain(&options.replace_with).cloned().collect();
         names.extend([&options.parent, &options.deleted_with, &options.provider].into_iter().flatten().cloned());
@@ -373,7 +373,7 @@ impl Resource {
         let values = self.props.values().chain(&options.replacement_trigger);
         let values = values.chain(self.get.iter().flat_map(|get| get.state.values().chain([&get.id])));
         for value in values {
-            program.named_in(value, &mut names);
+            program.collect_references(value, &mut names);
         }
         names
     }
@@ -381,18 +381,20 @@ impl Resource {
 
 impl Program {
     /// Adds the names of the resources that a value refers to, directly or through variables.
-    pub fn named_in(&self, value: &Value, names: &mut Vec<String>) {
+    pub fn collect_references(&self, value: &Value, names: &mut Vec<String>) {
         match value {
-            Value::Array(items) => items.iter().for_each(|item| self.named_in(item, names)),
+            Value::Array(items) => items.iter().for_each(|item| self.collect_references(item, names)),
             Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
                 Some(path) => {
                     let name = path.split('.').next().unwrap_or_default();
                     match self.variables.get(name) {
-                        Some(call) => call.arguments.values().for_each(|argument| self.named_in(argument, names)),
+                        Some(call) => {
+                            call.arguments.values().for_each(|argument| self.collect_references(argument, names))
+                        }
                         None => names.push(name.to_owned()),
                     }
                 }
-                None => members.values().for_each(|member| self.named_in(member, names)),
+                None => members.values().for_each(|member| self.collect_references(member, names)),
             },
             _ => {}
         }

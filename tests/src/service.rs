@@ -9,7 +9,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
 use tonic::{Response, Status};
 
-use crate::channel::{Served, in_memory};
+use crate::channel::{GrpcService, connect_in_memory};
 
 /// Result of a service's method.
 pub type Reply<T> = Result<Response<T>, Status>;
@@ -42,6 +42,6 @@ pub fn type_and_name(urn: &str) -> (&str, &str) {
 }
 
 /// Serves a provider in a task of the current runtime, and returns its client.
-pub fn start_in_memory(service: impl Served, package: &str, version: Option<String>) -> Arc<dyn Provider> {
-    Arc::new(GrpcProvider::new(in_memory(service), package, None, version, None))
+pub fn start_in_memory(service: impl GrpcService, package: &str, version: Option<String>) -> Arc<dyn Provider> {
+    Arc::new(GrpcProvider::new(connect_in_memory(service), package, None, version, None))
 }

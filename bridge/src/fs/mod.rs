@@ -1,6 +1,6 @@
-//! The file system: files that are there whole or not at all, and errors that name the path.
+//! File system access: atomic writes, temporary folders, and errors that name the path.
 //!
-//! Never here: what a file holds.
+//! Excluded: the formats of files.
 
 mod scratch;
 
@@ -8,52 +8,52 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-pub use scratch::Scratch;
+pub use scratch::ScratchFolder;
 
-/// Something that could not be done with a path.
+/// Failed operation on a path.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}", path.display())]
 pub struct PathError {
     /// The path.
     pub path: PathBuf,
-    /// What was tried, to follow "cannot": `read`, `create folder`.
+    /// Attempted operation in the form that follows "cannot": `read`, `create folder`.
     pub action: &'static str,
-    /// Why it did not work.
+    /// Error of the operating system.
     #[source]
     pub source: io::Error,
 }
 
 impl PathError {
-    /// For `map_err`: the error of doing `action` with `path`.
+    /// Returns a function for `map_err` that makes the error of `action` on `path`.
     pub fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self { path, action, source }
     }
 }
 
-/// Who may read and write a new file.
+/// Permissions of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody whom the process's umask lets.
+    /// Readable and writable for all, minus the umask of the process.
     Shared,
-    /// Its owner alone.
+    /// Readable and writable for the owner only.
     Private,
 }
 
-/// Replaces a file as a whole: whoever reads it sees the old content or the new one, also after a loss of power.
+/// Replaces a file atomically: a reader sees the old content or the new content, even after a power failure.
 ///
-/// The new content is written beside the target, flushed, renamed over it, and the folder is flushed. The folder must
-/// exist.
+/// Writes the content to a temporary file in the same folder, flushes it, renames it over the target and flushes the
+/// folder. The folder must exist.
 ///
 /// # Errors
-/// [`PathError`]; the old file is untouched then, unless only the last flush failed.
+/// [`PathError`]. The old file is unchanged, unless only the flush of the folder failed.
 pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(), PathError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();
     options.prefix(".tmp-");
     set_mode(&mut options, access);
     let mut file = options.tempfile_in(folder).map_err(PathError::of("create a file in", folder))?;
-    // What it is called meanwhile says nothing to anybody: an error names the file that was to be written.
+    // The error names the target file: the name of the temporary file is meaningless to the user.
     let written = file.as_file_mut().write_all(content).and_then(|()| file.as_file().sync_all());
     written.map_err(PathError::of("write", path))?;
     file.persist(path).map_err(|error| PathError::of("replace", path)(error.error))?;
@@ -73,7 +73,7 @@ fn set_mode(options: &mut tempfile::Builder<'_, '_>, access: Access) {
 #[cfg(not(unix))]
 fn set_mode(_: &mut tempfile::Builder<'_, '_>, _: Access) {}
 
-/// Flushes a folder, so that a file created, renamed or removed in it stays so.
+/// Flushes a folder to disk, so that files created, renamed or removed in it survive a power failure.
 ///
 /// # Errors
 /// [`PathError`].
@@ -84,11 +84,11 @@ pub fn sync_folder(folder: &Path) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Reads a file; `None` where there is none.
+/// Reads a file. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// [`PathError`] where there is one that cannot be read.
-pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, PathError> {
+/// [`PathError`] if the file exists and cannot be read.
+pub fn read_if_exists(path: &Path) -> Result<Option<Vec<u8>>, PathError> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -96,7 +96,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, PathError> {
     }
 }
 
-/// Creates a folder and those above it.
+/// Creates a folder and its missing parents.
 ///
 /// # Errors
 /// [`PathError`].
@@ -109,18 +109,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn replaced_file_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.json");
         write_atomically(&path, b"one", Access::Shared).unwrap();
         write_atomically(&path, b"two", Access::Private).unwrap();
-        assert_eq!(read_if_there(&path).unwrap().unwrap(), b"two");
+        assert_eq!(read_if_exists(&path).unwrap().unwrap(), b"two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_private_file_is_its_owners_alone() {
+    fn private_file_is_accessible_to_its_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_path_and_leaves_no_file() {
+    fn failed_write_names_the_path_and_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("there");
         fs::create_dir(&path).unwrap();
         let error = write_atomically(&path, b"x", Access::Shared).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot replace {}", path.display()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert_eq!(read_if_there(&folder.path().join("not there")).unwrap(), None);
+        assert_eq!(read_if_exists(&folder.path().join("not there")).unwrap(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Folders for what is being made: gone when their owner is done with them, and swept by the next one if it died.
+//! Temporary folders for work in progress: removed on drop, or by the next process if their owner was killed.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,29 +9,30 @@ use tempfile::TempDir;
 
 use super::{PathError, create_folders};
 
-/// What the names of such folders begin with.
+/// Prefix of the names of scratch folders.
 const PREFIX: &str = "work-";
-/// How old a folder is that its owner has certainly locked.
-const SETTLED: Duration = Duration::from_secs(60);
+/// Minimum age of a folder before its removal. The owner of an older folder has certainly locked it.
+const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// A folder that nobody else can look into. Dropping it removes it with all that is in it.
+/// Temporary folder with mode 0700. Dropping it removes the folder and its content.
 ///
 /// # Invariants
-/// It is locked as long as its owner lives, however that dies: what is not locked belongs to nobody.
+/// The owner holds a file lock on the folder until it exits or is killed: a folder without lock has no owner.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     folder: TempDir,
     _lock: File,
 }
 
-impl Scratch {
-    /// Makes one within a folder, which is created where it is missing, and removes those that dead processes left there.
+impl ScratchFolder {
+    /// Creates a scratch folder below `parent`, which is created if it is missing. Removes scratch folders of dead
+    /// processes from `parent`.
     ///
     /// # Errors
     /// [`PathError`].
     pub fn new(parent: &Path) -> Result<Self, PathError> {
         create_folders(parent)?;
-        sweep(parent, SETTLED);
+        remove_abandoned(parent, MIN_AGE);
         let mut options = tempfile::Builder::new();
         let folder = options.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent);
         let folder = folder.map_err(PathError::of("create a folder in", parent))?;
@@ -40,18 +41,18 @@ impl Scratch {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Removes what dead processes left. What cannot be removed is left: it is in nobody's way.
-fn sweep(parent: &Path, settled: Duration) {
+/// Removes the folders of dead processes. Ignores errors: a remaining folder does no harm.
+fn remove_abandoned(parent: &Path, min_age: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
-        if !is_ours || age.is_none_or(|age| age < settled) {
+        if !is_ours || age.is_none_or(|age| age < min_age) {
             continue;
         }
         let Ok(folder) = File::open(entry.path()) else { continue };
@@ -66,9 +67,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_goes_with_its_owner() {
+    fn dropped_scratch_folder_is_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let scratch = Scratch::new(&parent.path().join("new")).unwrap();
+        let scratch = ScratchFolder::new(&parent.path().join("new")).unwrap();
         fs::write(scratch.path().join("file"), "x").unwrap();
         assert_eq!(fs::metadata(scratch.path()).unwrap().permissions().mode() & 0o777, 0o700);
         let path = scratch.path().to_owned();
@@ -77,16 +78,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_swept_and_what_lives_is_not() {
+    fn folder_of_a_dead_process_is_removed_and_a_locked_one_is_kept() {
         let parent = tempfile::tempdir().unwrap();
-        let living = Scratch::new(parent.path()).unwrap();
+        let locked = ScratchFolder::new(parent.path()).unwrap();
         let dead = parent.path().join("work-dead");
-        let strange = parent.path().join("strange");
+        let unrelated = parent.path().join("unrelated");
         fs::create_dir(&dead).unwrap();
-        fs::create_dir(&strange).unwrap();
-        sweep(parent.path(), SETTLED);
-        assert!(dead.exists(), "too young to be certain");
-        sweep(parent.path(), Duration::ZERO);
-        assert!(!dead.exists() && living.path().exists() && strange.exists());
+        fs::create_dir(&unrelated).unwrap();
+        remove_abandoned(parent.path(), MIN_AGE);
+        assert!(dead.exists(), "younger than the minimum age");
+        remove_abandoned(parent.path(), Duration::ZERO);
+        assert!(!dead.exists() && locked.path().exists() && unrelated.exists());
     }
 }

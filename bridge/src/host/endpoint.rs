@@ -1,4 +1,4 @@
-//! Where plugins reach what is served to them: a port of the loopback interface.
+//! Server for the services that plugins call, on a port of the loopback interface.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,7 +9,7 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-/// Services that plugins call. They end when it is dropped.
+/// Running server of services. Dropping it stops the services.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     address: SocketAddr,
@@ -17,7 +17,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Serves on a free port of the loopback interface.
+    /// Starts the services on a free port of the loopback interface.
     pub(super) async fn serve(services: Routes) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -27,7 +27,7 @@ impl Endpoint {
         Ok(Self { address, server: server.abort_handle() })
     }
 
-    /// `host:port`, as plugins get it.
+    /// Returns the address as plugins receive it, `host:port`.
     pub(super) fn address(&self) -> String {
         self.address.to_string()
     }

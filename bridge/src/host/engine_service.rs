@@ -1,4 +1,4 @@
-//! The service that plugins call: `pulumirpc.Engine` (provider protocol, section 2.1).
+//! The engine service, which plugins call: `pulumirpc.Engine` (docs/spec/provider-protocol.md#2.1).
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +15,19 @@ use super::endpoint::Endpoint;
 use super::{HostEvent, HostEvents, LogMessage, Severity, status_service};
 use crate::launch::MAX_MESSAGE;
 use crate::plugin::{PluginVersion, VersionRange};
-use crate::provider::grpc::ViewDesk;
+use crate::provider::grpc::ResourceStatusTokens;
 
-/// The URN of the root resource that all plugins of a run share; empty at first.
+/// URN of the root resource, shared by all plugins of a run; empty until a plugin sets it.
 pub(super) type RootResource = Arc<Mutex<String>>;
 
-/// Serves one instance of a plugin, so that its messages are known to be its own, and views at the same address. The endpoint must be dropped after the
-/// plugin's own end, or a Go provider shuts itself down.
+/// Serves the engine and resource status services for one instance of a plugin. Each instance has its own endpoint,
+/// which identifies the plugin of a log message. Drop the endpoint after the exit of the plugin: a Go provider exits
+/// when the engine service ends.
 pub(super) async fn serve(
     plugin: &str,
     root_resource: RootResource,
     events: Arc<dyn HostEvents>,
-    views: Arc<ViewDesk>,
+    views: Arc<ResourceStatusTokens>,
 ) -> io::Result<Endpoint> {
     let service = EngineServer::new(Service { plugin: plugin.to_owned(), root_resource, events });
     let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
@@ -78,7 +79,7 @@ impl Engine for Service {
     }
 
     async fn start_debugging(&self, _: Request<StartDebuggingRequest>) -> Result<Response<()>, Status> {
-        Err(Status::failed_precondition("debugging of plugins is not on"))
+        Err(Status::failed_precondition("debugging of plugins is not enabled"))
     }
 
     async fn require_pulumi_version(
@@ -87,12 +88,15 @@ impl Engine for Service {
     ) -> Result<Response<RequirePulumiVersionResponse>, Status> {
         let range = request.into_inner().pulumi_version_range;
         if !range.is_empty() {
-            let wanted: VersionRange = range
+            let required: VersionRange = range
                 .parse()
                 .map_err(|error: crate::plugin::PluginValueError| Status::invalid_argument(error.to_string()))?;
-            let claimed = PluginVersion::of_pulumi();
-            if !wanted.matches(&claimed) {
-                let message = format!("plugin {} needs Pulumi {range}, and this is like Pulumi {claimed}", self.plugin);
+            let supported = PluginVersion::of_pulumi();
+            if !required.matches(&supported) {
+                let message = format!(
+                    "plugin {} requires Pulumi {range}, but sc is compatible with Pulumi {supported}",
+                    self.plugin
+                );
                 return Err(Status::failed_precondition(message));
             }
         }

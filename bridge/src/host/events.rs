@@ -1,80 +1,80 @@
-//! What plugins say while they run, as values.
+//! Events of plugins while they are fetched and while they run.
 
 use crate::install::FetchEvent;
 use crate::process::OutputStream;
 
-/// Takes what plugins say. May not fail, block or steer; is called from many threads.
+/// Receiver of events of plugins. Called from several threads; must not block and cannot fail.
 pub trait HostEvents: Send + Sync {
-    /// Takes one event.
+    /// Receives one event.
     fn emit(&self, event: HostEvent);
 }
 
-/// Something a plugin said, or that the host noticed about it.
+/// Event of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
-    /// A plugin was resolved, verified, started, and said its version, if it has one.
+    /// A plugin was resolved, verified and started.
     Loaded {
         /// Name of the plugin.
         plugin: String,
-        /// What GetPluginInfo answered.
+        /// Version from GetPluginInfo; `None` if the plugin reports none.
         version: Option<String>,
     },
     /// A plugin is being fetched.
     Fetch {
         /// Name of the plugin.
         plugin: String,
-        /// What happens.
+        /// Progress of the fetch.
         event: FetchEvent,
     },
-    /// A plugin logged a message by way of the Engine service.
+    /// A plugin logged a message through the engine service.
     Log {
         /// Name of the plugin.
         plugin: String,
-        /// The message.
+        /// Logged message.
         message: LogMessage,
     },
-    /// A plugin wrote a line. Unstructured noise, to be shown where somebody looks for it.
+    /// A plugin wrote a line to standard output or standard error. The line is unstructured and meant for verbose display.
     Output {
         /// Name of the plugin.
         plugin: String,
-        /// Where it was written.
+        /// Stream of the line.
         stream: OutputStream,
-        /// The line without its end.
+        /// Line without its line end.
         line: String,
     },
-    /// Something about a plugin that its user should know.
+    /// Warning of the host about a plugin.
     Warning {
         /// Name of the plugin.
         plugin: String,
-        /// The text.
+        /// Text of the warning.
         message: String,
     },
 }
 
-/// One `Engine.Log` request (provider protocol, section 2.1).
+/// Request of `Engine.Log` (docs/spec/provider-protocol.md#2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogMessage {
-    /// How serious it is. An error means that the provider wants no further operations; it replaces no answer.
+    /// Severity of the message. An error means that no further operations should start; the call still replies.
     pub severity: Severity,
-    /// The text.
+    /// Text of the message.
     pub text: String,
-    /// URN of the resource it is about.
+    /// URN of the resource of the message; `None` if the message has none.
     pub urn: Option<String>,
-    /// Chunks of one message share an id; 0 stands alone.
+    /// Id that the chunks of one message share; 0 for a message of a single chunk.
     pub stream_id: i32,
-    /// Only for the status line, not for the final log.
+    /// True if the message is for the status line only and not for the final log.
     pub ephemeral: bool,
 }
 
-/// How serious a message is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For those who look for mistakes.
+    /// Details for debugging.
     Debug,
-    /// For everybody.
+    /// Information for the user.
     Info,
-    /// Something may be wrong.
+    /// Possible problem.
     Warning,
-    /// Something is wrong.
+    /// Error.
     Error,
 }

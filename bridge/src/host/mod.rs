@@ -1,9 +1,9 @@
-//! Which plugin runs: boots instances for the engine, and serves to them what they call: the Engine service with
-//! ResourceStatus beside it, and to component plugins the ResourceMonitor.
+//! Starts plugin instances for the engine, and serves the services that plugins call: Engine, ResourceStatus and, for
+//! component plugins, ResourceMonitor.
 //!
-//! Enters: declared plugins, and the engine's question for an instance of a package. Leaves: providers, not yet
-//! configured, what the plugins say ([`HostEvents`]), and what components ask for, their assets hashed. Never here: when an
-//! instance is configured and with what, what the deletion of a resource needs, stacks and states.
+//! Input: declared plugins, and requests of the engine for a provider of a package. Output: unconfigured providers,
+//! events of plugins ([`HostEvents`]), and requests of component plugins ([`Monitor`]), with hashed assets. Excluded:
+//! the configuration of an instance, decisions about steps, stacks and states.
 
 mod assets;
 mod endpoint;
@@ -12,17 +12,17 @@ mod events;
 mod monitor;
 mod monitor_messages;
 mod monitor_service;
+mod package_types;
 mod plugin_host;
 mod provider_host;
 mod status_service;
-mod type_facts;
 
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
 pub use monitor::{
-    FunctionCall, MethodCall, Monitor, MonitorRefusal, PackageChoice, ResourceAnswer, ResourceOutcome, ResourceRead,
-    ResourceRegistration,
+    FunctionCall, MethodCall, Monitor, MonitorError, ProviderSelection, ResourceOutcome, ResourceRead,
+    ResourceRegistration, ResourceReply,
 };
 pub use monitor_service::MonitorEndpoint;
+pub use package_types::{PackageTypes, TypeInfo};
 pub use plugin_host::{DeclaredPlugin, HostSettings, PluginHost, Sources};
-pub use provider_host::{BootRequest, HostError, ProviderHost};
-pub use type_facts::{PackageTypes, TypeFacts};
+pub use provider_host::{HostError, ProviderHost, ProviderRequest};

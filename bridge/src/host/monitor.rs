@@ -1,4 +1,4 @@
-//! The seam between component plugins and the deployment in which they make their children.
+//! The interface through which component plugins register resources with a deployment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,151 +10,151 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::provider::{CallReply, InvokeReply, ResourceOptions, RunInfo};
 
-/// What a component plugin may ask of a deployment while it answers Construct or Call. Every call returns once its outcome
-/// is decided and recorded.
+/// Resource monitor of a deployment, which component plugins call during Construct and Call. Every call returns once
+/// its outcome is decided and recorded.
 #[async_trait]
 pub trait Monitor: Send + Sync {
-    /// The run that the plugin is in; without the address of the monitor.
+    /// Returns information about the run, without the address of the monitor.
     fn run(&self) -> &RunInfo;
 
-    /// Tells the user that the plugin asked for what only a program can have; the run cannot go on.
-    fn refuse(&self, what: &str);
+    /// Reports to the user that the plugin requested a feature that `sc` does not support. The run fails.
+    fn report_unsupported(&self, feature: &str);
 
-    /// Registers a resource: a child, or the component itself.
-    async fn register(&self, request: ResourceRegistration) -> Result<ResourceAnswer, MonitorRefusal>;
+    /// Registers a resource: a component or one of its children.
+    async fn register(&self, request: ResourceRegistration) -> Result<ResourceReply, MonitorError>;
 
-    /// Says what the outputs of a component are.
-    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorRefusal>;
+    /// Registers the outputs of a component.
+    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorError>;
 
-    /// Reads a resource that the stack does not own.
-    async fn read(&self, request: ResourceRead) -> Result<ResourceAnswer, MonitorRefusal>;
+    /// Reads an external resource.
+    async fn read(&self, request: ResourceRead) -> Result<ResourceReply, MonitorError>;
 
-    /// Calls a function. `None`: what it depends on does not exist yet, and nothing was asked.
-    async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorRefusal>;
+    /// Calls a function. Returns `None` without a call if one of its dependencies does not exist yet.
+    async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorError>;
 
     /// Calls a method of a component.
-    async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal>;
+    async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorError>;
 }
 
-/// Why the deployment does not do what it was asked. Of what it refused itself the user has been told; what a provider
-/// answered to a function or a method is the caller's to make something of.
+/// Reason why the deployment rejects or fails a call. The deployment has reported its own errors to the user. An error
+/// that a provider returned for a function or a method is reported by the caller only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct MonitorRefusal(pub String);
+pub struct MonitorError(pub String);
 
-/// Who serves a resource or a function.
+/// Provider of a resource or a function: an explicit provider, or options of a default provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PackageChoice {
-    /// The provider resource; `None`: the parent's, or the default one of the package.
+pub struct ProviderSelection {
+    /// Explicit provider; `None`: the provider of the parent, or the default provider of the package.
     pub provider: Option<ProviderReference>,
-    /// Version of the package for a default provider; `None`: any.
+    /// Package version of a default provider; `None`: any version.
     pub version: Option<String>,
-    /// Where the package of a default provider comes from; `None`: the usual place.
+    /// URL to download the plugin of a default provider from; `None`: the default location.
     pub download_url: Option<String>,
 }
 
-/// A resource that is to exist.
+/// Registration of a resource (RegisterResource).
 #[derive(Clone, Debug)]
 pub struct ResourceRegistration {
-    /// Its type.
+    /// Type of the resource.
     pub type_token: TypeToken,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
-    /// Its parent.
+    /// Parent of the resource.
     pub parent: Option<Urn>,
-    /// Managed by a plugin; components are not.
+    /// True if a provider manages the resource; false for a component.
     pub custom: bool,
-    /// A component that its plugin is to construct.
+    /// True for a component that its plugin constructs.
     pub remote: bool,
-    /// Its inputs. Output values only where it is remote.
+    /// Inputs of the resource. They contain output values only if `remote` is set.
     pub inputs: PropertyMap,
-    /// Everything it depends on.
+    /// Resources that the resource depends on.
     pub dependencies: Vec<Urn>,
-    /// Input name to the URNs it came from.
+    /// URNs that each input depends on.
     pub property_dependencies: BTreeMap<String, Vec<Urn>>,
-    /// Who serves it.
-    pub package: PackageChoice,
-    /// Package to the provider that its children use.
+    /// Provider of the resource.
+    pub package: ProviderSelection,
+    /// Providers of the children, by package.
     pub providers: BTreeMap<String, ProviderReference>,
     /// Id of an existing resource to import; `None` without import.
     pub import_id: Option<ResourceId>,
-    /// Paths whose changes are not shown.
+    /// Property paths whose changes are not displayed.
     pub hide_diff: Vec<String>,
-    /// The rest of its options.
+    /// Other resource options.
     pub options: ResourceOptions,
 }
 
-/// A resource that the stack does not own.
+/// Read of an external resource (ReadResource).
 #[derive(Clone, Debug)]
 pub struct ResourceRead {
-    /// Its type.
+    /// Type of the resource.
     pub type_token: TypeToken,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
     /// Id of the resource to read; may be unknown in a preview.
     pub id: ReferenceId,
-    /// Its parent.
+    /// Parent of the resource.
     pub parent: Option<Urn>,
-    /// What else identifies it.
+    /// Further properties that identify the resource.
     pub properties: PropertyMap,
-    /// Everything it depends on.
+    /// Resources that the resource depends on.
     pub dependencies: Vec<Urn>,
-    /// Who serves it.
-    pub package: PackageChoice,
-    /// Outputs to keep secret.
+    /// Provider of the resource.
+    pub package: ProviderSelection,
+    /// Outputs to mark as secret.
     pub additional_secret_outputs: Vec<String>,
 }
 
-/// What became of a registration or a read.
+/// Reply to a registration or a read.
 #[derive(Clone, Debug)]
-pub struct ResourceAnswer {
-    /// The resource's URN.
+pub struct ResourceReply {
+    /// URN of the resource.
     pub urn: Urn,
     /// Id of the resource; `None` if it is unknown, and for a component.
     pub id: Option<ResourceId>,
-    /// Its outputs. In a preview, what is missing from them is unknown.
+    /// Outputs of the resource. In a preview, missing outputs are unknown.
     pub outputs: Arc<PropertyMap>,
-    /// Output name to the URNs it depends on; of remote components.
+    /// URNs that each output depends on; only for remote components.
     pub dependencies: BTreeMap<String, Vec<Urn>>,
-    /// How it went.
+    /// Outcome of the registration or the read.
     pub outcome: ResourceOutcome,
 }
 
-/// How a registration or a read went.
+/// Outcome of a registration or a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceOutcome {
-    /// As wished.
+    /// The registration or the read succeeded.
     Succeeded,
-    /// It failed, or hangs on what failed, and the run goes on.
+    /// The resource or one of its dependencies failed, and the run continues.
     Failed,
-    /// Out of scope: nothing is known of it.
+    /// The resource is out of scope and its state is unknown.
     Unknown,
 }
 
-/// A call of a function.
+/// Call of a function (Invoke).
 #[derive(Clone, Debug)]
 pub struct FunctionCall {
     /// Token of the function.
     pub token: TypeToken,
-    /// Its arguments.
+    /// Arguments of the function.
     pub arguments: PropertyMap,
-    /// Who serves it.
-    pub package: PackageChoice,
-    /// The resource whose provider serves it if none is named.
+    /// Provider of the function.
+    pub package: ProviderSelection,
+    /// Resource whose provider is called if `package` names none.
     pub parent: Option<Urn>,
-    /// What must exist first.
+    /// Resources that must exist before the call.
     pub depends_on: Vec<Urn>,
 }
 
-/// A call of a method.
+/// Call of a method of a component (Call).
 #[derive(Clone, Debug)]
 pub struct MethodCall {
     /// Token of the method.
     pub token: TypeToken,
-    /// Its arguments, the receiver under `__self__`.
+    /// Arguments of the method; the receiver has the key `__self__`.
     pub arguments: PropertyMap,
-    /// Argument name to the URNs it depends on.
+    /// URNs that each argument depends on.
     pub argument_dependencies: BTreeMap<String, Vec<Urn>>,
-    /// Who serves it.
-    pub package: PackageChoice,
+    /// Provider of the component.
+    pub package: ProviderSelection,
 }

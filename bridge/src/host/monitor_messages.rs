@@ -1,5 +1,5 @@
-//! Fields of the messages of `pulumirpc.ResourceMonitor`: what each says in types of our own, or a status that names the
-//! field that cannot be read.
+//! Conversion of fields of the messages of `pulumirpc.ResourceMonitor` to our own types. Each error is a status that
+//! names the invalid field.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -12,16 +12,16 @@ use pulumi_proto::rpc;
 use pulumi_proto::urn::{TypeToken, Urn};
 use tonic::Status;
 
-use super::monitor::{MonitorRefusal, ResourceAnswer, ResourceOutcome};
+use super::monitor::{MonitorError, ResourceOutcome, ResourceReply};
 use crate::provider::{Alias, AliasParent, CheckFailure};
 
-/// Adds the dependencies that output values in a bag name themselves.
-pub(super) fn add_dependencies(known: &mut BTreeMap<String, Vec<Urn>>, bag: &PropertyMap) {
+/// Adds the dependencies of the output values in a property map.
+pub(super) fn add_dependencies(dependencies: &mut BTreeMap<String, Vec<Urn>>, bag: &PropertyMap) {
     for (key, value) in bag {
         let mut found = Vec::new();
         value.collect_dependencies(&mut found);
         if !found.is_empty() {
-            let known = known.entry(key.clone()).or_default();
+            let known = dependencies.entry(key.clone()).or_default();
             known.extend(found);
             known.sort();
             known.dedup();
@@ -29,23 +29,23 @@ pub(super) fn add_dependencies(known: &mut BTreeMap<String, Vec<Urn>>, bag: &Pro
     }
 }
 
-/// Replaces output values by the values that they hold.
+/// Replaces output values by their values.
 pub(super) fn without_outputs(bag: PropertyMap) -> PropertyMap {
     bag.into_iter().map(|(key, value)| (key, value.without_outputs())).collect()
 }
 
-/// The kinds of values that a caller accepts in a reply.
+/// Kinds of values that a caller accepts in a reply.
 #[derive(Clone, Copy)]
-pub(super) struct Takes {
+pub(super) struct AcceptedValues {
     pub(super) secrets: bool,
     pub(super) resources: bool,
     pub(super) bytes: bool,
-    /// Unknowns anywhere in a value; otherwise a value that holds one is left out.
+    /// True if values may contain unknowns. Otherwise a value that contains one is omitted.
     pub(super) partial: bool,
 }
 
-impl Takes {
-    pub(super) fn bag(self, values: &PropertyMap) -> Result<Bag, Status> {
+impl AcceptedValues {
+    pub(super) fn encode(self, values: &PropertyMap) -> Result<Bag, Status> {
         let options = EncodeOptions {
             unknowns: Unknowns::Keep,
             keep_secrets: self.secrets,
@@ -64,29 +64,31 @@ impl Takes {
     }
 }
 
-pub(super) fn result(answer: &ResourceAnswer) -> rpc::Result {
-    match answer.outcome {
+pub(super) fn result_of(reply: &ResourceReply) -> rpc::Result {
+    match reply.outcome {
         ResourceOutcome::Succeeded | ResourceOutcome::Unknown => rpc::Result::Success,
         ResourceOutcome::Failed => rpc::Result::Fail,
     }
 }
 
-pub(super) fn alias(alias: rpc::Alias) -> Result<Alias, Status> {
+pub(super) fn parse_alias(alias: rpc::Alias) -> Result<Alias, Status> {
     use rpc::alias::{self, spec};
     Ok(match alias.alias {
-        Some(alias::Alias::Urn(urn)) => Alias::Urn(parsed("aliases", &urn)?),
+        Some(alias::Alias::Urn(urn)) => Alias::Urn(parse_field("aliases", &urn)?),
         Some(alias::Alias::Spec(spec)) => Alias::Spec {
-            name: given(spec.name),
-            type_token: given(spec.r#type),
-            stack: given(spec.stack),
-            project: given(spec.project),
+            name: non_empty(spec.name),
+            type_token: non_empty(spec.r#type),
+            stack: non_empty(spec.stack),
+            project: non_empty(spec.project),
             parent: match spec.parent {
-                Some(spec::Parent::ParentUrn(urn)) if !urn.is_empty() => AliasParent::Urn(parsed("aliases", &urn)?),
+                Some(spec::Parent::ParentUrn(urn)) if !urn.is_empty() => {
+                    AliasParent::Urn(parse_field("aliases", &urn)?)
+                }
                 Some(spec::Parent::NoParent(true)) => AliasParent::None,
                 Some(spec::Parent::ParentUrn(_) | spec::Parent::NoParent(false)) | None => AliasParent::Same,
             },
         },
-        None => return Err(Status::invalid_argument("aliases: an alias that says nothing")),
+        None => return Err(Status::invalid_argument("aliases: an alias is empty")),
     })
 }
 
@@ -98,16 +100,16 @@ pub(super) fn failures(failures: Vec<CheckFailure>) -> Vec<rpc::CheckFailure> {
     failures.into_iter().map(message).collect()
 }
 
-/// A resource type has a name that a URN can hold.
-pub(super) fn token(field: &str, text: &str) -> Result<TypeToken, Status> {
+/// Parses a type token, which must not be empty.
+pub(super) fn parse_type_token(field: &str, text: &str) -> Result<TypeToken, Status> {
     if text.is_empty() {
         return Err(Status::invalid_argument(format!("{field}: missing")));
     }
     Ok(TypeToken::new(text))
 }
 
-/// Reads one of `customTimeouts`; `None` where none is set.
-pub(super) fn timeout(field: &str, text: &str) -> Result<Option<Duration>, Status> {
+/// Parses a field of `customTimeouts`; `None` if it is not set.
+pub(super) fn parse_timeout(field: &str, text: &str) -> Result<Option<Duration>, Status> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -117,24 +119,25 @@ pub(super) fn timeout(field: &str, text: &str) -> Result<Option<Duration>, Statu
     Ok((!timeout.is_zero()).then_some(timeout))
 }
 
-/// Returns a text unless it is empty: messages have no other way to leave one out.
-pub(super) fn given(text: String) -> Option<String> {
+/// Returns a text; `None` if it is empty, which stands for a missing field in messages.
+pub(super) fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-pub(super) fn urns(field: &str, texts: &[String]) -> Result<Vec<Urn>, Status> {
-    texts.iter().map(|text| parsed(field, text)).collect()
+pub(super) fn parse_urns(field: &str, texts: &[String]) -> Result<Vec<Urn>, Status> {
+    texts.iter().map(|text| parse_field(field, text)).collect()
 }
 
-pub(super) fn optional<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<Option<T>, Status> {
-    (!text.is_empty()).then(|| parsed(field, text)).transpose()
+pub(super) fn parse_optional<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<Option<T>, Status> {
+    (!text.is_empty()).then(|| parse_field(field, text)).transpose()
 }
 
-pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<T, Status> {
+pub(super) fn parse_field<T: FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<T, Status> {
     text.parse().map_err(|error| Status::invalid_argument(format!("{field}: {error}")))
 }
 
-/// SDKs take some codes for the end of the engine and wait for their own: not this one.
-pub(super) fn refused(refusal: MonitorRefusal) -> Status {
-    Status::aborted(refusal.0)
+/// Returns the status for a rejected call. SDKs interpret some other codes as the exit of the engine and wait to be
+/// killed.
+pub(super) fn aborted(error: MonitorError) -> Status {
+    Status::aborted(error.0)
 }

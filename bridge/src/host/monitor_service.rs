@@ -1,8 +1,8 @@
-//! `pulumirpc.ResourceMonitor`, served to component plugins: generated types in, [`Monitor`]'s out, and back (provider
-//! protocol, section 2.3; engine semantics, section 2.1).
+//! The resource monitor service `pulumirpc.ResourceMonitor` for component plugins: converts its messages to calls of
+//! [`Monitor`] (docs/spec/provider-protocol.md#2.3; docs/spec/engine-semantics.md#2.1).
 //!
-//! What only a program can do for the engine (transforms, hooks, migrations: calls back into it) is refused by name, and
-//! so are packages made by parameters.
+//! Rejects features that need callbacks into a program (transforms, hooks, state migrations), and parameterized
+//! packages.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,16 +28,16 @@ use tonic::{Request, Response, Status, async_trait};
 use super::assets;
 use super::endpoint::Endpoint;
 use super::monitor::{
-    FunctionCall, MethodCall, Monitor, PackageChoice, ResourceOutcome, ResourceRead, ResourceRegistration,
+    FunctionCall, MethodCall, Monitor, ProviderSelection, ResourceOutcome, ResourceRead, ResourceRegistration,
 };
 use super::monitor_messages::{
-    Takes, add_dependencies, alias, failures, given, optional, parsed, refused, result, timeout, token, urns,
-    without_outputs,
+    AcceptedValues, aborted, add_dependencies, failures, non_empty, parse_alias, parse_field, parse_optional,
+    parse_timeout, parse_type_token, parse_urns, result_of, without_outputs,
 };
 use crate::launch::MAX_MESSAGE;
 use crate::provider::{Alias, ResourceOptions};
 
-/// What SDKs ask for by name, and what this monitor can do of it. What is not named it cannot do.
+/// Supported features, by the names that SDKs use in SupportsFeature. All other features are unsupported.
 const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
     ("secrets", ResourceMonitorFeature::Secrets),
     ("resourceReferences", ResourceMonitorFeature::ResourceReferences),
@@ -48,23 +48,23 @@ const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
     ("replaceWith", ResourceMonitorFeature::ReplaceWith),
 ];
 
-/// A monitor as plugins reach it. Ends when dropped.
+/// Running server of a resource monitor. Dropping it stops the service.
 #[derive(Debug)]
 pub struct MonitorEndpoint(Endpoint);
 
 impl MonitorEndpoint {
-    /// Serves a monitor on a free port of the loopback interface. `directory`: the folder that the plugins work in, where
-    /// relative paths of assets start.
+    /// Starts the service on a free port of the loopback interface. `directory` is the working directory of the
+    /// plugins, against which relative paths of assets are resolved.
     ///
     /// # Errors
-    /// No port.
+    /// I/O error if no port can be opened.
     pub async fn serve(monitor: Arc<dyn Monitor>, directory: PathBuf) -> io::Result<Self> {
         let service = ResourceMonitorServer::new(Service { monitor, directory });
         let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
         Endpoint::serve(Routes::new(service)).await.map(Self)
     }
 
-    /// `host:port`, as Construct and Call say it.
+    /// Returns the address for Construct and Call, `host:port`.
     pub fn address(&self) -> String {
         self.0.address()
     }
@@ -105,30 +105,30 @@ impl ResourceMonitor for Service {
         request: Request<RegisterResourceRequest>,
     ) -> Result<Response<RegisterResourceResponse>, Status> {
         let request = request.into_inner();
-        let takes = Takes {
+        let accepted = AcceptedValues {
             secrets: request.accept_secrets,
             resources: request.accept_resources,
             bytes: request.accepts_byte_string,
             partial: request.supports_partial_values,
         };
         let reports = request.supports_result_reporting;
-        let mut registration = self.registration(request)?;
+        let mut registration = self.decode_registration(request)?;
         registration.inputs = self.with_hashes(registration.inputs).await?;
-        let answer = self.monitor.register(registration).await.map_err(refused)?;
-        if answer.outcome == ResourceOutcome::Failed && !reports {
-            return Err(Status::unknown(format!("resource {} failed", answer.urn)));
+        let reply = self.monitor.register(registration).await.map_err(aborted)?;
+        if reply.outcome == ResourceOutcome::Failed && !reports {
+            return Err(Status::unknown(format!("resource {} failed", reply.urn)));
         }
         let dependencies = |(key, urns): (&String, &Vec<Urn>)| {
             let urns = urns.iter().map(Urn::to_string).collect();
             (key.clone(), rpc::register_resource_response::PropertyDependencies { urns })
         };
         Ok(Response::new(RegisterResourceResponse {
-            urn: answer.urn.to_string(),
-            id: ResourceId::text(answer.id.as_ref()).to_owned(),
-            object: Some(takes.bag(&answer.outputs)?),
-            property_dependencies: answer.dependencies.iter().map(dependencies).collect(),
-            result: result(&answer).into(),
-            unknown: answer.outcome == ResourceOutcome::Unknown,
+            urn: reply.urn.to_string(),
+            id: ResourceId::text(reply.id.as_ref()).to_owned(),
+            object: Some(accepted.encode(&reply.outputs)?),
+            property_dependencies: reply.dependencies.iter().map(dependencies).collect(),
+            result: result_of(&reply).into(),
+            unknown: reply.outcome == ResourceOutcome::Unknown,
             ..RegisterResourceResponse::default()
         }))
     }
@@ -138,9 +138,9 @@ impl ResourceMonitor for Service {
         request: Request<RegisterResourceOutputsRequest>,
     ) -> Result<Response<()>, Status> {
         let request = request.into_inner();
-        let outputs = self.bag("outputs", request.outputs)?;
+        let outputs = self.decode_bag("outputs", request.outputs)?;
         let outputs = self.with_hashes(without_outputs(outputs)).await?;
-        self.monitor.register_outputs(parsed("urn", &request.urn)?, outputs).await.map_err(refused)?;
+        self.monitor.register_outputs(parse_field("urn", &request.urn)?, outputs).await.map_err(aborted)?;
         Ok(Response::new(()))
     }
 
@@ -149,35 +149,39 @@ impl ResourceMonitor for Service {
         request: Request<ReadResourceRequest>,
     ) -> Result<Response<ReadResourceResponse>, Status> {
         let request = request.into_inner();
-        let takes = Takes {
+        let accepted = AcceptedValues {
             secrets: request.accept_secrets,
             resources: request.accept_resources,
             bytes: request.accepts_byte_string,
             partial: true,
         };
-        let package =
-            self.package(&request.provider, request.version, request.plugin_download_url, &request.package_ref)?;
+        let package = self.provider_selection(
+            &request.provider,
+            request.version,
+            request.plugin_download_url,
+            &request.package_ref,
+        )?;
         if request.id.is_empty() {
             return Err(Status::invalid_argument("id: missing"));
         }
-        let properties = self.bag("properties", request.properties)?;
+        let properties = self.decode_bag("properties", request.properties)?;
         let read = ResourceRead {
-            type_token: token("type", &request.r#type)?,
+            type_token: parse_type_token("type", &request.r#type)?,
             name: request.name,
             id: ReferenceId::from(request.id.as_str()),
-            parent: optional("parent", &request.parent)?,
+            parent: parse_optional("parent", &request.parent)?,
             properties: without_outputs(properties),
-            dependencies: urns("dependencies", &request.dependencies)?,
+            dependencies: parse_urns("dependencies", &request.dependencies)?,
             package,
             additional_secret_outputs: request.additional_secret_outputs,
         };
-        let answer = self.monitor.read(read).await.map_err(refused)?;
+        let reply = self.monitor.read(read).await.map_err(aborted)?;
         Ok(Response::new(ReadResourceResponse {
-            urn: answer.urn.to_string(),
-            properties: Some(takes.bag(&answer.outputs)?),
-            result: result(&answer).into(),
-            unknown: answer.outcome == ResourceOutcome::Unknown,
-            id: ResourceId::text(answer.id.as_ref()).to_owned(),
+            urn: reply.urn.to_string(),
+            properties: Some(accepted.encode(&reply.outputs)?),
+            result: result_of(&reply).into(),
+            unknown: reply.outcome == ResourceOutcome::Unknown,
+            id: ResourceId::text(reply.id.as_ref()).to_owned(),
         }))
     }
 
@@ -186,28 +190,28 @@ impl ResourceMonitor for Service {
         request: Request<ResourceInvokeRequest>,
     ) -> Result<Response<ResourceInvokeResponse>, Status> {
         let request = request.into_inner();
-        let takes = Takes {
+        let accepted = AcceptedValues {
             secrets: true,
             resources: request.accept_resources,
             bytes: request.accepts_byte_string,
             partial: true,
         };
-        let arguments = self.bag("args", request.args)?;
+        let arguments = self.decode_bag("args", request.args)?;
         let call = FunctionCall {
-            token: token("tok", &request.tok)?,
+            token: parse_type_token("tok", &request.tok)?,
             arguments: without_outputs(arguments),
-            package: self.package(
+            package: self.provider_selection(
                 &request.provider,
                 request.version,
                 request.plugin_download_url,
                 &request.package_ref,
             )?,
-            parent: optional("parent", &request.parent)?,
-            depends_on: urns("dependsOn", &request.depends_on)?,
+            parent: parse_optional("parent", &request.parent)?,
+            depends_on: parse_urns("dependsOn", &request.depends_on)?,
         };
-        Ok(Response::new(match self.monitor.invoke(call).await.map_err(refused)? {
+        Ok(Response::new(match self.monitor.invoke(call).await.map_err(aborted)? {
             Some(reply) => ResourceInvokeResponse {
-                r#return: Some(takes.bag(&reply.result)?),
+                r#return: Some(accepted.encode(&reply.result)?),
                 failures: failures(reply.failures),
                 unknown: false,
             },
@@ -217,29 +221,31 @@ impl ResourceMonitor for Service {
 
     async fn call(&self, request: Request<ResourceCallRequest>) -> Result<Response<CallResponse>, Status> {
         let request = request.into_inner();
-        let takes = Takes { secrets: true, resources: true, bytes: request.accepts_byte_string, partial: true };
-        let arguments = self.bag("args", request.args)?;
+        let accepted =
+            AcceptedValues { secrets: true, resources: true, bytes: request.accepts_byte_string, partial: true };
+        let arguments = self.decode_bag("args", request.args)?;
         let dependencies = request.arg_dependencies.iter();
-        let dependencies = dependencies.map(|(key, of_it)| Ok((key.clone(), urns("argDependencies", &of_it.urns)?)));
+        let dependencies =
+            dependencies.map(|(key, of_it)| Ok((key.clone(), parse_urns("argDependencies", &of_it.urns)?)));
         let mut dependencies: BTreeMap<String, Vec<Urn>> = dependencies.collect::<Result<_, Status>>()?;
         add_dependencies(&mut dependencies, &arguments);
         let call = MethodCall {
-            token: token("tok", &request.tok)?,
+            token: parse_type_token("tok", &request.tok)?,
             arguments,
             argument_dependencies: dependencies,
-            package: self.package(
+            package: self.provider_selection(
                 &request.provider,
                 request.version,
                 request.plugin_download_url,
                 &request.package_ref,
             )?,
         };
-        let reply = self.monitor.call(call).await.map_err(refused)?;
+        let reply = self.monitor.call(call).await.map_err(aborted)?;
         let dependencies = |(key, urns): (String, Vec<Urn>)| {
             (key, rpc::call_response::ReturnDependencies { urns: urns.iter().map(Urn::to_string).collect() })
         };
         Ok(Response::new(CallResponse {
-            r#return: Some(takes.bag(&reply.result)?),
+            r#return: Some(accepted.encode(&reply.result)?),
             return_dependencies: reply.dependencies.into_iter().map(dependencies).collect(),
             failures: failures(reply.failures),
         }))
@@ -249,61 +255,61 @@ impl ResourceMonitor for Service {
         &self,
         _: Request<ExistsResourceRequest>,
     ) -> Result<Response<ExistsResourceResponse>, Status> {
-        Err(self.not_served("whether a resource exists (ExistsResource)"))
+        Err(self.unsupported("existence checks of resources (ExistsResource)"))
     }
 
     async fn register_stack_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
-        Err(self.not_served("transforms"))
+        Err(self.unsupported("transforms"))
     }
 
     async fn register_stack_invoke_transform(&self, _: Request<Callback>) -> Result<Response<()>, Status> {
-        Err(self.not_served("transforms"))
+        Err(self.unsupported("transforms"))
     }
 
     async fn register_resource_hook(&self, _: Request<RegisterResourceHookRequest>) -> Result<Response<()>, Status> {
-        Err(self.not_served("resource hooks"))
+        Err(self.unsupported("resource hooks"))
     }
 
     async fn register_error_hook(&self, _: Request<rpc::RegisterErrorHookRequest>) -> Result<Response<()>, Status> {
-        Err(self.not_served("resource hooks"))
+        Err(self.unsupported("resource hooks"))
     }
 
     async fn register_package(
         &self,
         _: Request<RegisterPackageRequest>,
     ) -> Result<Response<RegisterPackageResponse>, Status> {
-        Err(self.not_served("parameterized packages"))
+        Err(self.unsupported("parameterized packages"))
     }
 
-    /// Nobody calls back: there is nothing to wait for.
+    /// Returns at once: there are no callbacks to wait for.
     async fn signal_and_wait_for_shutdown(&self, _: Request<()>) -> Result<Response<()>, Status> {
         Ok(Response::new(()))
     }
 }
 
 impl Service {
-    fn registration(&self, request: RegisterResourceRequest) -> Result<ResourceRegistration, Status> {
+    fn decode_registration(&self, request: RegisterResourceRequest) -> Result<ResourceRegistration, Status> {
         if !request.transforms.is_empty() {
-            return Err(self.not_served("transforms"));
+            return Err(self.unsupported("transforms"));
         }
         if !request.state_migrations.is_empty() {
-            return Err(self.not_served("state migrations"));
+            return Err(self.unsupported("state migrations"));
         }
         if !request.env_var_mappings.is_empty() {
-            return Err(self.not_served("other names for environment variables (envVarMappings)"));
+            return Err(self.unsupported("environment variable mappings (envVarMappings)"));
         }
         if request.hooks.as_ref().is_some_and(|hooks| *hooks != Default::default()) {
-            return Err(self.not_served("resource hooks"));
+            return Err(self.unsupported("resource hooks"));
         }
-        let type_token = token("type", &request.r#type)?;
-        let mut inputs = self.bag("object", request.object)?;
-        let dependencies = urns("dependencies", &request.dependencies)?;
+        let type_token = parse_type_token("type", &request.r#type)?;
+        let mut inputs = self.decode_bag("object", request.object)?;
+        let dependencies = parse_urns("dependencies", &request.dependencies)?;
         let mut property_dependencies: BTreeMap<String, Vec<Urn>> = BTreeMap::new();
         if request.property_dependencies.is_empty() && !request.remote {
             property_dependencies.extend(inputs.keys().map(|key| (key.clone(), dependencies.clone())));
         }
         for (key, of_it) in &request.property_dependencies {
-            property_dependencies.insert(key.clone(), urns("propertyDependencies", &of_it.urns)?);
+            property_dependencies.insert(key.clone(), parse_urns("propertyDependencies", &of_it.urns)?);
         }
         add_dependencies(&mut property_dependencies, &inputs);
         if !request.remote {
@@ -311,25 +317,25 @@ impl Service {
         }
         let timeouts = request.custom_timeouts.unwrap_or_default();
         let trigger = request.replacement_trigger.map(|value| decode_value(&value, &DecodeOptions::EVERYTHING));
-        let whole_urns = request.alias_ur_ns.iter().map(|text| parsed("aliasURNs", text).map(Alias::Urn));
+        let whole_urns = request.alias_ur_ns.iter().map(|text| parse_field("aliasURNs", text).map(Alias::Urn));
         let options = ResourceOptions {
-            aliases: request.aliases.into_iter().map(alias).chain(whole_urns).collect::<Result<_, Status>>()?,
+            aliases: request.aliases.into_iter().map(parse_alias).chain(whole_urns).collect::<Result<_, Status>>()?,
             protect: request.protect,
             additional_secret_outputs: request.additional_secret_outputs,
             timeouts: Timeouts {
-                create: timeout("create", &timeouts.create)?,
-                update: timeout("update", &timeouts.update)?,
-                delete: timeout("delete", &timeouts.delete)?,
-                read: timeout("read", &timeouts.read)?,
+                create: parse_timeout("create", &timeouts.create)?,
+                update: parse_timeout("update", &timeouts.update)?,
+                delete: parse_timeout("delete", &timeouts.delete)?,
+                read: parse_timeout("read", &timeouts.read)?,
             },
-            deleted_with: optional("deletedWith", &request.deleted_with)?,
-            // SDKs of old say only what is true.
+            deleted_with: parse_optional("deletedWith", &request.deleted_with)?,
+            // Old SDKs send only `true`, and do not set `delete_before_replace_defined`.
             delete_before_replace: (request.delete_before_replace_defined || request.delete_before_replace)
                 .then_some(request.delete_before_replace),
             ignore_changes: request.ignore_changes,
             replace_on_changes: request.replace_on_changes,
             retain_on_delete: request.retain_on_delete,
-            replace_with: urns("replace_with", &request.replace_with)?,
+            replace_with: parse_urns("replace_with", &request.replace_with)?,
             replacement_trigger: trigger
                 .transpose()
                 .map_err(|error| Status::invalid_argument(format!("replacement_trigger: {error}")))?
@@ -340,20 +346,20 @@ impl Service {
         Ok(ResourceRegistration {
             type_token,
             name: request.name,
-            parent: optional("parent", &request.parent)?,
+            parent: parse_optional("parent", &request.parent)?,
             custom: request.custom,
             remote: request.remote,
             inputs,
             dependencies,
             property_dependencies,
-            package: self.package(
+            package: self.provider_selection(
                 &request.provider,
                 request.version,
                 request.plugin_download_url,
                 &request.package_ref,
             )?,
             providers: providers
-                .map(|(package, reference)| Ok((package.clone(), parsed("providers", reference)?)))
+                .map(|(package, reference)| Ok((package.clone(), parse_field("providers", reference)?)))
                 .collect::<Result<_, Status>>()?,
             import_id: ResourceId::new(request.import_id),
             hide_diff: request.hide_diffs,
@@ -361,32 +367,33 @@ impl Service {
         })
     }
 
-    /// SDKs may keep the answer to themselves and stumble over what follows from it: the user is told, too.
-    fn not_served(&self, what: &str) -> Status {
-        self.monitor.refuse(what);
-        Status::unimplemented(format!("sc does not serve {what} to component plugins"))
+    /// Returns the status for an unsupported feature and reports the feature to the user: an SDK may ignore the status
+    /// and fail later.
+    fn unsupported(&self, feature: &str) -> Status {
+        self.monitor.report_unsupported(feature);
+        Status::unimplemented(format!("sc does not support {feature} in component plugins"))
     }
 
-    fn package(
+    fn provider_selection(
         &self,
         provider: &str,
         version: String,
         download_url: String,
         reference: &str,
-    ) -> Result<PackageChoice, Status> {
+    ) -> Result<ProviderSelection, Status> {
         if !reference.is_empty() {
-            return Err(self.not_served("parameterized packages"));
+            return Err(self.unsupported("parameterized packages"));
         }
-        let provider = optional("provider", provider)?;
-        Ok(PackageChoice { provider, version: given(version), download_url: given(download_url) })
+        let provider = parse_optional("provider", provider)?;
+        Ok(ProviderSelection { provider, version: non_empty(version), download_url: non_empty(download_url) })
     }
 
     async fn with_hashes(&self, bag: PropertyMap) -> Result<PropertyMap, Status> {
         assets::with_hashes(bag, &self.directory).await.map_err(Status::invalid_argument)
     }
 
-    /// A bag of a request. Outside a preview, what is unknown is left out.
-    fn bag(&self, field: &str, bag: Option<Bag>) -> Result<PropertyMap, Status> {
+    /// Decodes a property map of a request. Outside a preview, unknown values are omitted.
+    fn decode_bag(&self, field: &str, bag: Option<Bag>) -> Result<PropertyMap, Status> {
         let unknowns = if self.monitor.run().dry_run { Unknowns::Keep } else { Unknowns::Drop };
         let options = DecodeOptions { unknowns, ..DecodeOptions::EVERYTHING };
         let decoded = bag.map(|bag| decode(&bag, &options)).transpose();

@@ -1,4 +1,4 @@
-//! The host of plugins that are processes.
+//! The plugin host: loads declared plugins and starts their instances as processes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,50 +13,50 @@ use futures_util::future::{join_all, try_join_all};
 use tokio::sync::OnceCell;
 
 use super::engine_service::{self, RootResource};
-use super::type_facts::{self, Memory, PackageTypes};
-use super::{BootRequest, HostError, HostEvent, HostEvents, ProviderHost};
+use super::package_types::{self, PackageTypes, TypeCache};
+use super::{HostError, HostEvent, HostEvents, ProviderHost, ProviderRequest};
 use crate::error::Hint;
 use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
 use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
 use crate::process::{HostEnvironment, OutputSink, OutputStream, Spawner};
-use crate::provider::grpc::{Announcement, GrpcProvider, Limits, PluginInit, ViewDesk, connect};
+use crate::provider::grpc::{GrpcProvider, HandshakeRequest, Limits, PluginInit, ResourceStatusTokens, connect};
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 
-/// A plugin as a stack declares it.
+/// Plugin declared by a stack.
 #[derive(Clone, Debug)]
 pub struct DeclaredPlugin {
-    /// Its entry in `plugins`.
+    /// Entry of the plugin in `plugins`.
     pub config: PluginConfig,
-    /// What it is told right after Configure, if it serves `simplecontainer.plugin.v1`.
+    /// Input of Initialize, which is called directly after Configure if the plugin serves `simplecontainer.plugin.v1`.
     pub init: PluginInit,
 }
 
-/// Where packages come from, by kind of source. What is absent is not supported.
+/// Package sources by kind. A kind without a source is not supported.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// For `local`.
+    /// Source of the kind `local`.
     pub local: Option<Arc<dyn PackageSource>>,
-    /// For `github-release`.
+    /// Source of the kind `github-release`.
     pub github_release: Option<Arc<dyn PackageSource>>,
-    /// For `git`.
+    /// Source of the kind `git`.
     pub git: Option<Arc<dyn PackageSource>>,
 }
 
 impl Sources {
-    /// Gets the package of a plugin and checks it. What happens meanwhile is told as [`HostEvent::Fetch`].
+    /// Fetches and verifies the package of a plugin. Emits [`HostEvent::Fetch`] meanwhile.
     ///
     /// # Errors
-    /// [`HostError`]; nothing of the plugin has been executed then.
+    /// [`HostError`]; the plugin has not been executed.
     ///
     /// # Cancellation
-    /// Nothing half-made is left.
+    /// No incomplete package is left.
     pub async fn fetch(
         &self,
         plugin: &PluginConfig,
         events: &Arc<dyn HostEvents>,
     ) -> Result<VerifiedPackage, HostError> {
-        let relay = Relay { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        let relay = EventRelay { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         self.resolve(plugin, &relay).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
     }
 
@@ -73,167 +73,167 @@ impl Sources {
     }
 }
 
-/// What a host works with.
+/// Settings of a plugin host.
 #[derive(Clone)]
 pub struct HostSettings {
-    /// Name of the project, which plugins find in their environment.
+    /// Name of the project, passed to plugins in their environment.
     pub project: String,
     /// Working directory of the plugins: the root of the repository.
     pub directory: PathBuf,
-    /// The environment that they get a part of.
+    /// Environment from which the variables of the plugins are selected.
     pub environment: HostEnvironment,
-    /// What starts them.
+    /// Spawner of the plugin processes.
     pub spawner: Spawner,
-    /// Where they come from.
+    /// Sources of the packages.
     pub sources: Sources,
-    /// How long they may take.
+    /// Limits on calls to plugins.
     pub limits: Limits,
-    /// A folder to remember in what schemas say of types; without one every host asks anew.
-    pub type_facts: Option<PathBuf>,
-    /// Who listens to them.
+    /// Folder of the type cache; `None`: schemas are requested again by each host.
+    pub type_cache: Option<PathBuf>,
+    /// Receiver of the events of the plugins.
     pub events: Arc<dyn HostEvents>,
 }
 
-/// Runs plugins as processes.
+/// Host that runs plugins as processes.
 ///
 /// # Invariants
-/// Every instance is on the list from its start to the end of the host, and dropping the host kills what it lists.
+/// Every instance is in `instances` from its start until the host is closed. Dropping the host kills them.
 pub struct PluginHost {
     settings: HostSettings,
     root_resource: RootResource,
     plugins: Vec<Plugin>,
-    live: Mutex<Vec<Arc<GrpcProvider>>>,
-    ending: AtomicBool,
+    instances: Mutex<Vec<Arc<GrpcProvider>>>,
+    is_stopping: AtomicBool,
 }
 
 struct Plugin {
     declared: DeclaredPlugin,
     package: Arc<VerifiedPackage>,
-    /// The instance that was started when the plugin was loaded, until somebody boots one.
-    waiting: Mutex<Option<Arc<GrpcProvider>>>,
-    /// Asked for once.
-    type_facts: OnceCell<PackageTypes>,
+    /// Instance that was started when the plugin was loaded. `None` once it is in use.
+    first_instance: Mutex<Option<Arc<GrpcProvider>>>,
+    /// Types of the package, loaded on first use.
+    package_types: OnceCell<PackageTypes>,
 }
 
 impl PluginHost {
-    /// Resolves and verifies every enabled plugin, all at once; and when all are what was declared, starts each and asks
-    /// who it is. These instances serve first.
+    /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts one instance of each and does its
+    /// handshake. [`PluginHost::start_provider`] returns these instances first.
     ///
     /// # Errors
-    /// [`HostError`] of the first plugin that fails. Nothing of any plugin was executed if that was one of resolving;
-    /// no process is left in any case.
+    /// [`HostError`] of the first plugin that fails. If a plugin cannot be resolved, no plugin has been executed. No
+    /// process is left running.
     ///
     /// # Cancellation
-    /// What was started is killed.
+    /// Started processes are killed.
     pub async fn load(settings: HostSettings, plugins: Vec<DeclaredPlugin>) -> Result<Self, HostError> {
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
         let resolve = |declared: DeclaredPlugin| async {
             let package = settings.sources.fetch(&declared.config, &settings.events).await?;
             let package = Arc::new(package);
-            Ok(Plugin { declared, package, waiting: Mutex::new(None), type_facts: OnceCell::new() })
+            Ok(Plugin { declared, package, first_instance: Mutex::new(None), package_types: OnceCell::new() })
         };
         let plugins = try_join_all(enabled.map(resolve)).await?;
         let host = Self {
             settings,
             root_resource: RootResource::default(),
             plugins,
-            live: Mutex::default(),
-            ending: AtomicBool::new(false),
+            instances: Mutex::default(),
+            is_stopping: AtomicBool::new(false),
         };
-        try_join_all(host.plugins.iter().map(|plugin| host.start_first(plugin))).await?;
+        try_join_all(host.plugins.iter().map(|plugin| host.start_first_instance(plugin))).await?;
         Ok(host)
     }
 
-    /// Whether an enabled plugin serves a package.
+    /// Returns true if an enabled plugin serves a package.
     pub fn serves(&self, package: &str) -> bool {
         self.plugins.iter().any(|plugin| plugin.declared.config.package.as_str() == package)
     }
 
-    /// The packages that enabled plugins serve, each with its schema (GetSchema) as JSON text, or `None` where its plugin
-    /// has none. All are asked at once.
+    /// Returns the schemas (GetSchema) of the packages of all enabled plugins as JSON texts; `None` for a plugin
+    /// without a schema. Requests them in parallel.
     ///
     /// # Errors
-    /// [`HostError`] of the first that does not start or fails to answer.
+    /// [`HostError`] of the first plugin that does not start or whose GetSchema fails.
     pub async fn schemas(&self) -> Result<BTreeMap<String, Option<String>>, HostError> {
         let mut first = BTreeMap::new();
         for plugin in &self.plugins {
             first.entry(plugin.declared.config.package.to_string()).or_insert(plugin);
         }
-        let ask = async |(package, plugin): (String, &Plugin)| {
-            let request = BootRequest { package, name: plugin.name().to_owned(), ..BootRequest::default() };
-            let provider = self.boot(&request).await?;
+        let load_schema = async |(package, plugin): (String, &Plugin)| {
+            let request = ProviderRequest { package, name: plugin.name().to_owned(), ..ProviderRequest::default() };
+            let provider = self.start_provider(&request).await?;
             let schema = provider.schema(SchemaRequest::default()).await;
-            Ok((request.package, schema.map_err(|error| plugin.does_not_say_its_schema(error))?))
+            Ok((request.package, schema.map_err(|error| plugin.schema_call_failed(error))?))
         };
-        Ok(try_join_all(first.into_iter().map(ask)).await?.into_iter().collect())
+        Ok(try_join_all(first.into_iter().map(load_schema)).await?.into_iter().collect())
     }
 
-    /// Asks every instance to end what it is doing (Cancel), all at once; calls in flight still answer. Nothing is booted
-    /// from now on.
+    /// Requests that all instances cancel their operations (Cancel), in parallel. Calls in flight still return. No
+    /// further instances are started.
     pub async fn abort(&self) {
-        self.ending.store(true, Ordering::Release);
-        let live = lock(&self.live).clone();
-        // Who cannot cancel goes on until it is closed.
-        drop(join_all(live.iter().map(|provider| provider.cancel())).await);
+        self.is_stopping.store(true, Ordering::Release);
+        let instances = lock(&self.instances).clone();
+        // An instance whose Cancel fails continues until it is closed.
+        drop(join_all(instances.iter().map(|provider| provider.cancel())).await);
     }
 
-    /// Ends every instance, all at once: Cleanup, Cancel, SIGINT, SIGKILL. Returns once no process is left. Nothing is
-    /// booted from now on.
+    /// Stops all instances in parallel: Cleanup, Cancel, SIGINT, SIGKILL. Returns once no process is left. No further
+    /// instances are started.
     pub async fn close(&self) {
-        self.ending.store(true, Ordering::Release);
+        self.is_stopping.store(true, Ordering::Release);
         for plugin in &self.plugins {
-            lock(&plugin.waiting).take();
+            lock(&plugin.first_instance).take();
         }
-        let live = std::mem::take(&mut *lock(&self.live));
-        let end = |provider: &'_ Arc<GrpcProvider>| {
+        let instances = std::mem::take(&mut *lock(&self.instances));
+        let close = |provider: &'_ Arc<GrpcProvider>| {
             let provider = provider.clone();
             async move {
-                if let Some(message) = provider.premature_end().await {
+                if let Some(message) = provider.unexpected_exit().await {
                     let plugin = provider.name().to_owned();
                     self.settings.events.emit(HostEvent::Warning { plugin, message });
                 }
                 provider.close().await;
             }
         };
-        join_all(live.iter().map(end)).await;
+        join_all(instances.iter().map(close)).await;
     }
 
-    async fn start_first(&self, plugin: &Plugin) -> Result<(), HostError> {
+    async fn start_first_instance(&self, plugin: &Plugin) -> Result<(), HostError> {
         let environment =
             plugin_environment(&plugin.declared.config, &self.settings.project, &self.settings.environment);
         for name in environment.missing {
-            self.warn(plugin, format!("passEnv names {name}, which is not set"));
+            self.warn(plugin, format!("the environment variable {name} in passEnv is not set"));
         }
-        let provider = self.start(plugin).await?;
+        let provider = self.start_instance(plugin).await?;
         let (found, declared) =
             (provider.version().and_then(|version| version.parse::<PluginVersion>().ok()), plugin.package.version());
         if let (Some(found), Some(declared)) = (&found, declared)
             && found < declared
         {
-            self.warn(plugin, format!("version {declared} is declared, but the plugin says that it is {found}"));
+            self.warn(plugin, format!("version {declared} is declared, but the plugin reports version {found}"));
         }
         let version = found.map(|version| version.to_string());
         self.settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version });
-        *lock(&plugin.waiting) = Some(provider);
+        *lock(&plugin.first_instance) = Some(provider);
         Ok(())
     }
 
-    async fn start(&self, plugin: &Plugin) -> Result<Arc<GrpcProvider>, HostError> {
-        let started = self.try_start(plugin).await;
+    async fn start_instance(&self, plugin: &Plugin) -> Result<Arc<GrpcProvider>, HostError> {
+        let started = self.launch_and_connect(plugin).await;
         let provider = Arc::new(started.map_err(|error| failed_to_load(&plugin.declared.config, error))?);
-        lock(&self.live).push(provider.clone());
-        // Who started while the end began is not on the list that is being ended.
-        if self.ending.load(Ordering::Acquire) {
+        lock(&self.instances).push(provider.clone());
+        // An instance that was started concurrently with `close` is not in the list that `close` took.
+        if self.is_stopping.load(Ordering::Acquire) {
             provider.close().await;
-            return Err(ending(plugin));
+            return Err(stopping(plugin));
         }
         Ok(provider)
     }
 
-    async fn try_start(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
+    async fn launch_and_connect(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let events = settings.events.clone();
-        let views = Arc::new(ViewDesk::default());
+        let views = Arc::new(ResourceStatusTokens::default());
         let engine = engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone(), views.clone());
         let engine = engine.await.map_err(LoadError::Listen)?;
         let address = engine.address();
@@ -242,40 +242,42 @@ impl PluginHost {
             directory: settings.directory.clone(),
             environment: plugin_environment(config, &settings.project, &settings.environment).variables,
             start_timeout: config.start_timeout,
-            sink: Arc::new(Relay { plugin: plugin.name().to_owned(), events }),
+            sink: Arc::new(EventRelay { plugin: plugin.name().to_owned(), events }),
             spawner: &settings.spawner,
         };
         let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
-        let announcement =
-            Announcement { engine_address: &address, program_folder: plugin.package.folder(), views: Some(&views) };
+        let handshake_request =
+            HandshakeRequest { engine_address: &address, program_folder: plugin.package.folder(), views: Some(&views) };
         let provider =
-            connect(launched.connection, plugin.name(), Some(launched.process), announcement, settings.limits).await;
+            connect(launched.connection, plugin.name(), Some(launched.process), handshake_request, settings.limits)
+                .await;
         let provider = provider.map_err(LoadError::Handshake)?;
-        Ok(provider.with_init(plugin.declared.init.clone()).keeping((engine, plugin.package.clone())))
+        Ok(provider.with_init(plugin.declared.init.clone()).with_guard((engine, plugin.package.clone())))
     }
 
-    /// The plugin that a request means: by the name of its provider resource among those of the package, else the only
-    /// one of the package.
-    fn find(&self, request: &BootRequest) -> Result<&Plugin, HostError> {
+    /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the
+    /// only plugin of the package.
+    fn find_plugin(&self, request: &ProviderRequest) -> Result<&Plugin, HostError> {
         let of_package =
             || self.plugins.iter().filter(|plugin| plugin.declared.config.package.as_str() == request.package);
         let by_name = of_package().find(|plugin| plugin.name() == request.name);
         let found = match (by_name, of_package().count()) {
             (Some(plugin), _) => plugin,
-            (None, 1) => of_package().next().ok_or_else(|| undeclared(request))?,
-            (None, 0) => return Err(undeclared(request)),
+            (None, 1) => of_package().next().ok_or_else(|| undeclared_package(request))?,
+            (None, 0) => return Err(undeclared_package(request)),
             (None, _) => {
                 let names: Vec<_> = of_package().map(Plugin::name).collect();
                 let message = format!("several plugins serve the package {:?}: {}", request.package, names.join(", "));
-                return Err(HostError::new(message).with_hint("say which one with options.provider"));
+                return Err(HostError::new(message).with_hint("select one of them with options.provider"));
             }
         };
-        // A state may have been made with another version. A later one has to cope with what an earlier one left.
-        let wanted = request.version.as_ref().and_then(|version| version.parse::<PluginVersion>().ok());
-        if let (Some(wanted), Some(declared)) = (wanted, found.package.version())
-            && wanted > *declared
+        // The state may come from another version of the plugin. A later version must support the state of an earlier
+        // one.
+        let requested = request.version.as_ref().and_then(|version| version.parse::<PluginVersion>().ok());
+        if let (Some(requested), Some(declared)) = (requested, found.package.version())
+            && requested > *declared
         {
-            self.warn(found, format!("version {wanted} is asked for, and {declared} is declared"));
+            self.warn(found, format!("version {requested} is requested, but version {declared} is declared"));
         }
         Ok(found)
     }
@@ -287,15 +289,15 @@ impl PluginHost {
 
 #[async_trait]
 impl ProviderHost for PluginHost {
-    async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
-        let plugin = self.find(request)?;
-        if self.ending.load(Ordering::Acquire) {
-            return Err(ending(plugin));
+    async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
+        let plugin = self.find_plugin(request)?;
+        if self.is_stopping.load(Ordering::Acquire) {
+            return Err(stopping(plugin));
         }
-        let waiting = lock(&plugin.waiting).take();
-        Ok(match waiting {
+        let first_instance = lock(&plugin.first_instance).take();
+        Ok(match first_instance {
             Some(provider) => provider,
-            None => self.start(plugin).await?,
+            None => self.start_instance(plugin).await?,
         })
     }
 
@@ -303,35 +305,35 @@ impl ProviderHost for PluginHost {
         &self.settings.directory
     }
 
-    async fn type_facts(&self, plugin: &str) -> Result<PackageTypes, HostError> {
+    async fn package_types(&self, plugin: &str) -> Result<PackageTypes, HostError> {
         let Some(plugin) = self.plugins.iter().find(|known| known.name() == plugin) else {
             return Ok(PackageTypes::new());
         };
         let package = plugin.declared.config.package.as_str();
-        let folder = self.settings.type_facts.as_deref();
-        let memory = folder.and_then(|folder| Memory::new(folder, package, &plugin.package));
-        let ask = async || {
-            if let Some(memory) = memory.clone()
-                && let Some(types) = memory.recall().await
+        let folder = self.settings.type_cache.as_deref();
+        let cache = folder.and_then(|folder| TypeCache::new(folder, package, &plugin.package));
+        let load = async || {
+            if let Some(cache) = cache.clone()
+                && let Some(types) = cache.load().await
             {
                 return Ok(types);
             }
-            // Who waits to be booted can say it; nobody else is started for that alone as long as one does.
-            let waiting = lock(&plugin.waiting).clone();
-            let provider = match waiting {
+            // The first instance returns the schema while it is not in use, so that no other instance is needed.
+            let first_instance = lock(&plugin.first_instance).clone();
+            let provider = match first_instance {
                 Some(provider) => provider,
-                None => self.start(plugin).await?,
+                None => self.start_instance(plugin).await?,
             };
             let schema = provider.schema(SchemaRequest::default()).await;
-            let schema = schema.map_err(|error| plugin.does_not_say_its_schema(error))?;
+            let schema = schema.map_err(|error| plugin.schema_call_failed(error))?;
             let schema = schema.unwrap_or_else(|| "{}".to_owned());
-            let types = type_facts::read(package, &schema).map_err(|error| plugin.unreadable_schema(error))?;
-            if let Some(memory) = memory.clone() {
-                memory.remember(types.clone()).await;
+            let types = package_types::parse_schema(package, &schema).map_err(|error| plugin.invalid_schema(error))?;
+            if let Some(cache) = cache.clone() {
+                cache.store(types.clone()).await;
             }
             Ok(types)
         };
-        plugin.type_facts.get_or_try_init(ask).await.cloned()
+        plugin.package_types.get_or_try_init(load).await.cloned()
     }
 }
 
@@ -343,12 +345,12 @@ impl fmt::Debug for PluginHost {
 }
 
 impl Plugin {
-    fn does_not_say_its_schema(&self, error: ProviderError) -> HostError {
-        without_schema(format!("plugin {} does not say its schema", self.name())).with_source(error)
+    fn schema_call_failed(&self, error: ProviderError) -> HostError {
+        without_schema(format!("cannot get the schema of plugin {}", self.name())).with_source(error)
     }
 
-    fn unreadable_schema(&self, error: serde_json::Error) -> HostError {
-        without_schema(format!("the schema of plugin {} cannot be read", self.name())).with_source(error)
+    fn invalid_schema(&self, error: serde_json::Error) -> HostError {
+        without_schema(format!("the schema of plugin {} is invalid", self.name())).with_source(error)
     }
 
     fn name(&self) -> &str {
@@ -356,30 +358,30 @@ impl Plugin {
     }
 }
 
-/// Passes on what a plugin writes, and what happens while it is fetched.
-struct Relay {
+/// Emits the output of a plugin and the progress of its fetch as host events.
+struct EventRelay {
     plugin: String,
     events: Arc<dyn HostEvents>,
 }
 
-impl OutputSink for Relay {
+impl OutputSink for EventRelay {
     fn line(&self, stream: OutputStream, line: &str) {
         self.events.emit(HostEvent::Output { plugin: self.plugin.clone(), stream, line: line.to_owned() });
     }
 }
 
-impl FetchEvents for Relay {
+impl FetchEvents for EventRelay {
     fn emit(&self, event: FetchEvent) {
         self.events.emit(HostEvent::Fetch { plugin: self.plugin.clone(), event });
     }
 }
 
-/// Why a plugin is not loaded.
+/// Reason why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
 enum LoadError {
     #[error("failed to resolve plugin binary")]
     Resolve(#[source] InstallError),
-    #[error("failed to connect to plugin: cannot listen for its calls")]
+    #[error("failed to connect to plugin: cannot start the engine service")]
     Listen(#[source] io::Error),
     #[error("failed to connect to plugin")]
     Launch(#[source] LaunchError),
@@ -407,15 +409,15 @@ fn failed_to_load(plugin: &PluginConfig, error: LoadError) -> HostError {
 }
 
 fn without_schema(message: String) -> HostError {
-    let hint = "nothing is known of the plugin's types without it, not what is secret either; its author can mend that";
+    let hint = "sc needs the schema to find secret properties and components; report this to the author of the plugin";
     HostError::new(message).with_hint(hint)
 }
 
-fn ending(plugin: &Plugin) -> HostError {
-    HostError::new(format!("plugin {} is not started: the run is ending", plugin.name()))
+fn stopping(plugin: &Plugin) -> HostError {
+    HostError::new(format!("plugin {} is not started: the run is stopping", plugin.name()))
 }
 
-fn undeclared(request: &BootRequest) -> HostError {
+fn undeclared_package(request: &ProviderRequest) -> HostError {
     let message = format!("no enabled plugin serves the package {:?}", request.package);
     HostError::new(message).with_hint("declare it in plugins, or enable it")
 }

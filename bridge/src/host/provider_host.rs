@@ -1,4 +1,4 @@
-//! The seam between the engine and whoever starts providers.
+//! The interface through which the engine starts providers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,52 +9,52 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::type_facts::PackageTypes;
+use super::package_types::PackageTypes;
 use crate::error::{Cause, Hint, cause};
 use crate::provider::Provider;
 
-/// Starts provider instances. The deployment knows why and when, the host knows packages and processes.
+/// Starts provider instances. The engine decides when; the host manages packages and processes.
 #[async_trait]
 pub trait ProviderHost: Send + Sync + fmt::Debug {
-    /// Starts an instance that nobody has configured yet, handshake done.
+    /// Starts an instance and does the handshake. The instance is not configured.
     ///
     /// # Errors
-    /// [`HostError`] if the package is not to be had or its plugin does not start.
-    async fn boot(&self, request: &BootRequest) -> Result<Arc<dyn Provider>, HostError>;
+    /// [`HostError`] if no plugin serves the package or the plugin does not start.
+    async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError>;
 
-    /// The folder that instances work in: relative paths of assets start there. Empty: that of this process, where instances
-    /// are no processes of their own.
+    /// Returns the working directory of instances, against which relative paths of assets are resolved. Empty if
+    /// instances are not processes: it is the working directory of this process then.
     fn directory(&self) -> &Path {
         Path::new("")
     }
 
-    /// What the schema of a declared plugin, by its name, says of the types of its package. Nothing where the plugin has no
-    /// schema, as with hosts that know of no schemas.
+    /// Returns information about the types of a package from its schema. `plugin` is the name of a declared plugin.
+    /// Empty if the plugin has no schema or the host does not support schemas.
     ///
     /// # Errors
-    /// [`HostError`] if the plugin does not start, does not answer, or answers with what is no schema. Nothing is known of
-    /// what is secret then, or made with Construct.
-    async fn type_facts(&self, _plugin: &str) -> Result<PackageTypes, HostError> {
+    /// [`HostError`] if the plugin does not start, does not reply, or its schema is invalid. Secret properties and
+    /// components are unknown then.
+    async fn package_types(&self, _plugin: &str) -> Result<PackageTypes, HostError> {
         Ok(PackageTypes::new())
     }
 }
 
-/// Which provider is wanted: what a provider resource says of itself (provider protocol, section 8.3).
+/// Provider to start, described by its provider resource (docs/spec/provider-protocol.md#8.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BootRequest {
-    /// The package, from the provider resource's type.
+pub struct ProviderRequest {
+    /// Package in the type of the provider resource.
     pub package: String,
-    /// Name of the provider resource; tells apart several plugins that serve one package.
+    /// Name of the provider resource. Selects among several plugins that serve the package.
     pub name: String,
-    /// Version of the package; `None`: any.
+    /// Version of the package; `None`: any version.
     pub version: Option<String>,
-    /// Where the plugin comes from; `None`: the usual place.
+    /// URL to download the plugin from; `None`: the default location.
     pub download_url: Option<String>,
-    /// Digests by platform.
+    /// Checksums by platform.
     pub checksums: BTreeMap<String, String>,
 }
 
-/// Why no instance could be started: what was attempted, its cause, and what to do.
+/// Reason why no instance was started: the attempted action, its cause and a hint.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct HostError {
@@ -64,24 +64,24 @@ pub struct HostError {
 }
 
 impl HostError {
-    /// Makes an error of what was attempted, in words without the cause.
+    /// Creates an error. `message` names the attempted action without the cause.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, source: None }
     }
 
-    /// Adds what the user can do next.
+    /// Adds the next step for the user.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Adds the cause: an error, or a text where nothing else is known.
+    /// Adds the cause: an error, or a text if there is no error value.
     #[must_use]
     pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { source: Some(cause(source)), ..self }
     }
 
-    /// Returns the cause, for an error that takes the place of this one.
+    /// Returns the cause, for an error that replaces this one.
     pub fn into_cause(self) -> Option<Cause> {
         self.source
     }

@@ -1,4 +1,4 @@
-//! The service that tells of views: `pulumirpc.ResourceStatus` (provider protocol, section 2.2).
+//! The service that receives view steps: `pulumirpc.ResourceStatus` (docs/spec/provider-protocol.md#2.2).
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use pulumi_proto::rpc::{PublishViewStepsRequest, PublishViewStepsResponse};
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::launch::MAX_MESSAGE;
-use crate::provider::grpc::ViewDesk;
+use crate::provider::grpc::ResourceStatusTokens;
 
-/// Hands what is published to a desk.
-pub(super) fn service(desk: Arc<ViewDesk>) -> ResourceStatusServer<impl ResourceStatus> {
-    let service = ResourceStatusServer::new(Service(desk));
+/// Returns the service, which passes published view steps to `tokens`.
+pub(super) fn service(tokens: Arc<ResourceStatusTokens>) -> ResourceStatusServer<impl ResourceStatus> {
+    let service = ResourceStatusServer::new(Service(tokens));
     service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)
 }
 
-struct Service(Arc<ViewDesk>);
+struct Service(Arc<ResourceStatusTokens>);
 
 #[async_trait]
 impl ResourceStatus for Service {

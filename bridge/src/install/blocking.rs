@@ -1,9 +1,9 @@
-//! Work that waits for the disk, away from the threads that run tasks.
+//! Blocking work, kept off the threads that run async tasks.
 
 use super::InstallError;
 
-/// Runs work that reads or writes much on a thread that may wait for the disk.
-pub(super) async fn blocking<T: Send + 'static>(
+/// Runs work with much disk I/O on a thread of the blocking pool. Propagates a panic of the work.
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, InstallError> + Send + 'static,
 ) -> Result<T, InstallError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -1,4 +1,4 @@
-//! Why there is no package, and why an archive is refused.
+//! Errors of the installation of packages, and hints for the user.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,124 +9,124 @@ use crate::fs::PathError;
 use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest};
 use crate::source::FetchError;
 
-/// Why there is no package.
+/// Error of the installation of a package.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// A file or folder could not be used.
+    /// A file or folder could not be read or written.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// There is nothing where the plugin should be.
+    /// The folder contains neither the executable nor a manifest.
     #[error("{} holds neither {executable} nor PulumiPlugin.yaml", folder.display())]
     NoPlugin {
-        /// The folder.
+        /// Searched folder.
         folder: PathBuf,
-        /// The name the executable should have.
+        /// Expected name of the executable.
         executable: String,
     },
-    /// The bytes are not those that were declared.
+    /// The digest differs from the declared digest.
     #[error("checksum mismatch: expected {expected}, got {found}")]
     ChecksumMismatch {
-        /// The declared digest.
+        /// Declared digest.
         expected: Sha256Digest,
-        /// The digest of what is there.
+        /// Computed digest.
         found: Sha256Digest,
     },
-    /// Digests were declared, but none for this platform.
+    /// Digests are declared for other platforms only.
     #[error("no checksum is declared for platform {}", platform.map_or("of this machine".to_owned(), |platform| platform.to_string()))]
     NoChecksum {
-        /// The platform.
+        /// Requested platform. `None` if plugins are not published for this machine.
         platform: Option<Platform>,
     },
-    /// Something in a folder that a checksum cannot cover.
+    /// A checksum cannot cover this file or link.
     #[error("{} cannot be covered by a checksum: {reason}", path.display())]
-    Uncoverable {
-        /// The path.
+    NotHashable {
+        /// Path of the file or link.
         path: PathBuf,
-        /// What it is.
+        /// Reason, in words.
         reason: &'static str,
     },
-    /// The manifest cannot be used.
+    /// The manifest is invalid or not supported.
     #[error("cannot use {}", path.display())]
     Manifest {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
-        /// Why.
+        /// Error of the manifest.
         #[source]
         source: ManifestError,
     },
-    /// The manifest wants another engine.
-    #[error("it needs Pulumi {range}, and this is like Pulumi {}", PluginVersion::of_pulumi())]
+    /// The manifest requires another version of Pulumi.
+    #[error("it requires Pulumi {range}, but sc is compatible with Pulumi {}", PluginVersion::of_pulumi())]
     RequiresPulumi {
-        /// The versions it works with.
+        /// Required range of versions.
         range: String,
     },
-    /// The versions of Pulumi that the manifest wants cannot be read.
+    /// The version range in `requiredPulumiVersion` is invalid.
     #[error("cannot use requiredPulumiVersion")]
     RequiredVersion(#[source] PluginValueError),
-    /// Something the plugin needs is not there.
-    #[error("{what} is missing. To get it: {command}")]
+    /// A dependency of the plugin is not installed.
+    #[error("{item} is missing. To install it: {command}")]
     Missing {
-        /// What is missing.
-        what: String,
-        /// What to do or to run.
+        /// Missing file or program.
+        item: String,
+        /// Command or action that installs it.
         command: String,
     },
-    /// The plugin could not be built.
+    /// The build of the plugin failed.
     #[error("cannot build the plugin: {command} failed ({status}): {output}")]
     Build {
-        /// The command.
+        /// Build command.
         command: String,
-        /// How it ended.
+        /// Exit status, or the time limit.
         status: String,
-        /// The last lines it wrote.
+        /// Last lines of its standard error output.
         output: String,
     },
-    /// The command that builds the plugin could not be started.
+    /// The build command could not be started.
     #[error(transparent)]
     Spawn(#[from] crate::process::SpawnError),
-    /// The place it comes from did not give it.
+    /// The source could not be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// A release has no file for this platform.
-    #[error("release {release} has no asset {wanted}{}", listed(available))]
+    /// The release has no asset for this platform.
+    #[error("release {release} has no asset {expected}{}", asset_suffix(available))]
     NoAsset {
         /// Repository and tag.
         release: String,
-        /// The name or names it could have.
-        wanted: String,
-        /// Those that are there.
+        /// Accepted names of the asset.
+        expected: String,
+        /// Names of the assets that the release has.
         available: Vec<String>,
     },
-    /// What was downloaded cannot be unpacked, or must not be.
+    /// The downloaded archive is invalid or unsafe.
     #[error("cannot unpack {archive}")]
     Archive {
-        /// Its name.
+        /// Name of the archive.
         archive: String,
-        /// Why not.
+        /// Error of the archive.
         #[source]
         source: ArchiveError,
     },
-    /// There is no plugin in what was downloaded.
+    /// The downloaded archive contains neither the executable nor a manifest.
     #[error("{archive} holds neither {executable} nor PulumiPlugin.yaml")]
     NotInArchive {
-        /// Its name.
+        /// Name of the archive.
         archive: String,
-        /// The name the executable should have.
+        /// Expected name of the executable.
         executable: String,
     },
-    /// A folder that is not in the repository.
-    #[error("source.subdir {} is no folder of the repository", subdir.display())]
+    /// The declared `source.subdir` is not a folder of the repository.
+    #[error("source.subdir {} is not a folder of the repository", subdir.display())]
     Subdir {
-        /// The folder.
+        /// Declared folder.
         subdir: PathBuf,
     },
-    /// Nobody publishes plugins for this machine.
+    /// Plugins are not published for the platform of this machine.
     #[error("no plugins are published for a machine of this kind; source.platform chooses one")]
     NoPlatform,
-    /// Plugins of this kind of source cannot be had here.
+    /// The type of the source is not supported by this host.
     #[error("source type {kind:?} is not supported here")]
     Unsupported {
-        /// The word in `source.type`.
+        /// Value of `source.type`.
         kind: &'static str,
     },
 }
@@ -136,10 +136,10 @@ impl Hint for InstallError {
         let hint = match self {
             Self::Fetch(error) => return error.hint(),
             Self::ChecksumMismatch { .. } => "if the plugin was changed on purpose, declare the new checksum",
-            Self::NoAsset { .. } => "source.asset names another one; {version}, {os} and {arch} in it are filled in",
+            Self::NoAsset { .. } => "source.asset sets another name, in which {version}, {os} and {arch} are replaced",
             Self::NoPlugin { .. } | Self::NotInArchive { .. } => {
                 "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
-                 source.subdir says where"
+                 source.subdir selects its folder"
             }
             Self::NoChecksum { .. } => "add the digest of this platform to checksum",
             _ => return None,
@@ -148,34 +148,35 @@ impl Hint for InstallError {
     }
 }
 
-/// The assets of a release, as many as can be taken in.
-fn listed(assets: &[String]) -> String {
-    const MANY: usize = 8;
+/// Lists the first assets of a release, as a suffix of the message.
+fn asset_suffix(assets: &[String]) -> String {
+    const MAX_LISTED: usize = 8;
     if assets.is_empty() {
-        return "; it has none at all".to_owned();
+        return "; it has no assets".to_owned();
     }
-    let rest = if assets.len() > MANY { format!(" and {} more", assets.len() - MANY) } else { String::new() };
-    format!("; it has {}{rest}", assets[..assets.len().min(MANY)].join(", "))
+    let rest =
+        if assets.len() > MAX_LISTED { format!(" and {} more", assets.len() - MAX_LISTED) } else { String::new() };
+    format!("; it has {}{rest}", assets[..assets.len().min(MAX_LISTED)].join(", "))
 }
 
-/// Why an archive is refused.
+/// Reason for the refusal of an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It ends too early, or its bytes are none of an archive.
+    /// The archive is truncated or malformed.
     #[error("it cannot be read")]
     Unreadable(#[source] io::Error),
-    /// A kind of archive that is not taken.
-    #[error("it is a {0} archive; tar, tar.gz and plain executables are taken")]
+    /// The archive format is not supported.
+    #[error("it is a {0} archive; tar, tar.gz and plain executables are supported")]
     Kind(&'static str),
-    /// An entry that would do more than to add a file to the folder.
+    /// An entry is unsafe: it may do more than add a file to the folder.
     #[error("its entry {path:?} is refused: {reason}")]
     Entry {
-        /// The entry's path.
+        /// Path of the entry.
         path: String,
-        /// Why.
+        /// Reason, in words.
         reason: &'static str,
     },
-    /// It would fill the disk.
+    /// The content exceeds the size limits.
     #[error("it is too large: {0}")]
     TooLarge(&'static str),
 }

@@ -1,84 +1,84 @@
-//! What all packages have in common that come from elsewhere: they are fetched once, by one of all who want them, kept in
-//! the cache, and looked at again at each start.
+//! Packages that are downloaded: each is fetched once by one of all concurrent runs, kept in the cache, and verified
+//! again at each start.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::blocking::blocking;
+use super::blocking::run_blocking;
 use super::layout::{Located, executables, locate, read_manifest};
-use super::runtime::{Home, Toolbox};
-use super::store::{Found, Key, Record, Store, Stored, WORK};
+use super::runtime::{PluginOrigin, RuntimeContext};
+use super::store::{CacheKey, Lookup, Record, Store, StoredPackage, WORK};
 use super::tree::FileDigests;
-use super::verify::Checked;
+use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
-use crate::fs::{PathError, Scratch};
+use crate::fs::{PathError, ScratchFolder};
 use crate::plugin::{PluginConfig, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
-/// What sources that fetch work with.
+/// Settings of the sources that download packages.
 #[derive(Clone, Debug)]
 pub struct CacheSettings {
-    /// The folder of the cache. Programs must be allowed to run there. Created when needed.
+    /// Folder of the cache, created when needed. The file system must allow execution.
     pub folder: PathBuf,
-    /// Where relative paths start: the root of the repository.
+    /// Root of the repository, the base of relative paths.
     pub root: PathBuf,
-    /// Where programs are looked for.
+    /// Environment in which programs are searched.
     pub environment: HostEnvironment,
-    /// What runs git, and builds.
+    /// Spawner of `git` and of build commands.
     pub spawner: Spawner,
 }
 
 impl CacheSettings {
-    /// The folder of the cache for what is being made, which packages on this machine may use, too.
+    /// Returns the folder for unfinished packages. Local packages may use it for their private copies.
     pub fn work(&self) -> PathBuf {
         self.folder.join(WORK)
     }
 }
 
-/// The cache, for one kind of source.
+/// Cache of one kind of source.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     pub(super) settings: CacheSettings,
     pub(super) store: Store,
 }
 
-/// A package that was fetched, not yet checked and not yet in its place.
+/// Package that was fetched, but neither verified nor moved to the cache yet.
 #[derive(Debug)]
 pub(super) struct Fetched {
-    /// The tag or the whole id of the commit.
+    /// Tag of the release, or full id of the commit.
     pub(super) revision: String,
-    /// The digest of what was downloaded, if that was one file.
+    /// Digest of the downloaded file. `None` for git.
     pub(super) download: Option<Sha256Digest>,
-    /// A folder with its files.
+    /// Folder with the files of the package.
     pub(super) folder: PathBuf,
 }
 
-/// What is declared of a package.
+/// Declaration of a package.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct PackageSpec<'a> {
     pub(super) plugin: &'a PluginConfig,
-    /// The digest it must have.
+    /// Expected digest.
     pub(super) digest: Option<Sha256Digest>,
-    /// Where the plugin is in it.
+    /// Folder of the plugin, relative to the folder of the package.
     pub(super) subdir: &'a Path,
 }
 
-impl Wanted<'_> {
-    /// The digest that pins a package beside that of its download: that of its executable, or of all its files where it
-    /// has a manifest, for then any of them may be run.
+impl PackageSpec<'_> {
+    /// Returns the digest that pins a package if its download has none: the digest of its executable, or of all its
+    /// files if it has a manifest, because any of them may be executed.
     pub(super) fn digest_of(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
-        let program = match locate(&executables(self.plugin), &self.home(folder)?)? {
+        let program = match locate(&executables(self.plugin), &self.plugin_folder(folder)?)? {
             Located::Manifest => return Ok(files.digest()),
             Located::Executable(program) => program,
         };
-        // A link is what it leads to: that is what runs.
+        // Links are resolved: their target is what the system executes.
         let real = |path: &Path| std::fs::canonicalize(path).map_err(PathError::of("find", path));
         let (root, real_program) = (real(folder)?, real(&program)?);
         let digest = real_program.strip_prefix(root).ok().and_then(|inside| files.file(inside));
-        digest.ok_or(InstallError::Uncoverable { path: program, reason: "it is no file of the package" })
+        digest.ok_or(InstallError::NotHashable { path: program, reason: "it is not a file of the package" })
     }
 
-    /// Refuses what is not what was declared.
+    /// Returns an error unless the digest of the download or of the files is the expected one.
     fn check(&self, download: Option<Sha256Digest>, folder: &Path, files: &FileDigests) -> Result<(), InstallError> {
         let Some(expected) = self.digest.filter(|expected| download != Some(*expected)) else { return Ok(()) };
         let found = self.digest_of(folder, files)?;
@@ -88,8 +88,8 @@ impl Wanted<'_> {
         Err(InstallError::ChecksumMismatch { expected, found: download.unwrap_or(found) })
     }
 
-    /// The plugin's own folder. No link leads there: it could lead to another one tomorrow.
-    fn home(&self, folder: &Path) -> Result<PathBuf, InstallError> {
+    /// Returns the folder of the plugin. No component of the path may be a link, because its target could change.
+    fn plugin_folder(&self, folder: &Path) -> Result<PathBuf, InstallError> {
         let mut home = folder.to_owned();
         for part in self.subdir.components() {
             match part {
@@ -104,7 +104,7 @@ impl Wanted<'_> {
         Ok(home)
     }
 
-    fn accepts(&self, record: &Record, stored: &Stored) -> bool {
+    fn accepts(&self, record: &Record, stored: &StoredPackage) -> bool {
         self.check(record.download, &stored.folder, &stored.files).is_ok()
     }
 }
@@ -114,44 +114,48 @@ impl Cache {
         Self { store: Store::new(settings.folder.clone()), settings }
     }
 
-    /// What the cache has under a name, if that is what is wanted.
-    pub(super) async fn find(&self, key: &Key, wanted: Wanted<'_>) -> Result<Option<(Record, Stored)>, InstallError> {
+    /// Returns the cached package of a key, if it is valid and has the expected digest.
+    pub(super) async fn find(
+        &self,
+        key: &CacheKey,
+        spec: PackageSpec<'_>,
+    ) -> Result<Option<(Record, StoredPackage)>, InstallError> {
         Ok(match self.open(key).await? {
-            Found::Whole(record, stored) if wanted.accepts(&record, &stored) => Some((record, stored)),
+            Lookup::Valid(record, stored) if spec.accepts(&record, &stored) => Some((record, stored)),
             _ => None,
         })
     }
 
-    /// The package of a name: from the cache, else fetched by us, or by somebody else for whom we wait.
-    pub(super) async fn obtain(
+    /// Returns the package of a key: from the cache, or fetched now. Waits if another run fetches it.
+    pub(super) async fn find_or_fetch(
         &self,
-        key: &Key,
-        wanted: Wanted<'_>,
+        key: &CacheKey,
+        spec: PackageSpec<'_>,
         events: &dyn FetchEvents,
-        fetch: impl AsyncFnOnce(&Arc<Scratch>) -> Result<Fetched, InstallError>,
-    ) -> Result<(Record, Stored), InstallError> {
-        if let Some(found) = self.find(key, wanted).await? {
+        fetch: impl AsyncFnOnce(&Arc<ScratchFolder>) -> Result<Fetched, InstallError>,
+    ) -> Result<(Record, StoredPackage), InstallError> {
+        if let Some(found) = self.find(key, spec).await? {
             return Ok(found);
         }
         let _lock = self.store.lock(key, || events.emit(FetchEvent::Waiting)).await?;
         match self.open(key).await? {
-            Found::Whole(record, stored) if wanted.accepts(&record, &stored) => return Ok((record, stored)),
-            Found::Damaged => {
-                let text = "the package in the cache is not what was put there; it is fetched again";
+            Lookup::Valid(record, stored) if spec.accepts(&record, &stored) => return Ok((record, stored)),
+            Lookup::Damaged => {
+                let text = "the package in the cache is damaged; it is fetched again";
                 events.emit(FetchEvent::Warning(text.to_owned()));
                 let (store, key) = (self.store.clone(), key.clone());
-                blocking(move || store.remove(&key)).await?;
+                run_blocking(move || store.remove(&key)).await?;
             }
-            Found::Whole(..) | Found::Nothing => {}
+            Lookup::Valid(..) | Lookup::Missing => {}
         }
         let store = self.store.clone();
-        let scratch = Arc::new(blocking(move || store.scratch()).await?);
+        let scratch = Arc::new(run_blocking(move || store.scratch()).await?);
         let fetched = fetch(&scratch).await?;
-        let made = fetched.folder.clone();
-        let files = blocking(move || FileDigests::of(&made)).await?;
-        wanted.check(fetched.download, &fetched.folder, &files)?;
+        let package_folder = fetched.folder.clone();
+        let files = run_blocking(move || FileDigests::of(&package_folder)).await?;
+        spec.check(fetched.download, &fetched.folder, &files)?;
         let (store, key) = (self.store.clone(), key.clone());
-        blocking(move || {
+        run_blocking(move || {
             let stored = store.publish(&fetched.folder, files)?;
             let record = key.record(&fetched.revision, fetched.download, stored.files.identity());
             store.write(&key, &record)?;
@@ -161,53 +165,53 @@ impl Cache {
         .await
     }
 
-    /// Remembers what a name that moves meant today.
-    pub(super) fn remember(&self, moving: &Key, record: &Record) -> Result<(), InstallError> {
-        let now = moving.record(&record.revision, record.download, record.package);
-        if self.store.record(moving)?.as_ref() != Some(&now) {
-            self.store.write(moving, &now)?;
+    /// Records the current revision of a key whose revision can change, such as a branch or `latest`.
+    pub(super) fn record_revision(&self, mutable_key: &CacheKey, record: &Record) -> Result<(), InstallError> {
+        let now = mutable_key.record(&record.revision, record.download, record.package);
+        if self.store.record(mutable_key)?.as_ref() != Some(&now) {
+            self.store.write(mutable_key, &now)?;
         }
         Ok(())
     }
 
-    /// How the package is started.
+    /// Returns the package with the command that starts it.
     pub(super) async fn package(
         &self,
-        wanted: Wanted<'_>,
-        (record, stored): (Record, Stored),
+        spec: PackageSpec<'_>,
+        (record, stored): (Record, StoredPackage),
     ) -> Result<VerifiedPackage, InstallError> {
-        let home = wanted.home(&stored.folder)?;
-        // As it was declared, where it was: either may pin it.
-        let digest = match wanted.digest.or(record.download) {
+        let home = spec.plugin_folder(&stored.folder)?;
+        // Both the digest of the download and that of the files can pin a package: a declared one is kept.
+        let digest = match spec.digest.or(record.download) {
             Some(digest) => digest,
-            None => wanted.digest_of(&stored.folder, &stored.files)?,
+            None => spec.digest_of(&stored.folder, &stored.files)?,
         };
-        let names = executables(wanted.plugin);
+        let names = executables(spec.plugin);
         let (program, arguments, built) = match locate(&names, &home)? {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
                 let manifest = read_manifest(&home)?;
                 let CacheSettings { environment, spawner, .. } = &self.settings;
                 let work = self.settings.work();
-                let toolbox = Toolbox { environment, spawner, work: &work };
-                toolbox.start(&names, &manifest, &home, Home::Fetched).await?
+                let runtime = RuntimeContext { environment, spawner, work: &work };
+                runtime.start_command(&names, &manifest, &home, PluginOrigin::Fetched).await?
             }
         };
         Ok(VerifiedPackage {
-            name: wanted.plugin.name.clone(),
-            version: wanted.plugin.source.version(),
+            name: spec.plugin.name.clone(),
+            version: spec.plugin.source.version(),
             revision: Some(record.revision),
             digest: Some(digest),
             origin: home.clone(),
             program,
             arguments,
-            checked: Checked::in_store(home),
+            checked: CheckedFiles::in_store(home),
             _built: built,
         })
     }
 
-    async fn open(&self, key: &Key) -> Result<Found, InstallError> {
+    async fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
         let (store, key) = (self.store.clone(), key.clone());
-        blocking(move || store.open(&key)).await
+        run_blocking(move || store.open(&key)).await
     }
 }

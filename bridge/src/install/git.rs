@@ -1,29 +1,29 @@
-//! Packages that are folders of a git repository.
+//! Packages in git repositories.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::blocking::blocking;
-use super::fetched::{Cache, CacheSettings, Fetched, Wanted};
+use super::blocking::run_blocking;
+use super::fetched::{Cache, CacheSettings, Fetched, PackageSpec};
 use super::progress::Progress;
-use super::store::{Key, Record, Stored};
-use super::unpack::{DEEPEST_PATH, LONGEST_PATH, MOST_BYTES, MOST_ENTRIES};
+use super::store::{CacheKey, Record, StoredPackage};
+use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::expected;
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::{PathError, Scratch};
+use crate::fs::{PathError, ScratchFolder};
 use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
 use crate::source::{Commit, Git, Remote, TreeLimits};
 
-/// Packages in git repositories, kept in a cache. A tag or commit that is in the cache needs no network.
+/// Source of packages in git repositories, with a cache. A cached tag or commit needs no network.
 #[derive(Clone, Debug)]
 pub struct GitRepositories {
     cache: Cache,
 }
 
 impl GitRepositories {
-    /// Packages in git repositories.
+    /// Creates the source.
     pub fn new(settings: CacheSettings) -> Self {
         Self { cache: Cache::new(settings) }
     }
@@ -36,94 +36,94 @@ impl PackageSource for GitRepositories {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
         let digest = expected(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
-        let wanted = Wanted { plugin, digest, subdir: &source.subdir };
+        let spec = PackageSpec { plugin, digest, subdir: &source.subdir };
         let remote = Remote::new(&source.url, &self.cache.settings.root, source.token.clone())?;
-        let declared = Declared { cache: &self.cache, source, remote, wanted, events };
-        let stored = declared.stored().await?;
-        self.cache.package(wanted, stored).await
+        let resolution = Resolution { cache: &self.cache, source, remote, spec, events };
+        let stored = resolution.resolve_revision().await?;
+        self.cache.package(spec, stored).await
     }
 }
 
-/// One declaration on its way to a package.
-struct Declared<'a> {
+/// Resolution of one declared source.
+struct Resolution<'a> {
     cache: &'a Cache,
     source: &'a GitSource,
     remote: Remote,
-    wanted: Wanted<'a>,
+    spec: PackageSpec<'a>,
     events: &'a dyn FetchEvents,
 }
 
-impl Declared<'_> {
-    async fn stored(&self) -> Result<(Record, Stored), InstallError> {
+impl Resolution<'_> {
+    async fn resolve_revision(&self) -> Result<(Record, StoredPackage), InstallError> {
         let revision = &self.source.revision;
-        if let Some(found) = self.cache.find(&self.key(revision), self.wanted).await? {
+        if let Some(found) = self.cache.find(&self.key(revision), self.spec).await? {
             return Ok(found);
         }
         let git = Git::find(&self.cache.settings.environment, &self.cache.settings.spawner)?;
         let commit = match git.resolve(&self.remote, revision).await {
             Ok(commit) => commit,
-            Err(error) if error.is_unreachable() => return self.last_known(error).await,
+            Err(error) if error.is_unreachable() => return self.find_last_known(error).await,
             Err(error) => return Err(error.into()),
         };
-        let key = self.key(if commit.moves { commit.name() } else { revision });
-        let fetch = async |scratch: &Arc<Scratch>| self.fetch(&git, &commit, scratch).await;
-        let (record, stored) = self.cache.obtain(&key, self.wanted, self.events, fetch).await?;
-        if commit.moves {
-            self.cache.remember(&self.branch_key(), &record)?;
+        let key = self.key(if commit.is_branch { commit.name() } else { revision });
+        let fetch = async |scratch: &Arc<ScratchFolder>| self.fetch(&git, &commit, scratch).await;
+        let (record, stored) = self.cache.find_or_fetch(&key, self.spec, self.events, fetch).await?;
+        if commit.is_branch {
+            self.cache.record_revision(&self.branch_key(), &record)?;
         }
         Ok((record, stored))
     }
 
-    /// The commit that the branch stood at when it was asked for last.
-    async fn last_known(&self, error: crate::source::FetchError) -> Result<(Record, Stored), InstallError> {
-        let Some((record, stored)) = self.cache.find(&self.branch_key(), self.wanted).await? else {
+    /// Returns the last known commit of the branch from the cache, or `error` if the cache has none.
+    async fn find_last_known(&self, error: crate::source::FetchError) -> Result<(Record, StoredPackage), InstallError> {
+        let Some((record, stored)) = self.cache.find(&self.branch_key(), self.spec).await? else {
             return Err(error.into());
         };
         let (branch, commit) = (&self.source.revision, &record.revision);
-        let text = format!("{error}; {commit}, where {branch} stood when that was last known, is used");
+        let text = format!("{error}; {commit}, the last known commit of {branch}, is used");
         self.events.emit(FetchEvent::Warning(text));
         Ok((record, stored))
     }
 
-    fn key(&self, revision: &str) -> Key {
-        Key::new(["git", &self.remote.shown(), revision])
+    fn key(&self, revision: &str) -> CacheKey {
+        CacheKey::new(["git", &self.remote.display_url(), revision])
     }
 
-    fn branch_key(&self) -> Key {
-        Key::new(["git branch", &self.remote.shown(), &self.source.revision])
+    fn branch_key(&self) -> CacheKey {
+        CacheKey::new(["git branch", &self.remote.display_url(), &self.source.revision])
     }
 
-    async fn fetch(&self, git: &Git, commit: &Commit, scratch: &Arc<Scratch>) -> Result<Fetched, InstallError> {
+    async fn fetch(&self, git: &Git, commit: &Commit, scratch: &Arc<ScratchFolder>) -> Result<Fetched, InstallError> {
         let folder = scratch.path().join("package");
         std::fs::create_dir(&folder).map_err(PathError::of("create folder", &folder))?;
-        let progress = Progress::start(self.events, &self.remote.shown(), None);
+        let progress = Progress::start(self.events, &self.remote.display_url(), None);
         let limits = TreeLimits {
-            entries: MOST_ENTRIES,
-            bytes: MOST_BYTES,
-            path_length: LONGEST_PATH,
-            path_depth: DEEPEST_PATH,
+            entries: MAX_ENTRIES,
+            bytes: MAX_BYTES,
+            path_length: MAX_PATH_LENGTH,
+            path_depth: MAX_PATH_DEPTH,
         };
         let revision = git.checkout(&self.remote, commit, limits, &folder).await?;
         progress.done();
-        let (made, kept) = (folder.clone(), Arc::clone(scratch));
-        blocking(move || {
-            let sealed = seal(&made);
-            drop(kept);
-            sealed
+        let (made, scratch) = (folder.clone(), Arc::clone(scratch));
+        run_blocking(move || {
+            let result = make_read_only(&made);
+            drop(scratch);
+            result
         })
         .await?;
         Ok(Fetched { revision, download: None, folder })
     }
 }
 
-/// Takes the right to write to files away: what runs was checked.
-fn seal(folder: &Path) -> Result<(), InstallError> {
+/// Makes all files of a folder read-only, so that they stay as they were verified.
+fn make_read_only(folder: &Path) -> Result<(), InstallError> {
     for member in std::fs::read_dir(folder).map_err(PathError::of("list", folder))? {
         let member = member.map_err(PathError::of("list", folder))?;
         let path = member.path();
         let metadata = path.symlink_metadata().map_err(PathError::of("read", &path))?;
         if metadata.is_dir() {
-            seal(&path)?;
+            make_read_only(&path)?;
         } else if metadata.is_file() {
             let mut permissions = metadata.permissions();
             permissions.set_readonly(true);

@@ -1,29 +1,29 @@
-//! Packages on this machine: an executable, or a folder that holds one, or a folder with a `PulumiPlugin.yaml`.
+//! Packages on this machine: an executable, a folder that contains one, or a folder with a `PulumiPlugin.yaml`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
-use super::blocking::blocking;
+use super::blocking::run_blocking;
 use super::layout::{Located, executables, locate, read_manifest};
-use super::runtime::{Home, Toolbox};
-use super::verify::{Check, Checked};
+use super::runtime::{PluginOrigin, RuntimeContext};
+use super::verify::{CheckedFiles, ChecksumCheck};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
 use crate::fs::PathError;
 use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource};
 use crate::process::{HostEnvironment, Spawner};
 
-/// Packages on this machine.
+/// Source of packages on this machine.
 #[derive(Clone, Debug)]
 pub struct LocalPackages {
-    /// Where relative paths start: the root of the repository.
+    /// Root of the repository, the base of relative paths.
     pub root: PathBuf,
-    /// Where private copies and built programs go; programs must be allowed to run there. Created when needed.
+    /// Folder for private copies and built programs, created when needed. The file system must allow execution.
     pub work: PathBuf,
-    /// Where interpreters are looked for.
+    /// Environment in which interpreters are searched.
     pub environment: HostEnvironment,
-    /// What runs builds.
+    /// Spawner of build commands.
     pub spawner: Spawner,
 }
 
@@ -38,13 +38,15 @@ impl PackageSource for LocalPackages {
         let (found, manifest) = {
             let (executables, origin, work) = (executables(plugin), origin.clone(), self.work.clone());
             let checksum = source.checksum.clone();
-            blocking(move || find(&executables, &origin, checksum.as_ref(), &work)).await?
+            run_blocking(move || find(&executables, &origin, checksum.as_ref(), &work)).await?
         };
-        let toolbox = Toolbox { environment: &self.environment, spawner: &self.spawner, work: &self.work };
+        let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, work: &self.work };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
             Some(manifest) => {
-                toolbox.start(&executables(plugin), &manifest, found.path(), Home::Folder(&origin)).await?
+                runtime
+                    .start_command(&executables(plugin), &manifest, found.path(), PluginOrigin::Folder(&origin))
+                    .await?
             }
         };
         Ok(VerifiedPackage {
@@ -61,15 +63,14 @@ impl PackageSource for LocalPackages {
     }
 }
 
-/// Finds what is at the path, and checks it. A folder with an executable of the right name is that executable, unless it
-/// has a manifest.
+/// Finds the plugin at a path and verifies its checksum. In a folder a manifest takes precedence over an executable.
 fn find(
     executables: &[String; 2],
     path: &Path,
     checksum: Option<&Checksum>,
     work: &Path,
-) -> Result<(Checked, Option<PluginManifest>), InstallError> {
-    let check = Check { checksum, platform: Platform::current(), work };
+) -> Result<(CheckedFiles, Option<PluginManifest>), InstallError> {
+    let check = ChecksumCheck { checksum, platform: Platform::current(), work };
     if !path.is_dir() {
         return Ok((check.executable(path, None)?, None));
     }
@@ -77,7 +78,7 @@ fn find(
         Located::Executable(executable) => Ok((check.executable(&executable, Some(path))?, None)),
         Located::Manifest => {
             let folder = check.folder(path)?;
-            // That of the copy: it is the one that was checked.
+            // Read from the verified copy, not from the original.
             let manifest = read_manifest(folder.path())?;
             Ok((folder, Some(manifest)))
         }

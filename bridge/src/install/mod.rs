@@ -1,10 +1,10 @@
-//! From a declared plugin to a package on this machine that is what was declared.
+//! Installation: resolves a declared plugin to a verified package on this machine.
 //!
-//! Enters: a declared plugin. Leaves: a [`VerifiedPackage`], the only thing that can be launched, or an error; nothing of
-//! the package has been executed before its bytes were checked. Never here: handshakes, processes that go on living.
+//! Input: a declared plugin. Output: a [`VerifiedPackage`], the only value that can be launched, or an error. No file
+//! of the package is executed before its bytes are verified. Excluded: handshakes, long-lived processes.
 //!
 //! ```text
-//! local            find ─► verify (a private copy, where a checksum is declared)       ┐
+//! local            find ─► verify (a private copy, if a checksum is declared)          ┐
 //! github-release   source::Github ─► verify ─► unpack ─► store                         ├─► runtime ─► VerifiedPackage
 //! git              source::Git ─► verify ─► store                                      ┘
 //! ```
@@ -38,15 +38,15 @@ pub use package::VerifiedPackage;
 pub use progress::{FetchEvent, FetchEvents};
 pub use release::GithubReleases;
 
-/// A place that packages come from: this machine, releases, git repositories.
+/// Source of packages: this machine, releases, git repositories.
 #[async_trait]
 pub trait PackageSource: Send + Sync + fmt::Debug {
-    /// Gets the package of a declared plugin and checks it, and tells what it fetches.
+    /// Finds or fetches the package of a declared plugin and verifies it. Emits events during downloads.
     ///
     /// # Errors
-    /// [`InstallError`]; nothing of the package has been executed then, and nothing that was refused is kept.
+    /// [`InstallError`]. No file of the package has been executed then, and refused files are removed.
     ///
     /// # Cancellation
-    /// Nothing half-made is left.
+    /// Unfinished files are removed.
     async fn resolve(&self, plugin: &PluginConfig, events: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError>;
 }

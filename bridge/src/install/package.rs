@@ -1,18 +1,19 @@
-//! The one value that can be launched: a package whose bytes were checked.
+//! Verified packages, the only values that can be launched.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::verify::Checked;
-use crate::fs::Scratch;
+use super::verify::CheckedFiles;
+use crate::fs::ScratchFolder;
 use crate::plugin::{PluginName, PluginVersion, Sha256Digest};
 
-/// A package that is what was declared, and how it is started.
+/// Package with verified bytes, and the command that starts it.
 ///
 /// # Invariants
-/// Made only where its bytes were checked. What starts is in a folder that nobody but us writes to: in the cache of
-/// packages, read again for this value; or, where a local one has a checksum, a private copy made while the digest was
-/// computed, which goes away with this value. A local one without a checksum runs where its owner keeps it.
+/// Created only after verification. The files are in a folder that no other program writes to: in the cache of
+/// packages, read again for this value; or, for a local package with a checksum, in a private copy that was made while
+/// the digest was computed and is removed when this value is dropped. A local package without a checksum runs in its
+/// own folder.
 #[derive(Debug)]
 pub struct VerifiedPackage {
     pub(super) name: PluginName,
@@ -22,49 +23,49 @@ pub struct VerifiedPackage {
     pub(super) origin: PathBuf,
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
-    pub(super) checked: Checked,
-    /// A folder with what was built from the checked files.
-    pub(super) _built: Option<Scratch>,
+    pub(super) checked: CheckedFiles,
+    /// Folder with the program that was built from the verified files.
+    pub(super) _built: Option<ScratchFolder>,
 }
 
 impl VerifiedPackage {
-    /// Name of the plugin.
+    /// Returns the name of the plugin.
     pub fn name(&self) -> &PluginName {
         &self.name
     }
 
-    /// The version its source declares; what the plugin itself says may differ.
+    /// Returns the version that the source declares. The plugin may report another one.
     pub fn version(&self) -> Option<&PluginVersion> {
         self.version.as_ref()
     }
 
-    /// What was fetched: the tag of a release, the id of a commit. `None` where nothing was.
+    /// Returns the tag of the release or the id of the commit. `None` for a local package.
     pub fn revision(&self) -> Option<&str> {
         self.revision.as_deref()
     }
 
-    /// The digest that pins it, as `checksum` takes it. `None` for a local one without a declared checksum, which is not
-    /// read before it runs.
+    /// Returns the digest that pins the package, in the meaning of `checksum`. `None` for a local package without a
+    /// declared checksum, whose files are not hashed.
     pub fn digest(&self) -> Option<Sha256Digest> {
         self.digest
     }
 
-    /// Where the user finds it: for messages.
+    /// Returns the path of the package, for messages.
     pub fn origin(&self) -> &Path {
         &self.origin
     }
 
-    /// The program to start: the plugin itself, or what runs it.
+    /// Returns the program to start: the plugin itself, or its interpreter.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// What comes before the engine's address on its command line.
+    /// Returns the arguments that precede the engine's address on the command line.
     pub fn arguments(&self) -> &[OsString] {
         &self.arguments
     }
 
-    /// The folder the plugin's own files are in.
+    /// Returns the folder with the files of the plugin.
     pub fn folder(&self) -> &Path {
         self.checked.folder()
     }

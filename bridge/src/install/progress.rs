@@ -1,62 +1,62 @@
-//! What is told while a package is fetched.
+//! Events during the download of a package.
 
 use std::time::{Duration, Instant};
 
-/// How often it is told how much has arrived.
-const INTERVAL: Duration = Duration::from_millis(50);
+/// Minimum time between two `Received` events.
+const RECEIVED_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Takes what happens while a package is fetched. May not fail, block or steer.
+/// Receiver of events. Must not fail or block.
 pub trait FetchEvents: Send + Sync {
-    /// Takes one event.
+    /// Receives one event.
     fn emit(&self, event: FetchEvent);
 }
 
-/// What happens while a package is fetched.
+/// Event during the download of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchEvent {
-    /// Somebody else fetches it already.
+    /// Another run fetches the package, and this one waits for it.
     Waiting,
-    /// A download begins.
+    /// A download has started.
     Started {
-        /// The name of what is downloaded.
-        what: String,
-        /// How long it is, if that is known.
+        /// Name of the downloaded item.
+        name: String,
+        /// Length in bytes, if known.
         bytes: Option<u64>,
     },
-    /// So much has arrived since it began. Less than before: it began again.
+    /// Bytes have arrived. Fewer bytes than before mean that the download has started again.
     Received {
-        /// Bytes.
+        /// Number of bytes since the start.
         bytes: u64,
     },
-    /// The download is over.
+    /// The download has ended.
     Ended {
-        /// Whether all of it arrived.
+        /// True if all bytes arrived.
         complete: bool,
     },
-    /// Something the user should know.
+    /// Warning for the user.
     Warning(String),
 }
 
-/// Nobody listens.
+/// Discards all events.
 impl FetchEvents for () {
     fn emit(&self, _: FetchEvent) {}
 }
 
-/// A download that is under way. It ends with this value.
+/// Download in progress. Emits [`FetchEvent::Ended`] when it is dropped.
 pub(super) struct Progress<'a> {
     events: &'a dyn FetchEvents,
     received: u64,
-    told: Instant,
+    last_emitted: Instant,
     complete: bool,
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn start(events: &'a dyn FetchEvents, what: &str, bytes: Option<u64>) -> Self {
-        events.emit(FetchEvent::Started { what: what.to_owned(), bytes });
-        Self { events, received: 0, told: Instant::now(), complete: false }
+    pub(super) fn start(events: &'a dyn FetchEvents, name: &str, bytes: Option<u64>) -> Self {
+        events.emit(FetchEvent::Started { name: name.to_owned(), bytes });
+        Self { events, received: 0, last_emitted: Instant::now(), complete: false }
     }
 
-    /// It begins again.
+    /// Resets the number of received bytes.
     pub(super) fn restart(&mut self) {
         if self.received > 0 {
             self.received = 0;
@@ -64,16 +64,16 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// So many more bytes have arrived.
+    /// Adds received bytes.
     pub(super) fn advance(&mut self, bytes: u64) {
         self.received += bytes;
-        if self.told.elapsed() >= INTERVAL {
-            self.told = Instant::now();
+        if self.last_emitted.elapsed() >= RECEIVED_INTERVAL {
+            self.last_emitted = Instant::now();
             self.events.emit(FetchEvent::Received { bytes: self.received });
         }
     }
 
-    /// All of it has arrived.
+    /// Marks the download as complete and ends it.
     pub(super) fn done(mut self) {
         self.complete = true;
     }

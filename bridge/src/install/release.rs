@@ -1,4 +1,4 @@
-//! Packages that are assets of a release.
+//! Packages that are assets of releases.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,29 +8,29 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
-use super::blocking::blocking;
-use super::fetched::{Cache, CacheSettings, Fetched, Wanted};
+use super::blocking::run_blocking;
+use super::fetched::{Cache, CacheSettings, Fetched, PackageSpec};
 use super::layout::{executables, locate};
 use super::progress::Progress;
-use super::store::{Key, Record, Stored};
-use super::unpack::{MOST_BYTES, Package};
+use super::store::{CacheKey, Record, StoredPackage};
+use super::unpack::{DownloadedFile, MAX_BYTES};
 use super::verify::expected;
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::{PathError, Scratch};
+use crate::fs::{PathError, ScratchFolder};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
 
-/// The word for the newest release.
+/// Value of `source.version` that selects the newest release.
 const LATEST: &str = "latest";
 
-/// Packages that are assets of releases on GitHub, kept in a cache. A tag that is in the cache needs no network.
+/// Source of packages that are assets of releases on GitHub, with a cache. A cached tag needs no network.
 #[derive(Clone, Debug)]
 pub struct GithubReleases {
     cache: Cache,
 }
 
 impl GithubReleases {
-    /// Packages of releases.
+    /// Creates the source.
     pub fn new(settings: CacheSettings) -> Self {
         Self { cache: Cache::new(settings) }
     }
@@ -44,55 +44,58 @@ impl PackageSource for GithubReleases {
         };
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
         let digest = expected(source.checksum.as_ref(), Some(platform))?;
-        let wanted = Wanted { plugin, digest, subdir: Path::new("") };
+        let spec = PackageSpec { plugin, digest, subdir: Path::new("") };
         let repository = Repository::of(source)?;
-        let declared = Declared { cache: &self.cache, source, repository, platform, wanted, events };
-        let stored = if source.version == LATEST { declared.latest().await? } else { declared.tagged().await? };
-        self.cache.package(wanted, stored).await
+        let resolution = Resolution { cache: &self.cache, source, repository, platform, spec, events };
+        let stored = if source.version == LATEST {
+            resolution.resolve_latest().await?
+        } else {
+            resolution.resolve_tag().await?
+        };
+        self.cache.package(spec, stored).await
     }
 }
 
-/// One declaration on its way to a package.
-struct Declared<'a> {
+/// Resolution of one declared source.
+struct Resolution<'a> {
     cache: &'a Cache,
     source: &'a GithubReleaseSource,
     repository: Repository,
     platform: Platform,
-    wanted: Wanted<'a>,
+    spec: PackageSpec<'a>,
     events: &'a dyn FetchEvents,
 }
 
-impl Declared<'_> {
-    async fn tagged(&self) -> Result<(Record, Stored), InstallError> {
+impl Resolution<'_> {
+    async fn resolve_tag(&self) -> Result<(Record, StoredPackage), InstallError> {
         let tag = &self.source.version;
-        let fetch = async |scratch: &Arc<Scratch>| {
+        let fetch = async |scratch: &Arc<ScratchFolder>| {
             let github = self.github()?;
             let release = github.release(Some(tag)).await?;
             self.fetch(&github, &release, scratch).await
         };
-        self.cache.obtain(&self.key(tag), self.wanted, self.events, fetch).await
+        self.cache.find_or_fetch(&self.key(tag), self.spec, self.events, fetch).await
     }
 
-    /// The newest release; where nobody can be asked which one that is, the one that it was last time.
-    async fn latest(&self) -> Result<(Record, Stored), InstallError> {
-        let moving = self.key_of("latest github-release", LATEST);
+    /// Resolves the newest release, or the last known one if the server cannot be reached.
+    async fn resolve_latest(&self) -> Result<(Record, StoredPackage), InstallError> {
+        let mutable_key = self.key_of("latest github-release", LATEST);
         let github = self.github()?;
         let release = match github.release(None).await {
             Ok(release) => release,
             Err(error) if error.is_unreachable() => {
-                let Some((record, stored)) = self.cache.find(&moving, self.wanted).await? else {
+                let Some((record, stored)) = self.cache.find(&mutable_key, self.spec).await? else {
                     return Err(error.into());
                 };
-                let text =
-                    format!("{error}; {}, the latest release when that was last known, is used", record.revision);
+                let text = format!("{error}; {}, the last known latest release, is used", record.revision);
                 self.events.emit(FetchEvent::Warning(text));
                 return Ok((record, stored));
             }
             Err(error) => return Err(error.into()),
         };
-        let fetch = async |scratch: &Arc<Scratch>| self.fetch(&github, &release, scratch).await;
-        let (record, stored) = self.cache.obtain(&self.key(&release.tag), self.wanted, self.events, fetch).await?;
-        self.cache.remember(&moving, &record)?;
+        let fetch = async |scratch: &Arc<ScratchFolder>| self.fetch(&github, &release, scratch).await;
+        let (record, stored) = self.cache.find_or_fetch(&self.key(&release.tag), self.spec, self.events, fetch).await?;
+        self.cache.record_revision(&mutable_key, &record)?;
         Ok((record, stored))
     }
 
@@ -100,17 +103,18 @@ impl Declared<'_> {
         Ok(Github::new(self.repository.clone(), self.source.token.as_ref())?)
     }
 
-    fn key(&self, tag: &str) -> Key {
+    fn key(&self, tag: &str) -> CacheKey {
         self.key_of("github-release", tag)
     }
 
-    fn key_of(&self, kind: &str, tag: &str) -> Key {
+    fn key_of(&self, kind: &str, tag: &str) -> CacheKey {
         let names = self.asset_names(tag);
         let Repository { api, name } = &self.repository;
-        Key::new([kind, api, name, tag].into_iter().chain(names.iter().map(String::as_str)))
+        CacheKey::new([kind, api, name, tag].into_iter().chain(names.iter().map(String::as_str)))
     }
 
-    /// The names the asset may have: the declared one, else Pulumi's for the package or the plugin.
+    /// Returns the accepted names of the asset: the declared one, or else Pulumi's names for the package and the
+    /// plugin.
     fn asset_names(&self, tag: &str) -> Vec<String> {
         let version = version_of(tag);
         let Platform { os, arch } = self.platform;
@@ -118,7 +122,7 @@ impl Declared<'_> {
             let name = pattern.replace("{version}", version).replace("{os}", os.as_str());
             return vec![name.replace("{arch}", arch.as_str())];
         }
-        let [plugin, package] = executables(self.wanted.plugin);
+        let [plugin, package] = executables(self.spec.plugin);
         let asset = |executable| format!("{executable}-v{version}-{}-{}.tar.gz", os.as_str(), arch.as_str());
         let mut names = vec![asset(package)];
         let of_plugin = asset(plugin);
@@ -128,36 +132,41 @@ impl Declared<'_> {
         names
     }
 
-    fn choose<'r>(&self, release: &'r Release) -> Result<&'r Asset, InstallError> {
+    fn find_asset<'r>(&self, release: &'r Release) -> Result<&'r Asset, InstallError> {
         let names = self.asset_names(&release.tag);
         let found = names.iter().find_map(|name| release.assets.iter().find(|asset| asset.name == *name));
         let asset = found.ok_or_else(|| InstallError::NoAsset {
             release: format!("{} {}", self.repository.name, release.tag),
-            wanted: names.join(" or "),
+            expected: names.join(" or "),
             available: release.assets.iter().map(|asset| asset.name.clone()).collect(),
         })?;
-        if asset.size > MOST_BYTES {
-            let source = ArchiveError::TooLarge("no plugin has so many bytes");
+        if asset.size > MAX_BYTES {
+            let source = ArchiveError::TooLarge("it has more than 8 GiB");
             return Err(InstallError::Archive { archive: asset.name.clone(), source });
         }
         Ok(asset)
     }
 
-    async fn fetch(&self, github: &Github, release: &Release, scratch: &Arc<Scratch>) -> Result<Fetched, InstallError> {
-        let asset = self.choose(release)?;
+    async fn fetch(
+        &self,
+        github: &Github,
+        release: &Release,
+        scratch: &Arc<ScratchFolder>,
+    ) -> Result<Fetched, InstallError> {
+        let asset = self.find_asset(release)?;
         let path = scratch.path().join("download");
         let download = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());
-        let names = executables(self.wanted.plugin);
-        let (wanted, published) = (self.wanted.digest, asset.digest());
-        let (made, kept) = (folder.clone(), Arc::clone(scratch));
-        blocking(move || {
-            // Whoever waits for us may leave: what we write to stays until we are done.
-            let _kept = kept;
-            let package = Package { name: &name, path: &path };
-            if let Some(expected) = wanted.or(published).filter(|expected| *expected != download) {
-                // What is declared may be that of the executable, which is found without unpacking anything.
-                if wanted.is_none() || package.digest_of(&names)? != Some(expected) {
+        let names = executables(self.spec.plugin);
+        let (declared, published) = (self.spec.digest, asset.digest());
+        let (made, scratch) = (folder.clone(), Arc::clone(scratch));
+        run_blocking(move || {
+            // The caller may be cancelled: the folder must exist until the blocking work ends.
+            let _scratch = scratch;
+            let package = DownloadedFile { name: &name, path: &path };
+            if let Some(expected) = declared.or(published).filter(|expected| *expected != download) {
+                // The declared digest may be that of the executable, which is computed without unpacking.
+                if declared.is_none() || package.digest_of(&names)? != Some(expected) {
                     return Err(InstallError::ChecksumMismatch { expected, found: download });
                 }
             }
@@ -174,7 +183,7 @@ impl Declared<'_> {
         Ok(Fetched { revision: release.tag.clone(), download: Some(download), folder: made })
     }
 
-    /// Downloads an asset and says the digest of its bytes.
+    /// Downloads an asset to a file and returns the digest of its bytes.
     async fn download(&self, github: &Github, asset: &Asset, path: &Path) -> Result<Sha256Digest, InstallError> {
         let mut progress = Progress::start(self.events, &asset.name, Some(asset.size));
         let mut download = None;
@@ -199,7 +208,7 @@ impl Declared<'_> {
     }
 }
 
-/// The version that a tag stands for: `v1.2.3` and `plugins/reef/v1.2.3` for `1.2.3`.
+/// Returns the version in a tag: `1.2.3` for `v1.2.3` and for `plugins/reef/v1.2.3`.
 fn version_of(tag: &str) -> &str {
     let last = tag.rsplit('/').next().unwrap_or(tag);
     last.strip_prefix('v').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())).unwrap_or(last)
@@ -210,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_stands_for_a_version() {
+    fn version_is_extracted_from_a_tag() {
         for (tag, version) in [("v1.2.3", "1.2.3"), ("1.2.3", "1.2.3"), ("sdk/v1.2.3", "1.2.3"), ("vanilla", "vanilla")]
         {
             assert_eq!(version_of(tag), version);

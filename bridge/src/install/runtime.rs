@@ -1,5 +1,5 @@
-//! Plugins that are not one executable: what runs them, without a language host. Dependencies are expected to be
-//! installed; what is missing is said with the command to run.
+//! Runtimes of plugins that are not one executable, without a language host. Dependencies must be installed already; an
+//! error names a missing one and the command that installs it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,42 +9,42 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::InstallError;
-use crate::fs::{PathError, Scratch, read_if_there};
+use crate::fs::{PathError, ScratchFolder, read_if_exists};
 use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner, describe_exit};
 
-/// How long a build may take; the first one of a plugin fetches its dependencies.
-const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Time limit of a build. The first build of a plugin downloads its dependencies.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Program, arguments, and a folder that has to live as long as they do.
-pub(super) type Start = (PathBuf, Vec<OsString>, Option<Scratch>);
+/// Program, arguments, and the folder of a built program, which must outlive the process.
+pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<ScratchFolder>);
 
-/// What a plugin is run or built with.
+/// Environment in which a plugin is built and run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Toolbox<'a> {
+pub(super) struct RuntimeContext<'a> {
     pub(super) environment: &'a HostEnvironment,
     pub(super) spawner: &'a Spawner,
     pub(super) work: &'a Path,
 }
 
-/// Where a plugin's files came from.
+/// Origin of a plugin's files.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Home<'a> {
-    /// A folder that the user knows: dependencies are installed there, and a virtual environment is found from there.
+pub(super) enum PluginOrigin<'a> {
+    /// Folder of the user: dependencies are installed there, and the path of a virtual environment is relative to it.
     Folder(&'a Path),
-    /// The cache, where nothing is added to a package.
+    /// Cache of packages: no file is added to a package.
     Fetched,
 }
 
-impl Home<'_> {
-    /// What is missing of a plugin, and the command that installs it where that is possible.
+impl PluginOrigin<'_> {
+    /// Returns the error for a missing file of a plugin, with the command that installs it if there is one.
     fn missing(self, relative: &str, command: impl FnOnce(&Path) -> String) -> InstallError {
         match self {
             Self::Folder(folder) => {
-                InstallError::Missing { what: folder.join(relative).display().to_string(), command: command(folder) }
+                InstallError::Missing { item: folder.join(relative).display().to_string(), command: command(folder) }
             }
             Self::Fetched => InstallError::Missing {
-                what: format!("{relative} in the package"),
+                item: format!("{relative} in the package"),
                 command: "publish the plugin together with what it needs, or get a copy of it, install that there and \
                           declare it with a source of type local"
                     .to_owned(),
@@ -53,15 +53,16 @@ impl Home<'_> {
     }
 }
 
-impl Toolbox<'_> {
-    /// How a plugin is started whose checked files are in `folder`. `executables` are the names a built one may have.
-    pub(super) async fn start(
+impl RuntimeContext<'_> {
+    /// Returns the command that starts the plugin with its verified files in `folder`. `executables` are the accepted
+    /// names of a built program.
+    pub(super) async fn start_command(
         &self,
         executables: &[String; 2],
         manifest: &PluginManifest,
         folder: &Path,
-        home: Home<'_>,
-    ) -> Result<Start, InstallError> {
+        home: PluginOrigin<'_>,
+    ) -> Result<StartCommand, InstallError> {
         match &manifest.runtime {
             PluginRuntime::Python { virtualenv } => self.python(virtualenv.as_deref(), folder, home),
             PluginRuntime::Nodejs => self.nodejs(folder, home),
@@ -69,13 +70,18 @@ impl Toolbox<'_> {
         }
     }
 
-    /// `python -u FOLDER`: as `python -u .` would in the folder, but in whatever working directory the plugin gets.
-    fn python(&self, virtualenv: Option<&str>, folder: &Path, home: Home<'_>) -> Result<Start, InstallError> {
+    /// Returns `python -u FOLDER`, which does not depend on the working directory, unlike Pulumi's `python -u .`.
+    fn python(
+        &self,
+        virtualenv: Option<&str>,
+        folder: &Path,
+        home: PluginOrigin<'_>,
+    ) -> Result<StartCommand, InstallError> {
         let interpreter = match virtualenv {
             Some(virtualenv) => {
                 let places = match home {
-                    Home::Folder(origin) => vec![folder.join(virtualenv), origin.join(virtualenv)],
-                    Home::Fetched => vec![folder.join(virtualenv)],
+                    PluginOrigin::Folder(origin) => vec![folder.join(virtualenv), origin.join(virtualenv)],
+                    PluginOrigin::Fetched => vec![folder.join(virtualenv)],
                 };
                 let found = places.into_iter().map(|venv| venv.join("bin/python")).find(|python| python.exists());
                 found.ok_or_else(|| {
@@ -92,17 +98,17 @@ impl Toolbox<'_> {
             let advice = "give the plugin a __main__.py that serves the provider";
             return Err(home.missing("__main__.py", |_| advice.to_owned()));
         }
-        // What is in the cache stays as it is: no compiled files beside the others.
-        let options: &[&str] = if matches!(home, Home::Fetched) { &["-u", "-B"] } else { &["-u"] };
+        // `-B`: Python must not add compiled files to a package in the cache.
+        let options: &[&str] = if matches!(home, PluginOrigin::Fetched) { &["-u", "-B"] } else { &["-u"] };
         let arguments = options.iter().map(OsString::from).chain([folder.into()]).collect();
         Ok((interpreter, arguments, None))
     }
 
-    /// `node MAIN`, the main file of the package.
-    fn nodejs(&self, folder: &Path, home: Home<'_>) -> Result<Start, InstallError> {
+    /// Returns `node MAIN` with the main file of the package.
+    fn nodejs(&self, folder: &Path, home: PluginOrigin<'_>) -> Result<StartCommand, InstallError> {
         let node = self.interpreter(&["node"], "install Node.js and put it on PATH")?;
-        let package = read_if_there(&folder.join("package.json"))?.unwrap_or_else(|| b"{}".to_vec());
-        // A package.json that cannot be read is Node's to complain about.
+        let package = read_if_exists(&folder.join("package.json"))?.unwrap_or_else(|| b"{}".to_vec());
+        // Node reports a malformed package.json.
         let package: serde_json::Value = serde_json::from_slice(&package).unwrap_or_default();
         let has_dependencies = package["dependencies"].as_object().is_some_and(|dependencies| !dependencies.is_empty());
         if has_dependencies && !folder.join("node_modules").is_dir() {
@@ -116,14 +122,19 @@ impl Toolbox<'_> {
         Ok((node, vec![file.into()], None))
     }
 
-    /// A program that is there, or one built now.
-    async fn go(&self, executables: &[String; 2], binary: Option<&str>, folder: &Path) -> Result<Start, InstallError> {
-        let there = binary.into_iter().chain(executables.iter().map(String::as_str));
-        if let Some(program) = there.map(|name| folder.join(name)).find(|program| program.is_file()) {
+    /// Returns the existing program of a Go plugin, or builds it.
+    async fn go(
+        &self,
+        executables: &[String; 2],
+        binary: Option<&str>,
+        folder: &Path,
+    ) -> Result<StartCommand, InstallError> {
+        let names = binary.into_iter().chain(executables.iter().map(String::as_str));
+        if let Some(program) = names.map(|name| folder.join(name)).find(|program| program.is_file()) {
             return Ok((program, Vec::new(), None));
         }
         let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
-        let built = Scratch::new(self.work)?;
+        let built = ScratchFolder::new(self.work)?;
         let program =
             fs::canonicalize(built.path()).map_err(PathError::of("find", built.path()))?.join(&executables[0]);
         let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];
@@ -134,8 +145,8 @@ impl Toolbox<'_> {
             environment: self
                 .environment
                 .select(["PATH", "HOME", "TMPDIR", "LANG", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"])
-                .chain(self.environment.starting_with("GO"))
-                .chain(self.environment.starting_with("CGO_"))
+                .chain(self.environment.with_prefix("GO"))
+                .chain(self.environment.with_prefix("CGO_"))
                 .collect(),
         })
         .await?;
@@ -144,14 +155,14 @@ impl Toolbox<'_> {
 
     async fn run(&self, spec: ProcessSpec) -> Result<(), InstallError> {
         let process = self.spawner.spawn(&spec, Arc::new(()))?;
-        let exited = tokio::time::timeout(BUILD_LIMIT, process.exited()).await;
+        let exited = tokio::time::timeout(BUILD_TIMEOUT, process.wait_for_exit()).await;
         if exited.as_ref().is_ok_and(ExitStatus::success) {
             return Ok(());
         }
-        process.drained().await;
+        process.wait_for_output_end().await;
         let status = match exited {
             Ok(status) => describe_exit(status),
-            Err(_) => format!("not done within {} minutes", BUILD_LIMIT.as_secs() / 60),
+            Err(_) => format!("not done within {} minutes", BUILD_TIMEOUT.as_secs() / 60),
         };
         let words = spec.arguments.iter().map(|argument| argument.to_string_lossy());
         let command = [spec.program.to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
@@ -161,7 +172,7 @@ impl Toolbox<'_> {
 
     fn interpreter(&self, names: &[&str], advice: &str) -> Result<PathBuf, InstallError> {
         let found = names.iter().find_map(|name| self.environment.find_program(name));
-        let missing = || InstallError::Missing { what: names[0].to_owned(), command: advice.to_owned() };
+        let missing = || InstallError::Missing { item: names[0].to_owned(), command: advice.to_owned() };
         found.ok_or_else(missing)
     }
 }

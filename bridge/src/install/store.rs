@@ -1,15 +1,15 @@
-//! The cache of packages: each by the digest of its files, published whole, shared by all who run on this machine.
+//! Cache of packages, addressed by the digest of their files and shared by all runs on this machine.
 //!
 //! ```text
-//! packages/<digest>/    the files of a package, read-only; the digest is that of the files and of who may be executed
-//! names/<key>.json      what a declaration came to when it was fetched: its revision, digest of the download, package
-//! locks/<key>           held while somebody fetches what it names
-//! components/<digest>   which types of a package are components (the host's)
-//! work/                 what is being made, see `Scratch`
+//! packages/<digest>/    files of a package, read-only; the digest covers the files and their executable bits
+//! names/<key>.json      record of a fetched declaration: revision, digest of the download, digest of the package
+//! locks/<key>           lock file, held while a run fetches the package of the key
+//! components/<digest>   component types of a package (written by the host)
+//! work/                 unfinished packages, see `ScratchFolder`
 //! ```
-//! A package is made in `work` and renamed into its place: it is there whole or not at all. Whoever opens it reads all
-//! its files and compares, so that what was damaged later, by a loss of power or by hand, is fetched again instead of
-//! run. Nothing is flushed for that reason. A name is written after its package.
+//! A package is created in `work` and renamed into `packages`, so it is complete or absent. Each run that opens it
+//! hashes all its files: a package that was damaged, by a power failure or by hand, is fetched again and never
+//! executed. Therefore files are not flushed to disk. A record is written after its package.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -21,31 +21,31 @@ use serde::{Deserialize, Serialize};
 
 use super::InstallError;
 use super::tree::FileDigests;
-use crate::fs::{Access, PathError, Scratch, create_folders, read_if_there, write_atomically};
+use crate::fs::{Access, PathError, ScratchFolder, create_folders, read_if_exists, write_atomically};
 use crate::plugin::Sha256Digest;
 
-/// The folder for what is being made.
+/// Name of the folder for unfinished packages.
 pub(super) const WORK: &str = "work";
-/// How often it is tried to get a lock that somebody else holds: who waited in the system for it could not be stopped.
-const LOCK_POLL: Duration = Duration::from_millis(50);
+/// Interval between two attempts to take a lock.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The cache of packages.
+/// Cache of packages.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     root: PathBuf,
 }
 
-/// The name of what a declaration asks for. Shown in the cache, so it holds no credentials.
+/// Key of a declaration. Stored in plain text, so it must not contain credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key(String);
+pub(super) struct CacheKey(String);
 
-impl Key {
-    /// Of parts that together say what is asked for.
+impl CacheKey {
+    /// Creates a key from the parts that identify the declaration.
     pub(super) fn new<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         Self(parts.into_iter().collect::<Vec<_>>().join("\n"))
     }
 
-    /// What it came to.
+    /// Creates the record of a fetched package.
     pub(super) fn record(&self, revision: &str, download: Option<Sha256Digest>, package: Sha256Digest) -> Record {
         Record { of: self.0.clone(), revision: revision.to_owned(), download, package }
     }
@@ -55,36 +55,36 @@ impl Key {
     }
 }
 
-/// What a declaration came to.
+/// Record of a fetched declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The key.
+    /// Text of the key.
     pub(super) of: String,
-    /// The tag or the whole id of the commit.
+    /// Tag of the release, or full id of the commit.
     pub(super) revision: String,
-    /// The digest of what was downloaded, if that was one file.
+    /// Digest of the downloaded file. `None` for git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) download: Option<Sha256Digest>,
-    /// What names its files, see [`FileDigests::identity`].
+    /// Digest of its files, see [`FileDigests::identity`].
     pub(super) package: Sha256Digest,
 }
 
-/// A package of the cache whose files were read and are what they should be.
+/// Cached package with verified files.
 #[derive(Debug)]
-pub(super) struct Stored {
-    /// Where it is.
+pub(super) struct StoredPackage {
+    /// Folder of the package.
     pub(super) folder: PathBuf,
-    /// Its files.
+    /// Digests of its files.
     pub(super) files: FileDigests,
 }
 
-/// What is found under a name.
+/// Result of a search for a key.
 #[derive(Debug)]
-pub(super) enum Found {
-    Nothing,
-    /// There was something, and it is no longer what it was.
+pub(super) enum Lookup {
+    Missing,
+    /// The files of the package have changed.
     Damaged,
-    Whole(Record, Stored),
+    Valid(Record, StoredPackage),
 }
 
 impl Store {
@@ -92,48 +92,50 @@ impl Store {
         Self { root }
     }
 
-    /// What a name came to. A record that cannot be read is none.
-    pub(super) fn record(&self, key: &Key) -> Result<Option<Record>, InstallError> {
-        let Some(text) = read_if_there(&self.record_path(key))? else { return Ok(None) };
+    /// Returns the record of a key. Returns `None` for a malformed record.
+    pub(super) fn record(&self, key: &CacheKey) -> Result<Option<Record>, InstallError> {
+        let Some(text) = read_if_exists(&self.record_path(key))? else { return Ok(None) };
         let record: Option<Record> = serde_json::from_slice(&text).ok();
         Ok(record.filter(|record| record.of == key.0))
     }
 
-    /// Finds and reads the package of a name. Takes as long as it takes to hash its files.
-    pub(super) fn open(&self, key: &Key) -> Result<Found, InstallError> {
-        let Some(record) = self.record(key)? else { return Ok(Found::Nothing) };
+    /// Finds the package of a key and hashes its files, which takes time for a large package.
+    pub(super) fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
+        let Some(record) = self.record(key)? else { return Ok(Lookup::Missing) };
         let folder = self.package_path(record.package);
         if !folder.is_dir() {
-            return Ok(Found::Nothing);
+            return Ok(Lookup::Missing);
         }
         match FileDigests::of(&folder) {
-            Ok(files) if files.identity() == record.package => Ok(Found::Whole(record, Stored { folder, files })),
-            Ok(_) | Err(InstallError::Uncoverable { .. }) => Ok(Found::Damaged),
-            Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Found::Damaged),
-            // A disk that cannot be read now says nothing of what is on it.
+            Ok(files) if files.identity() == record.package => {
+                Ok(Lookup::Valid(record, StoredPackage { folder, files }))
+            }
+            Ok(_) | Err(InstallError::NotHashable { .. }) => Ok(Lookup::Damaged),
+            Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Lookup::Damaged),
+            // A read error does not mean that the package is damaged.
             Err(error) => Err(error),
         }
     }
 
-    /// Removes the package of a name, and the name. Those who run it keep what they opened.
-    pub(super) fn remove(&self, key: &Key) -> Result<(), InstallError> {
+    /// Removes the package and the record of a key. Running processes keep their open files.
+    pub(super) fn remove(&self, key: &CacheKey) -> Result<(), InstallError> {
         if let Some(record) = self.record(key)? {
-            let grave = self.scratch()?;
+            let removed = self.scratch()?;
             let package = self.package_path(record.package);
-            let moved = rename(&package, &grave.path().join("package"));
+            let moved = rename(&package, &removed.path().join("package"));
             ignore_missing(moved).map_err(PathError::of("remove", &package))?;
         }
         let name = self.record_path(key);
         Ok(ignore_missing(fs::remove_file(&name)).map_err(PathError::of("remove", &name))?)
     }
 
-    /// A folder to make a package in.
-    pub(super) fn scratch(&self) -> Result<Scratch, InstallError> {
+    /// Creates a folder for an unfinished package.
+    pub(super) fn scratch(&self) -> Result<ScratchFolder, InstallError> {
         self.create()?;
-        Ok(Scratch::new(&self.root.join(WORK))?)
+        Ok(ScratchFolder::new(&self.root.join(WORK))?)
     }
 
-    /// Makes the folder of the cache, for us alone.
+    /// Creates the folder of the cache with access for the current user only.
     fn create(&self) -> Result<(), InstallError> {
         create_folders(&self.root)?;
         let mode = fs::metadata(&self.root).map_err(PathError::of("read", &self.root))?.permissions().mode();
@@ -144,44 +146,45 @@ impl Store {
         Ok(())
     }
 
-    /// Puts a package that was made in a scratch folder into its place. If the same one is there already, that stays.
-    pub(super) fn publish(&self, made: &Path, files: FileDigests) -> Result<Stored, InstallError> {
+    /// Moves a package from a scratch folder to `packages`. An identical package that exists already is kept.
+    pub(super) fn publish(&self, source: &Path, files: FileDigests) -> Result<StoredPackage, InstallError> {
         let digest = files.identity();
         let folder = self.package_path(digest);
         create_folders(&self.root.join("packages"))?;
-        match rename(made, &folder) {
+        match rename(source, &folder) {
             Ok(()) => {}
-            Err(error) if is_there(&error) => {
-                let whole = FileDigests::of(&folder).is_ok_and(|there| there.identity() == digest);
-                if !whole {
-                    let grave = self.scratch()?;
-                    let moved = rename(&folder, &grave.path().join("package"));
+            Err(error) if is_existing_folder(&error) => {
+                let is_valid = FileDigests::of(&folder).is_ok_and(|existing| existing.identity() == digest);
+                if !is_valid {
+                    let removed = self.scratch()?;
+                    let moved = rename(&folder, &removed.path().join("package"));
                     ignore_missing(moved).map_err(PathError::of("remove", &folder))?;
-                    match rename(made, &folder) {
-                        // Somebody else put it there meanwhile.
-                        Err(error) if is_there(&error) => {}
+                    match rename(source, &folder) {
+                        // Another run has published it meanwhile.
+                        Err(error) if is_existing_folder(&error) => {}
                         other => other.map_err(PathError::of("create", &folder))?,
                     }
                 }
             }
             Err(error) => return Err(PathError::of("create", &folder)(error).into()),
         }
-        Ok(Stored { folder, files })
+        Ok(StoredPackage { folder, files })
     }
 
-    /// Writes down what a name came to.
-    pub(super) fn write(&self, key: &Key, record: &Record) -> Result<(), InstallError> {
+    /// Writes the record of a key.
+    pub(super) fn write(&self, key: &CacheKey, record: &Record) -> Result<(), InstallError> {
         let path = self.record_path(key);
         create_folders(&self.root.join("names"))?;
         let text = serde_json::to_string_pretty(record).expect("texts are always JSON") + "\n";
         Ok(write_atomically(&path, text.as_bytes(), Access::Private)?)
     }
 
-    /// Waits until nobody else fetches what a name stands for. `waiting` is called once if that takes time.
+    /// Takes the lock of a key, so that one run at a time fetches its package. `waiting` is called once if the lock is
+    /// held.
     ///
     /// # Cancellation
-    /// Nothing is held.
-    pub(super) async fn lock(&self, key: &Key, waiting: impl FnOnce()) -> Result<Lock, InstallError> {
+    /// The lock is not held.
+    pub(super) async fn lock(&self, key: &CacheKey, waiting: impl FnOnce()) -> Result<Lock, InstallError> {
         self.create()?;
         let folder = self.root.join("locks");
         create_folders(&folder)?;
@@ -198,8 +201,8 @@ impl Store {
             if let Some(waiting) = waiting.take() {
                 waiting();
             }
-            // A lock of the system can only be waited for by blocking a thread, which a stop could not end.
-            tokio::time::sleep(LOCK_POLL).await;
+            // A blocking wait for the lock could not be cancelled.
+            tokio::time::sleep(LOCK_POLL_INTERVAL).await;
         }
     }
 
@@ -207,12 +210,12 @@ impl Store {
         self.root.join("packages").join(digest.to_hex())
     }
 
-    fn record_path(&self, key: &Key) -> PathBuf {
+    fn record_path(&self, key: &CacheKey) -> PathBuf {
         self.root.join("names").join(key.file_name() + ".json")
     }
 }
 
-/// Held while a package is fetched. Ends with its value, or with its process.
+/// Lock of a key. Released when it is dropped, or when the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
@@ -220,13 +223,13 @@ pub(super) struct Lock {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "what is renamed here is a folder; it is whole or removed, and checked when it is opened"
+    reason = "folders only; a renamed folder is complete or absent, and is verified when it is opened"
 )]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-fn is_there(error: &io::Error) -> bool {
+fn is_existing_folder(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
 

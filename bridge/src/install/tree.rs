@@ -1,4 +1,4 @@
-//! The files of a folder, by their digests: what names a package in the cache, and what `checksum` means for a folder.
+//! Digests of the files of a folder: they name a package in the cache and define `checksum` for a folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,13 +13,14 @@ use super::InstallError;
 use crate::fs::PathError;
 use crate::plugin::Sha256Digest;
 
-/// What a checksum never covers and what is never copied.
-pub(super) const GIT: &str = ".git";
+/// Name of the folder that is neither hashed nor copied.
+pub(super) const GIT_FOLDER: &str = ".git";
 
-/// The digests of all files of a folder, by their paths in it.
+/// Digests of all files of a folder, by relative path.
 ///
-/// Their own digest is the sha256 of the lines `"<sha256>  <path>\n"`, sorted as text, one for each file but those in
-/// `.git`; paths are relative, with `/`; a symbolic link counts as a file that holds its target's path.
+/// The digest of the folder is the sha256 of the lines `"<sha256>  <path>\n"`, sorted as text, one for each file
+/// outside `.git`. Paths are relative, with `/`. A symbolic link counts as a file whose content is the path of its
+/// target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileDigests(BTreeMap<String, FileDigest>);
 
@@ -30,7 +31,7 @@ struct FileDigest {
 }
 
 impl FileDigests {
-    /// Reads every file of a folder that was made here: links must not lead out of it.
+    /// Hashes all files of a folder in the cache. Links must not lead out of the folder.
     pub(super) fn of(root: &Path) -> Result<Self, InstallError> {
         let mut digests = Self::default();
         digests.read(root, root, 0)?;
@@ -40,32 +41,32 @@ impl FileDigests {
     fn read(&mut self, root: &Path, folder: &Path, depth: usize) -> Result<(), InstallError> {
         for member in fs::read_dir(folder).map_err(PathError::of("list", folder))? {
             let member = member.map_err(PathError::of("list", folder))?;
-            if member.file_name() == GIT {
+            if member.file_name() == GIT_FOLDER {
                 continue;
             }
             let path = member.path();
-            let uncoverable = |reason| InstallError::Uncoverable { path: path.clone(), reason };
+            let not_hashable = |reason| InstallError::NotHashable { path: path.clone(), reason };
             let kind = member.file_type().map_err(PathError::of("read", &path))?;
             if kind.is_dir() {
                 self.read(root, &path, depth + 1)?;
             } else if kind.is_symlink() {
                 let target = fs::read_link(&path).map_err(PathError::of("read link", &path))?;
-                if leads_out(&target, depth) {
-                    return Err(uncoverable("the link may lead out of the package"));
+                if may_lead_out(&target, depth) {
+                    return Err(not_hashable("the link may lead out of the package"));
                 }
-                self.note(root, &path, Sha256Digest::of(target.as_os_str().as_bytes()), false)?;
+                self.add(root, &path, Sha256Digest::of(target.as_os_str().as_bytes()), false)?;
             } else if kind.is_file() {
-                let (digest, executable) = digest_of_file(&path)?;
-                self.note(root, &path, digest, executable)?;
+                let (digest, executable) = hash_file(&path)?;
+                self.add(root, &path, digest, executable)?;
             } else {
-                return Err(uncoverable("it is neither file, folder nor link"));
+                return Err(not_hashable("it is neither file, folder nor link"));
             }
         }
         Ok(())
     }
 
-    /// Adds a file.
-    pub(super) fn note(
+    /// Adds the digest of a file.
+    pub(super) fn add(
         &mut self,
         root: &Path,
         path: &Path,
@@ -73,26 +74,27 @@ impl FileDigests {
         executable: bool,
     ) -> Result<(), InstallError> {
         let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
-        let uncoverable = |reason| InstallError::Uncoverable { path: path.to_owned(), reason };
-        let relative = relative.ok_or_else(|| uncoverable("its name is not UTF-8"))?;
+        let not_hashable = |reason| InstallError::NotHashable { path: path.to_owned(), reason };
+        let relative = relative.ok_or_else(|| not_hashable("its name is not UTF-8"))?;
         if relative.contains('\n') {
-            return Err(uncoverable("its name holds a line end"));
+            return Err(not_hashable("its name contains a line end"));
         }
         self.0.insert(relative.to_owned(), FileDigest { digest, executable });
         Ok(())
     }
 
-    /// The digest of the file at a path in the folder.
+    /// Returns the digest of the file at a relative path.
     pub(super) fn file(&self, path: &Path) -> Option<Sha256Digest> {
         self.0.get(path.to_str()?).map(|file| file.digest)
     }
 
-    /// Their own digest, as `checksum` takes it.
+    /// Returns the digest of the folder, in the meaning of `checksum`.
     pub(super) fn digest(&self) -> Sha256Digest {
         self.of_lines(|path, file| format!("{}  {path}\n", file.digest.to_hex()))
     }
 
-    /// What names them in the cache: their own digest, with a mark at those that may be executed.
+    /// Returns the digest that names the folder in the cache. Unlike [`digest`](Self::digest) it covers executable
+    /// bits.
     pub(super) fn identity(&self) -> Sha256Digest {
         self.of_lines(|path, file| {
             format!("{} {}{path}\n", file.digest.to_hex(), if file.executable { '*' } else { ' ' })
@@ -106,9 +108,9 @@ impl FileDigests {
     }
 }
 
-/// Whether a link may lead out of the folder it is in, which lies so deep below the root. It may climb first and descend
-/// then; where it climbed after it descended, a link on its way could take it anywhere.
-pub(super) fn leads_out(target: &Path, depth: usize) -> bool {
+/// Returns true if a link in a folder at `depth` below the root may lead out of the root. `..` is allowed at the start
+/// of the target only: after a folder name, which may be a link itself, `..` could lead anywhere.
+pub(super) fn may_lead_out(target: &Path, depth: usize) -> bool {
     let mut climbed = 0;
     let mut descended = false;
     for component in target.components() {
@@ -123,15 +125,15 @@ pub(super) fn leads_out(target: &Path, depth: usize) -> bool {
     climbed > depth
 }
 
-/// The digest of a file, and whether it may be executed.
-fn digest_of_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
+/// Returns the digest of a file, and true if it is executable.
+fn hash_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
     let mut file = File::open(path).map_err(PathError::of("read", path))?;
     let mode = file.metadata().map_err(PathError::of("read", path))?.permissions().mode();
-    Ok((digest_of_reading(&mut file, path, |_| Ok(()))?, mode & 0o111 != 0))
+    Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, mode & 0o111 != 0))
 }
 
-/// Reads a file to its end, hands on what it holds, and says the digest of that.
-pub(super) fn digest_of_reading(
+/// Reads a file to its end, passes its content to `take` in chunks, and returns the digest of the content.
+pub(super) fn hash_while_reading(
     file: &mut File,
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), PathError>,
@@ -153,8 +155,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_stays_or_is_refused() {
-        let table = [
+    fn link_that_may_leave_the_folder_is_detected() {
+        let cases = [
             ("a", 0, false),
             ("./a/b", 0, false),
             ("..", 0, true),
@@ -164,13 +166,13 @@ mod tests {
             // `x/y` could be a link to the root.
             ("x/y/..", 2, true),
         ];
-        for (target, depth, out) in table {
-            assert_eq!(leads_out(Path::new(target), depth), out, "{target} at depth {depth}");
+        for (target, depth, out) in cases {
+            assert_eq!(may_lead_out(Path::new(target), depth), out, "{target} at depth {depth}");
         }
     }
 
     #[test]
-    fn a_folder_has_the_digest_that_the_documentation_says() {
+    fn folder_digest_matches_the_documented_format() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sub/.git")).unwrap();
         fs::write(folder.path().join("sub/.git/x"), "never").unwrap();
@@ -183,7 +185,7 @@ mod tests {
         lines.sort();
         assert_eq!(digests.digest(), Sha256Digest::of(lines.concat()));
         assert_eq!(digests.file(Path::new("sub/b")), Some(Sha256Digest::of("two")));
-        // Who may be executed is no part of a checksum, and one of what is kept.
+        // Executable bits are part of the identity, but not of the checksum.
         fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
         let executable = FileDigests::of(folder.path()).unwrap();
         assert_eq!(executable.digest(), digests.digest());

@@ -1,7 +1,7 @@
-//! Archives as somebody else made them: what they may do is to put files and folders into one folder.
+//! Safe unpacking of untrusted archives: an archive can only create files, folders and links in one folder.
 //!
-//! Taken: tar, alone or in gzip, and a file that is no archive at all and stands for itself. Of a tar, files, folders and
-//! links that stay inside; anything else refuses the whole archive. Never here: whether its bytes are those expected.
+//! Supported: tar, tar.gz, and a plain file. A tar may contain files, folders and links that stay inside; any other
+//! entry makes the whole archive fail. Excluded: verification of digests.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek as _};
@@ -13,34 +13,34 @@ use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::error::{ArchiveError, InstallError};
-use super::tree::{GIT, leads_out};
+use super::tree::{GIT_FOLDER, may_lead_out};
 use crate::fs::PathError;
 use crate::plugin::Sha256Digest;
 
-/// More entries than any plugin has.
-pub(super) const MOST_ENTRIES: usize = 200_000;
-/// More bytes than any plugin has.
-pub(super) const MOST_BYTES: u64 = 8 << 30;
-/// What an archive may unpack to in any case.
-const FREE_BYTES: u64 = 64 << 20;
-/// How much larger than the archive its content may be beyond that.
-const MOST_RATIO: u64 = 100;
-/// More than what a header says about the next entry may need: it is read into memory.
-const MOST_WORDS: u64 = 1 << 20;
-/// Longer paths than any plugin has, in bytes and in parts.
-pub(super) const LONGEST_PATH: usize = 1024;
-pub(super) const DEEPEST_PATH: usize = 64;
+/// Maximum number of entries.
+pub(super) const MAX_ENTRIES: usize = 200_000;
+/// Maximum total size of all files, in bytes.
+pub(super) const MAX_BYTES: u64 = 8 << 30;
+/// Size of the unpacked content that is allowed for any archive, in bytes.
+const ALLOWED_BYTES: u64 = 64 << 20;
+/// Maximum ratio of the size of the unpacked content to the size of the archive, above [`ALLOWED_BYTES`].
+const MAX_RATIO: u64 = 100;
+/// Maximum size of an extended header in bytes: it is read into memory.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
+/// Maximum length of a path in bytes, and maximum number of its components.
+pub(super) const MAX_PATH_LENGTH: usize = 1024;
+pub(super) const MAX_PATH_DEPTH: usize = 64;
 
-/// A downloaded file.
+/// Downloaded file.
 #[derive(Debug)]
-pub(super) struct Package<'a> {
-    /// Its name, for messages.
+pub(super) struct DownloadedFile<'a> {
+    /// Name for messages.
     pub(super) name: &'a str,
-    /// Where it is.
+    /// Path of the file.
     pub(super) path: &'a Path,
 }
 
-/// What a file is by its first bytes.
+/// Format of a file, detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Gzip,
@@ -48,19 +48,20 @@ enum Kind {
     Plain,
 }
 
-impl Package<'_> {
-    /// Puts its files into a folder, which must be empty. What is no archive becomes the file `plain`.
+impl DownloadedFile<'_> {
+    /// Unpacks the archive into an empty folder. A plain file is copied to the file `plain` in the folder.
     ///
     /// # Errors
-    /// [`InstallError::Archive`], [`InstallError::Path`]; the folder is to be thrown away then.
+    /// [`InstallError::Archive`], [`InstallError::Path`]. The caller must remove the folder then.
     pub(super) fn unpack(&self, folder: &Path, plain: &str) -> Result<(), InstallError> {
         self.open(|kind, content, limit| match kind {
             Kind::Plain => write_file(&folder.join(plain), content, 0o500, limit).map(drop),
-            _ => Unpacking { folder, left: limit }.unpack(content),
+            _ => Unpacker { folder, left: limit }.unpack(content),
         })
     }
 
-    /// The digest of the first of these files that is in it, without unpacking it. `None` where there is none.
+    /// Returns the digest of the first entry with one of the names, without unpacking. `None` if no entry has such a
+    /// name.
     ///
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`].
@@ -74,8 +75,8 @@ impl Package<'_> {
                 let mut entry = entry.map_err(ArchiveError::Unreadable)?;
                 let path = entry.path().map_err(ArchiveError::Unreadable)?;
                 let name = path.strip_prefix(".").unwrap_or(&path);
-                let wanted = names.iter().any(|wanted| name == Path::new(wanted));
-                if wanted && entry.header().entry_type() == EntryType::Regular {
+                let is_requested = names.iter().any(|requested| name == Path::new(requested));
+                if is_requested && entry.header().entry_type() == EntryType::Regular {
                     let mut hash = Sha256::new();
                     copy(&mut entry, limit, |bytes| {
                         hash.update(bytes);
@@ -88,59 +89,63 @@ impl Package<'_> {
         })
     }
 
-    /// Opens it, looks through it, and hands it on with the number of bytes that may come out of it.
-    fn open<T>(&self, read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, Fault>) -> Result<T, InstallError> {
+    /// Opens and scans the archive, then calls `read` with its format, its content and the maximum number of unpacked
+    /// bytes.
+    fn open<T>(
+        &self,
+        read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, UnpackError>,
+    ) -> Result<T, InstallError> {
         let path_error = |action| PathError::of(action, self.path);
         let file = File::open(self.path).map_err(path_error("read"))?;
         let size = file.metadata().map_err(path_error("read"))?.len();
-        let limit = MOST_BYTES.min(size.saturating_mul(MOST_RATIO).max(FREE_BYTES));
+        let limit = MAX_BYTES.min(size.saturating_mul(MAX_RATIO).max(ALLOWED_BYTES));
         let mut result = kind(&file).and_then(|kind| {
-            let again = || {
+            let open_content = || {
                 (&file).rewind().map_err(ArchiveError::Unreadable)?;
                 let content = BufReader::with_capacity(256 * 1024, &file);
                 let content: Box<dyn Read + '_> = match kind {
                     Kind::Gzip => Box::new(MultiGzDecoder::new(content)),
                     Kind::Tar | Kind::Plain => Box::new(content),
                 };
-                Ok::<_, Fault>(content)
+                Ok::<_, UnpackError>(content)
             };
             if kind != Kind::Plain {
-                scan(&mut *again()?, limit)?;
+                scan(&mut *open_content()?, limit)?;
             }
-            read(kind, &mut *again()?, limit)
+            read(kind, &mut *open_content()?, limit)
         });
-        if let Err(Fault::Archive(ArchiveError::Unreadable(error))) = &mut result
+        if let Err(UnpackError::Archive(ArchiveError::Unreadable(error))) = &mut result
             && error.kind() == io::ErrorKind::UnexpectedEof
         {
             *error = io::Error::new(io::ErrorKind::UnexpectedEof, "it ends too early");
         }
-        result.map_err(|fault| match fault {
-            Fault::Archive(source) => InstallError::Archive { archive: self.name.to_owned(), source },
-            Fault::Path(error) => error.into(),
+        result.map_err(|error| match error {
+            UnpackError::Archive(source) => InstallError::Archive { archive: self.name.to_owned(), source },
+            UnpackError::Path(error) => error.into(),
         })
     }
 }
 
-/// The archive's fault, or the disk's.
+/// Error of the archive, or of the file system.
 #[derive(Debug)]
-enum Fault {
+enum UnpackError {
     Archive(ArchiveError),
     Path(PathError),
 }
 
-impl From<ArchiveError> for Fault {
+impl From<ArchiveError> for UnpackError {
     fn from(error: ArchiveError) -> Self {
         Self::Archive(error)
     }
 }
 
-impl From<PathError> for Fault {
+impl From<PathError> for UnpackError {
     fn from(error: PathError) -> Self {
         Self::Path(error)
     }
 }
 
-fn kind(file: &File) -> Result<Kind, Fault> {
+fn kind(file: &File) -> Result<Kind, UnpackError> {
     let mut start = Vec::new();
     file.take(512).read_to_end(&mut start).map_err(ArchiveError::Unreadable)?;
     Ok(match start.as_slice() {
@@ -154,66 +159,68 @@ fn kind(file: &File) -> Result<Kind, Fault> {
     })
 }
 
-/// Looks through an archive before anything is made of it: its kinds of entries, their number and their lengths.
-fn scan(content: &mut dyn Read, limit: u64) -> Result<(), Fault> {
+/// Checks the types, number and lengths of all entries before unpacking.
+fn scan(content: &mut dyn Read, limit: u64) -> Result<(), UnpackError> {
     let (mut entries, mut bytes) = (0_usize, 0_u64);
-    // Twice: an archive may consist of headers alone.
+    // Twice the limit, because headers count here.
     let mut bounded = content.take(limit.saturating_mul(2));
-    // Raw: nothing that a header says about the next entry is taken into memory unseen.
+    // Raw: extended headers are entries here, so their size is checked before they are read into memory.
     for entry in Archive::new(&mut bounded).entries().map_err(ArchiveError::Unreadable)?.raw(true) {
         let mut entry = entry.map_err(ArchiveError::Unreadable)?;
         (entries, bytes) = (entries + 1, bytes.saturating_add(entry.size()));
-        if entries > MOST_ENTRIES {
+        if entries > MAX_ENTRIES {
             return Err(ArchiveError::TooLarge("it has too many entries").into());
         }
         if bytes > limit {
-            return Err(ArchiveError::TooLarge("its content is out of all proportion to its length").into());
+            return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
         }
         let refused = |path: &[u8], reason| {
             Err(ArchiveError::Entry { path: String::from_utf8_lossy(path).into_owned(), reason }.into())
         };
         match entry.header().entry_type() {
             EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
-                if entry.size() > MOST_WORDS =>
+                if entry.size() > MAX_HEADER_BYTES =>
             {
-                return Err(ArchiveError::TooLarge("one of its headers is").into());
+                return Err(ArchiveError::TooLarge("one of its headers is too large").into());
             }
-            // Whoever reads it again would see other entries than we do here.
+            // These keys change the length of the next entry: unpacking would find other entries than this scan.
             EntryType::XHeader => {
-                let mut said = Vec::new();
-                entry.read_to_end(&mut said).map_err(ArchiveError::Unreadable)?;
+                let mut extensions = Vec::new();
+                entry.read_to_end(&mut extensions).map_err(ArchiveError::Unreadable)?;
                 let changes = |key: &str| key == "size" || key.starts_with("GNU.sparse");
-                if PaxExtensions::new(&said).any(|word| word.map_or(true, |word| word.key().map_or(true, changes))) {
-                    return refused(&entry.path_bytes(), "it says another length of the next entry");
+                if PaxExtensions::new(&extensions)
+                    .any(|field| field.map_or(true, |field| field.key().map_or(true, changes)))
+                {
+                    return refused(&entry.path_bytes(), "it changes the length of the next entry");
                 }
             }
-            EntryType::GNUSparse => return refused(&entry.path_bytes(), "it is a file with holes"),
+            EntryType::GNUSparse => return refused(&entry.path_bytes(), "it is a sparse file"),
             _ => {}
         }
     }
     if entries == 0 {
-        return Err(ArchiveError::Unreadable(io::Error::other("it is empty, or no tar")).into());
+        return Err(ArchiveError::Unreadable(io::Error::other("it is empty or not a tar archive")).into());
     }
-    // The sum of its bytes stands at its end.
+    // Reads to the end, where gzip has its checksum.
     io::copy(&mut bounded, &mut io::sink()).map_err(ArchiveError::Unreadable)?;
     if bounded.limit() == 0 {
-        return Err(ArchiveError::TooLarge("its content is out of all proportion to its length").into());
+        return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
     }
     Ok(())
 }
 
-/// An archive on its way into a folder, looked through before.
-struct Unpacking<'a> {
+/// Writer of the entries of a scanned archive into a folder.
+struct Unpacker<'a> {
     folder: &'a Path,
-    /// How many bytes may still come.
+    /// Number of bytes that may still be unpacked.
     left: u64,
 }
 
-impl Unpacking<'_> {
-    fn unpack(&mut self, content: &mut dyn Read) -> Result<(), Fault> {
+impl Unpacker<'_> {
+    fn unpack(&mut self, content: &mut dyn Read) -> Result<(), UnpackError> {
         let mut archive = Archive::new(content.take(self.left.saturating_mul(2)));
         for (count, entry) in archive.entries().map_err(ArchiveError::Unreadable)?.enumerate() {
-            if count > MOST_ENTRIES {
+            if count > MAX_ENTRIES {
                 return Err(ArchiveError::TooLarge("it has too many entries").into());
             }
             self.entry(entry.map_err(ArchiveError::Unreadable)?)?;
@@ -221,7 +228,7 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), Fault> {
+    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), UnpackError> {
         let kind = entry.header().entry_type();
         if kind == EntryType::XGlobalHeader {
             return Ok(());
@@ -232,15 +239,15 @@ impl Unpacking<'_> {
         let Some(inside) = plain_path(&path).map_err(refused)? else { return Ok(()) };
         let depth = inside.components().count() - 1;
         let target = self.folder.join(&inside);
-        self.parents(&inside)
-            .map_err(|fault| fault.unwrap_or_else(|| refused("it lies below something that is no folder").into()))?;
+        self.create_parents(&inside)
+            .map_err(|error| error.unwrap_or_else(|| refused("a parent of its path is not a folder").into()))?;
         match kind {
-            EntryType::Directory => self
-                .folder_at(&inside)
-                .map_err(|fault| fault.unwrap_or_else(|| refused("there is something else at this path").into())),
+            EntryType::Directory => self.create_folder(&inside).map_err(|error| {
+                error.unwrap_or_else(|| refused("another entry has this path and is not a folder").into())
+            }),
             EntryType::Regular | EntryType::Continuous => {
                 if target.symlink_metadata().is_ok() {
-                    return Err(refused("there is something at this path already").into());
+                    return Err(refused("another entry has the same path").into());
                 }
                 let mode = entry.header().mode().map_err(ArchiveError::Unreadable)?;
                 let mode = if mode & 0o111 == 0 { 0o400 } else { 0o500 };
@@ -249,11 +256,11 @@ impl Unpacking<'_> {
             }
             EntryType::Symlink => {
                 let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
-                if link.as_os_str().is_empty() || leads_out(&link, depth) {
+                if link.as_os_str().is_empty() || may_lead_out(&link, depth) {
                     return Err(refused("the link may lead out of the package").into());
                 }
                 if target.symlink_metadata().is_ok() {
-                    return Err(refused("there is something at this path already").into());
+                    return Err(refused("another entry has the same path").into());
                 }
                 Ok(std::os::unix::fs::symlink(&link, &target).map_err(PathError::of("create link", &target))?)
             }
@@ -261,32 +268,32 @@ impl Unpacking<'_> {
                 let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
                 let outside = || refused("the link may lead out of the package");
                 let other = plain_path(&link).ok().flatten().ok_or_else(outside)?;
-                self.parents(&other).map_err(|_| outside())?;
+                self.create_parents(&other).map_err(|_| outside())?;
                 let other = self.folder.join(other);
                 let Some(metadata) = other.symlink_metadata().ok().filter(|metadata| metadata.is_file()) else {
-                    return Err(refused("it links to what is not there").into());
+                    return Err(refused("the target of the hard link is missing").into());
                 };
-                // Whoever reads all files reads it again.
+                // A hard link counts as a copy: hashing reads its content again.
                 let left = self.left.checked_sub(metadata.len());
-                self.left = left.ok_or(ArchiveError::TooLarge("its links are"))?;
+                self.left = left.ok_or(ArchiveError::TooLarge("its hard links are too large"))?;
                 Ok(fs::hard_link(&other, &target).map_err(PathError::of("create link", &target))?)
             }
             _ => Err(refused("it is neither file, folder nor link").into()),
         }
     }
 
-    /// Makes the folders above a path, none of which may be a link. `Err(None)`: something else is in the way.
-    fn parents(&self, inside: &Path) -> Result<(), Option<Fault>> {
+    /// Creates the parent folders of a path. Returns `Err(None)` if one of them exists and is not a folder.
+    fn create_parents(&self, inside: &Path) -> Result<(), Option<UnpackError>> {
         match inside.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
-                self.parents(parent)?;
-                self.folder_at(parent)
+                self.create_parents(parent)?;
+                self.create_folder(parent)
             }
             _ => Ok(()),
         }
     }
 
-    fn folder_at(&self, inside: &Path) -> Result<(), Option<Fault>> {
+    fn create_folder(&self, inside: &Path) -> Result<(), Option<UnpackError>> {
         let path = self.folder.join(inside);
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Ok(()),
@@ -296,29 +303,29 @@ impl Unpacking<'_> {
     }
 }
 
-/// A path that leads down from the folder, without `.`; `None` for the folder itself.
+/// Returns a relative path without `.` components. `None` for the folder itself.
 fn plain_path(path: &Path) -> Result<Option<PathBuf>, &'static str> {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {
-            Component::Normal(name) if name == GIT => return Err("it belongs to git"),
+            Component::Normal(name) if name == GIT_FOLDER => return Err("its path contains .git"),
             Component::Normal(name) => plain.push(name),
             Component::CurDir => {}
-            Component::ParentDir => return Err("its path leads upwards"),
+            Component::ParentDir => return Err("its path contains .."),
             Component::RootDir | Component::Prefix(_) => return Err("its path is absolute"),
         }
     }
-    if plain.as_os_str().len() > LONGEST_PATH || plain.components().count() > DEEPEST_PATH {
+    if plain.as_os_str().len() > MAX_PATH_LENGTH || plain.components().count() > MAX_PATH_DEPTH {
         return Err("its path is too long");
     }
     if plain.to_str().is_none_or(|plain| plain.contains(['\n', '\0'])) {
-        return Err("its path is not UTF-8, or holds a line end");
+        return Err("its path is not UTF-8, or contains a line end");
     }
     Ok(Some(plain).filter(|plain| !plain.as_os_str().is_empty()))
 }
 
-/// Writes a new file and says how long it is.
-fn write_file(path: &Path, content: &mut (impl Read + ?Sized), mode: u32, limit: u64) -> Result<u64, Fault> {
+/// Writes a new file and returns its length in bytes.
+fn write_file(path: &Path, content: &mut (impl Read + ?Sized), mode: u32, limit: u64) -> Result<u64, UnpackError> {
     let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     let mut file = created.map_err(PathError::of("create", path))?;
     copy(content, limit, |bytes| {
@@ -327,12 +334,12 @@ fn write_file(path: &Path, content: &mut (impl Read + ?Sized), mode: u32, limit:
     })
 }
 
-/// Hands on all bytes, and says how many there were.
+/// Passes all bytes to `take` in chunks, and returns their number.
 fn copy(
     content: &mut (impl Read + ?Sized),
     limit: u64,
-    mut take: impl FnMut(&[u8]) -> Result<(), Fault>,
-) -> Result<u64, Fault> {
+    mut take: impl FnMut(&[u8]) -> Result<(), UnpackError>,
+) -> Result<u64, UnpackError> {
     let mut buffer = vec![0; 256 * 1024];
     let mut copied = 0;
     loop {
@@ -342,7 +349,7 @@ fn copy(
         }
         copied += read as u64;
         if copied > limit {
-            return Err(ArchiveError::TooLarge("its content is out of all proportion to its length").into());
+            return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
         }
         take(&buffer[..read])?;
     }

@@ -1,10 +1,10 @@
-//! Checks bytes while it copies them: what was checked is what runs.
+//! Verification of local packages: the digest is computed while the files are copied, and the copy is executed.
 //!
 //! ```text
 //! executable   sha256 of its bytes
-//! folder       the digest of its files, see [`FileDigests`]
+//! folder       digest of its files, see [`FileDigests`]
 //! ```
-//! Without a declared checksum nothing is copied: the files run where they are.
+//! Without a declared checksum no file is copied: the original files are executed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -13,22 +13,22 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
-use super::tree::{FileDigests, GIT, digest_of_reading, leads_out};
-use crate::fs::{PathError, Scratch};
+use super::tree::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
+use crate::fs::{PathError, ScratchFolder};
 use crate::plugin::{Checksum, Platform, Sha256Digest};
 
-/// Files that were checked, or that nobody wanted checked. Made nowhere but here.
+/// Files that were verified, or that have no declared checksum. Created in this module only.
 #[derive(Debug)]
-pub(super) struct Checked {
-    /// The executable or the folder: that which may run.
+pub(super) struct CheckedFiles {
+    /// Executable or folder that may be run.
     path: PathBuf,
     folder: PathBuf,
     digest: Option<Sha256Digest>,
-    _copy: Option<Scratch>,
+    _copy: Option<ScratchFolder>,
 }
 
-impl Checked {
-    /// Files within a folder that nobody but us writes to, whose digests were found to be those they should have.
+impl CheckedFiles {
+    /// Creates the value for a folder in the cache with verified digests.
     pub(super) fn in_store(folder: PathBuf) -> Self {
         Self { path: folder.clone(), folder, digest: None, _copy: None }
     }
@@ -46,16 +46,17 @@ impl Checked {
     }
 }
 
-/// What to check against, and where copies go.
+/// Parameters of a verification.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Check<'a> {
+pub(super) struct ChecksumCheck<'a> {
     pub(super) checksum: Option<&'a Checksum>,
     pub(super) platform: Option<Platform>,
-    /// A folder for private copies.
+    /// Folder for private copies.
     pub(super) work: &'a Path,
 }
 
-/// The digest that is declared for a platform, if any is. One that is missing among several is refused, never skipped.
+/// Returns the digest that is declared for a platform, or `None` without a checksum. Digests for other platforms only
+/// are an error.
 pub(super) fn expected(
     checksum: Option<&Checksum>,
     platform: Option<Platform>,
@@ -64,17 +65,17 @@ pub(super) fn expected(
     checksum.for_platform(platform).map(Some).ok_or(InstallError::NoChecksum { platform })
 }
 
-impl Check<'_> {
+impl ChecksumCheck<'_> {
     fn expected(&self) -> Result<Option<Sha256Digest>, InstallError> {
         expected(self.checksum, self.platform)
     }
 
-    /// Checks an executable. If it came as a member of a folder, its copy finds links to the other members beside
-    /// itself, as it would at home; the checksum does not cover those.
-    pub(super) fn executable(&self, path: &Path, home: Option<&Path>) -> Result<Checked, InstallError> {
+    /// Verifies an executable. If it belongs to the folder `home`, its copy has links to the other files of that folder
+    /// beside it. The checksum does not cover those files.
+    pub(super) fn executable(&self, path: &Path, home: Option<&Path>) -> Result<CheckedFiles, InstallError> {
         let Some(expected) = self.expected()? else {
             let folder = path.parent().unwrap_or(path).to_owned();
-            return Ok(Checked { path: path.to_owned(), folder, digest: None, _copy: None });
+            return Ok(CheckedFiles { path: path.to_owned(), folder, digest: None, _copy: None });
         };
         let copy = self.private_folder()?;
         let name = path.file_name().unwrap_or(path.as_os_str());
@@ -92,49 +93,49 @@ impl Check<'_> {
                 }
             }
         }
-        Ok(Checked { path: target, folder: copy.path().to_owned(), digest: Some(found), _copy: Some(copy) })
+        Ok(CheckedFiles { path: target, folder: copy.path().to_owned(), digest: Some(found), _copy: Some(copy) })
     }
 
-    /// Checks a whole folder, given by its canonical path.
-    pub(super) fn folder(&self, folder: &Path) -> Result<Checked, InstallError> {
+    /// Verifies a whole folder, given by its canonical path.
+    pub(super) fn folder(&self, folder: &Path) -> Result<CheckedFiles, InstallError> {
         let Some(expected) = self.expected()? else {
-            return Ok(Checked { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
+            return Ok(CheckedFiles { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
         };
         let copy = self.private_folder()?;
         if fs::canonicalize(copy.path()).is_ok_and(|copy| copy.starts_with(folder)) {
-            let reason = "private copies would lie within it";
-            return Err(InstallError::Uncoverable { path: folder.to_owned(), reason });
+            let reason = "the folder for private copies is inside it";
+            return Err(InstallError::NotHashable { path: folder.to_owned(), reason });
         }
-        // As deep as the original was named, so that programs that show their folder's name show the right one.
+        // The copy has the same folder name, for programs that show it.
         let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
-        let mut tree = Tree { root: folder, files: FileDigests::default() };
+        let mut tree = FolderCopy { root: folder, files: FileDigests::default() };
         tree.copy(folder, &target)?;
         let found = tree.files.digest();
         if found != expected {
             return Err(InstallError::ChecksumMismatch { expected, found });
         }
-        Ok(Checked { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
+        Ok(CheckedFiles { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
     }
 
-    /// A folder that nobody else can look into or change.
-    fn private_folder(&self) -> Result<Scratch, InstallError> {
-        Ok(Scratch::new(self.work)?)
+    /// Creates a folder that no other user can read or write.
+    fn private_folder(&self) -> Result<ScratchFolder, InstallError> {
+        Ok(ScratchFolder::new(self.work)?)
     }
 }
 
-/// A folder on its way into a copy.
-struct Tree<'a> {
+/// Copy of a folder in progress.
+struct FolderCopy<'a> {
     root: &'a Path,
     files: FileDigests,
 }
 
-impl Tree<'_> {
+impl FolderCopy<'_> {
     fn copy(&mut self, from: &Path, to: &Path) -> Result<(), InstallError> {
         fs::create_dir(to).map_err(PathError::of("create folder", to))?;
         for member in fs::read_dir(from).map_err(PathError::of("list", from))? {
             let member = member.map_err(PathError::of("list", from))?;
             let (source, target) = (member.path(), to.join(member.file_name()));
-            if member.file_name() == GIT {
+            if member.file_name() == GIT_FOLDER {
                 continue;
             }
             let kind = member.file_type().map_err(PathError::of("read", &source))?;
@@ -142,41 +143,42 @@ impl Tree<'_> {
                 self.copy(&source, &target)?;
             } else if kind.is_symlink() {
                 let digest = self.copy_link(&source, &target)?;
-                self.note(&source, digest)?;
+                self.add(&source, digest)?;
             } else if kind.is_file() {
                 let digest = copy_file(&source, &target)?;
-                self.note(&source, digest)?;
+                self.add(&source, digest)?;
             } else {
-                return Err(InstallError::Uncoverable { path: source, reason: "it is neither file, folder nor link" });
+                return Err(InstallError::NotHashable { path: source, reason: "it is neither file, folder nor link" });
             }
         }
         Ok(())
     }
 
-    /// A link that stays within the folder leads to what is checked. One that leads out by an absolute path is trusted
-    /// as the system's own programs are. Anything else would change its meaning with the copy, or escape the check.
+    /// Copies a link. A relative link that stays inside the folder is allowed, because its target is verified too. An
+    /// absolute link to a path outside the folder is trusted like the programs of the system. Other links are an error:
+    /// they would have another target in the copy, or escape the verification.
     fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
         let target = fs::read_link(from).map_err(PathError::of("read link", from))?;
         let escapes = if target.is_absolute() {
             target.starts_with(self.root) || fs::canonicalize(&target).is_ok_and(|real| real.starts_with(self.root))
         } else {
             let depth = from.strip_prefix(self.root).map_or(0, |path| path.components().count().saturating_sub(1));
-            leads_out(&target, depth)
+            may_lead_out(&target, depth)
         };
         if escapes {
             let reason = "the link leads out of the folder, or back into it by an absolute path";
-            return Err(InstallError::Uncoverable { path: from.to_owned(), reason });
+            return Err(InstallError::NotHashable { path: from.to_owned(), reason });
         }
         std::os::unix::fs::symlink(&target, to).map_err(PathError::of("create link", to))?;
         Ok(Sha256Digest::of(target.as_os_str().as_bytes()))
     }
 
-    fn note(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {
-        self.files.note(self.root, path, digest, false)
+    fn add(&mut self, path: &Path, digest: Sha256Digest) -> Result<(), InstallError> {
+        self.files.add(self.root, path, digest, false)
     }
 }
 
-/// Copies a file and says the digest of the bytes that were written. The copy is read-only, and executable if the file is.
+/// Copies a file and returns the digest of the written bytes. The copy is read-only, and executable if the file is.
 fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, PathError> {
     let mut source = File::open(from).map_err(PathError::of("read", from))?;
     let metadata = source.metadata().map_err(PathError::of("read", from))?;
@@ -184,5 +186,5 @@ fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, PathError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(if executable { 0o500 } else { 0o400 });
     let mut target = options.open(to).map_err(PathError::of("create", to))?;
-    digest_of_reading(&mut source, from, |bytes| target.write_all(bytes).map_err(PathError::of("write", to)))
+    hash_while_reading(&mut source, from, |bytes| target.write_all(bytes).map_err(PathError::of("write", to)))
 }

@@ -1,6 +1,6 @@
-//! gRPC over a connection: one request, and the messages that answer it.
+//! gRPC calls over a connection: one request message, and one or more reply messages.
 //!
-//! The frames are those of gRPC over HTTP/2; what a status says is read by tonic.
+//! Frames and headers are those of gRPC over HTTP/2. tonic parses the status.
 
 use std::marker::PhantomData;
 
@@ -13,49 +13,49 @@ use tonic::{Code, Status};
 
 use super::Connection;
 
-/// The largest message, in either direction: what Pulumi's own SDKs allow.
+/// Maximum size of a message in bytes, in both directions: the limit of Pulumi's SDKs.
 pub const MAX_MESSAGE: usize = 400 * 1024 * 1024;
 
-/// In front of each message: whether it is compressed, and its length.
+/// Length of the prefix of each message in bytes: one byte for the compression flag, four for the length.
 const PREFIX: usize = 5;
 
-/// A remote procedure.
+/// Remote procedure.
 pub trait Procedure {
-    /// Where it is: `/package.Service/Name`.
+    /// Path of the procedure: `/package.Service/Name`.
     const PATH: &'static str;
-    /// What it takes.
+    /// Request message.
     type Request: Message;
-    /// What it answers.
+    /// Reply message.
     type Reply: Message + Default;
 }
 
 impl Connection {
-    /// Calls a procedure that answers once.
+    /// Calls a procedure that replies with one message.
     ///
     /// # Errors
-    /// The status that it answered; one with a source where the call or the connection broke off.
+    /// Status of the reply. A status with a source if the call was reset or the connection was lost.
     pub async fn call<P: Procedure>(&self, request: &P::Request) -> Result<P::Reply, Status> {
-        let mut answers = self.call_streaming::<P>(request).await?;
-        let Some(reply) = answers.next().await? else { return Err(Status::internal("no message in the answer")) };
-        match answers.next().await? {
+        let mut replies = self.call_streaming::<P>(request).await?;
+        let Some(reply) = replies.next().await? else { return Err(Status::internal("the reply has no message")) };
+        match replies.next().await? {
             None => Ok(reply),
-            Some(_) => Err(Status::internal("more than one message in the answer")),
+            Some(_) => Err(Status::internal("the reply has more than one message")),
         }
     }
 
-    /// Calls a procedure that answers with a stream of messages.
+    /// Calls a procedure that replies with a stream of messages.
     ///
     /// # Errors
-    /// As [`Connection::call`].
-    pub async fn call_streaming<P: Procedure>(&self, request: &P::Request) -> Result<Answers<P::Reply>, Status> {
-        let body = framed(request)?;
-        let response = self.send(head(P::PATH)?, body.freeze()).await.map_err(Status::from_error)?;
-        let response = response.await.map_err(broken_off)?;
-        // An answer without messages has its status in front.
+    /// Same as [`Connection::call`].
+    pub async fn call_streaming<P: Procedure>(&self, request: &P::Request) -> Result<ReplyStream<P::Reply>, Status> {
+        let body = encode_frame(request)?;
+        let response = self.send(request_head(P::PATH)?, body.freeze()).await.map_err(Status::from_error)?;
+        let response = response.await.map_err(lost_connection)?;
+        // A reply without messages has its status in the headers.
         match Status::from_header_map(response.headers()) {
             Some(status) if status.code() != Code::Ok => Err(status),
-            _ if response.status() != StatusCode::OK => Err(refused(response.status())),
-            status => Ok(Answers {
+            _ if response.status() != StatusCode::OK => Err(status_of_http(response.status())),
+            status => Ok(ReplyStream {
                 stream: response.into_body(),
                 buffer: BytesMut::new(),
                 ended: status.is_some(),
@@ -65,23 +65,23 @@ impl Connection {
     }
 }
 
-/// The messages of an answer.
-pub struct Answers<M> {
+/// Reply messages of a call.
+pub struct ReplyStream<M> {
     stream: RecvStream,
-    /// What came and was not read yet.
+    /// Received bytes that are not decoded yet.
     buffer: BytesMut,
     ended: bool,
     of: PhantomData<fn() -> M>,
 }
 
-impl<M: Message + Default> Answers<M> {
-    /// The next message; `None` once the procedure has ended well.
+impl<M: Message + Default> ReplyStream<M> {
+    /// Returns the next message; `None` once the procedure has ended successfully.
     ///
     /// # Errors
-    /// As [`Connection::call`].
+    /// Same as [`Connection::call`].
     pub async fn next(&mut self) -> Result<Option<M>, Status> {
         loop {
-            if let Some(message) = self.message()? {
+            if let Some(message) = self.decode_message()? {
                 return Ok(Some(message));
             }
             if self.ended {
@@ -89,25 +89,25 @@ impl<M: Message + Default> Answers<M> {
             }
             match self.stream.data().await {
                 Some(data) => {
-                    let data = data.map_err(broken_off)?;
-                    self.stream.flow_control().release_capacity(data.len()).map_err(broken_off)?;
+                    let data = data.map_err(lost_connection)?;
+                    self.stream.flow_control().release_capacity(data.len()).map_err(lost_connection)?;
                     self.buffer.extend_from_slice(&data);
                 }
                 None => {
-                    let trailers = self.stream.trailers().await.map_err(broken_off)?;
-                    ended_well(trailers.as_ref(), &self.buffer)?;
+                    let trailers = self.stream.trailers().await.map_err(lost_connection)?;
+                    check_end(trailers.as_ref(), &self.buffer)?;
                     self.ended = true;
                 }
             }
         }
     }
 
-    /// A message, if all of it is there.
-    fn message(&mut self) -> Result<Option<M>, Status> {
+    /// Decodes the next message in the buffer; `None` if it is incomplete.
+    fn decode_message(&mut self) -> Result<Option<M>, Status> {
         let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX>() else { return Ok(None) };
         let [compressed, length @ ..] = *prefix;
         if compressed != 0 {
-            return Err(Status::internal("the answer is compressed, which nobody asked for"));
+            return Err(Status::internal("the reply is compressed, which was not requested"));
         }
         let length = u32::from_be_bytes(length) as usize;
         if length > MAX_MESSAGE {
@@ -120,8 +120,8 @@ impl<M: Message + Default> Answers<M> {
     }
 }
 
-/// The head of a request. Nobody is behind the name: there is but one at the other end.
-fn head(path: &'static str) -> Result<Request<()>, Status> {
+/// Returns the head of a request. The authority is a placeholder: the connection is local.
+fn request_head(path: &'static str) -> Result<Request<()>, Status> {
     let mut head = Request::new(());
     *head.method_mut() = Method::POST;
     *head.version_mut() = Version::HTTP_2;
@@ -136,34 +136,35 @@ fn head(path: &'static str) -> Result<Request<()>, Status> {
     Ok(head)
 }
 
-fn framed(message: &impl Message) -> Result<BytesMut, Status> {
+fn encode_frame(message: &impl Message) -> Result<BytesMut, Status> {
     let length = message.encoded_len();
     if length > MAX_MESSAGE {
         return Err(Status::out_of_range(format!("a message of {length} bytes is larger than {MAX_MESSAGE}")));
     }
     let mut framed = BytesMut::with_capacity(PREFIX + length);
     framed.put_u8(0);
-    // It was just seen to fit.
+    // The length is at most MAX_MESSAGE, so the conversion does not fail.
     framed.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
     message.encode(&mut framed).map_err(|error| Status::internal(error.to_string()))?;
     Ok(framed)
 }
 
-fn ended_well(trailers: Option<&HeaderMap>, rest: &[u8]) -> Result<(), Status> {
+/// Checks the status in the trailers and that no partial message is left in `rest`.
+fn check_end(trailers: Option<&HeaderMap>, rest: &[u8]) -> Result<(), Status> {
     match trailers.and_then(Status::from_header_map) {
         Some(status) if status.code() != Code::Ok => Err(status),
         Some(_) if rest.is_empty() => Ok(()),
-        Some(_) => Err(Status::internal("the answer ended in the middle of a message")),
-        None => Err(Status::unknown("the answer ended without a status")),
+        Some(_) => Err(Status::internal("the reply ended in the middle of a message")),
+        None => Err(Status::unknown("the reply ended without a status")),
     }
 }
 
-fn broken_off(error: h2::Error) -> Status {
+fn lost_connection(error: h2::Error) -> Status {
     Status::from_error(error.into())
 }
 
-/// The status that stands for an answer that is not one of gRPC.
-fn refused(status: StatusCode) -> Status {
+/// Returns the gRPC status for an HTTP status of a reply that is not gRPC.
+fn status_of_http(status: StatusCode) -> Status {
     let code = match status {
         StatusCode::BAD_REQUEST => Code::Internal,
         StatusCode::UNAUTHORIZED => Code::Unauthenticated,
@@ -175,5 +176,5 @@ fn refused(status: StatusCode) -> Status {
         | StatusCode::GATEWAY_TIMEOUT => Code::Unavailable,
         _ => Code::Unknown,
     };
-    Status::new(code, format!("the answer is one of HTTP: {status}"))
+    Status::new(code, format!("the reply is not gRPC but HTTP status {status}"))
 }

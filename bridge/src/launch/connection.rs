@@ -1,8 +1,8 @@
-//! HTTP/2 to a plugin.
+//! HTTP/2 connection to a plugin.
 //!
-//! In place of tonic's channel, which passes every call through a queue and three tasks: here the caller writes its
-//! request into the connection itself and reads the answer from it, and the one task there is moves the bytes.
-//! `docs/performance.md` compares the two.
+//! Replaces tonic's channel, which passes every call through a queue and three tasks. Here the caller writes its
+//! request to the connection and reads the reply from it; a single task moves the bytes. `docs/performance.md` compares
+//! the two.
 
 use std::fmt;
 use std::future::Future;
@@ -17,17 +17,17 @@ use tokio::task::JoinSet;
 use tonic::codegen::http::Request;
 use tonic::codegen::{Bytes, StdError};
 
-/// Windows hold several ordinary messages: a call never waits for the far side to allow more.
+/// Flow control windows in bytes. They hold several ordinary messages, so that a call does not wait for window updates.
 const STREAM_WINDOW: u32 = 4 * MIB;
 const CONNECTION_WINDOW: u32 = 64 * MIB;
-/// Error details, with the whole state of a resource, come as one header.
-const HEADERS: u32 = 64 * MIB;
-/// How many calls go out before the far side has said how many it takes.
-const FIRST_CALLS: usize = 100;
+/// Maximum size of the headers in bytes. Error details, which may hold the state of a resource, arrive in one header.
+const HEADER_LIMIT: u32 = 64 * MIB;
+/// Maximum number of concurrent calls before the server has sent its own maximum.
+const INITIAL_MAX_CALLS: usize = 100;
 const MIB: u32 = 1024 * 1024;
 
-/// A connection that is made when it is first used, and again when it was lost. Clones share it; it is closed with the
-/// last one.
+/// Connection that is opened on first use and again after it was lost. Clones share it; dropping the last clone closes
+/// it.
 #[derive(Clone)]
 pub struct Connection(Arc<Shared>);
 
@@ -38,15 +38,15 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Takes requests, as long as the connection does.
+    /// Sender of requests; usable while the connection accepts new streams.
     sender: Option<SendRequest<Bytes>>,
-    /// Move the bytes. One that takes no more requests goes on until its last call has ended.
+    /// Tasks that move the bytes. A connection that accepts no more requests runs until its last call has ended.
     drivers: JoinSet<()>,
 }
 
 type Dial = Box<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Stream>>> + Send + Sync>;
 
-/// Bytes in both directions.
+/// Byte stream in both directions.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -57,13 +57,13 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// No connection came about.
+/// Connection attempt that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot connect")]
 struct NotConnected(#[source] StdError);
 
 impl Connection {
-    /// A connection over what `dial` gives, which is asked whenever there is none.
+    /// Returns a connection over the stream that `dial` opens. `dial` is called whenever there is no open stream.
     pub fn new<F, S>(dial: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = io::Result<S>> + Send + 'static,
@@ -76,7 +76,7 @@ impl Connection {
         Self(Arc::new(Shared { dial, state: Mutex::default() }))
     }
 
-    /// What takes a request, on a new connection if the one there was takes no more.
+    /// Returns the sender of requests. Opens a new connection if the current one accepts no more requests.
     async fn sender(&self) -> Result<SendRequest<Bytes>, StdError> {
         let mut state = self.0.state.lock().await;
         while state.drivers.try_join_next().is_some() {}
@@ -85,25 +85,26 @@ impl Connection {
         {
             return Ok(sender);
         }
-        // Should dialling fail, the next call tries again.
+        // If `dial` fails, the next call dials again.
         state.sender = None;
         let stream = (self.0.dial)().await.map_err(|error| NotConnected(error.into()))?;
         let mut settings = client::Builder::new();
         settings.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
-        settings.max_header_list_size(HEADERS).enable_push(false).initial_max_send_streams(FIRST_CALLS);
+        settings.max_header_list_size(HEADER_LIMIT).enable_push(false).initial_max_send_streams(INITIAL_MAX_CALLS);
         let (sender, connection) = settings.handshake(stream).await.map_err(|error| NotConnected(error.into()))?;
-        // Its calls learn how it ended.
+        // The error is dropped: the calls on the connection return it.
         state.drivers.spawn(async move { drop(connection.await) });
         state.sender = Some(sender.clone());
         Ok(sender)
     }
 
-    /// Begins a stream: the head and the whole body of a request. What comes back is read from the future.
+    /// Starts a call by sending the head and the complete body of a request. The returned future resolves to the
+    /// response.
     pub(super) async fn send(&self, head: Request<()>, body: Bytes) -> Result<ResponseFuture, StdError> {
         let mut sender = self.sender().await?;
         let (response, mut stream) = sender.send_request(head, false)?;
-        // The connection holds it until it is sent: nothing is gained by waiting for its windows.
-        // Where it takes none, there is an answer already, or the reason why there will be none.
+        // The connection buffers the body until it is sent, so there is no wait for window updates.
+        // If the stream accepts no data, the response future returns the reply or the error.
         stream.send_data(body, true).ok();
         Ok(response)
     }

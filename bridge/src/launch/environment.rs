@@ -1,35 +1,35 @@
-//! The environment of a plugin: built from nothing (provider protocol, section 1.4; plugin-hosts, section E).
+//! The environment variables of a plugin process (docs/spec/provider-protocol.md#1.4; docs/spec/plugin-hosts.md#E).
 
 use std::ffi::OsString;
 
 use crate::plugin::PluginConfig;
 use crate::process::HostEnvironment;
 
-/// What every plugin gets of our own environment.
-const ALWAYS: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
+/// Variables of our own environment that every plugin receives.
+const PASSED_TO_ALL: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
 
-/// The environment of a plugin.
+/// Environment of a plugin process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginEnvironment {
-    /// All its variables.
+    /// All variables of the process.
     pub variables: Vec<(OsString, OsString)>,
-    /// Declared in `passEnv`, but not set here.
+    /// Variables that `passEnv` declares and that are not set.
     pub missing: Vec<String>,
 }
 
-/// Builds the environment of a plugin: the few variables that programs need, those that it declares, and what Pulumi's
-/// engine sets.
+/// Builds the environment of a plugin: `PATH`, `HOME`, `TMPDIR` and `LANG`, the variables declared in `passEnv`, and
+/// the variables that Pulumi's engine sets.
 pub fn plugin_environment(plugin: &PluginConfig, project: &str, host: &HostEnvironment) -> PluginEnvironment {
     let pulumi = [
         ("PULUMI_PROJECT", project),
-        // The configuration goes by way of Configure, and nowhere else.
+        // The configuration is passed in Configure only.
         ("PULUMI_CONFIG", "{}"),
-        // Python would keep the port line to itself until its buffer is full.
+        // Python would buffer the port line.
         ("PYTHONUNBUFFERED", "1"),
     ];
     let declared = plugin.pass_env.iter().map(String::as_str);
     let variables = host
-        .select(ALWAYS)
+        .select(PASSED_TO_ALL)
         .chain(host.select(declared))
         .chain(pulumi.map(|(name, value)| (OsString::from(name), OsString::from(value))))
         .collect();
@@ -43,7 +43,7 @@ mod tests {
     use crate::plugin::{LocalSource, PluginSource};
 
     #[test]
-    fn a_plugin_gets_what_it_needs_and_what_it_declares_and_nothing_else() {
+    fn plugin_environment_holds_only_default_declared_and_pulumi_variables() {
         let source = PluginSource::Local(LocalSource { path: "x".into(), checksum: None });
         let mut plugin = PluginConfig::new("files".parse().unwrap(), source);
         plugin.pass_env = vec!["HTTPS_PROXY".into(), "NOT_SET".into()];

@@ -8,15 +8,15 @@ use tokio::net::TcpStream;
 use super::Connection;
 use crate::process::Process;
 
-/// A connection to a port of the loopback interface. It is made when it is first used, again if it was closed, and
-/// never once the process has ended: whoever gets the port then is a stranger.
-pub(super) fn local(port: u16, process: &Arc<Process>) -> Connection {
-    // Weak: a connection that somebody kept must not keep a process alive.
+/// Returns a connection to a port of the loopback interface. It is opened on first use and again after it was closed,
+/// but never once the process has exited: another process may listen on the port then.
+pub(super) fn local_connection(port: u16, process: &Arc<Process>) -> Connection {
+    // Weak: a clone of the connection must not keep the process alive.
     let process = Arc::downgrade(process);
     Connection::new(move || {
-        let lives = process.upgrade().is_some_and(|process| process.exit().is_none());
+        let is_running = process.upgrade().is_some_and(|process| process.exit_status().is_none());
         async move {
-            if !lives {
+            if !is_running {
                 return Err(io::Error::from(io::ErrorKind::NotConnected));
             }
             let stream = TcpStream::connect(("127.0.0.1", port)).await?;

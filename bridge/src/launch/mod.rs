@@ -1,9 +1,9 @@
-//! From a verified package to a connected process: one file per dialect of the first words; and calls over that
-//! connection.
+//! Starts the process of a verified package, reads its port, and makes gRPC calls over a connection to that port. One
+//! file for each start protocol.
 //!
-//! Enters: a [`VerifiedPackage`] and what its process gets. Leaves: the process, and a connection to the port it said; or
-//! an error that quotes what it said instead. Never here: what is called and what the answers mean (the provider shakes
-//! hands), configuration, decisions about when a plugin is started.
+//! Input: a [`LaunchSpec`]. Output: the process and a connection to the port it printed, or an error that quotes its
+//! output. Excluded: the procedures and their replies (`provider` does the handshake), configuration, decisions about
+//! when a plugin is started.
 
 mod call;
 mod connection;
@@ -25,95 +25,95 @@ use crate::error::Hint;
 use crate::install::VerifiedPackage;
 use crate::process::{OutputSink, Process, SpawnError, Spawner};
 
-pub use call::{Answers, MAX_MESSAGE, Procedure};
+pub use call::{MAX_MESSAGE, Procedure, ReplyStream};
 pub use connection::Connection;
 pub use environment::{PluginEnvironment, plugin_environment};
 
-/// What a plugin's process gets.
+/// Package to start, with the settings of its process.
 pub struct LaunchSpec<'a> {
-    /// What is started.
+    /// Package of the plugin.
     pub package: &'a VerifiedPackage,
-    /// Its working directory: the root of the repository, against which relative paths of assets are read.
+    /// Working directory: the root of the repository. Relative paths of assets are resolved against it.
     pub directory: PathBuf,
-    /// Its whole environment, see [`plugin_environment`].
+    /// Complete environment of the process, see [`plugin_environment`].
     pub environment: Vec<(OsString, OsString)>,
-    /// How long it may take until it says its port. Interpreters and compilers take their time.
+    /// Limit on the wait for the port line. Interpreters and compilers may need minutes.
     pub start_timeout: Duration,
-    /// Where its output goes.
+    /// Sink of the output lines.
     pub sink: Arc<dyn OutputSink>,
-    /// What starts it.
+    /// Spawner that starts the process.
     pub spawner: &'a Spawner,
 }
 
-/// A plugin that said where it listens. Nobody has shaken hands with it yet.
+/// Plugin that has printed its port. The handshake is not done yet.
 #[derive(Debug)]
 pub struct Launched {
-    /// Its process. Dropping it kills the plugin.
+    /// Process of the plugin. Dropping it kills the plugin.
     pub process: Arc<Process>,
-    /// To it; made when it is first used, and never again once the process has ended.
+    /// Connection to the plugin. Opened on first use, and never again once the process has exited.
     pub connection: Connection,
 }
 
-/// Why a plugin did not come up.
+/// Reason why a plugin did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The system refuses to run the program.
+    /// The operating system cannot execute the program.
     #[error("cannot run {}{}", program.display(), in_parentheses(diagnosis.as_deref()))]
-    NotRun {
-        /// The program, where the user finds it.
+    ExecFailed {
+        /// Path of the program as the user declared it.
         program: PathBuf,
-        /// The reason as far as the program's first bytes and its mode tell, with what to do.
+        /// Reason found in the first bytes and the mode of the program, with advice.
         diagnosis: Option<String>,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// No process could be made.
+    /// No process was created.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// It said something else.
-    #[error("expected a port on the first line of its output, got {:?}{last_words}", beginning(line))]
-    NoPort {
-        /// What it said.
+    /// The first line of output is not a port.
+    #[error("expected a port on the first line of its output, got {:?}{last_output}", beginning(line))]
+    NotAPort {
+        /// First line of output.
         line: String,
-        /// What else it wrote.
-        last_words: LastWords,
+        /// Other lines of output.
+        last_output: LastOutput,
     },
-    /// It ended too early.
-    #[error("it ended before it said its port ({status}){last_words}")]
-    Ended {
-        /// How.
+    /// The process exited before it printed a line.
+    #[error("it exited before it printed its port ({status}){last_output}")]
+    Exited {
+        /// Exit status in words.
         status: String,
-        /// What it wrote.
-        last_words: LastWords,
+        /// Last lines of output.
+        last_output: LastOutput,
     },
-    /// It closed its output, but goes on.
-    #[error("it closed its output before it said its port{last_words}")]
-    Closed {
-        /// What it wrote.
-        last_words: LastWords,
+    /// The process closed its standard output and still runs.
+    #[error("it closed its output before it printed its port{last_output}")]
+    OutputClosed {
+        /// Last lines of output.
+        last_output: LastOutput,
     },
-    /// It did not say anything in time.
-    #[error("it has not said its port within {} s (startTimeout){last_words}", limit.as_secs_f32())]
-    TooSlow {
-        /// How long was waited.
+    /// The process printed no line within the limit.
+    #[error("it has not printed its port within {} s (startTimeout){last_output}", limit.as_secs_f32())]
+    TimedOut {
+        /// Limit of the wait.
         limit: Duration,
-        /// What it wrote instead.
-        last_words: LastWords,
+        /// Last lines on standard error.
+        last_output: LastOutput,
     },
 }
 
 impl Hint for LaunchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
-            Self::TooSlow { .. } => "a larger startTimeout gives it more time",
+            Self::TimedOut { .. } => "a larger startTimeout gives it more time",
             // `1|5|unix|/tmp/…|grpc`
-            Self::NoPort { line, .. } if line.split('|').count() >= 4 => {
-                "this looks like HashiCorp's go-plugin protocol; only Pulumi's own is spoken here"
+            Self::NotAPort { line, .. } if line.split('|').count() >= 4 => {
+                "this looks like HashiCorp's go-plugin protocol; sc supports only Pulumi's plugin protocol"
             }
-            Self::NoPort { .. } => "a Pulumi provider says its port, and nothing else, on the first line",
-            // The message says it.
-            Self::NotRun { .. } | Self::Spawn(_) | Self::Ended { .. } | Self::Closed { .. } => return None,
+            Self::NotAPort { .. } => "the first line of output of a Pulumi provider must be its port and nothing else",
+            // Their messages name the action.
+            Self::ExecFailed { .. } | Self::Spawn(_) | Self::Exited { .. } | Self::OutputClosed { .. } => return None,
         };
         Some(hint.into())
     }
@@ -123,20 +123,20 @@ fn in_parentheses(text: Option<&str>) -> String {
     text.map(|text| format!(" ({text})")).unwrap_or_default()
 }
 
-/// The last lines a plugin wrote, as the end of a message.
+/// Last lines that a plugin wrote. Displays as the end of a message; displays nothing if it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LastWords(pub Vec<String>);
+pub struct LastOutput(pub Vec<String>);
 
-impl fmt::Display for LastWords {
+impl fmt::Display for LastOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.0.is_empty() {
-            write!(f, ". Its last words:\n  {}", self.0.join("\n  "))?;
+            write!(f, ". Its last output:\n  {}", self.0.join("\n  "))?;
         }
         Ok(())
     }
 }
 
-/// Enough of a line to recognize it.
+/// Returns the first 200 bytes of a line.
 fn beginning(line: &str) -> &str {
     &line[..line.floor_char_boundary(200)]
 }

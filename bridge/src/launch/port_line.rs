@@ -1,14 +1,15 @@
-//! The line that says the port (provider protocol, section 1.5).
+//! Parser of the port line, the first line of a plugin's output (docs/spec/provider-protocol.md#1.5).
 
-/// What .NET's build tool writes to the terminal before the program's own output begins.
+/// Terminal progress sequences that the build tool of .NET writes before the output of the program.
 const PROGRESS: [&str; 2] = ["\u{1b}]9;4;3;\u{1b}\\", "\u{1b}]9;4;0;\u{1b}\\"];
 
-/// The port in a line: a plain decimal number, with white space and .NET's progress marks around it at most.
+/// Returns the port in a line: a plain decimal number, optionally surrounded by white space and the progress sequences
+/// of .NET.
 pub(super) fn parse_port(line: &str) -> Option<u16> {
     let line = PROGRESS.iter().fold(line.to_owned(), |line, mark| line.replace(mark, ""));
     let digits = line.trim();
-    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|port| plain && *port != 0)
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|port| is_plain && *port != 0)
 }
 
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_a_plain_number_and_nothing_else() {
+    fn port_line_is_a_plain_decimal_number() {
         for (line, port) in [
             ("41233", 41233),
             ("  1\t", 1),
@@ -25,7 +26,7 @@ mod tests {
         ] {
             assert_eq!(parse_port(line), Some(port), "{line:?}");
         }
-        for bad in [
+        for invalid in [
             "",
             " ",
             "0",
@@ -38,7 +39,7 @@ mod tests {
             "\u{1b}[33m80\u{1b}[39m",
             "1|1|tcp|x",
         ] {
-            assert_eq!(parse_port(bad), None, "{bad:?}");
+            assert_eq!(parse_port(invalid), None, "{invalid:?}");
         }
     }
 }

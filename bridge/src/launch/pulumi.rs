@@ -1,18 +1,18 @@
-//! Pulumi's own dialect: the engine's address is the only argument, the port is the first line of output (provider
-//! protocol, sections 1.3 to 1.5).
+//! Start protocol of Pulumi's plugins: the address of the engine is the last argument, the port is the first line of
+//! output (docs/spec/provider-protocol.md#1.3 to #1.5).
 
 use std::sync::Arc;
 
-use super::diagnosis::{diagnose, refusal};
-use super::local::local;
+use super::diagnosis::{diagnose, exec_format_error};
+use super::local::local_connection;
 use super::port_line::parse_port;
-use super::{LastWords, LaunchError, LaunchSpec, Launched};
+use super::{LastOutput, LaunchError, LaunchSpec, Launched};
 use crate::process::{FirstLine, OutputStream, Process, ProcessSpec, SpawnError, describe_exit};
 
-/// Starts a plugin and waits until it has said its port.
+/// Starts a plugin and waits until it has printed its port.
 ///
 /// # Errors
-/// [`LaunchError`]; no process is left then.
+/// [`LaunchError`]; the process is killed.
 ///
 /// # Cancellation
 /// The process is killed.
@@ -26,7 +26,7 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         directory: spec.directory,
         environment: spec.environment,
     };
-    let not_run = |source| LaunchError::NotRun {
+    let exec_failed = |source| LaunchError::ExecFailed {
         diagnosis: diagnose(&process_spec.program, &process_spec.directory, &source),
         program: if package.arguments().is_empty() {
             package.origin().to_owned()
@@ -35,53 +35,55 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
         },
         source,
     };
-    if let Some(error) = refusal(&process_spec.program) {
-        return Err(not_run(error));
+    if let Some(error) = exec_format_error(&process_spec.program) {
+        return Err(exec_failed(error));
     }
     let process = match spec.spawner.spawn(&process_spec, spec.sink) {
         Ok(process) => Arc::new(process),
-        Err(SpawnError::Start { source, .. }) => return Err(not_run(source)),
+        Err(SpawnError::Start { source, .. }) => return Err(exec_failed(source)),
         Err(error @ SpawnError::Unsupervised { .. }) => return Err(error.into()),
     };
     let line = match tokio::time::timeout(spec.start_timeout, process.first_line()).await {
         Ok(FirstLine::Line(line)) => line,
-        Ok(FirstLine::NotRun(error)) => return Err(not_run(error)),
-        Ok(FirstLine::Ended(beginning)) => return Err(ended(&process, beginning).await),
+        Ok(FirstLine::ExecFailed(error)) => return Err(exec_failed(error)),
+        Ok(FirstLine::Ended(beginning)) => return Err(output_ended(&process, beginning).await),
         Err(_) => {
-            return Err(LaunchError::TooSlow { limit: spec.start_timeout, last_words: last_words(&process) });
+            return Err(LaunchError::TimedOut { limit: spec.start_timeout, last_output: last_output(&process) });
         }
     };
     match parse_port(&line) {
-        Some(port) => Ok(Launched { connection: local(port, &process), process }),
+        Some(port) => Ok(Launched { connection: local_connection(port, &process), process }),
         None => {
-            // What follows explains more than the first line does.
-            process.drained().await;
-            Err(LaunchError::NoPort { last_words: last_words_but(&process, &line), line })
+            // The output after the first line may explain the failure.
+            process.wait_for_output_end().await;
+            Err(LaunchError::NotAPort { last_output: last_output_without(&process, &line), line })
         }
     }
 }
 
-async fn ended(process: &Process, beginning: String) -> LaunchError {
-    // The output of a dying process ends before the process does.
-    let exited = tokio::time::timeout(std::time::Duration::from_secs(1), process.exited()).await;
-    process.drained().await;
-    let last_words = last_words_but(process, &beginning);
+/// Returns the error of a process whose output ended before its first line did.
+async fn output_ended(process: &Process, beginning: String) -> LaunchError {
+    // The output of an exiting process ends before the process does.
+    let exited = tokio::time::timeout(std::time::Duration::from_secs(1), process.wait_for_exit()).await;
+    process.wait_for_output_end().await;
+    let last_output = last_output_without(process, &beginning);
     match (exited, beginning.is_empty()) {
-        (_, false) => LaunchError::NoPort { line: beginning, last_words },
-        (Ok(status), true) => LaunchError::Ended { status: describe_exit(status), last_words },
-        (Err(_), true) => LaunchError::Closed { last_words },
+        (_, false) => LaunchError::NotAPort { line: beginning, last_output },
+        (Ok(status), true) => LaunchError::Exited { status: describe_exit(status), last_output },
+        (Err(_), true) => LaunchError::OutputClosed { last_output },
     }
 }
 
-fn last_words(process: &Process) -> LastWords {
-    LastWords(process.last_lines(OutputStream::Stderr))
+fn last_output(process: &Process) -> LastOutput {
+    LastOutput(process.last_lines(OutputStream::Stderr))
 }
 
-/// The last words; what it said on its output, but for what is quoted already, if there are none.
-fn last_words_but(process: &Process, quoted: &str) -> LastWords {
-    let words = last_words(process);
-    if !words.0.is_empty() {
-        return words;
+/// Returns the last lines on standard error. If there are none, returns those on standard output without the line
+/// `quoted`, which the message quotes already.
+fn last_output_without(process: &Process, quoted: &str) -> LastOutput {
+    let lines = last_output(process);
+    if !lines.0.is_empty() {
+        return lines;
     }
-    LastWords(process.last_lines(OutputStream::Stdout).into_iter().filter(|line| line != quoted).collect())
+    LastOutput(process.last_lines(OutputStream::Stdout).into_iter().filter(|line| line != quoted).collect())
 }

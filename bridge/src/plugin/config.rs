@@ -1,4 +1,4 @@
-//! One entry of `plugins:`, placeholders resolved (Simple Container, section 2.5; `example/README.md` for what was added).
+//! Entry of `plugins:`, placeholders resolved (Simple Container, section 2.5; `example/README.md` for what was added).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,33 +9,33 @@ use pulumi_proto::property::PropertyMap;
 
 use super::{Platform, PluginName, PluginVersion, Sha256Digest};
 
-/// A declared plugin.
+/// Declared plugin.
 #[derive(Clone, Debug)]
 pub struct PluginConfig {
-    /// Its name, unique in the stack; also the name of its provider resource.
+    /// Name of the plugin, unique in the stack. Also the name of its provider resource.
     pub name: PluginName,
-    /// The Pulumi package it serves and the prefix of its resource types. Two plugins of one package are two
-    /// configurations of one provider.
+    /// Pulumi package of the plugin and prefix of its resource types. Two plugins of one package are two configurations
+    /// of one provider.
     pub package: PluginName,
-    /// Whether it is resolved and started at all.
+    /// False if the plugin must not be resolved or started.
     pub enabled: bool,
-    /// Where it comes from.
+    /// Source of the plugin.
     pub source: PluginSource,
-    /// What it is told once: inputs of its provider resource, secrets marked.
+    /// Inputs of its provider resource, with secrets marked.
     pub config: PropertyMap,
-    /// Names of environment variables handed to its process beside the few that every plugin gets.
+    /// Names of environment variables that its process inherits, in addition to those that every plugin inherits.
     pub pass_env: Vec<String>,
-    /// What Initialize receives of the stack's secrets.
+    /// Secrets of the stack that its `Initialize` receives.
     pub init_secrets: InitSecrets,
-    /// How long it may take until it says its port.
+    /// Time limit from the start of the process until it prints its port.
     pub start_timeout: Duration,
 }
 
 impl PluginConfig {
-    /// How long a plugin may take until it says its port, if nothing else is declared.
+    /// Default of [`start_timeout`](Self::start_timeout).
     pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-    /// An enabled plugin with nothing declared but its name and source.
+    /// Creates an enabled plugin with the default settings.
     pub fn new(name: PluginName, source: PluginSource) -> Self {
         Self {
             package: name.clone(),
@@ -50,29 +50,29 @@ impl PluginConfig {
     }
 }
 
-/// Which secrets of the stack a plugin's Initialize receives.
+/// Selection of the stack's secrets that a plugin's `Initialize` receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitSecrets {
-    /// Those its `config` refers to.
+    /// Secrets that its `config` refers to.
     #[default]
     Referenced,
-    /// All of them.
+    /// All secrets.
     All,
 }
 
-/// Where a plugin comes from.
+/// Source of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginSource {
-    /// A file or a folder on this machine.
+    /// File or folder on this machine.
     Local(LocalSource),
-    /// An asset of a release on GitHub or GitHub Enterprise.
+    /// Asset of a release on GitHub or GitHub Enterprise.
     GithubRelease(GithubReleaseSource),
-    /// A git repository.
+    /// Git repository.
     Git(GitSource),
 }
 
 impl PluginSource {
-    /// The word for it in `source.type`.
+    /// Returns the value of `source.type`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Local(_) => "local",
@@ -81,8 +81,8 @@ impl PluginSource {
         }
     }
 
-    /// The version it declares, if that is a semantic version: a `local` source has none, and a tag or git revision
-    /// may be anything.
+    /// Returns the declared version. `None` for a `local` source, and for a tag or git revision that is not a semantic
+    /// version.
     pub fn version(&self) -> Option<PluginVersion> {
         match self {
             Self::Local(_) => None,
@@ -91,7 +91,7 @@ impl PluginSource {
         }
     }
 
-    /// What authenticates us at the place it names.
+    /// Returns the token for the source.
     fn token(&self) -> Option<&SourceToken> {
         match self {
             Self::Local(_) => None,
@@ -100,7 +100,7 @@ impl PluginSource {
         }
     }
 
-    /// What must not be seen: the token, and what stands before the host in an address.
+    /// Returns the texts that must be redacted: the token, and the user and password of an address.
     pub fn secrets(&self) -> Vec<&str> {
         let address = match self {
             Self::Local(_) => "",
@@ -113,7 +113,7 @@ impl PluginSource {
         token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
     }
 
-    /// The digests it declares.
+    /// Returns the declared checksum.
     pub fn checksum(&self) -> Option<&Checksum> {
         match self {
             Self::Local(local) => local.checksum.as_ref(),
@@ -123,63 +123,63 @@ impl PluginSource {
     }
 }
 
-/// A plugin on this machine.
+/// Plugin on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalSource {
-    /// A file, or a folder with `pulumi-resource-<name>` or `PulumiPlugin.yaml`. Relative paths start at the root of
-    /// the repository.
+    /// File, or folder with `pulumi-resource-<name>` or `PulumiPlugin.yaml`. A relative path starts at the root of the
+    /// repository.
     pub path: PathBuf,
-    /// The digest of the executable, or of the whole folder where it has a `PulumiPlugin.yaml`.
+    /// Digest of the executable, or of the whole folder if it has a `PulumiPlugin.yaml`.
     pub checksum: Option<Checksum>,
 }
 
-/// A plugin published as an asset of a release.
+/// Plugin published as an asset of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GithubReleaseSource {
-    /// `owner/name`, or an https URL of the repository.
+    /// Repository as `owner/name` or as an https URL.
     pub repository: String,
-    /// The tag of the release, or `latest` (only without a checksum).
+    /// Tag of the release, or `latest` (only without a checksum).
     pub version: String,
-    /// The platform of the asset; `None` is the one we run on.
+    /// Platform of the asset. `None` is the current platform.
     pub platform: Option<Platform>,
-    /// The digest of the asset or of the executable in it.
+    /// Digest of the asset or of the executable in it.
     pub checksum: Option<Checksum>,
-    /// Name of the asset, if not Pulumi's, with `{version}`, `{os}` and `{arch}` to be filled in.
+    /// Name of the asset, with the placeholders `{version}`, `{os}` and `{arch}`. `None` is Pulumi's name.
     pub asset: Option<String>,
-    /// What authenticates the API and the download; never sent to another host.
+    /// Token for the API and the download. Never sent to another host.
     pub token: Option<SourceToken>,
-    /// Base URL of the API, if it does not follow from `repository`.
+    /// Base URL of the API. `None` derives it from `repository`.
     pub api_url: Option<String>,
 }
 
-/// A plugin in a git repository.
+/// Plugin in a git repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitSource {
-    /// Any URL that git takes.
+    /// URL or path that git accepts.
     pub url: String,
     /// Tag, branch or commit.
     pub revision: String,
-    /// The folder inside the tree; empty is its root.
+    /// Folder of the plugin in the repository. Empty is the root.
     pub subdir: PathBuf,
-    /// The platform of a prebuilt file; `None` is the one we run on.
+    /// Platform of a prebuilt file. `None` is the current platform.
     pub platform: Option<Platform>,
-    /// The digest of the executable, or of the whole folder where it has a `PulumiPlugin.yaml`.
+    /// Digest of the executable, or of the whole folder if it has a `PulumiPlugin.yaml`.
     pub checksum: Option<Checksum>,
-    /// What authenticates the clone; never sent to another host.
+    /// Token for the clone. Never sent to another host.
     pub token: Option<SourceToken>,
 }
 
-/// The digests that are acceptable: one for everybody, or one for each platform.
+/// Expected digests: one for all platforms, or one for each platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// The same bytes on every platform.
+    /// Digest for all platforms.
     One(Sha256Digest),
-    /// Other bytes on each. A platform that is missing here is refused, never skipped.
+    /// Digest for each platform. A missing platform is an error.
     ByPlatform(BTreeMap<Platform, Sha256Digest>),
 }
 
 impl Checksum {
-    /// The digest expected on a platform; `None` where there is none for it.
+    /// Returns the expected digest for a platform, or `None` if none is declared for it.
     pub fn for_platform(&self, platform: Option<Platform>) -> Option<Sha256Digest> {
         match self {
             Self::One(digest) => Some(*digest),
@@ -188,17 +188,17 @@ impl Checksum {
     }
 }
 
-/// A token for a source. Does not show itself.
+/// Token for a source. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SourceToken(String);
 
 impl SourceToken {
-    /// Keeps a token; an empty one is none.
+    /// Creates a token. Returns `None` for an empty text.
     pub fn new(token: String) -> Option<Self> {
         (!token.is_empty()).then_some(Self(token))
     }
 
-    /// The token itself, for the request that needs it.
+    /// Returns the text of the token.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -216,7 +216,7 @@ mod tests {
     use crate::plugin::{Arch, Os};
 
     #[test]
-    fn a_platform_without_a_digest_has_none_even_if_others_do() {
+    fn checksum_for_other_platforms_does_not_apply() {
         let digest = Sha256Digest::from_bytes([7; 32]);
         let linux = Platform { os: Os::Linux, arch: Arch::Amd64 };
         let darwin = Platform { os: Os::Darwin, arch: Arch::Arm64 };
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_never_shows_itself_and_an_empty_one_is_none() {
+    fn debug_output_of_a_token_is_redacted() {
         assert_eq!(SourceToken::new(String::new()), None);
         let token = SourceToken::new("hunter2".into());
         assert_eq!(format!("{token:?}"), "Some([secret])");
     }
 
     #[test]
-    fn what_must_not_be_seen_of_a_source_is_its_token_and_its_login() {
+    fn secrets_of_a_source_are_its_token_and_url_credentials() {
         let source = GitSource {
             url: "https://me:word@git.example/a.git".into(),
             revision: "main".into(),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_semantic_revision_is_a_version() {
+    fn git_revision_is_a_version_only_if_semantic() {
         let git = |revision: &str| {
             PluginSource::Git(GitSource {
                 url: "https://git.example/a.git".into(),

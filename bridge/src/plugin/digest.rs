@@ -8,31 +8,32 @@ use sha2::{Digest as _, Sha256};
 
 use super::PluginValueError;
 
-/// The prefix that names the algorithm.
+/// Prefix that names the algorithm.
 const PREFIX: &str = "sha256:";
 
-/// A SHA-256 digest. Reads `sha256:<64 hex>` and bare `<64 hex>` in either case; writes `sha256:<64 lower-case hex>`.
+/// SHA-256 digest. Parses `sha256:<64 hex>` and `<64 hex>` in upper and lower case; displays `sha256:<64 lower-case
+/// hex>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
-    /// The digest made of these bytes.
+    /// Creates a digest from its bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Computes the digest of these bytes.
+    /// Computes the digest of a content.
     pub fn of(bytes: impl AsRef<[u8]>) -> Self {
         Self::finish(Sha256::new_with_prefix(bytes))
     }
 
-    /// Returns the digest of all that a hasher was given.
+    /// Returns the digest of a hasher.
     pub fn finish(hasher: Sha256) -> Self {
         Self(hasher.finalize().into())
     }
 
-    /// The 64 lower-case hexadecimal digits, without a prefix.
+    /// Returns 64 lower-case hexadecimal digits, without a prefix.
     pub fn to_hex(self) -> String {
         hex::encode(self.0)
     }
@@ -81,7 +82,7 @@ mod tests {
     const HEX: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn a_digest_reads_with_and_without_its_prefix_and_in_either_case() {
+    fn digest_is_parsed_with_and_without_prefix_in_any_case() {
         for text in
             [HEX.to_owned(), format!("sha256:{HEX}"), HEX.to_uppercase(), format!("sha256:{}", HEX.to_uppercase())]
         {
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_digest_is_refused() {
         for bad in [
             "",
             "sha256:",

@@ -1,54 +1,54 @@
-//! `PulumiPlugin.yaml`: how a plugin that is not one executable is started (provider protocol, section 1.2).
+//! `PulumiPlugin.yaml`, the manifest of a plugin that is not one executable (docs/spec/provider-protocol.md#1.2).
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// A text that is no manifest.
+/// Error of a plugin manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is not YAML, or not of the right shape.
+    /// The text is not YAML, or a field has the wrong type.
     #[error("not a plugin manifest")]
     Malformed(#[source] serde_yaml::Error),
-    /// It names a runtime that is not run here.
+    /// The runtime is not supported.
     #[error("runtime {0:?} is not supported (nodejs, python and go are; other plugins must be one executable)")]
     UnsupportedRuntime(String),
 }
 
-/// What a `PulumiPlugin.yaml` says.
+/// Content of a `PulumiPlugin.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginManifest {
-    /// What runs the plugin.
+    /// Runtime of the plugin.
     pub runtime: PluginRuntime,
-    /// Which versions of Pulumi it wants, in the grammar of `RequirePulumiVersion`.
+    /// Required range of Pulumi versions, in the grammar of `RequirePulumiVersion`.
     pub required_pulumi_version: Option<String>,
 }
 
-/// What runs a plugin.
+/// Runtime of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginRuntime {
-    /// `node`, with the main file of the package.
+    /// `node` with the main file of the package.
     Nodejs,
-    /// `python`: that of a virtual environment, or the one on PATH.
+    /// `python` of a virtual environment, or on PATH.
     Python {
         /// Folder of the virtual environment, relative to the manifest.
         virtualenv: Option<String>,
     },
-    /// A program built from Go.
+    /// Program built from Go.
     Go {
-        /// The built program, relative to the manifest.
+        /// Path of the built program, relative to the manifest.
         binary: Option<String>,
     },
 }
 
 impl PluginManifest {
-    /// The file's name.
+    /// Name of the file.
     pub const FILE_NAME: &str = "PulumiPlugin.yaml";
 
-    /// Reads a manifest.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// [`ManifestError`] where the text is no manifest, or wants a runtime that is not supported.
+    /// [`ManifestError`] if the text is malformed or the runtime is not supported.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
         let file: ManifestFile = serde_yaml::from_str(text).map_err(ManifestError::Malformed)?;
         let (name, mut options) = match file.runtime {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_is_a_name_or_a_name_with_options() {
+    fn runtime_is_parsed_with_and_without_options() {
         assert_eq!(runtime("runtime: nodejs"), PluginRuntime::Nodejs);
         assert_eq!(runtime("runtime: python"), PluginRuntime::Python { virtualenv: None });
         assert_eq!(
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_without_a_known_runtime_is_refused() {
+    fn manifest_without_a_supported_runtime_is_refused() {
         assert!(
             matches!(PluginManifest::parse("runtime: dotnet"), Err(ManifestError::UnsupportedRuntime(name)) if name == "dotnet")
         );

@@ -1,7 +1,7 @@
-//! What a declared plugin is: its name, where it comes from, which bytes are expected, what it is told.
+//! Declared plugins: name, source, expected digests, configuration.
 //!
-//! Enters: texts and values that somebody else parsed. Leaves: values that hold what they promise. Never here: I/O,
-//! positions in files, decisions about whether a plugin is started.
+//! Input: texts and values of a parsed file. Output: validated values. Excluded: I/O, positions in files, decisions
+//! about the start of a plugin.
 
 mod config;
 mod digest;

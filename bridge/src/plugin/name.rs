@@ -5,20 +5,20 @@ use std::str::FromStr;
 
 use super::PluginValueError;
 
-/// The name that the engine keeps for itself: types `pulumi:…` are its own.
+/// Name that is reserved for the engine, which owns the types `pulumi:…`.
 const RESERVED: &str = "pulumi";
 
-/// The name of a plugin: `^[a-z][a-z0-9-]*$`, not `pulumi`. Its executable is `pulumi-resource-<name>`.
+/// Name of a plugin: `^[a-z][a-z0-9-]*$`, not `pulumi`. Its executable is `pulumi-resource-<name>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginName(String);
 
 impl PluginName {
-    /// The text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The file name of the plugin's executable (provider protocol, section 1.1).
+    /// Returns the file name of the plugin's executable (docs/spec/provider-protocol.md#1.1).
     pub fn executable(&self) -> String {
         format!("pulumi-resource-{}", self.0)
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_lower_case_and_starts_with_a_letter() {
+    fn name_must_be_lower_case_and_start_with_a_letter() {
         for good in ["files", "a", "x1", "pulumi-nodejs", "a-"] {
             assert_eq!(good.parse::<PluginName>().unwrap().as_str(), good);
         }
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_own_name_is_reserved() {
+    fn name_pulumi_is_reserved() {
         assert_eq!("pulumi".parse::<PluginName>(), Err(PluginValueError::ReservedName("pulumi".into())));
     }
 }

@@ -1,11 +1,11 @@
-//! Platforms that plugins are published for.
+//! Platforms for which plugins are published.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::PluginValueError;
 
-/// An operating system, by the name Go gives it.
+/// Operating system, with Go's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Os {
     /// Linux.
@@ -16,7 +16,7 @@ pub enum Os {
     Windows,
 }
 
-/// A processor architecture, by the name Go gives it.
+/// Processor architecture, with Go's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arch {
     /// x86-64.
@@ -25,17 +25,17 @@ pub enum Arch {
     Arm64,
 }
 
-/// Operating system and architecture. Reads `linux-amd64` and `linux/amd64`; writes `linux-amd64`.
+/// Operating system and architecture. Parses `linux-amd64` and `linux/amd64`; displays `linux-amd64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Platform {
-    /// The operating system.
+    /// Operating system.
     pub os: Os,
-    /// The architecture.
+    /// Processor architecture.
     pub arch: Arch,
 }
 
 impl Platform {
-    /// The platform this program was built for; what `auto` means. `None` where nobody publishes plugins for it.
+    /// Returns the platform of this program, the meaning of `auto`. `None` if plugins are not published for it.
     pub fn current() -> Option<Self> {
         let os = match std::env::consts::OS {
             "linux" => Os::Linux,
@@ -53,7 +53,7 @@ impl Platform {
 }
 
 impl Os {
-    /// Go's name.
+    /// Returns Go's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Linux => "linux",
@@ -64,7 +64,7 @@ impl Os {
 }
 
 impl Arch {
-    /// Go's name.
+    /// Returns Go's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_platform_reads_what_it_writes() {
+    fn displayed_platform_is_parsed_again() {
         for os in [Os::Linux, Os::Darwin, Os::Windows] {
             for arch in [Arch::Amd64, Arch::Arm64] {
                 let platform = Platform { os, arch };
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn other_platforms_are_refused() {
+    fn unknown_platform_is_refused() {
         for bad in ["", "auto", "linux", "linux-386", "macos-arm64", "linux-x86_64", "Linux-amd64", "linux-amd64-musl"]
         {
             assert_eq!(bad.parse::<Platform>(), Err(PluginValueError::Platform(bad.into())));

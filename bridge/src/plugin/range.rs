@@ -1,4 +1,4 @@
-//! Ranges of versions, in the grammar of `RequirePulumiVersion` (provider protocol, section 2.1).
+//! Ranges of versions, in the grammar of `RequirePulumiVersion` (docs/spec/provider-protocol.md#2.1).
 
 use std::str::FromStr;
 
@@ -6,17 +6,18 @@ use semver::Version;
 
 use super::{PluginValueError, PluginVersion};
 
-/// Which versions are wanted: comparators such as `>=3.5.0` joined by space (all must hold), groups of them joined by
-/// `||` (one must). Comparators: `=`, `==`, `!`, `!=`, `<`, `<=`, `>`, `>=`, or none for equality; `3.x` is any 3.
+/// Range of versions: comparators such as `>=3.5.0` joined by space (all must match), groups of them joined by `||`
+/// (one must match). Operators: `=`, `==`, `!`, `!=`, `<`, `<=`, `>`, `>=`, or none for equality. `3.x` matches any
+/// version 3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionRange(Vec<Vec<Comparator>>);
 
-/// A comparator: the versions from `first` on and before `after`, or what an operator makes of these two bounds.
+/// Comparator: an operator applied to the versions from `first` (inclusive) to `after` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Comparator {
     operator: Operator,
     first: Version,
-    /// The first version that `3.x` no longer means; `None` where exactly `first` is meant.
+    /// First version after those that match `3.x`. `None` if the version has no wildcard.
     after: Option<Version>,
 }
 
@@ -31,7 +32,7 @@ enum Operator {
 }
 
 impl VersionRange {
-    /// Whether a version is within the range.
+    /// Returns true if a version is in the range.
     pub fn matches(&self, version: &PluginVersion) -> bool {
         self.0.iter().any(|all| all.iter().all(|comparator| comparator.matches(version.as_semver())))
     }
@@ -41,13 +42,13 @@ impl FromStr for VersionRange {
     type Err = PluginValueError;
 
     fn from_str(text: &str) -> Result<Self, PluginValueError> {
-        let groups: Option<Vec<_>> = text.split("||").map(group).collect();
+        let groups: Option<Vec<_>> = text.split("||").map(parse_group).collect();
         groups.map(Self).ok_or_else(|| PluginValueError::Range(text.to_owned()))
     }
 }
 
-/// Comparators joined by space. An operator may stand apart from its version.
-fn group(text: &str) -> Option<Vec<Comparator>> {
+/// Parses comparators joined by space. An operator may be separated from its version by space.
+fn parse_group(text: &str) -> Option<Vec<Comparator>> {
     let mut comparators = Vec::new();
     let mut pending = String::new();
     for word in text.split_whitespace() {
@@ -75,7 +76,7 @@ impl Comparator {
             ">=" => Operator::GreaterOrEqual,
             _ => return None,
         };
-        let (first, after) = bounds(version)?;
+        let (first, after) = parse_bounds(version)?;
         Some(Self { operator, first, after })
     }
 
@@ -96,8 +97,9 @@ impl Comparator {
     }
 }
 
-/// The first version that a text means, and the first that it does not, if it ends in a wildcard.
-fn bounds(text: &str) -> Option<(Version, Option<Version>)> {
+/// Parses a version with an optional wildcard. Returns the first matching version, and with a wildcard the first
+/// version after the matching ones.
+fn parse_bounds(text: &str) -> Option<(Version, Option<Version>)> {
     let parts: Vec<&str> = text.split('.').collect();
     let Some(wild) = parts.iter().position(|part| matches!(*part, "x" | "X" | "*")) else {
         return Some((text.parse::<PluginVersion>().ok()?.as_semver().clone(), None));
@@ -125,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_holds_what_it_says() {
-        let table: [(&str, &[&str], &[&str]); 11] = [
+    fn range_matches_versions_by_its_comparators() {
+        let cases: [(&str, &[&str], &[&str]); 11] = [
             (">=3.5.0 !3.7.7", &["3.5.0", "3.260.0"], &["3.4.9", "3.7.7"]),
             ("<2.0.0 || >=3.0.0", &["1.9.9", "3.0.0"], &["2.0.0", "2.9.0"]),
             ("3.x", &["3.0.0", "3.260.0"], &["2.9.9", "4.0.0"]),
@@ -139,7 +141,7 @@ mod tests {
             ("<=3.x", &["3.9.9", "1.0.0"], &["4.0.0"]),
             ("v3.1", &["3.1.0"], &["3.1.1"]),
         ];
-        for (range, inside, outside) in table {
+        for (range, inside, outside) in cases {
             let parsed: VersionRange = range.parse().unwrap();
             for version in inside {
                 assert!(parsed.matches(&version.parse().unwrap()), "{version} in {range}");
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_range() {
+    fn invalid_range_is_refused() {
         for bad in ["", "||", ">=", "latest", ">=3.0.0 ||", "~1.0.0", "=!1.0.0", "*", "3.x.1.2", "a.x"] {
             assert_eq!(bad.parse::<VersionRange>(), Err(PluginValueError::Range(bad.into())));
         }

@@ -5,17 +5,17 @@ use std::str::FromStr;
 
 use super::PluginValueError;
 
-/// A semantic version. Reads `1.2.3`, `v1.2.3`, `v1.2` and `1`; writes `1.2.3`.
+/// Semantic version. Parses `1.2.3`, `v1.2.3`, `v1.2` and `1`; displays `1.2.3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginVersion(semver::Version);
 
 impl PluginVersion {
-    /// The version of Pulumi's engine whose behaviour ours claims.
+    /// Returns the version of Pulumi's engine with which this engine is compatible.
     pub fn of_pulumi() -> Self {
         Self(semver::Version::new(3, 260, 0))
     }
 
-    /// The version as a value that can be compared and matched.
+    /// Returns the version as a [`semver::Version`].
     pub fn as_semver(&self) -> &semver::Version {
         &self.0
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leading_v_and_missing_parts_are_forgiven() {
+    fn version_is_parsed_with_leading_v_and_missing_parts() {
         for (text, version) in [
             ("1.2.3", "1.2.3"),
             ("v5.2.2", "5.2.2"),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_comes_after_its_candidates() {
+    fn release_is_newer_than_its_candidates() {
         let version = |text: &str| text.parse::<PluginVersion>().unwrap();
         assert!(version("v1.0.0-rc.1") < version("1.0.0"));
         assert!(version("1.9.0") < version("1.10.0"));

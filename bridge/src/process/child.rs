@@ -1,4 +1,4 @@
-//! A child process as a value.
+//! A child process with its process group, output pipes and exit status.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -16,57 +16,58 @@ use super::output::{OutputSink, OutputStream, Tail, read_lines};
 use super::supervisor::{Supervisor, SupervisorError};
 use super::{ProcessSpec, gate};
 
-/// How long a killed process may take to be gone; longer only where the kernel itself is stuck.
+/// Limit on the wait for a killed process to exit. The kernel exceeds it only if it hangs.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// How long pipes are read after the process that was started is gone: somebody else may hold them for ever.
+/// Limit on reading the pipes after the process exited: a process outside the group may hold them open forever.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
-/// Why a process was not started.
+/// Reason why a process was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The system refused. Where a supervisor is at work, what concerns the program itself is said by
-    /// [`FirstLine::NotRun`] instead.
+    /// The operating system did not create the process. With a supervisor, errors about the program itself are returned
+    /// as [`FirstLine::ExecFailed`] instead.
     #[error("cannot start {}", program.display())]
     Start {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The process could not be put under supervision, and was not started.
+    /// The supervisor did not register the process group. The program was not executed.
     #[error("cannot start {} without supervision", program.display())]
     Unsupervised {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// Why.
+        /// Error of the supervisor.
         #[source]
         source: SupervisorError,
     },
 }
 
-/// Starts processes, under supervision if there is a supervisor.
+/// Starts processes, supervised if a supervisor is set.
 #[derive(Clone, Debug, Default)]
 pub struct Spawner {
     supervisor: Option<Arc<Supervisor>>,
 }
 
-/// What came first on standard output.
+/// First line of the standard output of a process, or the reason why there is none.
 #[derive(Debug)]
 pub enum FirstLine {
-    /// A line, without its end.
+    /// Complete line, without its line end.
     Line(String),
-    /// The output ended before the first line did, with this beginning of one. (So does a line that is too long.)
+    /// Beginning of a line that has no end: the output ended, or the line is too long.
     Ended(String),
-    /// The program could not be run at all.
-    NotRun(io::Error),
+    /// The program could not be executed.
+    ExecFailed(io::Error),
 }
 
-/// A running process, the leader of its own process group. Its standard input is a pipe that stays open and empty.
+/// Running process, the leader of its own process group. Its standard input is a pipe that stays open and empty.
 ///
 /// # Invariants
-/// Dropping it kills the whole group and waits (shortly) for its leader to be gone. When the leader ends by itself, what
-/// is left of its group is killed. The group is signalled only while its number is certainly its own.
+/// Dropping it kills the process group and waits up to one second until the leader is reaped. If the leader exits by
+/// itself, the rest of the group is killed. The group is signalled only before its leader is reaped: afterwards its
+/// number may belong to another group.
 #[derive(Debug)]
 pub struct Process {
     shared: Arc<Shared>,
@@ -79,7 +80,7 @@ pub struct Process {
 #[derive(Debug)]
 struct Shared {
     group: Pid,
-    /// Whether the leader has been reaped; held while signalling, so that it is not reaped meanwhile.
+    /// True once the leader has been reaped. Locked while a signal is sent, so that the leader is not reaped meanwhile.
     reaped: Mutex<bool>,
     gone: Condvar,
     stdout: Tail,
@@ -87,20 +88,21 @@ struct Shared {
 }
 
 impl Spawner {
-    /// A spawner whose processes die with us, even if we are killed.
+    /// Returns a spawner whose processes are killed when `sc` exits, even by SIGKILL.
     pub fn supervised(supervisor: Arc<Supervisor>) -> Self {
         Self { supervisor: Some(supervisor) }
     }
 
-    /// A spawner whose processes die with their values only: for tests, and for short work.
+    /// Returns a spawner whose processes are killed only when their [`Process`] is dropped: for tests and short
+    /// commands.
     pub fn unsupervised() -> Self {
         Self::default()
     }
 
-    /// Starts a process. Takes about a millisecond, in which it blocks.
+    /// Starts a process. Blocks for about a millisecond.
     ///
     /// # Errors
-    /// [`SpawnError`]; nothing runs then.
+    /// [`SpawnError`]; no process is left running.
     pub fn spawn(&self, spec: &ProcessSpec, sink: Arc<dyn OutputSink>) -> Result<Process, SpawnError> {
         let mut command = match &self.supervisor {
             Some(supervisor) => {
@@ -124,7 +126,7 @@ impl Spawner {
         let group = Pid::from_child(&child);
         let mut stdin = child.stdin.take().expect("stdin is piped");
         if let Some(supervisor) = &self.supervisor {
-            // The gate exits when it cannot be opened any more, that is, when `stdin` is dropped.
+            // Dropping `stdin` makes the gate exit without executing the program.
             if let Err(source) = supervisor.register(group) {
                 drop(stdin);
                 child.wait().map_err(failed)?;
@@ -163,13 +165,14 @@ impl Process {
             stderr: Tail::default(),
         });
 
-        // Threads, not tasks: a busy runtime must not stop a plugin's pipe, and a dropped one must not lose a process.
+        // Threads, not tasks: a busy runtime must not block a plugin's pipe, and a dropped runtime must not leak a
+        // process.
         let (of_stdout, out_sink, out_pipes) = (shared.clone(), sink.clone(), pipe_sender.clone());
         start_thread("plugin stdout", move || {
             let mut first = Some(first_sender);
             read_lines(stdout.expect("stdout is piped"), |line, ended| {
                 if let Some(sender) = first.take() {
-                    // Nobody waits for it any more: it is lost on nobody.
+                    // The receiver may have been dropped; the error is ignored.
                     sender.send(first_line_of(line, ended)).ok();
                 } else {
                     out_sink.line(OutputStream::Stdout, line);
@@ -197,12 +200,12 @@ impl Process {
         Ok(Self { shared, first_line: Mutex::new(Some(first_line)), exited, open_pipes, _stdin: stdin })
     }
 
-    /// The process id, which is the number of its group too.
+    /// Returns the process id, which is also the id of the process group.
     pub fn id(&self) -> i32 {
         self.shared.group.as_raw_nonzero().get()
     }
 
-    /// The first line of standard output: waits for it, and gives it to the first who asks.
+    /// Waits for the first line of standard output and returns it. Later calls return an empty [`FirstLine::Ended`].
     pub async fn first_line(&self) -> FirstLine {
         let receiver = self.first_line.lock().unwrap_or_else(PoisonError::into_inner).take();
         match receiver {
@@ -211,22 +214,22 @@ impl Process {
         }
     }
 
-    /// How it ended, if it has.
-    pub fn exit(&self) -> Option<ExitStatus> {
+    /// Returns the exit status; `None` while the process runs.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
         *self.exited.borrow()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process exits and returns its exit status.
     ///
     /// # Cancellation
-    /// Nothing is lost.
-    pub async fn exited(&self) -> ExitStatus {
+    /// The exit status stays available.
+    pub async fn wait_for_exit(&self) -> ExitStatus {
         let mut exited = self.exited.clone();
         let status = exited.wait_for(Option::is_some).await.ok().and_then(|status| *status);
-        status.expect("the watching thread says the status before it ends")
+        status.expect("the exit thread sends the status before it ends")
     }
 
-    /// The last lines it wrote, up to now.
+    /// Returns the last lines that the process has written to a stream so far.
     pub fn last_lines(&self, stream: OutputStream) -> Vec<String> {
         match stream {
             OutputStream::Stdout => self.shared.stdout.lines(),
@@ -234,25 +237,25 @@ impl Process {
         }
     }
 
-    /// Waits until both of its output pipes have ended, but not for long: somebody who left the group may hold them.
-    pub async fn drained(&self) {
+    /// Waits until both output pipes are closed, at most 500 ms: a process that left the group may hold them open.
+    pub async fn wait_for_output_end(&self) {
         let mut open_pipes = self.open_pipes.clone();
         tokio::time::timeout(DRAIN_LIMIT, open_pipes.wait_for(|open| *open == 0)).await.ok();
     }
 
-    /// Ends the whole group: SIGINT, then after `grace` SIGKILL. Returns once nothing of it is left and its output is
-    /// read.
+    /// Stops the process group: sends SIGINT, and SIGKILL if the leader still runs after `grace`. Returns once no
+    /// process of the group is left and the output is read.
     pub async fn stop(&self, grace: Duration) {
         self.shared.signal(Signal::INT);
-        if tokio::time::timeout(grace, self.exited()).await.is_err() {
+        if tokio::time::timeout(grace, self.wait_for_exit()).await.is_err() {
             self.kill();
-            tokio::time::timeout(KILL_LIMIT, self.exited()).await.ok();
+            tokio::time::timeout(KILL_LIMIT, self.wait_for_exit()).await.ok();
         }
-        self.drained().await;
+        self.wait_for_output_end().await;
         self.shared.wait_for_group().await;
     }
 
-    /// Kills the whole group, and returns at once.
+    /// Sends SIGKILL to the process group and returns without waiting.
     pub fn kill(&self) {
         self.shared.signal(Signal::KILL);
     }
@@ -262,7 +265,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         let reaped = self.shared.lock();
-        // Who waits longer than this waits for the kernel.
+        // A killed process is reaped within the second unless the kernel hangs.
         drop(self.shared.gone.wait_timeout_while(reaped, Duration::from_secs(1), |reaped| !*reaped));
     }
 }
@@ -275,20 +278,20 @@ impl Shared {
     fn signal(&self, signal: Signal) {
         let reaped = self.lock();
         if !*reaped {
-            // A group that is gone already is what every signal of ours wants.
+            // The group may have exited already; the error is ignored.
             kill_process_group(self.group, signal).ok();
         }
     }
 
-    /// Waits for the leader to end, kills the rest of its group while the dead leader still holds the number, takes it
-    /// off the supervisor's list, and only then gives the number back.
+    /// Waits for the leader to exit, kills the rest of its group, removes the group from the supervisor's list, and
+    /// then reaps the leader. Until it is reaped, the dead leader reserves the group number.
     fn wait_and_reap(&self, mut child: Child, supervisor: Option<Arc<Supervisor>>) -> ExitStatus {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(self.group), options), Err(Errno::INTR)) {}
         let mut reaped = self.lock();
         kill_process_group(self.group, Signal::KILL).ok();
         if let Some(supervisor) = supervisor {
-            // A supervisor that is lost can kill nobody.
+            // A dead supervisor cannot kill the group; the error is ignored.
             supervisor.release(self.group).ok();
         }
         let status = child.wait().unwrap_or_default();
@@ -297,11 +300,11 @@ impl Shared {
         status
     }
 
-    /// Waits until no process of the group is left, but not for long: orphans that nobody reaps count as left.
+    /// Waits until no process of the group is left, at most 500 ms: orphans that are never reaped stay in the group.
     async fn wait_for_group(&self) {
         let empty = async {
             while test_kill_process_group(self.group).is_ok() {
-                // The system reports the end of our own child, never that of its children: asking is all there is.
+                // Polls: the system reports the exit of our child, not the exits of its children.
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
@@ -310,8 +313,8 @@ impl Shared {
 }
 
 fn first_line_of(line: &str, ended: bool) -> FirstLine {
-    match gate::reported_failure(line) {
-        Some(error) => FirstLine::NotRun(error),
+    match gate::parse_failure(line) {
+        Some(error) => FirstLine::ExecFailed(error),
         None if ended => FirstLine::Line(line.to_owned()),
         None => FirstLine::Ended(line.to_owned()),
     }

@@ -1,4 +1,4 @@
-//! The gate: our own program, started in the place of another, which becomes that other one when it is told to.
+//! The gate: a process of our own program that executes another program once it reads a byte from standard input.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -6,49 +6,48 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// The argument that makes our program a gate; the program to become and its arguments follow.
+/// Argument that runs our program as a gate. The program to execute and its arguments follow.
 pub(super) const ARGUMENT: &str = "__exec";
 
-/// What is written to standard output where the program cannot be run, followed by the error number and a line end.
+/// Prefix of the report on standard output if the program cannot be executed. The error number and a line end follow.
 const FAILED: &str = "\0exec failed ";
 
-/// How often and how far apart a program is tried that somebody still holds open for writing: any thread of ours that
-/// forks holds copies of all our files for a moment.
+/// Number of retries if the program file is busy (ETXTBSY), and the pause between them. A process forked by another
+/// thread briefly holds copies of all open files, including a program file that was just written.
 const BUSY_RETRIES: u32 = 5;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// The life of the gate: waits for one byte on standard input, then becomes the program.
+/// Runs the gate: waits for one byte on standard input, then executes the program.
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(program) = arguments.next() else { return ExitCode::from(2) };
-    // Unbuffered: what comes after the byte is the program's.
+    // Unbuffered: the bytes after the first one belong to the program.
     if !matches!(rustix::io::read(io::stdin(), &mut [0; 1]), Ok(1)) {
         return ExitCode::SUCCESS;
     }
     let arguments: Vec<OsString> = arguments.collect();
-    let error = retry_while_busy(|| Err::<ExitCode, _>(become_program(&program, &arguments))).err();
+    let error = retry_while_busy(|| Err::<ExitCode, _>(exec_program(&program, &arguments))).err();
     let number = error.and_then(|error| error.raw_os_error()).unwrap_or_default();
     writeln!(io::stdout(), "{FAILED}{number}").ok();
     ExitCode::from(127)
 }
 
-/// Replaces this process; returns only if that failed.
-fn become_program(program: &OsStr, arguments: &[OsString]) -> io::Error {
+/// Replaces this process by the program (`exec`). Returns only on failure.
+fn exec_program(program: &OsStr, arguments: &[OsString]) -> io::Error {
     Command::new(program).args(arguments).exec()
 }
 
-/// The error that a line of output reports, if it is a gate's report.
-pub(super) fn reported_failure(line: &str) -> Option<io::Error> {
+/// Returns the error in a line of output if the line is the report of a gate.
+pub(super) fn parse_failure(line: &str) -> Option<io::Error> {
     line.strip_prefix(FAILED)?.parse().ok().map(io::Error::from_raw_os_error)
 }
 
-/// Starts something, again after a moment if its program is being written to.
+/// Calls `start`, and calls it again after a pause while the program file is busy.
 pub(super) fn retry_while_busy<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut retries = BUSY_RETRIES;
     loop {
         match start() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && retries > 0 => {
                 retries -= 1;
-                // Another process that was forked in this moment still has the file open for writing.
                 std::thread::sleep(BUSY_PAUSE);
             }
             result => return result,

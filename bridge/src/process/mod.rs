@@ -1,16 +1,17 @@
-//! Child processes: own group, drained pipes, an end on every path.
+//! Child processes: each leads its own process group, its output is drained, and it is killed on every path.
 //!
-//! Enters: which program, with what. Leaves: a [`Process`], whose whole group dies with the value, or with us if we are
-//! killed ([`Supervisor`]). Never here: what the program is, what its output means.
+//! Input: a [`ProcessSpec`]. Output: a [`Process`]. Dropping it kills its process group; [`Supervisor`] kills the
+//! group if `sc` itself is killed. Excluded: the purpose of the program, the meaning of its output.
 //!
 //! ```text
-//! we ──pipe──► supervisor            holds the list of groups; end of file: kills them
-//!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it becomes the program; end of file: exits
+//! sc ──pipe──► supervisor            holds the list of groups; end of file: kills them
+//!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it executes the program; end of file: exits
 //! ```
-//! The byte is written once the supervisor has acknowledged the group: whenever we are killed, either the gate has not
-//! opened and never will, or the supervisor knows the group. A process that leaves its group (setsid) is out of reach.
+//! `sc` writes the byte once the supervisor has acknowledged the group. If `sc` is killed, either the gate never
+//! executes the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not
+//! killed.
 
-#![allow(clippy::disallowed_methods, reason = "here children are started, and the helper processes of our own end")]
+#![allow(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 
 mod child;
 mod environment;
@@ -27,22 +28,23 @@ pub use environment::HostEnvironment;
 pub use output::{OutputSink, OutputStream};
 pub use supervisor::{Supervisor, SupervisorError};
 
-/// What to run.
+/// Program to run, with its arguments, working directory and environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// The program: an absolute path.
+    /// Absolute path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// Its working directory.
+    /// Working directory of the process.
     pub directory: PathBuf,
-    /// Its whole environment.
+    /// Complete environment of the process: no variable is inherited.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Does the work of a helper process, if the arguments (without the program's name) say that this process is one.
+/// Runs this process as a helper process (supervisor or gate) if its arguments, without the program name, request one.
+/// Returns the exit code of the helper; `None` if this process is not a helper.
 ///
-/// A program that starts a [`Supervisor`] calls this first thing in `main` and ends with the code it gets.
+/// A program that starts a [`Supervisor`] calls this function first in `main` and exits with the returned code.
 pub fn run_helper(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter();
     let role = arguments.next()?;
@@ -55,7 +57,7 @@ pub fn run_helper(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitC
     }
 }
 
-/// How a process ended, in words.
+/// Describes an exit status: `exit status 3`, `killed by signal 9`.
 pub fn describe_exit(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

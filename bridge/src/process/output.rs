@@ -1,10 +1,10 @@
-//! What a process writes: read for ever, kept in part.
+//! Output of a process: read until its end, with the last lines kept for error messages.
 
 use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
-/// Where a process wrote a line.
+/// Output stream of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStream {
     /// Standard output.
@@ -13,25 +13,27 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Takes the lines a process writes. Called from the threads that read them: a sink that blocks blocks the process.
+/// Receives the output lines of a process, on the threads that read the pipes. A sink that blocks also blocks the
+/// process.
 pub trait OutputSink: Send + Sync {
-    /// Takes one line, without its end. Longer lines than 64 KiB come in pieces; what is not UTF-8 is replaced.
+    /// Receives one line, without its line end. Lines longer than 64 KiB arrive in pieces. Bytes that are not UTF-8 are
+    /// replaced by U+FFFD.
     fn line(&self, stream: OutputStream, line: &str);
 }
 
-/// A sink that keeps nothing.
+/// Sink that discards all lines.
 impl OutputSink for () {
     fn line(&self, _: OutputStream, _: &str) {}
 }
 
-/// The longest line that is kept together.
+/// Maximum length of a line in bytes. Longer lines are split.
 const LONGEST_LINE: usize = 64 * 1024;
-/// How many of the last lines are kept for the report of a death.
+/// Number of last lines that are kept for the error message about an exited process.
 const TAIL_LINES: usize = 50;
-/// How much of each of them, in bytes.
+/// Number of bytes that are kept of each of the last lines.
 const TAIL_LINE: usize = 2000;
 
-/// The last lines of a stream.
+/// Last lines of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Tail(Mutex<VecDeque<String>>);
 
@@ -49,7 +51,8 @@ impl Tail {
     }
 }
 
-/// Reads to the end and hands over each line: its text, and whether it had an end. An error of the pipe is its end.
+/// Reads a pipe to its end. Calls `take` with each line and `true` if the line has a line end. An error of the pipe
+/// counts as its end.
 pub(super) fn read_lines(mut pipe: impl Read, mut take: impl FnMut(&str, bool)) {
     let mut buffer = [0; 8192];
     let mut pending: Vec<u8> = Vec::new();
@@ -93,19 +96,19 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_end_counts_and_bad_bytes_are_replaced() {
+    fn last_line_without_line_end_is_returned_and_invalid_utf8_is_replaced() {
         assert_eq!(lines(b"a\r\n\nb\xff"), [("a".into(), true), (String::new(), true), ("b\u{fffd}".into(), false)]);
         assert_eq!(lines(b""), []);
     }
 
     #[test]
-    fn a_line_without_end_does_not_grow_for_ever() {
+    fn line_longer_than_the_limit_is_split() {
         let pieces = lines(&vec![b'x'; 3 * LONGEST_LINE]);
         assert!(pieces.len() >= 3 && pieces.iter().all(|(piece, _)| piece.len() < 2 * LONGEST_LINE));
     }
 
     #[test]
-    fn the_tail_keeps_the_last_lines_and_the_beginning_of_each() {
+    fn tail_keeps_the_last_lines_and_the_beginning_of_each() {
         let tail = Tail::default();
         (0..60).for_each(|number| tail.push(&format!("{number} {}", "ä".repeat(TAIL_LINE))));
         let lines = tail.lines();

@@ -1,4 +1,4 @@
-//! The process that outlives us for a moment: it kills our process groups if we die without having done so.
+//! The supervisor process: kills the process groups of `sc` if `sc` exits or is killed without having stopped them.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
@@ -9,28 +9,28 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The argument that makes our program a supervisor.
+/// Argument that runs our program as a supervisor.
 pub(super) const ARGUMENT: &str = "__supervise";
 
-/// Why processes cannot be supervised.
+/// Reason why processes cannot be supervised.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// It could not be started.
+    /// The supervisor process could not be started.
     #[error("cannot start {} as supervisor of processes", program.display())]
     Start {
-        /// The program, our own.
+        /// Path of the program of the supervisor, which is that of `sc`.
         program: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// It does not answer.
+    /// The supervisor process ended or replied with something else than the request.
     #[error("the supervisor of processes ended")]
     Lost(#[source] io::Error),
 }
 
-/// A second process of our own program that holds the list of our process groups, and a pipe. When the pipe ends,
-/// because we exited or were killed, it kills the groups that are left, and exits.
+/// Second process of our own program. Keeps the list of our process groups and reads a pipe from `sc`. When the pipe
+/// ends because `sc` exited or was killed, it kills the remaining groups and exits.
 #[derive(Debug)]
 pub struct Supervisor {
     program: PathBuf,
@@ -41,17 +41,17 @@ pub struct Supervisor {
 struct Connection {
     child: Child,
     requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    replies: BufReader<ChildStdout>,
 }
 
 impl Supervisor {
-    /// Starts one. `program` is the absolute path of a program that calls [`super::run_helper`] first thing in `main`:
-    /// the one that is running.
+    /// Starts a supervisor process. `program` is the absolute path of the running program, which must call
+    /// [`super::run_helper`] first in `main`.
     ///
     /// # Errors
-    /// [`SupervisorError`] where the program does not start or does not answer.
+    /// [`SupervisorError`] if the program does not start or does not reply.
     pub fn start(program: &Path) -> Result<Self, SupervisorError> {
-        // A group of its own: Ctrl-C is for us, not for it.
+        // Its own process group: the terminal sends Ctrl-C to `sc` and not to the supervisor.
         let child = Command::new(program)
             .arg(ARGUMENT)
             .env_clear()
@@ -63,66 +63,66 @@ impl Supervisor {
             .spawn();
         let mut child = child.map_err(|source| SupervisorError::Start { program: program.to_owned(), source })?;
         let requests = child.stdin.take().expect("stdin is piped");
-        let answers = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let replies = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let supervisor =
-            Self { program: program.to_owned(), connection: Mutex::new(Some(Connection { child, requests, answers })) };
-        supervisor.ask("?").map_err(SupervisorError::Lost)?;
+            Self { program: program.to_owned(), connection: Mutex::new(Some(Connection { child, requests, replies })) };
+        supervisor.send_request("?").map_err(SupervisorError::Lost)?;
         Ok(supervisor)
     }
 
-    /// The program that supervises, and that serves as gate too.
+    /// Returns the path of the program of the supervisor, which also runs as a gate.
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Puts a group on the list, and returns once it is there.
+    /// Adds a group to the list. Returns once the supervisor has acknowledged it.
     pub(super) fn register(&self, group: Pid) -> Result<(), SupervisorError> {
-        self.ask(&format!("+{}", group.as_raw_nonzero())).map_err(SupervisorError::Lost)
+        self.send_request(&format!("+{}", group.as_raw_nonzero())).map_err(SupervisorError::Lost)
     }
 
-    /// Takes a group off the list, and returns once it is gone. Must come before the leader is reaped: afterwards the
-    /// number may be somebody else's.
+    /// Removes a group from the list. Returns once the supervisor has acknowledged it. Must be called before the leader
+    /// is reaped: afterwards the number may belong to another process group.
     pub(super) fn release(&self, group: Pid) -> Result<(), SupervisorError> {
-        self.ask(&format!("-{}", group.as_raw_nonzero())).map_err(SupervisorError::Lost)
+        self.send_request(&format!("-{}", group.as_raw_nonzero())).map_err(SupervisorError::Lost)
     }
 
-    /// Sends a line and waits for its echo.
-    fn ask(&self, line: &str) -> io::Result<()> {
+    /// Sends a request line and waits for its echo.
+    fn send_request(&self, line: &str) -> io::Result<()> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = connection.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         connection.requests.write_all(format!("{line}\n").as_bytes())?;
-        let mut answer = String::new();
-        connection.answers.read_line(&mut answer)?;
-        if answer.trim_end() == line { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        let mut reply = String::new();
+        connection.replies.read_line(&mut reply)?;
+        if reply.trim_end() == line { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
         let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Connection { mut child, requests, answers: _ }) = connection {
+        if let Some(Connection { mut child, requests, replies: _ }) = connection {
             drop(requests);
-            // It has nothing to do but to kill and to exit.
+            // The closed pipe makes the supervisor kill the remaining groups and exit.
             child.wait().ok();
         }
     }
 }
 
-/// The life of the supervisor process.
+/// Runs the supervisor process.
 pub(super) fn run() -> ExitCode {
     supervise(io::stdin().lock(), io::stdout().lock(), |group| {
-        // A group that is gone already is what we want.
+        // The group may have exited already; the error is ignored.
         kill_process_group(group, Signal::KILL).ok();
     })
 }
 
-/// Keeps the list until the requests end, then kills what is on it.
-fn supervise(requests: impl Read, mut answers: impl Write, kill: impl Fn(Pid)) -> ExitCode {
+/// Keeps the list of groups until the requests end, then kills the groups on the list.
+fn supervise(requests: impl Read, mut replies: impl Write, kill: impl Fn(Pid)) -> ExitCode {
     let mut groups = BTreeSet::new();
-    // An unreadable request ends the list as the end of the pipe does: what is on it is killed, never forgotten.
+    // A malformed request has the effect of the end of the pipe: all groups on the list are killed.
     for line in BufReader::new(requests).lines().map_while(Result::ok) {
         let (verb, number) = line.split_at(line.len().min(1));
-        // Groups 0 and 1 and negative ones would mean somebody else, or everybody.
+        // Groups 0 and 1 and negative numbers would signal other processes, or all processes.
         let group = number.parse().ok().filter(|number| *number > 1).and_then(Pid::from_raw);
         match (verb, group) {
             ("+", Some(group)) => drop(groups.insert(group.as_raw_nonzero())),
@@ -130,8 +130,8 @@ fn supervise(requests: impl Read, mut answers: impl Write, kill: impl Fn(Pid)) -
             ("?", None) => {}
             _ => break,
         }
-        // Nobody reads any more: the requests end as well.
-        if writeln!(answers, "{line}").and_then(|()| answers.flush()).is_err() {
+        // The reader of the replies is gone, so the requests end as well.
+        if writeln!(replies, "{line}").and_then(|()| replies.flush()).is_err() {
             break;
         }
     }
@@ -147,22 +147,22 @@ mod tests {
 
     fn killed_after(requests: &str) -> (Vec<i32>, String) {
         let killed = RefCell::new(Vec::new());
-        let mut answers = Vec::new();
-        supervise(requests.as_bytes(), &mut answers, |group| killed.borrow_mut().push(group.as_raw_nonzero().get()));
-        (killed.into_inner(), String::from_utf8(answers).unwrap())
+        let mut replies = Vec::new();
+        supervise(requests.as_bytes(), &mut replies, |group| killed.borrow_mut().push(group.as_raw_nonzero().get()));
+        (killed.into_inner(), String::from_utf8(replies).unwrap())
     }
 
     #[test]
-    fn what_is_still_registered_at_the_end_is_killed() {
+    fn registered_groups_are_killed_at_the_end_of_the_requests() {
         assert_eq!(killed_after("?\n+10\n+11\n-10\n"), (vec![11], "?\n+10\n+11\n-10\n".into()));
         assert_eq!(killed_after(""), (vec![], String::new()));
     }
 
     #[test]
-    fn nonsense_ends_the_list_and_forgets_nothing() {
+    fn malformed_request_kills_the_registered_groups() {
         assert_eq!(killed_after("+10\nhello\n-10\n"), (vec![10], "+10\n".into()));
-        for bad in ["+0\n", "+1\n", "+\n", "+-3\n", "+x\n"] {
-            assert_eq!(killed_after(bad), (vec![], String::new()), "{bad}");
+        for invalid in ["+0\n", "+1\n", "+\n", "+-3\n", "+x\n"] {
+            assert_eq!(killed_after(invalid), (vec![], String::new()), "{invalid}");
         }
     }
 }

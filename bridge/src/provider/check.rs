@@ -1,4 +1,4 @@
-//! Requests and replies of Check, and the failures that every checking call returns.
+//! Request and reply of Check, and the check failures that Check, CheckConfig, Invoke and Call return.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use pulumi_proto::urn::Urn;
 pub struct CheckRequest {
     /// URN of the resource.
     pub urn: Urn,
-    /// Checked inputs of the last run; empty if there was none.
+    /// Checked inputs of the last run; empty if the resource has none.
     pub olds: Arc<PropertyMap>,
-    /// Inputs as the program gives them.
+    /// Inputs of the program.
     pub news: Arc<PropertyMap>,
-    /// Seed for names and other random choices: the same in both Checks of a replacement.
+    /// Seed for names and other random values. Both Checks of a replacement have the same seed.
     pub random_seed: [u8; 32],
-    /// How the provider shall choose a name, if the user said so.
+    /// Autonaming option; `None` leaves the name to the provider.
     pub autonaming: Option<Autonaming>,
-    /// In a preview unknowns are sent and accepted.
+    /// True in a preview: unknown values are sent and accepted.
     pub preview: bool,
 }
 
-/// How a provider shall choose the name of a resource.
+/// Autonaming option of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Autonaming {
     /// Use this name, or one derived from it.
@@ -33,26 +33,27 @@ pub enum Autonaming {
     Disable,
 }
 
-/// Answer of Check and CheckConfig.
+/// Reply of Check and CheckConfig.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckReply {
-    /// The inputs from now on, defaults added.
+    /// Checked inputs, with defaults added.
     pub inputs: PropertyMap,
-    /// What is wrong with them; any failure fails the registration.
+    /// Invalid inputs. Any failure fails the registration.
     pub failures: Vec<CheckFailure>,
 }
 
-/// Why inputs were refused.
+/// Reason why an input is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFailure {
     /// Path of the property, never empty; `None` for the resource as a whole.
     pub property: Option<String>,
-    /// The provider's words.
+    /// Message of the provider.
     pub reason: String,
 }
 
 impl CheckFailure {
-    /// Returns a failure with the two texts of the protocol's message, where an empty property is the whole resource.
+    /// Returns a failure from the fields of `rpc::CheckFailure`, in which an empty property stands for the whole
+    /// resource.
     pub fn new(property: String, reason: String) -> Self {
         Self { property: Some(property).filter(|property| !property.is_empty()), reason }
     }

@@ -1,4 +1,4 @@
-//! What components are asked, and what they answer: Construct and Call (provider protocol, sections 3.10 and 3.16).
+//! Requests and replies of Construct and Call (docs/spec/provider-protocol.md#3.10 and #3.16).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use pulumi_proto::urn::Urn;
 
 use super::check::CheckFailure;
 
-/// What both Construct and Call say about the run they are in.
+/// Information about the run, sent in Construct and Call.
 #[derive(Clone, Debug, Default)]
 pub struct RunInfo {
     /// Project name.
     pub project: String,
     /// Stack name.
     pub stack: String,
-    /// Stack configuration, `namespace:name` to text.
+    /// Stack configuration: values by `namespace:name`.
     pub config: BTreeMap<String, String>,
-    /// Which of those keys are secret (Construct only).
+    /// Keys of `config` whose values are secret (Construct only).
     pub config_secret_keys: Vec<String>,
-    /// Whether this is a preview.
+    /// True in a preview.
     pub dry_run: bool,
-    /// How many operations may run at once.
+    /// Maximum number of parallel operations.
     pub parallel: i32,
-    /// Address of the ResourceMonitor, `host:port`; `None` in what the monitor itself says of the run.
+    /// Address of the resource monitor, `host:port`; `None` in [`Monitor::run`](crate::host::Monitor::run).
     pub monitor_endpoint: Option<String>,
     /// Organization name (Construct only).
     pub organization: String,
@@ -33,116 +33,116 @@ pub struct RunInfo {
 /// Input of Call.
 #[derive(Clone, Debug)]
 pub struct CallRequest {
-    /// The run.
+    /// Information about the run.
     pub run: RunInfo,
     /// Token of the method.
     pub token: String,
-    /// Arguments, the receiver under `__self__`.
+    /// Arguments; the receiver has the key `__self__`.
     pub arguments: Arc<PropertyMap>,
-    /// Argument name to the URNs it depends on.
+    /// URNs that each argument depends on.
     pub argument_dependencies: BTreeMap<String, Vec<Urn>>,
 }
 
-/// Answer of Call.
+/// Reply of Call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReply {
-    /// The result, where there are no failures.
+    /// Result of the method; empty if there are failures.
     pub result: PropertyMap,
-    /// Result name to the URNs it depends on.
+    /// URNs that each property of the result depends on.
     pub dependencies: BTreeMap<String, Vec<Urn>>,
-    /// Arguments that were refused.
+    /// Invalid arguments.
     pub failures: Vec<CheckFailure>,
 }
 
 /// Input of Construct.
 #[derive(Clone, Debug)]
 pub struct ConstructRequest {
-    /// The run.
+    /// Information about the run.
     pub run: RunInfo,
     /// Type of the component.
     pub type_token: String,
-    /// Its name.
+    /// Name of the component.
     pub name: String,
-    /// Its parent.
+    /// Parent of the component.
     pub parent: Option<Urn>,
-    /// Inputs as the program gives them.
+    /// Inputs of the program.
     pub inputs: Arc<PropertyMap>,
-    /// Input name to the URNs it depends on.
+    /// URNs that each input depends on.
     pub input_dependencies: BTreeMap<String, Vec<Urn>>,
-    /// Package to the reference of its provider.
+    /// Provider references by package.
     pub providers: BTreeMap<String, String>,
-    /// What it depends on as a whole.
+    /// Resources that the component depends on.
     pub dependencies: Vec<Urn>,
-    /// The rest of its options.
+    /// Other resource options.
     pub options: ResourceOptions,
 }
 
-/// Options of a resource, as components get them and as their plugins give them to their children.
+/// Resource options, sent in Construct and in registrations by component plugins.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceOptions {
-    /// Where it was before.
+    /// Former names, types and parents of the resource.
     pub aliases: Vec<Alias>,
-    /// Refuse deletion.
+    /// Reject deletion of the resource.
     pub protect: Option<bool>,
-    /// Outputs to keep secret.
+    /// Outputs to mark as secret.
     pub additional_secret_outputs: Vec<String>,
-    /// How long operations may take.
+    /// Limits on the duration of operations.
     pub timeouts: Timeouts,
-    /// The resource whose deletion takes this one along.
+    /// Resource whose deletion implies the deletion of this resource.
     pub deleted_with: Option<Urn>,
     /// Delete before replacing.
     pub delete_before_replace: Option<bool>,
-    /// Paths whose changes do not count.
+    /// Property paths whose changes are ignored.
     pub ignore_changes: Vec<String>,
-    /// Paths whose changes replace.
+    /// Property paths whose changes force replacement.
     pub replace_on_changes: Vec<String>,
-    /// Forget instead of deleting.
+    /// Remove the resource from the state without calling Delete.
     pub retain_on_delete: Option<bool>,
-    /// Resources whose replacement replaces this one.
+    /// Resources whose replacement forces replacement of this resource.
     pub replace_with: Vec<Urn>,
-    /// Replace when this value changes.
+    /// Value whose change forces replacement.
     pub replacement_trigger: Option<PropertyValue>,
 }
 
-/// Where a resource was before.
+/// Former identity of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alias {
-    /// A whole URN.
+    /// Complete URN.
     Urn(Urn),
-    /// What differed; what is absent is as it is now.
+    /// Parts of the identity that differ. A missing part equals the current one.
     Spec {
-        /// Old name.
+        /// Former name.
         name: Option<String>,
-        /// Old type.
+        /// Former type.
         type_token: Option<String>,
-        /// Old stack.
+        /// Former stack.
         stack: Option<String>,
-        /// Old project.
+        /// Former project.
         project: Option<String>,
-        /// Old parent.
+        /// Former parent.
         parent: AliasParent,
     },
 }
 
-/// The parent in an alias.
+/// Former parent in an alias.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AliasParent {
-    /// As it is now.
+    /// Current parent.
     #[default]
     Same,
-    /// It had none.
+    /// No parent.
     None,
-    /// It was this one.
+    /// Resource with this URN.
     Urn(Urn),
 }
 
-/// Answer of Construct.
+/// Reply of Construct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstructReply {
     /// URN of the component.
     pub urn: Urn,
-    /// Its outputs.
+    /// Outputs of the component.
     pub state: PropertyMap,
-    /// Output name to the URNs it depends on.
+    /// URNs that each output depends on.
     pub state_dependencies: BTreeMap<String, Vec<Urn>>,
 }

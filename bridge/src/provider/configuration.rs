@@ -1,5 +1,5 @@
-//! Requests and replies about a provider as a whole: what it serves, what it can take, and its configuration (provider
-//! protocol, section 4).
+//! Requests and replies of the calls on a provider itself: capabilities, parameterization, schema and configuration
+//! (docs/spec/provider-protocol.md#4).
 
 use std::sync::Arc;
 
@@ -7,49 +7,50 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ReferenceId;
 use pulumi_proto::urn::Urn;
 
-/// What a provider can take and do.
+/// Capabilities of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Takes secrets as tagged objects; otherwise they are sent plain and marked again in the answers.
+    /// Accepts secrets as tagged objects. Otherwise they are sent in plain text and marked as secret again in the
+    /// replies.
     pub accept_secrets: bool,
-    /// Takes resource references; otherwise they are sent as ids.
+    /// Accepts resource references. Otherwise they are sent as ids.
     pub accept_resources: bool,
-    /// Takes output values in Construct and Call.
+    /// Accepts output values in Construct and Call.
     pub accept_outputs: bool,
-    /// Takes strings that are not UTF-8.
+    /// Accepts strings that are not UTF-8.
     pub accept_byte_strings: bool,
-    /// Answers Create and Update in previews.
+    /// Supports Create and Update in previews.
     pub supports_preview: bool,
-    /// Takes autonaming options in Check.
+    /// Accepts autonaming options in Check.
     pub supports_autonaming: bool,
 }
 
 /// Input of Parameterize.
 #[derive(Clone, Debug)]
 pub enum ParameterizeRequest {
-    /// Command line arguments, as when generating an SDK.
+    /// Command line arguments, as in the generation of an SDK.
     Arguments(Vec<String>),
-    /// The parameters that a generated SDK or a state carries.
+    /// Parameters from a generated SDK or from the state.
     Value {
         /// Name of the resulting package.
         name: String,
-        /// Version of the resulting package, where one is known.
+        /// Version of the resulting package; `None` if it is unknown.
         version: Option<String>,
-        /// Opaque parameters.
+        /// Opaque value of the parameters.
         value: Vec<u8>,
     },
 }
 
-/// The package that a parameterized provider serves.
+/// Reply of Parameterize: the package that the provider serves from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterizeReply {
     /// Name of the package.
     pub name: String,
-    /// Version of the package, if the plugin says one.
+    /// Version of the package; `None` if the reply has none.
     pub version: Option<String>,
 }
 
-/// Input of GetSchema: the schema of the package itself, unless a parameterized one is named.
+/// Input of GetSchema. Without a subpackage it requests the schema of the package itself.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaRequest {
     /// Name of the parameterized package.
@@ -58,14 +59,14 @@ pub struct SchemaRequest {
     pub subpackage_version: Option<String>,
 }
 
-/// Input of CheckConfig. Unknowns are allowed, secrets travel plain and are marked again in the answer.
+/// Input of CheckConfig. Unknowns are allowed. Secrets are sent in plain text and marked as secret again in the reply.
 #[derive(Clone, Debug)]
 pub struct CheckConfigRequest {
     /// URN of the provider resource.
     pub urn: Urn,
-    /// Checked inputs of the last run; empty if there was none.
+    /// Checked inputs of the last run; empty if the provider resource has none.
     pub olds: Arc<PropertyMap>,
-    /// Inputs as the program gives them.
+    /// Inputs of the program.
     pub news: Arc<PropertyMap>,
 }
 
@@ -80,7 +81,7 @@ pub struct DiffConfigRequest {
     pub old_inputs: Arc<PropertyMap>,
     /// Checked inputs of this run.
     pub news: Arc<PropertyMap>,
-    /// Paths whose changes do not count.
+    /// Property paths whose changes are ignored.
     pub ignore_changes: Vec<String>,
 }
 
@@ -89,8 +90,8 @@ pub struct DiffConfigRequest {
 pub struct ConfigureRequest {
     /// URN of the provider resource.
     pub urn: Urn,
-    /// Id of the provider resource; unknown in the preview that would create it.
+    /// Id of the provider resource; unknown in a preview that would create it.
     pub id: ReferenceId,
-    /// Checked inputs without `__internal`; `version` included.
+    /// Checked inputs without `__internal`, including `version`.
     pub inputs: Arc<PropertyMap>,
 }

@@ -1,4 +1,4 @@
-//! Requests and replies of Diff, and what a provider says of each property that changes.
+//! Request and reply of Diff, and the detailed diff of properties.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,74 +20,75 @@ pub struct DiffRequest {
     pub old_inputs: Arc<PropertyMap>,
     /// Checked inputs of this run.
     pub news: Arc<PropertyMap>,
-    /// Paths whose changes do not count.
+    /// Property paths whose changes are ignored.
     pub ignore_changes: Vec<String>,
-    /// Whether unknowns in `news` are sent as such (previews, and probes of dependents).
+    /// True if unknowns in `news` are sent as unknowns: in previews, and in the Diffs that search dependent
+    /// replacements.
     pub allow_unknowns: bool,
 }
 
-/// Answer of Diff and DiffConfig.
+/// Reply of Diff and DiffConfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffReply {
-    /// Whether anything changed.
+    /// Result of the comparison.
     pub changes: DiffChanges,
-    /// Properties (names or paths) whose change forces replacement. Counts only where something changed.
+    /// Properties (names or paths) whose change forces replacement. Ignored if nothing changed.
     pub replaces: Vec<String>,
-    /// Outputs that will not change.
+    /// Outputs that an update does not change.
     pub stables: Vec<String>,
     /// Changed properties (names or paths).
     pub diffs: Vec<String>,
-    /// The old resource must go before the new one comes.
+    /// The old resource must be deleted before the new one is created.
     pub delete_before_replace: bool,
-    /// Changes by property path, where the provider says them.
+    /// Changes by property path; `None` if the provider returns no detailed diff.
     pub detailed_diff: Option<BTreeMap<String, PropertyDiff>>,
 }
 
-/// Whether a provider sees a change.
+/// Result of a comparison by a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiffChanges {
-    /// The provider does not say: compare inputs.
+    /// The provider returns no result. The engine compares the inputs.
     #[default]
     Unknown,
-    /// Nothing changed, whatever else the answer holds.
+    /// No changes, even if other fields of the reply list changes.
     None,
-    /// Something changed.
+    /// At least one change.
     Some,
 }
 
-/// One entry of a detailed diff.
+/// Entry of a detailed diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropertyDiff {
-    /// What happens to the property.
+    /// Kind of the change.
     pub kind: DiffKind,
-    /// The old value is that of the old inputs, not of the outputs.
+    /// True if the old value is one of the old inputs; false if it is one of the old outputs.
     pub input_diff: bool,
 }
 
-/// What happens to a property.
+/// Kind of the change of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffKind {
-    /// It comes.
+    /// Added.
     Add,
-    /// It comes, and that forces replacement.
+    /// Added, which forces replacement.
     AddReplace,
-    /// It goes.
+    /// Deleted.
     Delete,
-    /// It goes, and that forces replacement.
+    /// Deleted, which forces replacement.
     DeleteReplace,
-    /// It changes.
+    /// Updated.
     Update,
-    /// It changes, and that forces replacement.
+    /// Updated, which forces replacement.
     UpdateReplace,
 }
 
 impl DiffKind {
-    /// Whether the change forces replacement.
+    /// Returns true if the change forces replacement.
     pub fn is_replace(self) -> bool {
         matches!(self, Self::AddReplace | Self::DeleteReplace | Self::UpdateReplace)
     }
 
-    /// The same change, forcing replacement.
+    /// Returns the same kind of change, but forcing replacement.
     #[must_use]
     pub fn as_replace(self) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! What a failed call means (provider protocol, section 6).
+//! Errors of failed calls (docs/spec/provider-protocol.md#6).
 
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::ResourceId;
@@ -7,39 +7,39 @@ use super::check::CheckFailure;
 use super::method::Method;
 use crate::error::Cause;
 
-/// Why a call to a provider failed.
+/// Reason why a call to a provider failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The provider refused or failed, in its own words.
+    /// The provider returned an error.
     #[error("{message}")]
     Failed {
         /// The RPC.
         method: Method,
-        /// What the provider said, the cause it gave included.
+        /// Message of the provider, including the cause it returned.
         message: String,
-        /// Whether the resource may have been touched: codes Unknown, Internal and DataLoss say so, and so does the
-        /// death of the plugin.
+        /// True if the resource may have been changed: the status code is Unknown, Internal or DataLoss, or the
+        /// connection was lost.
         indeterminate: bool,
-        /// The cause on this side, such as a connection that broke off; `None` where the provider itself failed.
+        /// Cause on the side of `sc`, such as a lost connection; `None` if the provider returned the error.
         source: Option<Cause>,
     },
-    /// The resource exists, but did not come up (ErrorResourceInitFailed). Create, Update and Read only.
+    /// The resource exists, but its initialization failed (ErrorResourceInitFailed). Create, Update and Read only.
     #[error("{message}")]
     Partial {
-        /// What the provider said.
+        /// Message of the provider.
         message: String,
-        /// What is known of the resource.
+        /// State of the resource.
         failure: Box<PartialFailure>,
     },
     /// Configuration keys are missing (ConfigureErrorMissingKeys): name and description of each.
     #[error("missing configuration: {}", .0.iter().map(|(name, about)| format!("{name} ({about})")).collect::<Vec<_>>().join(", "))]
     MissingConfig(Vec<(String, String)>),
-    /// Inputs of a component or a method call were refused (InputPropertiesError).
+    /// Inputs of Construct or Call are invalid (InputPropertiesError).
     #[error("{message}")]
     InvalidInputs {
-        /// What the provider said.
+        /// Message of the provider.
         message: String,
-        /// Which inputs, and why.
+        /// Invalid inputs.
         failures: Vec<CheckFailure>,
     },
     /// The provider does not implement the call.
@@ -48,44 +48,44 @@ pub enum ProviderError {
         /// The RPC.
         method: Method,
     },
-    /// The answer cannot be read or breaks the protocol.
-    #[error("the provider's answer to {method} is not valid: {reason}")]
+    /// The reply cannot be decoded or violates the protocol.
+    #[error("the provider's reply to {method} is not valid: {reason}")]
     Protocol {
         /// The RPC.
         method: Method,
-        /// What is wrong with it.
+        /// Violation of the protocol.
         reason: String,
     },
-    /// The plugin's process ended; every call in flight and every later one fails with this.
+    /// The process of the plugin exited. All calls in flight and all later calls fail with this error.
     #[error(
-        "the plugin {plugin} ended {} {method} ({status}){}",
-        if *.reached { "during" } else { "before" },
-        tail_note(.stderr)
+        "the plugin {plugin} exited {} {method} ({status}){}",
+        if *.is_sent { "during" } else { "before" },
+        output_suffix(.stderr)
     )]
-    Died {
+    PluginExited {
         /// Name of the plugin.
         plugin: String,
         /// The RPC.
         method: Method,
-        /// Whether the call may have reached it.
-        reached: bool,
-        /// How it ended, in words.
+        /// True if the request may have been sent before the process exited.
+        is_sent: bool,
+        /// Exit status in words.
         status: String,
-        /// The last lines it wrote.
+        /// Last lines of output.
         stderr: Vec<String>,
     },
 }
 
-fn tail_note(lines: &[String]) -> String {
-    if lines.is_empty() { String::new() } else { format!(". Its last words:\n  {}", lines.join("\n  ")) }
+fn output_suffix(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { format!(". Its last output:\n  {}", lines.join("\n  ")) }
 }
 
 impl ProviderError {
-    /// Whether the resource may have been touched although no state of it is known.
+    /// Returns true if the resource may have been changed although its new state is unknown.
     pub fn is_indeterminate(&self) -> bool {
         match self {
             Self::Failed { indeterminate, .. } => *indeterminate,
-            Self::Died { reached, .. } => *reached,
+            Self::PluginExited { is_sent, .. } => *is_sent,
             Self::Protocol { .. } => true,
             Self::Partial { .. } | Self::MissingConfig(_) | Self::InvalidInputs { .. } | Self::Unimplemented { .. } => {
                 false
@@ -94,17 +94,17 @@ impl ProviderError {
     }
 }
 
-/// What a provider knows of a resource that exists but did not come up.
+/// State of a resource that exists but whose initialization failed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialFailure {
-    /// Id of the resource; `None` if the provider gave none.
+    /// Id of the resource; `None` if the provider returned none.
     pub id: Option<ResourceId>,
-    /// Its outputs.
+    /// Outputs of the resource.
     pub outputs: PropertyMap,
-    /// Its inputs, where the provider says them (Read).
+    /// Inputs of the resource; only Read returns them.
     pub inputs: Option<PropertyMap>,
-    /// Why it did not come up.
+    /// Reasons of the failed initialization.
     pub reasons: Vec<String>,
-    /// The resource wants to be read before each update.
+    /// True if the resource must be refreshed before each update.
     pub refresh_before_update: bool,
 }

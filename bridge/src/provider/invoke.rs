@@ -11,17 +11,17 @@ use super::check::CheckFailure;
 pub struct InvokeRequest {
     /// Token of the function.
     pub token: String,
-    /// Its arguments; unknown ones are left out on the wire.
+    /// Arguments of the function. Unknown arguments are not sent.
     pub arguments: Arc<PropertyMap>,
-    /// Whether this is a preview.
+    /// True in a preview.
     pub preview: bool,
 }
 
-/// Answer of Invoke.
+/// Reply of Invoke.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InvokeReply {
-    /// The result, where there are no failures.
+    /// Result of the function; empty if there are failures.
     pub result: PropertyMap,
-    /// Arguments that were refused.
+    /// Invalid arguments.
     pub failures: Vec<CheckFailure>,
 }

@@ -1,9 +1,9 @@
-//! The remote procedures of a plugin by name, for errors that say which one failed.
+//! Names of the remote procedures of a plugin, for errors that name the failed call.
 
 use std::fmt;
 
-/// A remote procedure: those of `pulumirpc.ResourceProvider` and of `simplecontainer.plugin.v1`, and `PublishViewSteps`,
-/// which a plugin calls during one of them. Displays as the name that the interface definition gives it.
+/// Remote procedure of `pulumirpc.ResourceProvider` or `simplecontainer.plugin.v1`, or `PublishViewSteps`, which a
+/// plugin calls during one of them. Displays as its name in the interface definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each variant is the name of a procedure, documented by the protocol")]
 pub enum Method {
@@ -35,7 +35,7 @@ pub enum Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The variants are named as the procedures are; a test holds them to the interface definitions.
+        // Each variant has the name of its procedure. A test compares them with the interface definitions.
         fmt::Debug::fmt(self, f)
     }
 }

@@ -1,9 +1,8 @@
-//! The service a plugin offers, as a trait over our own types, and its gRPC implementation.
+//! The resource provider as a trait over our own types, and its gRPC implementation.
 //!
-//! Enters: requests whose bags are [`PropertyMap`]s and whose options are spelled out. Leaves: replies, or a
-//! [`ProviderError`] that says what the failure means for the resource. Never here: which call comes next, what a
-//! stack holds, where a plugin came from. Generated types are named here and in
-//! [`host`](crate::host) only (provider protocol, section 3).
+//! Input: requests with decoded property maps and typed options. Output: replies, or a [`ProviderError`] with the
+//! consequence for the resource. Excluded: the order of calls, stacks and states, the origin of a plugin. Generated
+//! types are named here and in [`host`](crate::host) only (docs/spec/provider-protocol.md#3).
 
 mod check;
 mod component;
@@ -33,69 +32,71 @@ pub use error::{PartialFailure, ProviderError};
 pub use invoke::{InvokeReply, InvokeRequest};
 pub use method::Method;
 pub use resource::{
-    CreateReply, CreateRequest, DeleteRequest, ListReply, ListRequest, Listed, ReadReply, ReadRequest, UpdateReply,
-    UpdateRequest,
+    CreateReply, CreateRequest, DeleteRequest, ListReply, ListRequest, ListedResource, ReadReply, ReadRequest,
+    UpdateReply, UpdateRequest,
 };
 pub use views::{View, ViewFailure, ViewListener, ViewOp, ViewStep, Views};
 
-/// One configured (or not yet configured) instance of a provider: one process, one configuration.
+/// Instance of a provider: one process, with at most one configuration.
 ///
-/// Calls for different resources may run at once. `name` and `type` of a request are those of its URN. A call that an
-/// implementation leaves out behaves like one that a plugin does not implement.
+/// Calls for different resources may run in parallel. The `name` and `type` fields of a request are taken from its URN.
+/// The default implementation of a call behaves like a plugin that does not implement it.
 ///
 /// # Cancellation
-/// Dropping a future abandons the answer, not the work: a provider may still create what was asked for. Who needs to
-/// know awaits the answer, or [`Provider::cancel`]s and awaits it then.
+/// Dropping a future discards the reply and does not stop the operation: the provider may still create the resource. To
+/// get the result, await the reply, or call [`Provider::cancel`] and then await the reply.
 #[async_trait]
 pub trait Provider: Send + Sync + fmt::Debug {
-    /// What the provider can take, from its handshake or else from its answer to Configure; the most modest set before.
+    /// Returns the capabilities from Handshake, or from Configure if there was no handshake. Before both, all are
+    /// false.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
 
-    /// The version the plugin says it has (GetPluginInfo), if it says one.
+    /// Returns the version of the plugin from GetPluginInfo; `None` if the reply has none.
     fn version(&self) -> Option<&str> {
         None
     }
 
-    /// Narrows a provider of many packages to one (Parameterize).
+    /// Parameterizes the provider, which then serves the resulting package (Parameterize).
     async fn parameterize(&self, _request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Parameterize })
     }
-    /// The package schema as JSON text; `None` where the provider has none (GetSchema).
+    /// Returns the package schema as JSON text; `None` if the provider has none (GetSchema).
     async fn schema(&self, _request: SchemaRequest) -> Result<Option<String>, ProviderError> {
         Ok(None)
     }
-    /// Checks a configuration. A provider without CheckConfig accepts what it is given.
+    /// Checks a provider configuration. Returns the inputs unchanged if the provider does not implement CheckConfig.
     async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
         Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() })
     }
-    /// Compares configurations. A provider without DiffConfig answers [`DiffChanges::Unknown`].
+    /// Compares provider configurations. Returns [`DiffChanges::Unknown`] if the provider does not implement
+    /// DiffConfig.
     async fn diff_config(&self, _request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
         Ok(DiffReply::default())
     }
-    /// Configures the instance: exactly once, with inputs that hold no unknowns.
+    /// Configures the instance. Must be called exactly once, with inputs without unknowns.
     async fn configure(&self, _request: ConfigureRequest) -> Result<(), ProviderError> {
         Ok(())
     }
 
-    /// Checks and completes the inputs of a resource.
+    /// Checks the inputs of a resource and adds defaults.
     async fn check(&self, _request: CheckRequest) -> Result<CheckReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Check })
     }
-    /// Says what a change of inputs would do.
+    /// Compares the recorded state of a resource with new inputs.
     async fn diff(&self, _request: DiffRequest) -> Result<DiffReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Diff })
     }
-    /// Makes a resource.
+    /// Creates a resource.
     async fn create(&self, _request: CreateRequest) -> Result<CreateReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Create })
     }
-    /// Reads what there is.
+    /// Reads the live state of a resource.
     async fn read(&self, _request: ReadRequest) -> Result<ReadReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Read })
     }
-    /// Changes a resource in place.
+    /// Updates a resource in place.
     async fn update(&self, _request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Update })
     }
@@ -116,24 +117,25 @@ pub trait Provider: Send + Sync + fmt::Debug {
     async fn call(&self, _request: CallRequest) -> Result<CallReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Call })
     }
-    /// Makes a component; it registers itself and its children at the monitor.
+    /// Constructs a component. The plugin registers the component and its children with the resource monitor.
     async fn construct(&self, _request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
         Err(ProviderError::Unimplemented { method: Method::Construct })
     }
 
-    /// Names of the providers of another ecosystem that this one can map (GetMappings); `None` where it cannot say.
+    /// Returns the providers that the plugin maps for a conversion source (GetMappings); `None` if it is not
+    /// implemented.
     async fn mappings(&self, _key: &str) -> Result<Option<Vec<String>>, ProviderError> {
         Ok(None)
     }
-    /// The mapping to another ecosystem (GetMapping): the provider's name there and opaque data.
+    /// Returns the mapping for a conversion source (GetMapping): name of the provider there, and opaque data.
     async fn mapping(&self, _key: &str, _provider: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
         Ok(None)
     }
 
-    /// Asks the provider to end what it is doing (Cancel). Calls in flight still answer.
+    /// Requests that the provider cancels its operations (Cancel). Calls in flight still return.
     async fn cancel(&self) -> Result<(), ProviderError> {
         Ok(())
     }
-    /// Ends the instance: Cancel, then SIGINT, then SIGKILL to its process group. Returns once nothing of it is left.
+    /// Stops the instance: Cancel, then SIGINT, then SIGKILL to its process group. Returns once no process is left.
     async fn close(&self) {}
 }

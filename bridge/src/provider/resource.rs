@@ -1,4 +1,4 @@
-//! Requests and replies of the calls that make, read, change and delete resources, and of List.
+//! Requests and replies of Create, Read, Update, Delete and List.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ pub struct CreateRequest {
     pub urn: Urn,
     /// Checked inputs.
     pub inputs: Arc<PropertyMap>,
-    /// How long the user allows; `None` leaves it to the provider.
+    /// Custom timeout of the user; `None`: the default of the provider.
     pub timeout: Option<Duration>,
-    /// Only say what would come out.
+    /// True in a preview: the provider returns the expected outputs and creates nothing.
     pub preview: bool,
-    /// Its views: none are known yet.
+    /// Views of the resource. No views are recorded yet.
     pub views: Views,
 }
 
-/// Answer of Create.
+/// Reply of Create.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CreateReply {
-    /// The resource's id; `None` only in previews.
+    /// Id of the resource; `None` only in previews.
     pub id: Option<ResourceId>,
-    /// All its outputs. In a preview what is missing is unknown.
+    /// All outputs of the resource. In a preview, missing outputs are unknown.
     pub outputs: PropertyMap,
-    /// The resource wants to be read before each update.
+    /// True if the resource must be refreshed before each update.
     pub refresh_before_update: bool,
 }
 
@@ -43,26 +43,26 @@ pub struct ReadRequest {
     pub urn: Urn,
     /// Id of the resource.
     pub id: Option<ResourceId>,
-    /// Known outputs; `None` for an import.
+    /// Recorded outputs; `None` for an import.
     pub outputs: Option<Arc<PropertyMap>>,
-    /// Known inputs; `None` for an import.
+    /// Recorded inputs; `None` for an import.
     pub inputs: Option<Arc<PropertyMap>>,
-    /// How long the user allows; `None` leaves it to the provider.
+    /// Custom timeout of the user; `None`: the default of the provider.
     pub timeout: Option<Duration>,
-    /// Its views.
+    /// Views of the resource.
     pub views: Views,
 }
 
-/// Answer of Read.
+/// Reply of Read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadReply {
-    /// The id of the resource, which may differ from the one of the request; `None` if the resource is gone.
+    /// Id of the resource, which may differ from the one in the request; `None` if the resource does not exist.
     pub id: Option<ResourceId>,
-    /// Live outputs; absent where the resource is gone.
+    /// Live outputs; `None` if the resource does not exist.
     pub outputs: Option<PropertyMap>,
-    /// Inputs derived from the live resource; absent where the provider cannot say.
+    /// Inputs derived from the live resource; `None` if the provider does not return them.
     pub inputs: Option<PropertyMap>,
-    /// The resource wants to be read before each update.
+    /// True if the resource must be refreshed before each update.
     pub refresh_before_update: bool,
 }
 
@@ -79,22 +79,22 @@ pub struct UpdateRequest {
     pub old_inputs: Arc<PropertyMap>,
     /// Checked inputs of this run.
     pub news: Arc<PropertyMap>,
-    /// How long the user allows; `None` leaves it to the provider.
+    /// Custom timeout of the user; `None`: the default of the provider.
     pub timeout: Option<Duration>,
-    /// Paths whose changes do not count.
+    /// Property paths whose changes are ignored.
     pub ignore_changes: Vec<String>,
-    /// Only say what would come out.
+    /// True in a preview: the provider returns the expected outputs and changes nothing.
     pub preview: bool,
-    /// Its views.
+    /// Views of the resource.
     pub views: Views,
 }
 
-/// Answer of Update.
+/// Reply of Update.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateReply {
-    /// All outputs. In a preview what is missing is unknown.
+    /// All outputs of the resource. In a preview, missing outputs are unknown.
     pub outputs: PropertyMap,
-    /// The resource wants to be read before each update.
+    /// True if the resource must be refreshed before each update.
     pub refresh_before_update: bool,
 }
 
@@ -109,9 +109,9 @@ pub struct DeleteRequest {
     pub outputs: Arc<PropertyMap>,
     /// Recorded inputs.
     pub old_inputs: Arc<PropertyMap>,
-    /// How long the user allows; `None` leaves it to the provider.
+    /// Custom timeout of the user; `None`: the default of the provider.
     pub timeout: Option<Duration>,
-    /// Its views.
+    /// Views of the resource.
     pub views: Views,
 }
 
@@ -120,35 +120,35 @@ pub struct DeleteRequest {
 pub struct ListRequest {
     /// Type of the resources.
     pub token: String,
-    /// What to look for.
+    /// Filter of the provider for the type.
     pub query: PropertyMap,
-    /// At most so many in all; `None`: no limit.
+    /// Maximum number of resources in total; `None`: no limit.
     pub limit: Option<NonZeroU32>,
-    /// At most so many in this page; `None`: as the provider likes.
+    /// Maximum number of resources in this page; `None`: the default of the provider.
     pub page_size: Option<NonZeroU32>,
-    /// Where the last page ended; `None` for the first.
+    /// Token from the previous page; `None` for the first page.
     pub continuation_token: Option<String>,
 }
 
-/// Answer of List.
+/// Reply of List.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListReply {
-    /// The provider cannot say yet.
+    /// The result is not known yet.
     Computed,
-    /// One page.
+    /// Page of resources.
     Page {
-        /// What there is.
-        results: Vec<Listed>,
-        /// Where to go on; `None` after the last page.
+        /// Resources of the page.
+        results: Vec<ListedResource>,
+        /// Token of the next page; `None` after the last page.
         continuation_token: Option<String>,
     },
 }
 
-/// One listed resource.
+/// Resource in the reply of List.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Id that an import takes.
+pub struct ListedResource {
+    /// Id for an import.
     pub id: String,
-    /// A name to show.
+    /// Display name.
     pub name: String,
 }

@@ -1,5 +1,5 @@
-//! Views: parts of a resource that its provider shows beside it, and what became of them during a call about the resource
-//! (provider protocol, section 2.2).
+//! Views: parts of a resource that its provider publishes, and the steps on them during a call for the resource
+//! (docs/spec/provider-protocol.md#2.2).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,97 +9,98 @@ use pulumi_proto::property::PropertyMap;
 
 use super::diff::PropertyDiff;
 
-/// A part of a resource, as its provider shows it. Nobody but the calls about the resource is ever asked for it.
+/// Part of a resource, published by its provider. Providers receive views only in calls for the resource that owns
+/// them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
-    /// Its type.
+    /// Type of the view.
     pub type_token: String,
-    /// Its name; with the type, its own among the views of the resource.
+    /// Name of the view. Type and name identify the view among the views of the resource.
     pub name: String,
-    /// Type and name of the view that it is within; `None`: right below the resource.
-    pub within: Option<(String, String)>,
-    /// Its inputs.
+    /// Type and name of the parent view; `None` if the parent is the resource.
+    pub parent: Option<(String, String)>,
+    /// Inputs of the view.
     pub inputs: Arc<PropertyMap>,
-    /// Its outputs.
+    /// Outputs of the view.
     pub outputs: Arc<PropertyMap>,
 }
 
-/// Something that became of a view.
+/// Step on a view.
 #[derive(Clone, Debug)]
 pub struct ViewStep {
-    /// What was done.
+    /// Operation of the step.
     pub op: ViewOp,
-    /// The view before; `None` if it was not there.
+    /// View before the step; `None` if it did not exist.
     pub old: Option<View>,
-    /// The view after; `None` if it is gone.
+    /// View after the step; `None` if it does not exist any more.
     pub new: Option<View>,
-    /// How it failed, if it did.
+    /// Failure of the step; `None` if it succeeded.
     pub failure: Option<ViewFailure>,
     /// Properties that forced a replacement.
     pub replace_keys: Vec<String>,
     /// Properties that changed.
     pub diffs: Vec<String>,
-    /// Changes by property path, where the provider says them.
+    /// Changes by property path; `None` if the provider publishes no detailed diff.
     pub detailed_diff: Option<BTreeMap<String, PropertyDiff>>,
 }
 
-/// What is done to a view: the steps of the engine itself, by the protocol's names.
+/// Operation on a view. The variants have the names of the protocol and mean the same as the operations of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewOp {
-    /// Nothing.
+    /// The view is unchanged.
     Same,
-    /// It was made.
+    /// The view was created.
     Create,
-    /// It was changed in place.
+    /// The view was updated in place.
     Update,
-    /// It was deleted.
+    /// The view was deleted.
     Delete,
-    /// It was replaced: said beside the two halves of that.
+    /// The view was replaced. Published in addition to `CreateReplacement` and `DeleteReplaced`.
     Replace,
-    /// The new half of a replacement.
+    /// The new view of a replacement was created.
     CreateReplacement,
-    /// The old half of a replacement.
+    /// The old view of a replacement was deleted.
     DeleteReplaced,
-    /// It was read.
+    /// The view was read.
     Read,
-    /// It was read in place of another one.
+    /// The view was read as a replacement of another view.
     ReadReplacement,
-    /// It was read to see how it is.
+    /// The view was refreshed.
     Refresh,
-    /// What was only read is not there any more.
+    /// An external view was removed from the state.
     ReadDiscard,
-    /// What was only read makes way for its replacement.
+    /// An external view was removed from the state because it was replaced.
     DiscardReplaced,
-    /// What was deleted before its replacement is not to be replaced after all.
+    /// The mark "pending replacement" of a deleted view was removed.
     RemovePendingReplace,
-    /// It was taken over.
+    /// The view was imported.
     Import,
-    /// It was taken over in place of another one.
+    /// The view was imported as a replacement of another view.
     ImportReplacement,
 }
 
-/// How a step of a view failed.
+/// Failure of a step on a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewFailure {
-    /// The provider's words.
+    /// Message of the provider.
     pub message: String,
-    /// Whether the view is there all the same, as the step says.
+    /// True if the step took effect in part: the view has the state of the step.
     pub partial: bool,
-    /// Whether nobody can say.
+    /// True if the effect of the step is unknown.
     pub indeterminate: bool,
 }
 
-/// Who is told of views while a call is under way.
+/// Listener of the view steps that a provider publishes during a call.
 pub trait ViewListener: fmt::Debug + Send + Sync {
-    /// Takes what a provider publishes, in its order.
+    /// Receives view steps in the order in which the provider publishes them.
     fn publish(&self, steps: Vec<ViewStep>);
 }
 
-/// What a call about a resource says of its views.
+/// Views of the resource of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
-    /// Those that are recorded.
-    pub known: Vec<View>,
-    /// Who listens to what becomes of them; `None`: nobody.
+    /// Recorded views.
+    pub recorded: Vec<View>,
+    /// Listener of view steps; `None` if view steps are not accepted.
     pub listener: Option<Arc<dyn ViewListener>>,
 }

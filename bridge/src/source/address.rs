@@ -1,9 +1,9 @@
-//! Addresses of places: what of them may be shown, and whether they lead elsewhere.
+//! Addresses of package sources: parsing, removal of credentials, detection of loopback hosts.
 
 use url::Url;
 
-/// Takes an address apart. `None` for paths and for `user@host:path`, for what is no valid URL, and for what this parser
-/// and that of git may take for different hosts.
+/// Parses an address as a URL. Returns `None` for paths, for `user@host:path`, for invalid URLs, and for addresses that
+/// this parser and the parser of git may resolve to different hosts.
 pub(super) fn parse(address: &str) -> Option<Url> {
     let is_ambiguous = |c: char| c == '\\' || c.is_control();
     if !address.contains("://") || address.contains(is_ambiguous) {
@@ -12,20 +12,20 @@ pub(super) fn parse(address: &str) -> Option<Url> {
     Url::parse(address).ok()
 }
 
-/// An address without user and password: all that stands before the last `@` is left out, for a password may hold what
-/// ends a host.
+/// Returns an address without user and password. Everything before the last `@` is removed, because a password may
+/// contain characters that end a host.
 pub fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let authority = rest.split('/').next().unwrap_or_default();
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
-    // `me:wo/rd@host`: what looks like a port is no number.
-    let hidden =
+    // `me:wo/rd@host`: the port is not a number, so the authority ends in the middle of a password.
+    let is_password_cut =
         !authority.contains('@') && !authority.ends_with(']') && !port.bytes().all(|byte| byte.is_ascii_digit());
-    let end = if hidden { rest.rfind('@') } else { authority.rfind('@') };
+    let end = if is_password_cut { rest.rfind('@') } else { authority.rfind('@') };
     end.map_or_else(|| url.to_owned(), |at| format!("{scheme}://{}", &rest[at + 1..]))
 }
 
-/// Whether a host is this machine: what goes to it in plain text is seen by nobody else.
+/// Returns true if a host is this machine. Plain-text requests to it do not leave the machine.
 pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_in_an_address_are_not_shown() {
+    fn credentials_are_removed_from_an_address() {
         let cases = [
             ("https://me:word@git.example/a@b.git", "https://git.example/a@b.git"),
             ("https://git.example:443/@a.git", "https://git.example:443/@a.git"),
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_by_its_names() {
+    fn loopback_hosts_are_recognized() {
         for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
             assert!(is_loopback(host), "{host}");
         }

@@ -1,151 +1,151 @@
-//! Why a place did not give what it was asked for, and what to do about it.
+//! Errors of package sources, and hints for the user.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use crate::error::Hint;
 
-/// Why a place did not give what it was asked for.
+/// Error of a request to a package source.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// It has no such thing, or hides it from us.
-    #[error("{what} not found at {host}{}", if *authenticated { "" } else { " (asked without a token)" })]
+    /// The item does not exist, or the request has no access to it.
+    #[error("{item} not found at {host}{}", if *authenticated { "" } else { " (no token was sent)" })]
     NotFound {
-        /// What was asked for.
-        what: String,
-        /// Who was asked.
+        /// Requested item, in words.
+        item: String,
+        /// Host or address of the source.
         host: String,
-        /// Whether a token was shown.
+        /// True if the request carried a token.
         authenticated: bool,
     },
-    /// It wants a token, or another one.
-    #[error("{host} refuses access to {what} ({status}): {message}")]
-    Refused {
-        /// What was asked for.
-        what: String,
-        /// Who was asked.
+    /// The server denied access: the token is missing or insufficient.
+    #[error("{host} refuses access to {item} ({status}): {message}")]
+    AccessDenied {
+        /// Requested item, in words.
+        item: String,
+        /// Host or address of the source.
         host: String,
-        /// The status it answered.
+        /// Status of the response.
         status: u16,
-        /// Its words.
+        /// Message in the response.
         message: String,
-        /// Whether a token was shown.
+        /// True if the request carried a token.
         authenticated: bool,
     },
-    /// It was asked too often.
-    #[error("{host} takes no more requests{}: {message}", resets(*reset))]
+    /// The rate limit of the server is exceeded.
+    #[error("{host} accepts no more requests{}: {message}", reset_suffix(*reset))]
     RateLimited {
-        /// Who was asked.
+        /// Host or address of the source.
         host: String,
-        /// Its words.
+        /// Message in the response.
         message: String,
-        /// When it takes requests again, if it said so.
+        /// End of the rate limit, if the server sent it.
         reset: Option<SystemTime>,
-        /// Whether a token was shown.
+        /// True if the request carried a token.
         authenticated: bool,
     },
-    /// It answered something else.
-    #[error("{host} answered {status} when asked for {what}: {message}")]
-    Answered {
-        /// What was asked for.
-        what: String,
-        /// Who was asked.
+    /// The server returned an unexpected status.
+    #[error("{host} returned status {status} for {item}: {message}")]
+    UnexpectedStatus {
+        /// Requested item, in words.
+        item: String,
+        /// Host or address of the source.
         host: String,
-        /// The status it answered.
+        /// Status of the response.
         status: u16,
-        /// Its words.
+        /// Message in the response.
         message: String,
     },
-    /// It could not be reached, or fell silent.
-    #[error("cannot fetch {what} from {host}: {message}")]
+    /// The server could not be reached, or the connection was lost.
+    #[error("cannot fetch {item} from {host}: {message}")]
     Network {
-        /// What was asked for.
-        what: String,
-        /// Who was asked.
+        /// Requested item, in words.
+        item: String,
+        /// Host or address of the source.
         host: String,
-        /// What went wrong, with all causes: a text and no source, because the causes quote URLs that may be signed.
+        /// Message with all causes. Text instead of a source error, because the causes quote URLs that may be signed.
         message: String,
     },
-    /// What arrived is shorter or longer than it should be.
-    #[error("{what} should have {expected} bytes, and {received} arrived from {host}")]
+    /// The download is shorter or longer than announced.
+    #[error("{item} should have {expected} bytes, but {host} sent {received}")]
     Length {
-        /// What was fetched.
-        what: String,
-        /// From whom.
+        /// Downloaded item, in words.
+        item: String,
+        /// Host of the source.
         host: String,
-        /// How many bytes it should have.
+        /// Expected length in bytes.
         expected: u64,
-        /// How many arrived, or would have.
+        /// Received or announced length in bytes.
         received: u64,
     },
-    /// It would fill the disk.
-    #[error("{what} of {host} is too large: {reason}")]
+    /// The item exceeds the size limits for packages.
+    #[error("{item} of {host} is too large: {reason}")]
     TooLarge {
-        /// What was fetched.
-        what: String,
-        /// From where.
+        /// Downloaded item, in words.
+        item: String,
+        /// Address of the source.
         host: String,
-        /// Why nobody wants it.
+        /// Limit that is exceeded, in words.
         reason: &'static str,
     },
-    /// The address cannot be used.
+    /// The address is invalid or not supported.
     #[error("cannot use the address {address:?}: {reason}")]
     Address {
-        /// The address, without credentials.
+        /// Address without credentials.
         address: String,
-        /// Why not.
+        /// Reason, in words.
         reason: String,
     },
-    /// The token cannot be used.
+    /// The token is invalid, or would be sent insecurely.
     #[error("cannot use the token for {host}: {reason}")]
     Token {
-        /// Where it would go.
+        /// Host or address that would receive the token.
         host: String,
-        /// Why not.
+        /// Reason, in words.
         reason: &'static str,
     },
-    /// A program that fetches is not there.
+    /// The program that fetches is not installed.
     #[error("{program} is missing")]
-    NoProgram {
-        /// The program.
+    ProgramMissing {
+        /// Name of the program.
         program: &'static str,
     },
-    /// A program that fetches is too old.
-    #[error("{said} is too old")]
-    OldProgram {
-        /// What it says of itself.
-        said: String,
+    /// The program that fetches is too old.
+    #[error("{version} is too old")]
+    ProgramTooOld {
+        /// Output of its `version` command.
+        version: String,
     },
-    /// `git` could not do what it was asked to.
+    /// A `git` command failed.
     #[error("git {action} failed ({status}): {output}")]
     Git {
-        /// The command, without its options.
+        /// Name of the git command, without options.
         action: &'static str,
-        /// How it ended.
+        /// Exit status, or the time limit.
         status: String,
-        /// Its last words.
+        /// Last lines of its standard error output.
         output: String,
     },
     /// `git` could not be started.
     #[error(transparent)]
     Spawn(#[from] crate::process::SpawnError),
-    /// A file could not be written.
+    /// A file could not be read or written.
     #[error(transparent)]
     Path(#[from] crate::fs::PathError),
 }
 
 impl FetchError {
-    /// Whether another try may help.
+    /// Returns true if a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Network { .. } | Self::Length { .. } => true,
-            Self::Answered { status, .. } => *status >= 500,
+            Self::UnexpectedStatus { status, .. } => *status >= 500,
             _ => false,
         }
     }
 
-    /// Whether git could ask, and was told something else than that it may not: there may be another way to ask.
-    pub(super) fn is_answer_of_git(&self) -> bool {
+    /// Returns true if `git` reached the server and access was not denied. A fetch of all branches may then succeed.
+    pub(super) fn should_fetch_all(&self) -> bool {
         const REFUSALS: [&str; 4] = ["Authentication failed", "could not read", "Permission denied", "No space left"];
         match self {
             Self::Git { output, .. } => {
@@ -155,11 +155,11 @@ impl FetchError {
         }
     }
 
-    /// Whether nobody could be asked: what is known already is the best there is.
+    /// Returns true if the source cannot be reached now. A package from the cache may be used instead.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Network { .. } | Self::RateLimited { .. } => true,
-            Self::Answered { status, .. } => *status >= 500,
+            Self::UnexpectedStatus { status, .. } => *status >= 500,
             Self::Git { output, .. } => {
                 const SIGNS: [&str; 10] = [
                     "Could not resolve host",
@@ -182,36 +182,38 @@ impl FetchError {
 
 impl Hint for FetchError {
     fn hint(&self) -> Option<Cow<'_, str>> {
-        const OFFLINE: &str = "what is in the cache already needs no network; HTTPS_PROXY and NO_PROXY are respected";
+        const OFFLINE: &str = "packages in the cache need no network; HTTPS_PROXY and NO_PROXY are respected";
         let hint = match self {
-            Self::NotFound { authenticated: false, .. } | Self::Refused { authenticated: false, .. } => {
-                "check how it is spelt; if the repository is private, give a token in source.token"
+            Self::NotFound { authenticated: false, .. } | Self::AccessDenied { authenticated: false, .. } => {
+                "check the spelling; if the repository is private, set source.token"
             }
-            Self::NotFound { .. } => "the token may not see this repository, or the name is misspelt",
-            Self::Refused { .. } => "the token in source.token may be wrong, expired, or lack the right to read this",
-            Self::RateLimited { authenticated: false, .. } => "a token in source.token is allowed many more requests",
+            Self::NotFound { .. } => "the token may not have access to this repository, or the name is misspelt",
+            Self::AccessDenied { .. } => {
+                "the token in source.token may be wrong, expired, or lack the right to read this"
+            }
+            Self::RateLimited { authenticated: false, .. } => "a token in source.token has a higher rate limit",
             Self::Network { .. } => OFFLINE,
             Self::Git { .. } if self.is_unreachable() => OFFLINE,
             Self::Git { output, .. }
                 if output.contains("Authentication failed") || output.contains("could not read") =>
             {
-                "git's own credential helpers and ssh keys are used; source.token goes before them"
+                "git's own credential helpers and ssh keys are used; source.token takes precedence"
             }
             Self::Git { output, .. } if output.contains("not found") || output.contains("does not appear to be") => {
-                "check the address; a private repository wants a token in source.token, or a key of yours"
+                "check the address; a private repository needs a token in source.token or one of your ssh keys"
             }
-            Self::OldProgram { .. } => "git 2.31 and later are used",
-            Self::NoProgram { .. } => "install git and put it on PATH: sources of type git are fetched with it",
+            Self::ProgramTooOld { .. } => "git 2.31 or later is required",
+            Self::ProgramMissing { .. } => "install git and put it on PATH: sources of type git are fetched with it",
             Self::Token { .. } => "use an https address",
-            Self::TooLarge { .. } => "point source.repository at one that holds the plugin alone",
+            Self::TooLarge { .. } => "set source.repository to a repository that contains only the plugin",
             _ => return None,
         };
         Some(hint.into())
     }
 }
 
-/// `until 14:05:00 UTC (in 12 minutes)`, to follow "takes no more requests".
-fn resets(reset: Option<SystemTime>) -> String {
+/// Returns ` until 14:05:00 UTC (in 12 min)`, a suffix of the rate limit message. Empty without a time.
+fn reset_suffix(reset: Option<SystemTime>) -> String {
     let Some(reset) = reset else { return String::new() };
     let minutes = reset.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO).as_secs().div_ceil(60);
     let seconds = reset.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs() % 86_400;
@@ -224,11 +226,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_limit_says_when_it_ends() {
+    fn rate_limit_message_contains_its_end() {
         let reset = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        assert_eq!(resets(Some(reset)), " until 22:13:20 UTC (in 0 min)");
+        assert_eq!(reset_suffix(Some(reset)), " until 22:13:20 UTC (in 0 min)");
         let soon = SystemTime::now() + Duration::from_secs(90);
-        assert!(resets(Some(soon)).ends_with("(in 2 min)"), "{}", resets(Some(soon)));
-        assert_eq!(resets(None), "");
+        assert!(reset_suffix(Some(soon)).ends_with("(in 2 min)"), "{}", reset_suffix(Some(soon)));
+        assert_eq!(reset_suffix(None), "");
     }
 }

@@ -1,6 +1,7 @@
-//! Git repositories, by the `git` program: it knows the user's keys, helpers and proxies. Submodules are not followed.
+//! Git repositories, read with the `git` program, which uses the user's keys, credential helpers and proxies.
+//! Submodules are not fetched.
 //!
-//! A token reaches it in the environment and is given to the repository's own host alone; nothing secret is an argument.
+//! A token is passed in the environment and is sent to the repository's own host only. No secret is an argument.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,20 +10,20 @@ use std::time::Duration;
 
 use super::error::FetchError;
 use super::remote::Remote;
-use super::tree::{Tally, TreeLimits};
+use super::tree::{TreeCounter, TreeLimits};
 use crate::fs::Access;
 use crate::process::{
     FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
 };
 
-/// How long a command may take: large repositories come through thin lines.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Where the helper finds what it says.
-const USER: &str = "SC_GIT_USER";
-const PASSWORD: &str = "SC_GIT_PASSWORD";
-/// What git may know of our environment: where its settings are, how to reach hosts and to authenticate there. Not where
-/// the repository is that we may be run from.
-const ENVIRONMENT: [&str; 30] = [
+/// Time limit of a command. Large repositories on slow connections take minutes.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Environment variables from which the credential helper reads user and password.
+const USER_VARIABLE: &str = "SC_GIT_USER";
+const PASSWORD_VARIABLE: &str = "SC_GIT_PASSWORD";
+/// Environment variables that git inherits: locations of its settings, proxies and authentication. Variables that
+/// select a repository, such as `GIT_DIR`, are not inherited.
+const INHERITED_VARIABLES: [&str; 30] = [
     "PATH",
     "HOME",
     "TMPDIR",
@@ -54,30 +55,30 @@ const ENVIRONMENT: [&str; 30] = [
     "no_proxy",
     "GIT_PROXY_SSL_CAINFO",
 ];
-/// The first version that takes settings from the environment.
-const OLDEST: (u32, u32) = (2, 31);
-/// What the files of a tree may not ask for: programs that change them on their way out, other line ends.
+/// First version of git that reads settings from the environment.
+const MIN_GIT_VERSION: (u32, u32) = (2, 31);
+/// Attributes that disable filters, conversions of encodings and conversions of line ends at checkout.
 const ATTRIBUTES: &str = "* -filter -text -ident -working-tree-encoding -eol\n";
 
-/// A commit that a revision means.
+/// Commit that a revision resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Whole id of the commit; `None` for a shortened id, which only a fetched repository resolves.
+    /// Full id of the commit. `None` for a shortened id, which is resolved only after the repository is fetched.
     id: Option<String>,
-    /// The revision that was asked for.
+    /// Requested revision.
     revision: String,
-    /// Whether the revision may mean another one tomorrow: a branch.
-    pub moves: bool,
+    /// True if the revision is a branch, which may resolve to another commit later.
+    pub is_branch: bool,
 }
 
 impl Commit {
-    /// The commit of a whole id: nobody needs to be asked. `None` for any other revision.
+    /// Returns the commit of a full id, without a request. `None` for any other revision.
     pub fn of_id(revision: &str) -> Option<Self> {
         let id = is_hex(revision) && matches!(revision.len(), 40 | 64);
-        id.then(|| Self { id: Some(revision.to_ascii_lowercase()), revision: revision.to_owned(), moves: false })
+        id.then(|| Self { id: Some(revision.to_ascii_lowercase()), revision: revision.to_owned(), is_branch: false })
     }
 
-    /// What names it for good: its id, or the shortened id that was asked for.
+    /// Returns the immutable name of the commit: its full id, or the requested shortened id.
     pub fn name(&self) -> &str {
         self.id.as_ref().unwrap_or(&self.revision)
     }
@@ -87,37 +88,42 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Runs `git`.
+/// Runner of `git` commands.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: PathBuf,
     environment: HostEnvironment,
     spawner: Spawner,
-    has_own_ssh: OnceLock<bool>,
+    has_custom_ssh: OnceLock<bool>,
 }
 
 impl Git {
-    /// The `git` on PATH.
+    /// Finds `git` on PATH.
     ///
     /// # Errors
-    /// [`FetchError::NoProgram`].
+    /// [`FetchError::ProgramMissing`].
     pub fn find(environment: &HostEnvironment, spawner: &Spawner) -> Result<Self, FetchError> {
-        let program = environment.find_program("git").ok_or(FetchError::NoProgram { program: "git" })?;
-        Ok(Self { program, environment: environment.clone(), spawner: spawner.clone(), has_own_ssh: OnceLock::new() })
+        let program = environment.find_program("git").ok_or(FetchError::ProgramMissing { program: "git" })?;
+        Ok(Self {
+            program,
+            environment: environment.clone(),
+            spawner: spawner.clone(),
+            has_custom_ssh: OnceLock::new(),
+        })
     }
 
-    /// The commit that a tag, a branch or the (shortened) id of a commit means now. A tag goes before a branch.
+    /// Resolves a tag, a branch or a full or shortened commit id. A tag takes precedence over a branch.
     ///
     /// # Errors
-    /// [`FetchError`]: [`FetchError::NotFound`] where there is no such revision.
+    /// [`FetchError`]: [`FetchError::NotFound`] if the revision does not exist.
     pub async fn resolve(&self, remote: &Remote, revision: &str) -> Result<Commit, FetchError> {
         if let Some(commit) = Commit::of_id(revision) {
             return Ok(commit);
         }
-        self.prepare(remote).await?;
+        self.detect_configuration(remote).await?;
         let not_found = || FetchError::NotFound {
-            what: format!("revision {revision:?}"),
-            host: remote.shown(),
+            item: format!("revision {revision:?}"),
+            host: remote.display_url(),
             authenticated: remote.login.is_some(),
         };
         let (tag, branch) = (format!("refs/tags/{revision}"), format!("refs/heads/{revision}"));
@@ -135,21 +141,21 @@ impl Git {
             line.map(|(id, _)| id.to_owned())
         };
         if let Some(id) = found(&peeled).or_else(|| found(&tag)) {
-            return Ok(Commit { id: Some(id), revision: revision.to_owned(), moves: false });
+            return Ok(Commit { id: Some(id), revision: revision.to_owned(), is_branch: false });
         }
         if let Some(id) = found(&branch) {
-            return Ok(Commit { id: Some(id), revision: revision.to_owned(), moves: true });
+            return Ok(Commit { id: Some(id), revision: revision.to_owned(), is_branch: true });
         }
-        // Servers list no commits: whether there is one shows when everything is there.
+        // Servers do not list commits: a shortened id is resolved after the fetch.
         let shortened = is_hex(revision) && revision.len() >= 7;
         if !shortened {
             return Err(not_found());
         }
-        Ok(Commit { id: None, revision: revision.to_owned(), moves: false })
+        Ok(Commit { id: None, revision: revision.to_owned(), is_branch: false })
     }
 
-    /// Puts the files of a commit into a folder, which must exist and be empty, and says the commit's whole id. Of the
-    /// history nothing is left.
+    /// Checks out a commit into an existing empty folder, without the `.git` folder, and returns the full id of the
+    /// commit.
     ///
     /// # Errors
     /// [`FetchError`]: [`FetchError::TooLarge`] before any file is written.
@@ -160,7 +166,7 @@ impl Git {
         limits: TreeLimits,
         folder: &Path,
     ) -> Result<String, FetchError> {
-        self.prepare(remote).await?;
+        self.detect_configuration(remote).await?;
         let format = if commit.id.as_ref().is_some_and(|id| id.len() == 64) {
             "--object-format=sha256"
         } else {
@@ -173,9 +179,9 @@ impl Git {
         if let Some(id) = &commit.id {
             let by_id =
                 ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &remote.url, id];
-            // Some servers give no commit that they do not list.
+            // Some servers refuse to serve commits that are not the tip of a branch or tag.
             match self.run("fetch", remote, folder, by_id).await {
-                Err(error) if error.is_answer_of_git() => self.fetch_all(remote, folder).await?,
+                Err(error) if error.should_fetch_all() => self.fetch_all(remote, folder).await?,
                 other => drop(other?),
             }
         } else {
@@ -189,65 +195,74 @@ impl Git {
             Ok(lines) => lines.into_iter().next().unwrap_or_default(),
             Err(FetchError::Git { .. }) => {
                 return Err(FetchError::NotFound {
-                    what: format!("commit {:?}", commit.name()),
-                    host: remote.shown(),
+                    item: format!("commit {:?}", commit.name()),
+                    host: remote.display_url(),
                     authenticated: remote.login.is_some(),
                 });
             }
             Err(error) => return Err(error),
         };
-        self.measure(remote, &id, limits, folder).await?;
+        self.check_tree_size(remote, &id, limits, folder).await?;
         self.run("checkout", remote, folder, ["checkout", "--quiet", "--detach", "--force", &id]).await?;
         let history = folder.join(".git");
         std::fs::remove_dir_all(&history).map_err(crate::fs::PathError::of("remove", &history))?;
         Ok(id)
     }
 
-    /// Refuses a tree that is too large. A few bytes can stand for a tree without end, so its listing is left as soon as
-    /// it has gone too far.
-    async fn measure(&self, remote: &Remote, id: &str, limits: TreeLimits, folder: &Path) -> Result<(), FetchError> {
-        let tally = Arc::new(Tally::new(limits));
-        let process = self.spawn(remote, folder, ["ls-tree", "-r", "-t", "-l", "--full-tree", id], tally.clone())?;
+    /// Returns an error if the tree of a commit exceeds the limits. A few bytes can encode an extremely large tree, so
+    /// the listing stops at the first exceeded limit.
+    async fn check_tree_size(
+        &self,
+        remote: &Remote,
+        id: &str,
+        limits: TreeLimits,
+        folder: &Path,
+    ) -> Result<(), FetchError> {
+        let counter = Arc::new(TreeCounter::new(limits));
+        let process = self.spawn(remote, folder, ["ls-tree", "-r", "-t", "-l", "--full-tree", id], counter.clone())?;
         tokio::select! {
             ended = success("ls-tree", &process) => ended?,
-            () = tally.over.notified() => {}
+            () = counter.limit_exceeded.notified() => {}
         }
         if let FirstLine::Line(line) = process.first_line().await {
-            tally.line(OutputStream::Stdout, &line);
+            counter.line(OutputStream::Stdout, &line);
         }
-        match tally.excess() {
+        match counter.exceeded_limit() {
             None => Ok(()),
-            Some(reason) => Err(FetchError::TooLarge { what: format!("commit {id:?}"), host: remote.shown(), reason }),
+            Some(reason) => {
+                Err(FetchError::TooLarge { item: format!("commit {id:?}"), host: remote.display_url(), reason })
+            }
         }
     }
 
     async fn fetch_all(&self, remote: &Remote, folder: &Path) -> Result<(), FetchError> {
-        // Not what strangers proposed: a shortened id must mean one of the repository's own commits.
+        // Branches and tags only, not `refs/pull/*`: a shortened id must not resolve to a commit of a third party.
         let (heads, tags) = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*");
         let arguments = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", &remote.url, heads, tags];
         self.run("fetch", remote, folder, arguments).await.map(drop)
     }
 
-    /// Finds out which git this is, and whether the user has said how it runs ssh.
-    async fn prepare(&self, remote: &Remote) -> Result<(), FetchError> {
-        if self.has_own_ssh.get().is_some() {
+    /// Checks the version of git and whether the user has configured its ssh command. Runs once.
+    async fn detect_configuration(&self, remote: &Remote) -> Result<(), FetchError> {
+        if self.has_custom_ssh.get().is_some() {
             return Ok(());
         }
-        let said =
+        let version =
             self.run("version", remote, Path::new("/"), ["version"]).await?.into_iter().next().unwrap_or_default();
-        let mut numbers = said.trim_start_matches("git version ").split('.').map(|number| number.parse::<u32>().ok());
+        let mut numbers =
+            version.trim_start_matches("git version ").split('.').map(|number| number.parse::<u32>().ok());
         if let (Some(major), Some(minor)) = (numbers.next().flatten(), numbers.next().flatten())
-            && (major, minor) < OLDEST
+            && (major, minor) < MIN_GIT_VERSION
         {
-            return Err(FetchError::OldProgram { said });
+            return Err(FetchError::ProgramTooOld { version });
         }
         let named = ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|name| self.environment.get(name).is_some());
         let configured = self.run("config", remote, Path::new("/"), ["config", "--get", "core.sshCommand"]).await;
-        self.has_own_ssh.get_or_init(|| named || configured.is_ok());
+        self.has_custom_ssh.get_or_init(|| named || configured.is_ok());
         Ok(())
     }
 
-    /// Runs a command and returns the lines that it wrote.
+    /// Runs a command and returns the lines of its standard output.
     async fn run<const N: usize>(
         &self,
         action: &'static str,
@@ -261,7 +276,7 @@ impl Git {
         let rest = std::mem::take(&mut *lines.0.lock().unwrap_or_else(PoisonError::into_inner));
         let first = match process.first_line().await {
             FirstLine::Line(line) => Some(line),
-            FirstLine::Ended(_) | FirstLine::NotRun(_) => None,
+            FirstLine::Ended(_) | FirstLine::ExecFailed(_) => None,
         };
         Ok(first.into_iter().chain(rest).collect())
     }
@@ -282,8 +297,8 @@ impl Git {
         Ok(self.spawner.spawn(&spec, sink)?)
     }
 
-    /// The environment of a command: nobody is asked for a password, and settings that could run something of the
-    /// repository's are off.
+    /// Returns the environment of a command. Prompts for passwords are disabled, and so are settings that could run
+    /// code from the repository.
     fn variables(&self, remote: &Remote) -> Vec<(OsString, OsString)> {
         let mut settings = vec![
             ("core.hooksPath".to_owned(), "/dev/null".to_owned()),
@@ -295,23 +310,23 @@ impl Git {
             ("maintenance.auto".to_owned(), "false".to_owned()),
             ("advice.detachedHead".to_owned(), "false".to_owned()),
         ];
-        let mut variables: Vec<(OsString, OsString)> = self.environment.select(ENVIRONMENT).collect();
+        let mut variables: Vec<(OsString, OsString)> = self.environment.select(INHERITED_VARIABLES).collect();
         if let Some((login, origin)) = remote.login.as_ref().zip(remote.origin()) {
-            // The helper says it when git asks on behalf of this host; one of the user's own would keep it.
+            // git calls the helper for this host only. The user's own helpers are reset: they would store the token.
             let key = format!("credential.{origin}.helper");
-            let say = format!("printf 'username=%s\\npassword=%s\\n' \"${USER}\" \"${PASSWORD}\"");
-            let say = format!("!f() {{ test \"$1\" = get && {say}; }}; f");
-            settings.extend([(key.clone(), String::new()), (key, say)]);
-            variables.push((USER.into(), login.user.clone().into()));
-            variables.push((PASSWORD.into(), login.password.expose().into()));
+            let print = format!("printf 'username=%s\\npassword=%s\\n' \"${USER_VARIABLE}\" \"${PASSWORD_VARIABLE}\"");
+            let helper = format!("!f() {{ test \"$1\" = get && {print}; }}; f");
+            settings.extend([(key.clone(), String::new()), (key, helper)]);
+            variables.push((USER_VARIABLE.into(), login.user.clone().into()));
+            variables.push((PASSWORD_VARIABLE.into(), login.password.expose().into()));
         }
         variables.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
         for (at, (name, value)) in settings.into_iter().enumerate() {
             variables.push((format!("GIT_CONFIG_KEY_{at}").into(), name.into()));
             variables.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
         }
-        // Nobody is there to answer what ssh asks.
-        if self.has_own_ssh.get() == Some(&false) {
+        // ssh must not prompt: the process has no terminal.
+        if self.has_custom_ssh.get() == Some(&false) {
             variables.push(("GIT_SSH_COMMAND".into(), "ssh -oBatchMode=yes".into()));
         }
         variables.push(("GIT_ATTR_NOSYSTEM".into(), "1".into()));
@@ -323,20 +338,20 @@ impl Git {
     }
 }
 
-/// Waits for a command to end well.
+/// Waits for a command to exit, and returns an error if it failed or exceeded its time limit.
 async fn success(action: &'static str, process: &Process) -> Result<(), FetchError> {
-    let exited = tokio::time::timeout(LIMIT, process.exited()).await;
-    process.drained().await;
+    let exited = tokio::time::timeout(COMMAND_TIMEOUT, process.wait_for_exit()).await;
+    process.wait_for_output_end().await;
     let status = match exited {
         Ok(status) if status.success() => return Ok(()),
         Ok(status) => describe_exit(status),
-        Err(_) => format!("not done within {} minutes", LIMIT.as_secs() / 60),
+        Err(_) => format!("not done within {} minutes", COMMAND_TIMEOUT.as_secs() / 60),
     };
     let output = process.last_lines(OutputStream::Stderr).join("\n");
     Err(FetchError::Git { action, status, output })
 }
 
-/// What a command writes on its output after the first line.
+/// Lines of a command's standard output after the first line.
 #[derive(Debug, Default)]
 struct Lines(Mutex<Vec<String>>);
 
@@ -353,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_id_is_a_commit_without_asking() {
+    fn full_commit_id_is_resolved_without_a_request() {
         let id = "A".repeat(40);
         assert_eq!(Commit::of_id(&id).unwrap().name(), "a".repeat(40));
         for other in ["main", "v1.0.0", "abcdef0", ""] {

@@ -1,4 +1,4 @@
-//! Releases on GitHub and on what speaks its REST API: `GET /repos/OWNER/NAME/releases/{tags/TAG,latest}` and
+//! Releases on GitHub and on servers with the same REST API: `GET /repos/OWNER/NAME/releases/{tags/TAG,latest}` and
 //! `GET /repos/OWNER/NAME/releases/assets/ID`.
 
 use std::time::{Duration, SystemTime};
@@ -20,13 +20,13 @@ use super::web::{self, chain};
 use crate::fs::PathError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
 
-/// How often a request is sent elsewhere.
-const MOST_REDIRECTS: usize = 10;
-/// More bytes than the description of any release has.
-const MOST_WORDS: usize = 32 << 20;
-const API_OF_GITHUB: &str = "https://api.github.com";
+/// Maximum number of redirects of a request.
+const MAX_REDIRECTS: usize = 10;
+/// Maximum length of a JSON response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
+const GITHUB_API: &str = "https://api.github.com";
 
-/// A repository, and where its API is.
+/// Repository and the address of its API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
     /// Base URL of the API, without a slash at its end.
@@ -36,7 +36,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The one that a source names.
+    /// Returns the repository that a source declares.
     ///
     /// # Errors
     /// [`FetchError::Address`].
@@ -51,10 +51,10 @@ impl Repository {
         let name = web.as_ref().map_or(written, |url| url.path().trim_start_matches('/'));
         let api = match (&source.api_url, &web) {
             (Some(url), _) => url.trim_end_matches('/').to_owned(),
-            (None, None) => API_OF_GITHUB.to_owned(),
+            (None, None) => GITHUB_API.to_owned(),
             (None, Some(url)) if holds_credentials(url) => return Err(refused(written, CREDENTIALS)),
             (None, Some(url)) if matches!(url.host_str(), Some("github.com" | "www.github.com")) => {
-                API_OF_GITHUB.to_owned()
+                GITHUB_API.to_owned()
             }
             (None, Some(url)) => format!("{}/api/v3", url.origin().ascii_serialization()),
         };
@@ -72,139 +72,139 @@ impl Repository {
     }
 }
 
-/// Why an address with a user or a password is refused.
-const CREDENTIALS: &str = "it holds credentials; give source.token instead";
+/// Reason for the refusal of an address with a user or a password.
+const CREDENTIALS: &str = "it contains credentials; set source.token instead";
 
 fn holds_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// A release.
+/// Release of a repository.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Release {
-    /// Its tag.
+    /// Tag of the release.
     #[serde(rename = "tag_name")]
     pub tag: String,
-    /// Its files.
+    /// Files of the release.
     #[serde(default)]
     pub assets: Vec<Asset>,
 }
 
-/// A file of a release.
+/// File of a release.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Asset {
     id: u64,
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// Its digest as the server published it: `sha256:…`; absent at servers that do not.
+    /// Digest that the server publishes, with its algorithm: `sha256:…`. Not all servers publish one.
     #[serde(default)]
     digest: Option<String>,
 }
 
 impl Asset {
-    /// Its digest as the server published it.
+    /// Returns the SHA-256 digest that the server publishes, if any.
     pub fn digest(&self) -> Option<Sha256Digest> {
         self.digest.as_deref()?.strip_prefix("sha256:")?.parse().ok()
     }
 }
 
-/// What a server sends.
-type Body = BoxBody<Bytes, Broken>;
+/// Body of a response.
+type Body = BoxBody<Bytes, BodyError>;
 
-/// Why no more of it came.
+/// Error while a body is received.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Broken(String);
+struct BodyError(String);
 
-/// A body that is no longer than it may be.
-async fn whole(mut body: Body) -> Result<Vec<u8>, Broken> {
-    let mut whole = Vec::new();
+/// Reads a body into memory, up to [`MAX_RESPONSE_BYTES`].
+async fn read_body(mut body: Body) -> Result<Vec<u8>, BodyError> {
+    let mut content = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(bytes) = frame?.into_data() else { continue };
-        if whole.len() + bytes.len() > MOST_WORDS {
-            return Err(Broken("it says too much".to_owned()));
+        if content.len() + bytes.len() > MAX_RESPONSE_BYTES {
+            return Err(BodyError("the response is too long".to_owned()));
         }
-        whole.extend_from_slice(&bytes);
+        content.extend_from_slice(&bytes);
     }
-    Ok(whole)
+    Ok(content)
 }
 
-/// The API for one repository.
+/// Client of the API for one repository.
 #[derive(Clone, Debug)]
 pub struct Github {
     repository: Repository,
     base: Url,
     authenticated: bool,
     client: Octocrab,
-    /// Without the token: for wherever a redirect leads to, and wherever that one leads to.
-    stranger: reqwest::Client,
+    /// Client without the token, for redirects to other hosts.
+    client_without_token: reqwest::Client,
     backoff: ExponentialBuilder,
 }
 
 impl Github {
-    /// Gets ready to ask. Needs a tokio runtime.
+    /// Creates a client. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`FetchError::Token`] where the token would travel in plain text or is none, [`FetchError::Address`].
+    /// [`FetchError::Token`] if the token is invalid or would be sent in plain text; [`FetchError::Address`].
     pub fn new(repository: Repository, token: Option<&SourceToken>) -> Result<Self, FetchError> {
         let address = |reason: String| FetchError::Address { address: repository.api.clone(), reason };
         let base = Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;
         let host = base.host_str().unwrap_or_default().to_owned();
-        // As it is asked for below: the token goes to the very same authority only.
-        let known = Octocrab::builder().base_uri(base.as_str().trim_end_matches('/'));
-        let mut known = known.map_err(|error| address(chain(&error)))?;
+        // The same base address as in `get`: octocrab sends the token to this authority only.
+        let builder = Octocrab::builder().base_uri(base.as_str().trim_end_matches('/'));
+        let mut builder = builder.map_err(|error| address(chain(&error)))?;
         if let Some(token) = token {
             let unusable = |reason| FetchError::Token { host: host.clone(), reason };
             if base.scheme() != "https" && !is_loopback(&host) {
                 return Err(unusable("it would be sent in plain text"));
             }
             if HeaderValue::from_str(token.expose()).is_err() {
-                return Err(unusable("it holds characters that no token has"));
+                return Err(unusable("it contains invalid characters"));
             }
-            known = known.personal_token(token.expose().to_owned());
+            builder = builder.personal_token(token.expose().to_owned());
         }
-        // Redirects are followed below: what decides there is whether the token has been left behind.
+        // `get` follows redirects, so that it can stop sending the token.
         let http = web::client(&host).redirect(redirect::Policy::none());
         let http = http.build().map_err(|error| address(chain(&error)))?;
-        let client = known.build_with_reqwest(http.clone()).map_err(|error| address(chain(&error)))?;
-        let backoff = web::backoff();
-        Ok(Self { repository, base, authenticated: token.is_some(), client, stranger: http, backoff })
+        let client = builder.build_with_reqwest(http.clone()).map_err(|error| address(chain(&error)))?;
+        let backoff = web::retry_policy();
+        Ok(Self { repository, base, authenticated: token.is_some(), client, client_without_token: http, backoff })
     }
 
     fn host(&self) -> String {
         self.base.host_str().unwrap_or_default().to_owned()
     }
 
-    /// The release of a tag; the latest one that is neither draft nor pre-release for `None`.
+    /// Returns the release of a tag, or the latest release that is neither draft nor pre-release for `None`.
     ///
     /// # Errors
     /// [`FetchError`].
     pub async fn release(&self, tag: Option<&str>) -> Result<Release, FetchError> {
         let name = &self.repository.name;
-        let (path, what) = match tag {
-            Some(tag) => (format!("tags/{}", encoded(tag)), format!("release {tag} of {name}")),
+        let (path, item) = match tag {
+            Some(tag) => (format!("tags/{}", encode_tag(tag)), format!("release {tag} of {name}")),
             None => ("latest".to_owned(), format!("the latest release of {name}")),
         };
         let route = format!("/repos/{name}/releases/{path}");
-        let ask = || async {
-            let (_, body) = self.get(&route, "application/vnd.github+json", &what).await?;
-            let body = whole(body).await.map_err(|Broken(message)| self.network(&what, message))?;
-            serde_json::from_slice(&body).map_err(|error| FetchError::Answered {
-                what: what.clone(),
+        let request = || async {
+            let (_, body) = self.get(&route, "application/vnd.github+json", &item).await?;
+            let body = read_body(body).await.map_err(|BodyError(message)| self.network_error(&item, message))?;
+            serde_json::from_slice(&body).map_err(|error| FetchError::UnexpectedStatus {
+                item: item.clone(),
                 host: self.host(),
                 status: 200,
                 message: format!("not a release: {error}"),
             })
         };
-        ask.retry(self.backoff).when(FetchError::is_transient).await
+        request.retry(self.backoff).when(FetchError::is_transient).await
     }
 
-    /// Downloads an asset, once more from its start where the connection broke. `sink` gets an empty piece at each start.
+    /// Downloads an asset, and starts again after a transient error. `sink` receives an empty slice at each start.
     ///
     /// # Errors
-    /// [`FetchError`], that of `sink` included.
+    /// [`FetchError`], including an error of `sink`.
     pub async fn download(
         &self,
         asset: &Asset,
@@ -221,7 +221,7 @@ impl Github {
         sink: &mut (impl FnMut(&[u8]) -> Result<(), PathError> + Send),
     ) -> Result<(), FetchError> {
         let length = |received| FetchError::Length {
-            what: asset.name.clone(),
+            item: asset.name.clone(),
             host: self.host(),
             expected: asset.size,
             received,
@@ -235,7 +235,7 @@ impl Github {
         }
         let mut received = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|Broken(message)| self.network(&asset.name, message))?;
+            let frame = frame.map_err(|BodyError(message)| self.network_error(&asset.name, message))?;
             let Ok(bytes) = frame.into_data() else { continue };
             received += bytes.len() as u64;
             if received > asset.size {
@@ -246,24 +246,26 @@ impl Github {
         if received == asset.size { Ok(()) } else { Err(length(received)) }
     }
 
-    /// Asks for a path of the API and goes wherever it is sent, without the token from the first other host on.
-    async fn get(&self, route: &str, accept: &'static str, what: &str) -> Result<(HeaderMap, Body), FetchError> {
+    /// Sends a GET request to a path of the API and follows redirects. After a redirect to another host the token is no
+    /// longer sent.
+    async fn get(&self, route: &str, accept: &'static str, item: &str) -> Result<(HeaderMap, Body), FetchError> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-        let mut place = Place { url: self.base.clone(), what, trusted: self.authenticated, at_home: true };
-        let path = place.url.path().trim_end_matches('/').to_owned() + route;
-        place.url.set_path("");
-        let mut next = format!("{}{path}", place.url.as_str().trim_end_matches('/'));
-        for _ in 0..=MOST_REDIRECTS {
-            place.url = Url::parse(&next).map_err(|error| place.network(error.to_string()))?;
-            let response = if place.at_home {
-                let response = self.client._get_with_headers(place.url.as_str(), Some(headers.clone())).await;
+        let mut current =
+            RequestTarget { url: self.base.clone(), item, authenticated: self.authenticated, is_api: true };
+        let path = current.url.path().trim_end_matches('/').to_owned() + route;
+        current.url.set_path("");
+        let mut next = format!("{}{path}", current.url.as_str().trim_end_matches('/'));
+        for _ in 0..=MAX_REDIRECTS {
+            current.url = Url::parse(&next).map_err(|error| current.network_error(error.to_string()))?;
+            let response = if current.is_api {
+                let response = self.client._get_with_headers(current.url.as_str(), Some(headers.clone())).await;
                 response
-                    .map_err(|error| place.network(chain(&error)))?
-                    .map(|body| body.map_err(|error| Broken(chain(&error))).boxed())
+                    .map_err(|error| current.network_error(chain(&error)))?
+                    .map(|body| body.map_err(|error| BodyError(chain(&error))).boxed())
             } else {
-                let response = self.stranger.get(place.url.clone()).headers(headers.clone()).send().await;
-                let response = http::Response::from(response.map_err(|error| place.network(chain(&error)))?);
-                response.map(|body| body.map_err(|error| Broken(chain(&error))).boxed())
+                let response = self.client_without_token.get(current.url.clone()).headers(headers.clone()).send().await;
+                let response = http::Response::from(response.map_err(|error| current.network_error(chain(&error)))?);
+                response.map(|body| body.map_err(|error| BodyError(chain(&error))).boxed())
             };
             let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
             let Some(location) = location else {
@@ -271,84 +273,85 @@ impl Github {
                 if head.status.is_success() {
                     return Ok((head.headers, body));
                 }
-                let words = whole(body).await.unwrap_or_default();
-                return Err(place.refused(head.status.as_u16(), &head.headers, &words));
+                let content = read_body(body).await.unwrap_or_default();
+                return Err(current.response_error(head.status.as_u16(), &head.headers, &content));
             };
-            let target = location.to_str().ok().and_then(|location| place.url.join(location).ok());
-            let target = target.ok_or_else(|| place.network("it redirects to what is no address".to_owned()))?;
-            if place.url.scheme() == "https" && target.scheme() != "https" {
-                return Err(place.network("it redirects from https to http".to_owned()));
+            let redirect = location.to_str().ok().and_then(|location| current.url.join(location).ok());
+            let redirect =
+                redirect.ok_or_else(|| current.network_error("it redirects to an invalid address".to_owned()))?;
+            if current.url.scheme() == "https" && redirect.scheme() != "https" {
+                return Err(current.network_error("it redirects from https to http".to_owned()));
             }
-            // Beside the API, not below it: what is stored there asks for no token.
-            place.at_home &= target.origin() == self.base.origin() && target.path().starts_with(self.base.path());
-            next = target.into();
+            // A path of the same host that is outside the API does not receive the token either.
+            current.is_api &= redirect.origin() == self.base.origin() && redirect.path().starts_with(self.base.path());
+            next = redirect.into();
         }
-        Err(place.network("it redirects too often".to_owned()))
+        Err(current.network_error("it redirects too often".to_owned()))
     }
 
-    fn network(&self, what: &str, message: String) -> FetchError {
-        FetchError::Network { what: what.to_owned(), host: self.host(), message }
+    fn network_error(&self, item: &str, message: String) -> FetchError {
+        FetchError::Network { item: item.to_owned(), host: self.host(), message }
     }
 }
 
-/// Where a request has got to.
-struct Place<'a> {
+/// Current target of a request that follows redirects.
+struct RequestTarget<'a> {
     url: Url,
-    what: &'a str,
-    /// Whether the API was shown a token.
-    trusted: bool,
-    /// Whether this still is the API.
-    at_home: bool,
+    item: &'a str,
+    /// True if the token was sent to the API.
+    authenticated: bool,
+    /// True if no redirect has left the API.
+    is_api: bool,
 }
 
-impl Place<'_> {
+impl RequestTarget<'_> {
     fn host(&self) -> String {
         self.url.host_str().unwrap_or_default().to_owned()
     }
 
-    fn network(&self, message: String) -> FetchError {
-        FetchError::Network { what: self.what.to_owned(), host: self.host(), message }
+    fn network_error(&self, message: String) -> FetchError {
+        FetchError::Network { item: self.item.to_owned(), host: self.host(), message }
     }
 
-    /// What an answer means that is not what was asked for.
-    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> FetchError {
+    /// Returns the error that a response without success status means.
+    fn response_error(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> FetchError {
         #[derive(Deserialize)]
-        struct Said {
+        struct ErrorBody {
             message: String,
         }
-        let (what, host, authenticated) = (self.what.to_owned(), self.host(), self.trusted);
+        let (item, host, authenticated) = (self.item.to_owned(), self.host(), self.authenticated);
         let text = String::from_utf8_lossy(body);
-        let said = serde_json::from_slice::<Said>(body).map_or(text.into_owned(), |said| said.message);
-        let message = first_line(&said);
+        let message = serde_json::from_slice::<ErrorBody>(body).map_or(text.into_owned(), |error| error.message);
+        let message = first_line(&message);
         let header = |name| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
         let limited = header("x-ratelimit-remaining") == Some(0) || headers.contains_key(RETRY_AFTER);
         match status {
-            // No token of ours would change what another host says.
-            _ if !self.at_home => FetchError::Answered { what, host, status, message },
-            404 => FetchError::NotFound { what, host, authenticated },
+            // The token is not for this host: a hint about it would mislead.
+            _ if !self.is_api => FetchError::UnexpectedStatus { item, host, status, message },
+            404 => FetchError::NotFound { item, host, authenticated },
             403 | 429 if limited || status == 429 => {
                 let now = SystemTime::now();
                 let wait = header(RETRY_AFTER.as_str()).map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
                 let reset = header("x-ratelimit-reset").map(|at| {
-                    // A date in a far future is somebody's mistake.
+                    // Bounded, because an invalid value would overflow.
                     SystemTime::UNIX_EPOCH + Duration::from_secs(at.min(u64::from(u32::MAX)))
                 });
                 FetchError::RateLimited { host, message, reset: wait.or(reset), authenticated }
             }
-            401 | 403 => FetchError::Refused { what, host, status, message, authenticated },
-            _ => FetchError::Answered { what, host, status, message },
+            401 | 403 => FetchError::AccessDenied { item, host, status, message, authenticated },
+            _ => FetchError::UnexpectedStatus { item, host, status, message },
         }
     }
 }
 
-/// Enough of a message to understand it: a proxy may answer with a whole page.
+/// Returns the first line of a message, 200 bytes at most: a proxy may respond with an HTML page.
 fn first_line(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line[..line.floor_char_boundary(200)].to_owned()
 }
 
-/// Encodes a tag as part of a path. Slashes stay: they are part of tags such as `sdk/v1.2.3`.
-fn encoded(tag: &str) -> PercentEncode<'_> {
+/// Percent-encodes a tag for a path. Slashes stay: they are part of tags such as `sdk/v1.2.3`.
+fn encode_tag(tag: &str) -> PercentEncode<'_> {
     const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
     utf8_percent_encode(tag, ENCODED)
 }
@@ -370,8 +373,8 @@ mod tests {
     }
 
     #[test]
-    fn the_api_follows_from_the_repository() {
-        let table = [
+    fn api_url_is_derived_from_the_repository() {
+        let cases = [
             ("acme/reef", None, "https://api.github.com", "acme/reef"),
             ("https://github.com/acme/reef", None, "https://api.github.com", "acme/reef"),
             ("https://github.com/acme/reef.git", None, "https://api.github.com", "acme/reef"),
@@ -379,14 +382,14 @@ mod tests {
             ("https://git.reef.example:8443/acme/reef", None, "https://git.reef.example:8443/api/v3", "acme/reef"),
             ("acme/reef", Some("http://127.0.0.1:99/api/"), "http://127.0.0.1:99/api", "acme/reef"),
         ];
-        for (repository, api, base, name) in table {
+        for (repository, api, base, name) in cases {
             let found = Repository::of(&source(repository, api)).unwrap();
             assert_eq!((found.api.as_str(), found.name.as_str()), (base, name));
         }
     }
 
     #[test]
-    fn other_addresses_are_refused_and_none_shows_credentials() {
+    fn invalid_api_url_is_refused_without_showing_credentials() {
         for api in [
             "ftp://reef.example",
             "reef.example",
@@ -402,13 +405,13 @@ mod tests {
         let error = Repository::of(&source("https://me:word@git.reef.example/acme/reef", None)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            r#"cannot use the address "https://git.reef.example/acme/reef": it holds credentials; give source.token instead"#
+            r#"cannot use the address "https://git.reef.example/acme/reef": it contains credentials; set source.token instead"#
         );
     }
 
     #[test]
-    fn a_tag_is_one_part_of_a_path() {
-        assert_eq!(encoded("v1.2.3-rc~1").to_string(), "v1.2.3-rc~1");
-        assert_eq!(encoded("sdk/v1 #?%é").to_string(), "sdk/v1%20%23%3F%25%C3%A9");
+    fn tag_is_percent_encode_tag() {
+        assert_eq!(encode_tag("v1.2.3-rc~1").to_string(), "v1.2.3-rc~1");
+        assert_eq!(encode_tag("sdk/v1 #?%é").to_string(), "sdk/v1%20%23%3F%25%C3%A9");
     }
 }

@@ -1,8 +1,7 @@
-//! The places that packages come from: releases on GitHub, git repositories. Asks them and brings what they have.
+//! Clients of package sources: releases on GitHub, git repositories, files behind a URL.
 //!
-//! Enters: where a package is, what authenticates us there. Leaves: a release and the bytes of its assets; a commit and
-//! its files; or a [`FetchError`] that says who refused what. And what a URL has, for whoever needs it. Never here: what is
-//! expected of the bytes, where they are kept, whether they run.
+//! Input: address and credentials of a source. Output: a release and the bytes of its assets, a commit and its files,
+//! or a [`FetchError`]. Excluded: verification of the bytes, the cache, decisions about execution.
 
 mod address;
 mod error;

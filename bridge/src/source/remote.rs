@@ -1,7 +1,7 @@
-//! Where a git repository is, and what authenticates us there.
+//! Address and credentials of a git repository.
 //!
-//! git gets the address as it was written, without a user and a password for the web: those would stand on its command
-//! line, where every user of the machine can read them.
+//! git receives the declared address without the user and password of an http(s) URL: every user of the machine can
+//! read command lines.
 
 use std::path::Path;
 
@@ -12,95 +12,95 @@ use super::address::{is_loopback, parse, without_credentials};
 use super::error::FetchError;
 use crate::plugin::SourceToken;
 
-/// The user that goes with a token: what GitHub and GitLab take, and others ignore.
+/// User name that is sent with a token. GitHub and GitLab accept it, other servers ignore it.
 const TOKEN_USER: &str = "x-access-token";
 
-/// A repository, and what authenticates us there.
+/// Address and credentials of a git repository.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// Without credentials, unless they are a user's name for ssh.
+    /// Address without credentials, except for the user name of an ssh URL.
     pub(super) url: String,
-    /// The same, taken apart; `None` for a path and for `user@host:path`.
+    /// Parsed `url`. `None` for a path and for `user@host:path`.
     parsed: Option<Url>,
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<Credentials>,
 }
 
-/// A user and a password, which may be a token.
+/// User and password or token.
 #[derive(Clone, Debug)]
-pub(super) struct Login {
+pub(super) struct Credentials {
     pub(super) user: String,
     pub(super) password: SourceToken,
 }
 
 impl Remote {
-    /// The repository at a URL, or at a path that is relative to `root`.
+    /// Creates the remote of a URL, or of a path that is relative to `root`.
     ///
     /// # Errors
-    /// [`FetchError::Address`], [`FetchError::Token`] where a token would travel in plain text.
+    /// [`FetchError::Address`]; [`FetchError::Token`] if a token is invalid or would be sent without https.
     pub fn new(url: &str, root: &Path, token: Option<SourceToken>) -> Result<Self, FetchError> {
         let address =
             |reason: &str| FetchError::Address { address: without_credentials(url), reason: reason.to_owned() };
-        if let Some(reason) = unusable_login(url) {
+        if let Some(reason) = invalid_credentials_reason(url) {
             return Err(address(reason));
         }
         if url.starts_with('-') {
             return Err(address("it looks like an option"));
         }
         if url.contains("::") && !url.contains("://") {
-            return Err(address("remote helpers are not used"));
+            return Err(address("remote helpers are not supported"));
         }
-        let host_comes_first = url.split('/').next().is_some_and(|first| first.contains(':'));
-        let url = if host_comes_first { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
-        let written = parse(&url).filter(is_web).as_ref().and_then(login_in);
-        let url = if written.is_some() { without_credentials(&url) } else { url };
-        let login = token.map(|password| Login { user: TOKEN_USER.to_owned(), password }).or(written);
-        // They are said to git in lines.
+        let starts_with_host = url.split('/').next().is_some_and(|first| first.contains(':'));
+        let url = if starts_with_host { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
+        let url_credentials = parse(&url).filter(is_web).as_ref().and_then(credentials_of);
+        let url = if url_credentials.is_some() { without_credentials(&url) } else { url };
+        let login = token.map(|password| Credentials { user: TOKEN_USER.to_owned(), password }).or(url_credentials);
+        // The credential helper writes them as lines, so they must not contain line ends.
         if login.as_ref().is_some_and(|login| (login.user.clone() + login.password.expose()).contains(char::is_control))
         {
             let host = without_credentials(&url);
-            return Err(FetchError::Token { host, reason: "it holds characters that no token has" });
+            return Err(FetchError::Token { host, reason: "it contains invalid characters" });
         }
         let remote = Self { parsed: parse(&url), url, login };
         if remote.login.is_some() {
             match remote.parsed.as_ref().map(Url::scheme) {
                 Some("https") => {}
                 Some("http") if is_loopback(&remote.host()) => {}
-                _ => return Err(FetchError::Token { host: remote.host(), reason: "it would not go by https" }),
+                _ => return Err(FetchError::Token { host: remote.host(), reason: "it would be sent without https" }),
             }
         }
         Ok(remote)
     }
 
-    /// Returns the address without credentials: for messages, and as the name of the repository.
-    pub fn shown(&self) -> String {
+    /// Returns the address without credentials, for messages and for cache keys.
+    pub fn display_url(&self) -> String {
         without_credentials(&self.url)
     }
 
-    /// Returns the host, without user and port; nothing for a path.
+    /// Returns the host without user and port. Empty for a path.
     fn host(&self) -> String {
         self.parsed.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned()
     }
 
-    /// Returns `https://host:port`, for settings that hold there only; `None` for what is no URL.
+    /// Returns `https://host:port`, the scope of git settings for this host. `None` if the address is not a URL.
     pub(super) fn origin(&self) -> Option<String> {
         self.parsed.as_ref().map(|url| url.origin().ascii_serialization())
     }
 }
 
-/// Whether a URL is one of a web server.
+/// Returns true if the scheme of a URL is http or https.
 fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "https" | "http")
 }
 
-/// Why the credentials in an address cannot be taken out of it.
-fn unusable_login(address: &str) -> Option<&'static str> {
+/// Returns the reason why the credentials in an address cannot be used, or `None` if they can.
+fn invalid_credentials_reason(address: &str) -> Option<&'static str> {
     match parse(address) {
-        Some(url) if url.password().is_some() && !is_web(&url) => Some("a password in it goes by https only"),
+        Some(url) if url.password().is_some() && !is_web(&url) => Some("a password is supported with https only"),
         Some(_) => None,
         None => {
             let (_, rest) = address.split_once("://")?;
             match rest.split('/').next().unwrap_or_default().rsplit_once('@') {
-                Some((login, _)) if login.contains(':') => Some("it holds a password and is no valid URL"),
+                Some((login, _)) if login.contains(':') => Some("it contains a password and is not a valid URL"),
                 Some(_) => None,
                 None if without_credentials(address) == address => None,
                 None => Some("write / and @ in a user or password as %2F and %40"),
@@ -109,13 +109,13 @@ fn unusable_login(address: &str) -> Option<&'static str> {
     }
 }
 
-/// User and password in a URL. A user alone may be a token, and goes as one.
-fn login_in(url: &Url) -> Option<Login> {
+/// Returns user and password of a URL. A user without a password is treated as a token.
+fn credentials_of(url: &Url) -> Option<Credentials> {
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let user = decoded(url.username());
     match SourceToken::new(decoded(url.password().unwrap_or_default())) {
-        Some(password) => Some(Login { user, password }),
-        None => Some(Login { user: TOKEN_USER.to_owned(), password: SourceToken::new(user)? }),
+        Some(password) => Some(Credentials { user, password }),
+        None => Some(Credentials { user: TOKEN_USER.to_owned(), password: SourceToken::new(user)? }),
     }
 }
 
@@ -128,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_a_url_or_a_path_from_the_root() {
-        let table = [
+    fn address_is_a_url_or_a_path_relative_to_the_root() {
+        let cases = [
             ("https://me:word@git.example:99/a/b.git", "https://git.example:99/a/b.git", "git.example"),
             ("git@git.example:a/b.git", "git@git.example:a/b.git", ""),
             ("../plugins", "/repo/../plugins", ""),
@@ -137,9 +137,9 @@ mod tests {
             ("file:///srv/plugins.git", "file:///srv/plugins.git", ""),
             ("http://[::1]:8/a", "http://[::1]:8/a", "[::1]"),
         ];
-        for (url, shown, host) in table {
+        for (url, display_url, host) in cases {
             let remote = remote(url, None).unwrap();
-            assert_eq!((remote.shown().as_str(), remote.host().as_str()), (shown, host));
+            assert_eq!((remote.display_url().as_str(), remote.host().as_str()), (display_url, host));
         }
         for (url, origin) in [
             ("https://git.example:99/a/b.git", Some("https://git.example:99")),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_by_https_only() {
+    fn token_is_sent_over_https_only() {
         for good in ["https://git.example/a", "http://127.0.0.1:80/a"] {
             assert!(remote(good, Some("t")).is_ok(), "{good}");
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_in_an_address_leave_it() {
+    fn credentials_are_extracted_from_an_address() {
         let login = |url: &str| {
             let remote = remote(url, None).unwrap();
             let login = remote.login.map(|login| (login.user, login.password.expose().to_owned()));

@@ -1,8 +1,8 @@
-//! Handshake, CheckConfig, DiffConfig, Configure, Initialize.
+//! Tests of Handshake, CheckConfig, DiffConfig, Configure and Initialize.
 
 use std::time::Duration;
 
-use bridge::provider::grpc::{Announcement, AuthEntry, Limits, PluginInit, connect};
+use bridge::provider::grpc::{AuthEntry, HandshakeRequest, Limits, PluginInit, connect};
 use bridge::provider::{
     Capabilities, CheckConfigRequest, ConfigureRequest, DiffChanges, DiffConfigRequest, Method, Provider, ProviderError,
 };
@@ -11,31 +11,35 @@ use pulumi_proto::property::PropertyValue;
 use pulumi_proto::rpc;
 use tonic::{Code, Status};
 
-use crate::probe::{PROVIDER, Probe};
+use crate::recording_provider::{PROVIDER, RecordingProvider};
 use crate::{ALL, bag, secret, shared, texts};
 
 fn configure(inputs: impl Into<std::sync::Arc<pulumi_proto::property::PropertyMap>>) -> ConfigureRequest {
     ConfigureRequest { urn: PROVIDER.parse().unwrap(), id: "42".into(), inputs: inputs.into() }
 }
 
-fn announcement() -> Announcement<'static> {
-    Announcement { engine_address: "127.0.0.1:1", program_folder: std::path::Path::new("/plugins/rec"), views: None }
+fn handshake_request() -> HandshakeRequest<'static> {
+    HandshakeRequest {
+        engine_address: "127.0.0.1:1",
+        program_folder: std::path::Path::new("/plugins/rec"),
+        views: None,
+    }
 }
 
 #[tokio::test]
-async fn a_handshake_says_who_we_are_and_what_the_provider_takes() {
-    let probe = Probe::default();
-    probe.answers(
+async fn handshake_sends_host_information_and_returns_capabilities() {
+    let recorder = RecordingProvider::default();
+    recorder.reply_with(
         "Handshake",
         rpc::ProviderHandshakeResponse { accept_secrets: true, accepts_byte_string: true, ..Default::default() },
     );
-    probe.answers("GetPluginInfo", rpc::PluginInfo { version: "v1.2".into() });
-    let provider = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap();
+    recorder.reply_with("GetPluginInfo", rpc::PluginInfo { version: "v1.2".into() });
+    let provider = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap();
 
     let expected =
         Capabilities { accept_secrets: true, accept_byte_strings: true, supports_preview: true, ..Default::default() };
     assert_eq!((provider.capabilities(), provider.version()), (expected, Some("v1.2")));
-    let sent: rpc::ProviderHandshakeRequest = probe.last("Handshake");
+    let sent: rpc::ProviderHandshakeRequest = recorder.last_request("Handshake");
     assert_eq!(
         sent,
         rpc::ProviderHandshakeRequest {
@@ -49,15 +53,15 @@ async fn a_handshake_says_who_we_are_and_what_the_provider_takes() {
             ..Default::default()
         }
     );
-    // What Configure says counts no more.
+    // Capabilities in the reply of Configure are ignored after a handshake.
     provider.configure(configure(bag([]))).await.unwrap();
     assert_eq!(provider.capabilities(), expected);
 }
 
 #[tokio::test]
-async fn a_provider_without_handshake_says_what_it_takes_when_configured() {
-    let probe = Probe::default();
-    probe.fails("Handshake", Status::unimplemented("")).answers(
+async fn capabilities_come_from_configure_without_handshake() {
+    let recorder = RecordingProvider::default();
+    recorder.fail_with("Handshake", Status::unimplemented("")).reply_with(
         "Configure",
         rpc::ConfigureResponse {
             accept_secrets: true,
@@ -67,33 +71,33 @@ async fn a_provider_without_handshake_says_what_it_takes_when_configured() {
             supports_autonaming_configuration: true,
         },
     );
-    let provider = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap();
+    let provider = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap();
     assert_eq!(provider.capabilities(), Capabilities::default());
     provider.configure(configure(bag([]))).await.unwrap();
     assert_eq!(provider.capabilities(), Capabilities { accept_byte_strings: false, ..ALL });
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_and_a_version_that_is_none_are_errors() {
-    let probe = Probe::default();
-    probe.fails("Handshake", Status::permission_denied("not you"));
-    let error = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap_err();
+async fn failed_handshake_and_invalid_version_are_errors() {
+    let recorder = RecordingProvider::default();
+    recorder.fail_with("Handshake", Status::permission_denied("not you"));
+    let error = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "not you");
 
-    let probe = Probe::default();
-    probe.answers("GetPluginInfo", rpc::PluginInfo { version: "newest".into() });
-    let error = connect(probe.channel(), "rec", None, announcement(), Limits::default()).await.unwrap_err();
-    assert_eq!(error.to_string(), r#"the provider's answer to GetPluginInfo is not valid: "newest" is no version"#);
+    let recorder = RecordingProvider::default();
+    recorder.reply_with("GetPluginInfo", rpc::PluginInfo { version: "newest".into() });
+    let error = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), r#"the provider's reply to GetPluginInfo is not valid: "newest" is not a version"#);
 }
 
 #[tokio::test]
-async fn a_configuration_is_sent_twice_in_two_forms_and_once_in_time() {
-    let probe = Probe::default();
-    let provider = probe.provider(None);
+async fn configuration_is_sent_as_args_and_variables_and_only_once() {
+    let recorder = RecordingProvider::default();
+    let provider = recorder.provider(None);
     let inputs =
         shared([("region", "eu".into()), ("retries", 3.0.into()), ("token", secret("x")), ("version", "1.0.0".into())]);
     provider.configure(configure(inputs.clone())).await.unwrap();
-    let sent: rpc::ConfigureRequest = probe.last("Configure");
+    let sent: rpc::ConfigureRequest = recorder.last_request("Configure");
     let variables: Vec<_> = sent.variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(variables, ["rec:config:region=eu", "rec:config:retries=3", "rec:config:token=x"]);
     assert_eq!(
@@ -107,52 +111,56 @@ async fn a_configuration_is_sent_twice_in_two_forms_and_once_in_time() {
     );
 
     assert!(provider.configure(configure(inputs)).await.is_err());
-    assert_eq!(probe.methods(), ["Configure"]);
+    assert_eq!(recorder.methods(), ["Configure"]);
 }
 
 #[tokio::test]
-async fn missing_keys_are_named_whatever_the_code() {
-    let probe = Probe::default();
+async fn missing_keys_are_reported_independent_of_the_code() {
+    let recorder = RecordingProvider::default();
     let missing =
         rpc::configure_error_missing_keys::MissingKey { name: "rec:region".into(), description: "where".into() };
     let detail = rpc::ConfigureErrorMissingKeys { missing_keys: vec![missing] };
-    probe
-        .fails("Configure", crate::failures::status(Code::InvalidArgument, "no", "ConfigureErrorMissingKeys", &detail));
-    let error = probe.provider(None).configure(configure(bag([]))).await.unwrap_err();
+    recorder.fail_with(
+        "Configure",
+        crate::failures::status(Code::InvalidArgument, "no", "ConfigureErrorMissingKeys", &detail),
+    );
+    let error = recorder.provider(None).configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "missing configuration: rec:region (where)");
 }
 
 #[tokio::test]
-async fn a_configuration_that_hangs_is_given_up() {
-    let probe = Probe::default();
-    probe.hangs("Configure");
+async fn configure_fails_after_its_limit() {
+    let recorder = RecordingProvider::default();
+    recorder.hang_in("Configure");
     let limits = Limits { configure: Duration::from_millis(20), ..Limits::default() };
-    let error = probe.provider(None).with_limits(limits).configure(configure(bag([]))).await.unwrap_err();
-    assert_eq!(error.to_string(), "the plugin has not answered Configure within 0.02 s");
+    let error = recorder.provider(None).with_limits(limits).configure(configure(bag([]))).await.unwrap_err();
+    assert_eq!(error.to_string(), "the plugin has not replied to Configure within 0.02 s");
 }
 
 #[tokio::test]
-async fn check_config_marks_secrets_again_whatever_the_provider_takes() {
-    let probe = Probe::default();
-    probe
-        .answers("CheckConfig", rpc::CheckResponse { inputs: Some(texts([("a", "1"), ("b", "2")])), failures: vec![] });
+async fn check_config_marks_secrets_again_independent_of_the_capabilities() {
+    let recorder = RecordingProvider::default();
+    recorder.reply_with(
+        "CheckConfig",
+        rpc::CheckResponse { inputs: Some(texts([("a", "1"), ("b", "2")])), failures: vec![] },
+    );
     let request = CheckConfigRequest {
         urn: PROVIDER.parse().unwrap(),
         olds: Default::default(),
         news: shared([("a", secret("1")), ("b", "2".into())]),
     };
-    let reply = probe.provider(Some(ALL)).check_config(request).await.unwrap();
+    let reply = recorder.provider(Some(ALL)).check_config(request).await.unwrap();
     assert_eq!(reply.inputs, bag([("a", secret("1")), ("b", "2".into())]));
 }
 
 #[tokio::test]
-async fn who_has_no_check_config_or_diff_config_accepts_and_does_not_say() {
+async fn unimplemented_check_config_accepts_and_unimplemented_diff_config_is_unknown() {
     let table: [(&str, &'static str, Status, bool); 8] = [
         ("rec", "CheckConfig", Status::unimplemented("no"), true),
         ("rec", "CheckConfig", Status::internal("no"), false),
         ("pulumi-nodejs", "CheckConfig", Status::internal("no"), true),
         ("kubernetes", "CheckConfig", Status::unknown("rpc error: code = Unimplemented"), true),
-        ("kubernetes", "CheckConfig", Status::unknown("broken"), false),
+        ("kubernetes", "CheckConfig", Status::unknown("failed"), false),
         ("rec", "CheckConfig", Status::unknown("rpc error: code = Unimplemented"), false),
         (
             "kubernetes",
@@ -163,9 +171,9 @@ async fn who_has_no_check_config_or_diff_config_accepts_and_does_not_say() {
         ("rec", "DiffConfig", Status::unimplemented(""), true),
     ];
     for (package, method, status, accepted) in table {
-        let probe = Probe::default();
-        probe.fails(method, status.clone());
-        let provider = probe.provider(None);
+        let recorder = RecordingProvider::default();
+        recorder.fail_with(method, status.clone());
+        let provider = recorder.provider(None);
         let urn: pulumi_proto::urn::Urn = format!("urn:pulumi:dev::t::pulumi:providers:{package}::p").parse().unwrap();
         let news = shared([("a", secret("1"))]);
         if method == "CheckConfig" {
@@ -205,16 +213,16 @@ fn serving() -> v1::HealthCheckResponse {
 }
 
 #[tokio::test]
-async fn a_plugin_is_initialized_once_after_configure_and_cleaned_up_at_the_end() {
-    let probe = Probe::initializable();
-    probe.answers("HealthCheck", serving());
-    let provider = probe.provider(None).with_init(init());
+async fn plugin_is_initialized_once_after_configure_and_cleaned_up_on_close() {
+    let recorder = RecordingProvider::initializable();
+    recorder.reply_with("HealthCheck", serving());
+    let provider = recorder.provider(None).with_init(init());
     provider.configure(configure(bag([]))).await.unwrap();
     provider.close().await;
     provider.close().await;
-    assert_eq!(probe.methods(), ["Configure", "Initialize", "HealthCheck", "Cleanup", "Cancel", "Cancel"]);
+    assert_eq!(recorder.methods(), ["Configure", "Initialize", "HealthCheck", "Cleanup", "Cancel", "Cancel"]);
 
-    let sent: v1::InitializeRequest = probe.last("Initialize");
+    let sent: v1::InitializeRequest = recorder.last_request("Initialize");
     assert_eq!(sent.config_file, Some(texts([("project", "t"), ("stack", "dev")])));
     assert_eq!(sent.secrets["token"], "s3cr3t");
     assert_eq!(sent.auth["main"], v1::AuthConfig { r#type: "aws-token".into(), config: Some(texts([("key", "k")])) });
@@ -222,34 +230,34 @@ async fn a_plugin_is_initialized_once_after_configure_and_cleaned_up_at_the_end(
 }
 
 #[tokio::test]
-async fn a_plugin_without_the_service_works_just_as_well() {
-    let probe = Probe::default();
-    let provider = probe.provider(None).with_init(init());
+async fn plugin_without_the_plugin_service_is_configured() {
+    let recorder = RecordingProvider::default();
+    let provider = recorder.provider(None).with_init(init());
     provider.configure(configure(bag([]))).await.unwrap();
     provider.close().await;
-    assert_eq!(probe.methods(), ["Configure", "Cancel"]);
+    assert_eq!(recorder.methods(), ["Configure", "Cancel"]);
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_to_initialize_or_is_not_healthy_is_not_configured() {
-    let probe = Probe::initializable();
-    probe.fails("Initialize", Status::unknown("no such account"));
-    let error = probe.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
+async fn configure_fails_if_initialize_fails_or_the_plugin_is_not_serving() {
+    let recorder = RecordingProvider::initializable();
+    recorder.fail_with("Initialize", Status::unknown("no such account"));
+    let error = recorder.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "failed to initialize plugin rec: no such account");
 
-    let probe = Probe::initializable();
-    let sick = v1::health_check_response::Status::NotServing.into();
-    probe.answers("HealthCheck", v1::HealthCheckResponse { status: sick, message: "no disk".into() });
-    let error = probe.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
+    let recorder = RecordingProvider::initializable();
+    let not_serving = v1::health_check_response::Status::NotServing.into();
+    recorder.reply_with("HealthCheck", v1::HealthCheckResponse { status: not_serving, message: "no disk".into() });
+    let error = recorder.provider(None).with_init(init()).configure(configure(bag([]))).await.unwrap_err();
     assert_eq!(error.to_string(), "failed to initialize plugin rec: no disk");
     assert!(matches!(error, ProviderError::Failed { method: Method::HealthCheck, indeterminate: false, .. }));
 }
 
 #[tokio::test]
-async fn a_provider_that_cannot_cancel_has_been_asked() {
-    let probe = Probe::default();
-    probe.fails("Cancel", Status::unimplemented(""));
-    probe.provider(None).cancel().await.unwrap();
-    probe.fails("Cancel", Status::unknown("no"));
-    assert!(probe.provider(None).cancel().await.is_err());
+async fn unimplemented_cancel_is_not_an_error() {
+    let recorder = RecordingProvider::default();
+    recorder.fail_with("Cancel", Status::unimplemented(""));
+    recorder.provider(None).cancel().await.unwrap();
+    recorder.fail_with("Cancel", Status::unknown("no"));
+    assert!(recorder.provider(None).cancel().await.is_err());
 }

@@ -1,12 +1,12 @@
-//! The gRPC provider against a server in the same process: what goes over the wire, and what comes of the answers.
+//! Tests of the gRPC provider against a server in the same process: messages on the wire, and decoded replies.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod answers;
 mod configuration;
 mod failures;
 mod payloads;
-mod probe;
+mod recording_provider;
+mod replies;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use pulumi_proto::property::wire::Bag;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 
-/// A provider that takes everything.
+/// Capabilities of a provider that accepts all kinds of values.
 const ALL: Capabilities = Capabilities {
     accept_secrets: true,
     accept_resources: true,
@@ -43,7 +43,7 @@ fn secret(value: &str) -> PropertyValue {
     PropertyValue::secret(value.into())
 }
 
-/// A bag of texts.
+/// Returns an encoded bag of strings.
 fn texts<const N: usize>(members: [(&str, &str); N]) -> Bag {
     let value = |text: &str| Value { kind: Some(Kind::StringValue(text.to_owned())) };
     Struct { fields: members.into_iter().map(|(key, text)| (key.to_owned(), value(text))).collect() }.into()

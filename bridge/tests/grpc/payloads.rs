@@ -1,4 +1,4 @@
-//! The table of the provider protocol, section 5.4: what is sent in which bag of which call.
+//! Encoding of each property bag of each call: the table of docs/spec/provider-protocol.md#5.4.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use pulumi_proto::property::{
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::rpc;
 
-use crate::probe::{PROVIDER, Probe};
+use crate::recording_provider::{PROVIDER, RecordingProvider};
 use crate::{ALL, bag, urn};
 
-/// One of everything that travels in more than one way.
+/// Returns one value of each kind whose encoding depends on the call.
 fn everything() -> PropertyMap {
     let reference = ResourceReference { urn: urn(), id: Some(ReferenceId::from("id-1")), package_version: None };
     let output = OutputValue { value: Some("o".into()), secret: false, dependencies: vec![urn()] };
@@ -40,8 +40,8 @@ fn known() -> Arc<PropertyMap> {
     Arc::new(bag)
 }
 
-/// How each member travelled, by its first letter: upper case as something special, lower case as a plain value; the
-/// asset is `A` with its contents and `a` without; `-` is not there.
+/// Describes how each property is encoded, by its first letter: upper case for a tagged object, lower case for a plain
+/// value, `-` for a missing property. An asset is `A` with its content and `a` without.
 fn shape(bag: Option<Bag>) -> String {
     let bag = bag.expect("every bag is sent").open().unwrap();
     ["asset", "output", "ref", "secret", "unknown"].map(|key| letter(key, bag.fields.get(key))).concat()
@@ -75,11 +75,11 @@ fn run_info(dry_run: bool) -> RunInfo {
     RunInfo { project: "t".into(), stack: "dev".into(), dry_run, ..RunInfo::default() }
 }
 
-/// Makes every call with every bag full and returns `call.bag shape` for each.
+/// Makes all calls with all kinds of values in each bag, and returns `call.bag shape` for each bag.
 async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
-    let probe = Probe::default();
-    let provider = probe.provider(Some(capabilities));
-    probe.answers("Create", rpc::CreateResponse { id: "1".into(), ..Default::default() });
+    let recorder = RecordingProvider::default();
+    let provider = recorder.provider(Some(capabilities));
+    recorder.reply_with("Create", rpc::CreateResponse { id: "1".into(), ..Default::default() });
     let olds = Arc::new(everything());
     let news = if preview { Arc::new(everything()) } else { known() };
     let mut rows = Vec::new();
@@ -89,7 +89,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         .check_config(CheckConfigRequest { urn: PROVIDER.parse().unwrap(), olds: olds.clone(), news: olds.clone() })
         .await
         .unwrap();
-    let sent: rpc::CheckRequest = probe.last("CheckConfig");
+    let sent: rpc::CheckRequest = recorder.last_request("CheckConfig");
     row("CheckConfig.olds", sent.olds);
     row("CheckConfig.news", sent.news);
 
@@ -101,14 +101,14 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         ignore_changes: vec![],
     };
     provider.diff_config(request).await.unwrap();
-    let sent: rpc::DiffRequest = probe.last("DiffConfig");
+    let sent: rpc::DiffRequest = recorder.last_request("DiffConfig");
     row("DiffConfig.olds", sent.olds);
     row("DiffConfig.news", sent.news);
     row("DiffConfig.old_inputs", sent.old_inputs);
 
     let request = ConfigureRequest { urn: PROVIDER.parse().unwrap(), id: "1".into(), inputs: known() };
     provider.configure(request).await.unwrap();
-    row("Configure.args", probe.last::<rpc::ConfigureRequest>("Configure").args);
+    row("Configure.args", recorder.last_request::<rpc::ConfigureRequest>("Configure").args);
 
     let request = CheckRequest {
         urn: urn(),
@@ -119,7 +119,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         preview,
     };
     provider.check(request).await.unwrap();
-    let sent: rpc::CheckRequest = probe.last("Check");
+    let sent: rpc::CheckRequest = recorder.last_request("Check");
     row("Check.olds", sent.olds);
     row("Check.news", sent.news);
 
@@ -133,13 +133,13 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         allow_unknowns: preview,
     };
     provider.diff(request).await.unwrap();
-    let sent: rpc::DiffRequest = probe.last("Diff");
+    let sent: rpc::DiffRequest = recorder.last_request("Diff");
     row("Diff.olds", sent.olds);
     row("Diff.old_inputs", sent.old_inputs);
     row("Diff.news", sent.news);
 
     create(&provider, news.clone(), preview).await.unwrap();
-    row("Create.properties", probe.last::<rpc::CreateRequest>("Create").properties);
+    row("Create.properties", recorder.last_request::<rpc::CreateRequest>("Create").properties);
 
     let request = UpdateRequest {
         urn: urn(),
@@ -153,7 +153,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         views: Views::default(),
     };
     provider.update(request).await.unwrap();
-    let sent: rpc::UpdateRequest = probe.last("Update");
+    let sent: rpc::UpdateRequest = recorder.last_request("Update");
     row("Update.olds", sent.olds);
     row("Update.old_inputs", sent.old_inputs);
     row("Update.news", sent.news);
@@ -167,7 +167,7 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         views: Views::default(),
     };
     provider.read(request).await.unwrap();
-    let sent: rpc::ReadRequest = probe.last("Read");
+    let sent: rpc::ReadRequest = recorder.last_request("Read");
     row("Read.properties", sent.properties);
     row("Read.inputs", sent.inputs);
 
@@ -180,12 +180,12 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         views: Views::default(),
     };
     provider.delete(request).await.unwrap();
-    let sent: rpc::DeleteRequest = probe.last("Delete");
+    let sent: rpc::DeleteRequest = recorder.last_request("Delete");
     row("Delete.properties", sent.properties);
     row("Delete.old_inputs", sent.old_inputs);
 
     provider.invoke(InvokeRequest { token: "f".into(), arguments: olds.clone(), preview }).await.unwrap();
-    row("Invoke.args", probe.last::<rpc::InvokeRequest>("Invoke").args);
+    row("Invoke.args", recorder.last_request::<rpc::InvokeRequest>("Invoke").args);
 
     let request = CallRequest {
         run: run_info(preview),
@@ -194,12 +194,12 @@ async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
         argument_dependencies: Default::default(),
     };
     provider.call(request).await.unwrap();
-    row("Call.args", probe.last::<rpc::CallRequest>("Call").args);
+    row("Call.args", recorder.last_request::<rpc::CallRequest>("Call").args);
 
     if capabilities.accept_secrets {
-        probe.answers("Construct", rpc::ConstructResponse { urn: urn().to_string(), ..Default::default() });
+        recorder.reply_with("Construct", rpc::ConstructResponse { urn: urn().to_string(), ..Default::default() });
         provider.construct(construct(olds, preview)).await.unwrap();
-        row("Construct.inputs", probe.last::<rpc::ConstructRequest>("Construct").inputs);
+        row("Construct.inputs", recorder.last_request::<rpc::ConstructRequest>("Construct").inputs);
     }
     rows
 }
@@ -226,7 +226,7 @@ async fn create(provider: &GrpcProvider, inputs: Arc<PropertyMap>, preview: bool
 }
 
 #[tokio::test]
-async fn in_a_preview_a_provider_that_takes_everything_gets_this() {
+async fn bags_in_a_preview_for_a_provider_with_all_capabilities() {
     assert_eq!(
         table(ALL, true).await,
         [
@@ -257,7 +257,7 @@ async fn in_a_preview_a_provider_that_takes_everything_gets_this() {
 }
 
 #[tokio::test]
-async fn for_real_a_provider_that_takes_nothing_gets_this() {
+async fn bags_outside_a_preview_for_a_provider_without_capabilities() {
     assert_eq!(
         table(Capabilities::default(), false).await,
         [
@@ -287,51 +287,52 @@ async fn for_real_a_provider_that_takes_nothing_gets_this() {
 }
 
 #[tokio::test]
-async fn an_unknown_is_never_sent_for_real_and_nothing_is_called() {
-    let probe = Probe::default();
-    let error = create(&probe.provider(Some(ALL)), Arc::new(everything()), false).await.unwrap_err();
+async fn unknown_input_outside_a_preview_is_an_error_without_a_call() {
+    let recorder = RecordingProvider::default();
+    let error = create(&recorder.provider(Some(ALL)), Arc::new(everything()), false).await.unwrap_err();
     assert_eq!(error.to_string(), "property unknown: unexpected unknown value");
     assert!(!error.is_indeterminate());
-    assert_eq!(probe.methods(), [""; 0]);
+    assert_eq!(recorder.methods(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_replacement_trigger_travels_whole_in_a_preview() {
-    let probe = Probe::default();
-    probe.answers("Construct", rpc::ConstructResponse { urn: urn().to_string(), ..Default::default() });
+async fn replacement_trigger_keeps_secrets_and_unknowns_in_a_preview() {
+    let recorder = RecordingProvider::default();
+    recorder.reply_with("Construct", rpc::ConstructResponse { urn: urn().to_string(), ..Default::default() });
     let mut request = construct(Arc::default(), true);
     request.options.replacement_trigger = Some(PropertyValue::secret(PropertyValue::UNKNOWN));
-    probe.provider(Some(ALL)).construct(request).await.unwrap();
-    let trigger = probe.last::<rpc::ConstructRequest>("Construct").replacement_trigger.unwrap().open().unwrap();
+    recorder.provider(Some(ALL)).construct(request).await.unwrap();
+    let trigger =
+        recorder.last_request::<rpc::ConstructRequest>("Construct").replacement_trigger.unwrap().open().unwrap();
     assert_eq!(letter("secret", Some(&trigger)), "S");
 }
 
 #[tokio::test]
-async fn bytes_go_only_to_who_takes_them() {
-    let probe = Probe::default();
-    probe.answers("Create", rpc::CreateResponse { id: "1".into(), ..Default::default() });
+async fn bytes_are_sent_only_to_a_provider_that_accepts_them() {
+    let recorder = RecordingProvider::default();
+    recorder.reply_with("Create", rpc::CreateResponse { id: "1".into(), ..Default::default() });
     let inputs = Arc::new(bag([("b", PropertyValue::Bytes(vec![0xff]))]));
-    create(&probe.provider(Some(ALL)), inputs.clone(), false).await.unwrap();
-    let sent = probe.last::<rpc::CreateRequest>("Create").properties.unwrap().open().unwrap();
+    create(&recorder.provider(Some(ALL)), inputs.clone(), false).await.unwrap();
+    let sent = recorder.last_request::<rpc::CreateRequest>("Create").properties.unwrap().open().unwrap();
     let Some(Kind::StructValue(object)) = &sent.fields["b"].kind else { panic!("{sent:?}") };
     assert_eq!(object.fields[SIGNATURE_KEY].kind, Some(Kind::StringValue(BYTES_SIGNATURE.into())));
 
-    let provider = probe.provider(Some(Capabilities { accept_byte_strings: false, ..ALL }));
+    let provider = recorder.provider(Some(Capabilities { accept_byte_strings: false, ..ALL }));
     let error = create(&provider, inputs, false).await.unwrap_err();
     assert!(error.to_string().starts_with("property b: the string is not UTF-8"), "{error}");
 }
 
 #[tokio::test]
-async fn a_component_needs_a_provider_that_takes_secrets() {
-    let probe = Probe::default();
-    let error = probe.provider(Some(Capabilities::default())).construct(construct(Arc::default(), false)).await;
+async fn construct_requires_a_provider_that_accepts_secrets() {
+    let recorder = RecordingProvider::default();
+    let error = recorder.provider(Some(Capabilities::default())).construct(construct(Arc::default(), false)).await;
     assert!(matches!(error, Err(ProviderError::Failed { indeterminate: false, .. })));
-    assert_eq!(probe.methods(), [""; 0]);
+    assert_eq!(recorder.methods(), [""; 0]);
 }
 
 #[tokio::test]
-async fn an_import_sends_an_empty_state_and_no_inputs() {
-    let probe = Probe::default();
+async fn import_sends_empty_properties_and_no_inputs() {
+    let recorder = RecordingProvider::default();
     let request = ReadRequest {
         urn: urn(),
         id: ResourceId::new("x"),
@@ -340,16 +341,16 @@ async fn an_import_sends_an_empty_state_and_no_inputs() {
         timeout: Some(std::time::Duration::from_millis(2500)),
         views: Views::default(),
     };
-    probe.provider(Some(ALL)).read(request).await.unwrap();
-    let sent: rpc::ReadRequest = probe.last("Read");
+    recorder.provider(Some(ALL)).read(request).await.unwrap();
+    let sent: rpc::ReadRequest = recorder.last_request("Read");
     assert_eq!((sent.properties, sent.inputs, sent.timeout), (Some(Bag::default()), None, 2.5));
     assert_eq!((sent.urn, sent.name, sent.r#type), (urn().to_string(), "a".into(), "rec:index:Thing".into()));
 }
 
 #[tokio::test]
 async fn empty_bags_are_sent() {
-    let probe = Probe::default();
-    let provider = probe.provider(Some(ALL));
+    let recorder = RecordingProvider::default();
+    let provider = recorder.provider(Some(ALL));
     let request = CheckRequest {
         urn: urn(),
         olds: Arc::default(),
@@ -359,7 +360,7 @@ async fn empty_bags_are_sent() {
         preview: false,
     };
     provider.check(request).await.unwrap();
-    let sent: rpc::CheckRequest = probe.last("Check");
+    let sent: rpc::CheckRequest = recorder.last_request("Check");
     assert_eq!((sent.olds, sent.news), (Some(Bag::default()), Some(Bag::default())));
     assert_eq!((sent.random_seed, sent.autonaming), (vec![7; 32], None));
 }

@@ -1,10 +1,10 @@
-//! The host of plugins, with real processes: well-behaved ones, and ones that are not.
+//! Tests of the plugin host with real processes, of working and faulty plugins.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod faulty_plugins;
 mod instances;
 mod monitor;
-mod rude;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,8 +20,8 @@ use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
 
-/// A repository with plugins, and what its host said.
-pub(crate) struct Bench {
+/// Repository with plugins, and the events of its host.
+pub(crate) struct TestRepository {
     folder: tempfile::TempDir,
     plugins: Vec<DeclaredPlugin>,
     pub(crate) events: Arc<Events>,
@@ -44,7 +44,8 @@ impl Events {
     }
 }
 
-impl Bench {
+impl TestRepository {
+    /// Creates an empty repository. Its processes are unsupervised.
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -55,7 +56,7 @@ impl Bench {
         }
     }
 
-    /// Under a supervisor, as in a real run.
+    /// Creates an empty repository whose processes are supervised, as in a real run.
     pub(crate) fn supervised() -> Self {
         let supervisor = Supervisor::start(env!("CARGO_BIN_EXE_bridge-supervised").as_ref()).unwrap();
         Self { spawner: Spawner::supervised(Arc::new(supervisor)), ..Self::new() }
@@ -65,7 +66,7 @@ impl Bench {
         self.folder.path().join(path)
     }
 
-    /// Declares a plugin that is a file of this content.
+    /// Declares a plugin that is a file with this content.
     pub(crate) fn file(&mut self, name: &str, content: &[u8], mode: u32) -> &mut PluginConfig {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
@@ -82,12 +83,13 @@ impl Bench {
         self.file(name, format!("#!/bin/sh\n{script}\n").as_bytes(), 0o755)
     }
 
-    /// Declares the plugin that writes its calls to `NAME.calls`, after a preparation in shell and with sins.
-    pub(crate) fn plugin(&mut self, name: &str, prepare: &str, sins: &[&str]) -> &mut PluginConfig {
+    /// Declares the test plugin, started by a script that runs `prepare` first. The plugin records its calls in
+    /// `NAME.calls`.
+    pub(crate) fn plugin(&mut self, name: &str, prepare: &str, faults: &[&str]) -> &mut PluginConfig {
         let program = env!("CARGO_BIN_EXE_bridge-plugin");
-        let sins: String = sins.iter().map(|sin| format!("--sin '{sin}' ")).collect();
+        let faults: String = faults.iter().map(|fault| format!("--fault '{fault}' ")).collect();
         let record = self.path(&format!("{name}.calls"));
-        self.script(name, &format!("{prepare}\nexec '{program}' {sins} '{}' \"$@\"", record.display()))
+        self.script(name, &format!("{prepare}\nexec '{program}' {faults} '{}' \"$@\"", record.display()))
     }
 
     pub(crate) fn calls(&self, name: &str) -> Vec<String> {
@@ -111,14 +113,14 @@ impl Bench {
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits { exit: Duration::from_millis(200), ..self.limits },
-            type_facts: Some(self.path("types")),
+            type_cache: Some(self.path("types")),
             events: self.events.clone(),
         };
         PluginHost::load(settings, self.plugins.clone()).await
     }
 
-    /// The message and the hint of a load that fails.
-    pub(crate) async fn failure(&self) -> (String, String) {
+    /// Loads the host, which must fail, and returns the message and the hint of the error.
+    pub(crate) async fn load_error(&self) -> (String, String) {
         let error = self.load().await.unwrap_err();
         (chain(&error), error.hint().unwrap_or_default().into_owned())
     }

@@ -1,7 +1,7 @@
-//! What is left of processes when they, or we, end: real processes, real signals.
+//! Tests of the cleanup of processes when they or `sc` exit, with real processes and signals.
 //!
-//! Who is alive is told by a pipe: each process of a script holds its writing end, so the reading end sees the end of
-//! file at the moment the last of them is gone.
+//! A named pipe shows which processes are alive: each process of a script holds its write end open, so that the read
+//! end reaches end of file when the last of them exits.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -17,10 +17,11 @@ use std::time::Duration;
 use bridge::process::{FirstLine, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A loop that never ends by itself, in a child and a grandchild that ignore every polite signal. Says `first`, then `up`.
+/// Script that loops forever in a child and a grandchild, which ignore SIGINT, SIGTERM and SIGHUP. Prints `first` and
+/// `up`.
 const STUBBORN: &str =
     "trap '' INT TERM HUP; echo first; echo up; (while :; do sleep 1; done) & while :; do sleep 1; done";
-/// How long a test waits for what must come.
+/// Limit on each wait of a test.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn spawn(script: &str, sink: Arc<dyn OutputSink>) -> Process {
@@ -33,10 +34,10 @@ fn spawn(script: &str, sink: Arc<dyn OutputSink>) -> Process {
     Spawner::unsupervised().spawn(&spec, sink).unwrap()
 }
 
-/// Opens a named pipe for reading; `exec 3>PIPE` in a script makes that script and all it starts a holder of it.
-struct Alive(mpsc::Receiver<()>);
+/// Named pipe, open for reading. `exec 3>PIPE` in a script makes the script and its children hold the write end.
+struct LivenessPipe(mpsc::Receiver<()>);
 
-impl Alive {
+impl LivenessPipe {
     fn new(folder: &Path) -> Self {
         let pipe = folder.join("alive");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -49,20 +50,20 @@ impl Alive {
         Self(receiver)
     }
 
-    fn hold(folder: &Path, script: &str) -> String {
+    fn held_by(folder: &Path, script: &str) -> String {
         format!("exec 3>'{}'; {script}", folder.join("alive").display())
     }
 
-    fn assert_nobody_is_left(&self) {
-        self.0.recv_timeout(LIMIT).expect("a process is left");
+    fn assert_all_exited(&self) {
+        self.0.recv_timeout(LIMIT).expect("all processes exit");
     }
 
-    fn assert_somebody_lives(&self) {
-        assert_eq!(self.0.try_recv(), Err(mpsc::TryRecvError::Empty), "nobody lives");
+    fn assert_any_running(&self) {
+        assert_eq!(self.0.try_recv(), Err(mpsc::TryRecvError::Empty), "all processes have exited");
     }
 }
 
-/// The program that starts processes under supervision.
+/// Program that starts supervised processes.
 struct Supervised {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -80,11 +81,12 @@ impl Supervised {
         let mut line = String::new();
         while line.trim_end() != wanted {
             line.clear();
-            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "it ended without saying {wanted}");
+            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "it exited without printing {wanted}");
         }
     }
 
-    /// SIGKILL to it alone, and the rest of what it and those who share its output wrote.
+    /// Sends SIGKILL to the program alone. Returns the rest of the output of the program and of all processes that
+    /// share it.
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -95,74 +97,75 @@ impl Supervised {
 }
 
 #[test]
-fn killing_us_leaves_no_process_and_no_grandchild() {
+fn killed_parent_leaves_no_process_and_no_grandchild() {
     let folder = tempfile::tempdir().unwrap();
-    let alive = Alive::new(folder.path());
-    let mut supervised = Supervised::start("run", &Alive::hold(folder.path(), STUBBORN));
+    let pipe = LivenessPipe::new(folder.path());
+    let mut supervised = Supervised::start("run", &LivenessPipe::held_by(folder.path(), STUBBORN));
     supervised.wait_for_line("up");
-    alive.assert_somebody_lives();
+    pipe.assert_any_running();
     supervised.kill();
-    alive.assert_nobody_is_left();
+    pipe.assert_all_exited();
 }
 
 #[test]
-fn killing_us_before_a_process_is_registered_runs_nothing_of_it() {
+fn program_is_not_executed_if_the_parent_is_killed_before_registration() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
     let mut supervised = Supervised::start("gate", &format!("touch '{}'", mark.display()));
     supervised.wait_for_line("closed");
-    // The gate shares the output: it has ended when the output has.
+    // The gate shares the output: end of output means that the gate has exited.
     assert_eq!(supervised.kill(), "");
     assert!(!mark.exists());
 }
 
 #[test]
-fn dropping_a_process_kills_its_grandchildren_too() {
+fn dropped_process_is_killed_with_its_grandchildren() {
     let folder = tempfile::tempdir().unwrap();
-    let alive = Alive::new(folder.path());
+    let pipe = LivenessPipe::new(folder.path());
     let (sink, lines) = collecting();
-    let process = spawn(&Alive::hold(folder.path(), STUBBORN), sink);
+    let process = spawn(&LivenessPipe::held_by(folder.path(), STUBBORN), sink);
     assert_eq!(lines.recv_timeout(LIMIT).unwrap(), "up");
-    alive.assert_somebody_lives();
+    pipe.assert_any_running();
     drop(process);
-    alive.assert_nobody_is_left();
+    pipe.assert_all_exited();
 }
 
 #[tokio::test]
-async fn stopping_asks_first_and_kills_afterwards() {
-    // A shell that was made where SIGINT is ignored, as a background job is, could not trap it.
+async fn stop_sends_sigint_first_and_sigkill_after_the_grace_period() {
+    // A shell started with SIGINT ignored, as in a background job, cannot trap it.
     let _interrupts = signal(SignalKind::interrupt()).unwrap();
-    let polite = spawn("trap 'echo bye; exit 3' INT; echo up; while :; do sleep 0.01; done", Arc::new(()));
-    assert!(matches!(polite.first_line().await, FirstLine::Line(line) if line == "up"));
-    polite.stop(LIMIT).await;
-    assert_eq!(describe_exit(polite.exit().unwrap()), "exit status 3");
-    assert_eq!(polite.last_lines(OutputStream::Stdout), ["up", "bye"]);
+    let graceful = spawn("trap 'echo bye; exit 3' INT; echo up; while :; do sleep 0.01; done", Arc::new(()));
+    assert!(matches!(graceful.first_line().await, FirstLine::Line(line) if line == "up"));
+    graceful.stop(LIMIT).await;
+    assert_eq!(describe_exit(graceful.exit_status().unwrap()), "exit status 3");
+    assert_eq!(graceful.last_lines(OutputStream::Stdout), ["up", "bye"]);
 
     let folder = tempfile::tempdir().unwrap();
-    let alive = Alive::new(folder.path());
-    let stubborn = spawn(&Alive::hold(folder.path(), STUBBORN), Arc::new(()));
+    let pipe = LivenessPipe::new(folder.path());
+    let stubborn = spawn(&LivenessPipe::held_by(folder.path(), STUBBORN), Arc::new(()));
     stubborn.first_line().await;
     stubborn.stop(Duration::from_millis(20)).await;
-    assert_eq!(describe_exit(stubborn.exit().unwrap()), "killed by signal 9");
-    alive.assert_nobody_is_left();
+    assert_eq!(describe_exit(stubborn.exit_status().unwrap()), "killed by signal 9");
+    pipe.assert_all_exited();
 }
 
 #[tokio::test]
-async fn what_a_leader_leaves_behind_dies_with_it() {
+async fn group_is_killed_when_its_leader_exits() {
     let folder = tempfile::tempdir().unwrap();
-    let alive = Alive::new(folder.path());
-    let process = spawn(&Alive::hold(folder.path(), "(while :; do sleep 1; done) & echo up; exit 7"), Arc::new(()));
-    assert_eq!(describe_exit(process.exited().await), "exit status 7");
-    alive.assert_nobody_is_left();
+    let pipe = LivenessPipe::new(folder.path());
+    let process =
+        spawn(&LivenessPipe::held_by(folder.path(), "(while :; do sleep 1; done) & echo up; exit 7"), Arc::new(()));
+    assert_eq!(describe_exit(process.wait_for_exit().await), "exit status 7");
+    pipe.assert_all_exited();
 }
 
 #[tokio::test]
-async fn output_is_read_for_ever_and_the_last_of_it_kept() {
+async fn all_output_is_read_and_the_last_lines_are_kept() {
     let (sink, lines) = collecting();
     let process = spawn("echo 1234; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo $i >&2; done; printf end", sink);
     assert!(matches!(process.first_line().await, FirstLine::Line(line) if line == "1234"));
-    process.exited().await;
-    process.drained().await;
+    process.wait_for_exit().await;
+    process.wait_for_output_end().await;
     assert_eq!(lines.iter().take(20001).count(), 20001);
     assert_eq!(process.last_lines(OutputStream::Stderr).last().unwrap(), "20000");
     assert_eq!(process.last_lines(OutputStream::Stderr).len(), 50);
@@ -170,20 +173,20 @@ async fn output_is_read_for_ever_and_the_last_of_it_kept() {
 }
 
 #[tokio::test]
-async fn output_that_ends_before_its_first_line_is_told_apart() {
+async fn output_without_a_complete_first_line_is_returned_as_ended() {
     assert!(matches!(spawn("printf 12", Arc::new(())).first_line().await, FirstLine::Ended(start) if start == "12"));
     assert!(matches!(spawn("exit 1", Arc::new(())).first_line().await, FirstLine::Ended(start) if start.is_empty()));
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_passed_and_nothing_else() {
+async fn environment_contains_only_the_given_variables() {
     let process = spawn("env | grep -v -e '^PWD=' -e '^SHLVL=' -e '^_='", Arc::new(()));
-    process.exited().await;
-    process.drained().await;
+    process.wait_for_exit().await;
+    process.wait_for_output_end().await;
     assert_eq!(process.last_lines(OutputStream::Stdout), ["PATH=/usr/bin:/bin"]);
 }
 
-/// A sink whose lines can be waited for.
+/// Returns a sink and a receiver of its lines.
 fn collecting() -> (Arc<dyn OutputSink>, mpsc::Receiver<String>) {
     struct Collect(Mutex<mpsc::Sender<String>>);
     impl OutputSink for Collect {

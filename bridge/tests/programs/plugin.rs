@@ -1,6 +1,7 @@
-//! A plugin for tests of the host: writes down each call in a file, and has a sin where it is asked for one.
+//! Plugin for tests of the host. Records each call in a file, and misbehaves as requested by `--fault`.
 //!
-//! `plugin [[--sin SIN]... RECORD] ENGINE_ADDRESS`; without a name, the file is `x.calls` in the folder it is started in.
+//! Usage: `plugin [[--fault FAULT]... RECORD] ENGINE_ADDRESS`. RECORD is the file for the calls; default: `x.calls` in
+//! the working directory.
 
 #![allow(clippy::disallowed_methods, reason = "a program for tests")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a program for tests")]
@@ -23,18 +24,18 @@ use tonic::{Request, Response, Status, async_trait};
 
 #[derive(Clone)]
 struct Provider {
-    sins: Vec<String>,
+    faults: Vec<String>,
     record: String,
     engine: String,
     cancelled: Arc<Notify>,
 }
 
 impl Provider {
-    fn has(&self, sin: &str) -> bool {
-        self.sins.iter().any(|known| known == sin)
+    fn has_fault(&self, fault: &str) -> bool {
+        self.faults.iter().any(|known| known == fault)
     }
 
-    fn note(&self, call: &str) {
+    fn record_call(&self, call: &str) {
         let mut file = OpenOptions::new().append(true).create(true).open(&self.record).unwrap();
         file.write_all(format!("{call}\n").as_bytes()).unwrap();
     }
@@ -45,11 +46,11 @@ type Reply<T> = Result<Response<T>, Status>;
 #[async_trait]
 impl ResourceProvider for Provider {
     async fn handshake(&self, _: Request<rpc::ProviderHandshakeRequest>) -> Reply<rpc::ProviderHandshakeResponse> {
-        if self.has("die in handshake") {
+        if self.has_fault("exit in Handshake") {
             eprintln!("no licence");
             std::process::exit(4);
         }
-        if self.has("hang in handshake") {
+        if self.has_fault("hang in Handshake") {
             std::future::pending::<()>().await;
         }
         Ok(Response::new(rpc::ProviderHandshakeResponse { accept_secrets: true, ..Default::default() }))
@@ -60,21 +61,21 @@ impl ResourceProvider for Provider {
     }
 
     async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Reply<rpc::GetSchemaResponse> {
-        self.note("GetSchema");
-        if self.has("keep the schema") {
+        self.record_call("GetSchema");
+        if self.has_fault("fail GetSchema") {
             return Err(Status::internal("not now"));
         }
-        if self.has("leave out the schema") {
-            // As Python's server has it.
-            let words = "Unexpected <class 'NotImplementedError'>: The method 'get_schema' is not implemented";
-            return Err(Status::unknown(words));
+        if self.has_fault("do not implement GetSchema") {
+            // Reply of Pulumi's Python server.
+            let message = "Unexpected <class 'NotImplementedError'>: The method 'get_schema' is not implemented";
+            return Err(Status::unknown(message));
         }
         let schema = r#"{"resources": {"x:index:Pair": {"isComponent": true}, "x:index:Thing": {}}}"#.to_owned();
         Ok(Response::new(rpc::GetSchemaResponse { schema }))
     }
 
     async fn configure(&self, _: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
-        self.note("Configure");
+        self.record_call("Configure");
         let mut engine = EngineClient::connect(format!("http://{}", self.engine)).await.unwrap();
         let message =
             rpc::LogRequest { severity: 2, message: "hello".into(), urn: "u".into(), stream_id: 7, ephemeral: true };
@@ -91,11 +92,11 @@ impl ResourceProvider for Provider {
         Ok(Response::new(rpc::ConfigureResponse::default()))
     }
 
-    /// Answers once it is cancelled, or dies.
+    /// Replies once Cancel is called, or exits if it has the fault `exit in Create`.
     async fn create(&self, _: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
-        self.note("Create");
-        if self.has("die in create") {
-            eprintln!("panic: out of ideas");
+        self.record_call("Create");
+        if self.has_fault("exit in Create") {
+            eprintln!("panic: index out of range");
             std::process::exit(3);
         }
         self.cancelled.notified().await;
@@ -103,7 +104,7 @@ impl ResourceProvider for Provider {
     }
 
     async fn cancel(&self, _: Request<()>) -> Reply<()> {
-        self.note("Cancel");
+        self.record_call("Cancel");
         self.cancelled.notify_waiters();
         Ok(Response::new(()))
     }
@@ -112,7 +113,7 @@ impl ResourceProvider for Provider {
 #[async_trait]
 impl Plugin for Provider {
     async fn initialize(&self, request: Request<v1::InitializeRequest>) -> Reply<v1::InitializeResponse> {
-        self.note(&format!("Initialize {:?}", request.into_inner().secrets.keys().collect::<Vec<_>>()));
+        self.record_call(&format!("Initialize {:?}", request.into_inner().secrets.keys().collect::<Vec<_>>()));
         Ok(Response::new(v1::InitializeResponse::default()))
     }
 
@@ -122,7 +123,7 @@ impl Plugin for Provider {
     }
 
     async fn cleanup(&self, _: Request<v1::CleanupRequest>) -> Reply<v1::CleanupResponse> {
-        self.note("Cleanup");
+        self.record_call("Cleanup");
         Ok(Response::new(v1::CleanupResponse {}))
     }
 }
@@ -132,8 +133,8 @@ async fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let engine = arguments.pop().unwrap();
     let record = arguments.pop().unwrap_or_else(|| "x.calls".to_owned());
-    let sins = arguments.into_iter().filter(|argument| argument != "--sin").collect();
-    let provider = Provider { sins, record, engine, cancelled: Arc::new(Notify::new()) };
+    let faults = arguments.into_iter().filter(|argument| argument != "--fault").collect();
+    let provider = Provider { faults, record, engine, cancelled: Arc::new(Notify::new()) };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap().port());
     println!("ready");

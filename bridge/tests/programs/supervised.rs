@@ -1,7 +1,7 @@
-//! A program that starts processes under supervision, for tests that kill it.
+//! Program that starts supervised processes, for tests that kill it.
 //!
-//! `supervised run SCRIPT` runs a shell script under supervision. `supervised gate SCRIPT` starts the gate of one
-//! and never opens it. Both pass on what the script writes, then wait to be killed.
+//! `supervised run SCRIPT` runs a shell script under supervision. `supervised gate SCRIPT` starts the gate of a script
+//! and never opens it. Both print the output of the script and wait until they are killed.
 
 #![allow(clippy::disallowed_methods, reason = "a program for tests")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use bridge::process::{OutputSink, OutputStream, ProcessSpec, Spawner, Supervisor, run_helper};
 
-struct PassOn;
+struct PrintLines;
 
-impl OutputSink for PassOn {
+impl OutputSink for PrintLines {
     fn line(&self, _: OutputStream, line: &str) {
         println!("{line}");
     }
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             directory: "/".into(),
             environment: std::env::vars_os().collect(),
         };
-        wait_to_be_killed(spawner.spawn(&spec, Arc::new(PassOn)).unwrap())
+        wait_to_be_killed(spawner.spawn(&spec, Arc::new(PrintLines)).unwrap())
     }
 }
 

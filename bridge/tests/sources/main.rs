@@ -1,4 +1,4 @@
-//! Packages on this machine: which bytes run, and which never do.
+//! Tests of local packages: verification, private copies, runtimes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -12,7 +12,7 @@ use bridge::install::{InstallError, LocalPackages, PackageSource, VerifiedPackag
 use bridge::plugin::{Checksum, LocalSource, PluginConfig, PluginSource, Sha256Digest};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner};
 
-/// A repository with one plugin, and a folder for what the host makes of it.
+/// Repository with one plugin, and a folder for private copies.
 struct Repository {
     folder: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ impl Repository {
         self.packages("/usr/bin:/bin").resolve(&plugin(path, checksum), &()).await
     }
 
-    /// What is left of private copies.
+    /// Returns the number of private copies that exist.
     fn copies(&self) -> usize {
         fs::read_dir(self.folder.path().join("work")).map_or(0, Iterator::count)
     }
@@ -67,13 +67,13 @@ fn plugin(path: &str, checksum: Option<&str>) -> PluginConfig {
     PluginConfig::new("files".parse().unwrap(), source)
 }
 
-/// The digest that `sha256sum` gives.
+/// Returns the digest that `sha256sum` prints.
 fn sha256sum(path: &Path) -> String {
     let output = Command::new("sha256sum").arg(path).output().unwrap().stdout;
     String::from_utf8(output).unwrap()[..64].to_owned()
 }
 
-/// Runs a package as the launcher would, and says what it wrote.
+/// Runs a package like the launcher, and returns its output.
 async fn run(package: &VerifiedPackage) -> String {
     let spec = ProcessSpec {
         program: package.program().to_owned(),
@@ -82,13 +82,13 @@ async fn run(package: &VerifiedPackage) -> String {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
     };
     let process = Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap();
-    process.exited().await;
-    process.drained().await;
+    process.wait_for_exit().await;
+    process.wait_for_output_end().await;
     process.last_lines(OutputStream::Stdout).join("\n")
 }
 
 #[tokio::test]
-async fn without_a_checksum_a_plugin_runs_where_it_is() {
+async fn plugin_without_a_checksum_runs_in_its_own_folder() {
     let repository = Repository::new();
     let script = repository.script("plugins/files/pulumi-resource-files", "echo $0");
     for path in ["plugins/files", "plugins/files/pulumi-resource-files"] {
@@ -100,7 +100,7 @@ async fn without_a_checksum_a_plugin_runs_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_wrong_checksum_executes_nothing_and_leaves_nothing() {
+async fn wrong_checksum_executes_nothing_and_leaves_no_copy() {
     let repository = Repository::new();
     let mark = repository.path("mark");
     let script = repository.script("x/pulumi-resource-files", &format!("touch '{}'", mark.display()));
@@ -115,7 +115,7 @@ async fn a_wrong_checksum_executes_nothing_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_swapped_after_the_check_does_not_run() {
+async fn file_that_is_swapped_after_verification_is_not_run() {
     let repository = Repository::new();
     let script = repository.script("x/pulumi-resource-files", "echo checked");
     let package = repository.resolve("x", Some(&sha256sum(&script))).await.unwrap();
@@ -131,7 +131,7 @@ async fn a_file_that_is_swapped_after_the_check_does_not_run() {
 }
 
 #[tokio::test]
-async fn a_checked_executable_of_a_folder_finds_its_neighbours_beside_itself() {
+async fn verified_executable_finds_the_other_files_of_its_folder() {
     let repository = Repository::new();
     repository.write("x/data.txt", "neighbour");
     let script = repository.script("x/pulumi-resource-files", r#"cat "$(dirname "$0")/data.txt""#);
@@ -140,7 +140,7 @@ async fn a_checked_executable_of_a_folder_finds_its_neighbours_beside_itself() {
 }
 
 #[tokio::test]
-async fn one_of_several_configurations_of_a_package_may_have_the_packages_executable() {
+async fn executable_with_the_name_of_the_package_is_found() {
     let repository = Repository::new();
     repository.script("x/pulumi-resource-disk", "echo disk");
     let mut plugin = plugin("x", None);
@@ -149,7 +149,7 @@ async fn one_of_several_configurations_of_a_package_may_have_the_packages_execut
 }
 
 #[tokio::test]
-async fn a_digest_for_other_platforms_only_is_refused() {
+async fn checksum_for_other_platforms_only_is_refused() {
     let repository = Repository::new();
     repository.script("x", "");
     let mut plugin = plugin("x", None);
@@ -160,7 +160,7 @@ async fn a_digest_for_other_platforms_only_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_named() {
+async fn missing_plugin_is_reported() {
     let repository = Repository::new();
     let error = repository.resolve("nowhere", None).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot find plugin {}", repository.path("nowhere").display()));
@@ -169,14 +169,14 @@ async fn what_is_not_there_is_named() {
     assert!(error.ends_with("x holds neither pulumi-resource-files nor PulumiPlugin.yaml"), "{error}");
 }
 
-/// A Python plugin that says who it is.
+/// Writes a Python plugin that prints a text.
 fn python(repository: &Repository) {
     repository.write("py/PulumiPlugin.yaml", "runtime: python\n");
     repository.write("py/__main__.py", "import helper\nprint(helper.word)\n");
     repository.write("py/helper.py", "word = 'checked'\n");
 }
 
-/// The digest of a folder, as a shell computes it.
+/// Returns the digest of a folder, computed by a shell.
 fn folder_digest(folder: &Path) -> String {
     let script = "find . -type f -not -path './.git/*' | sed 's|^./||' | xargs sha256sum | LC_ALL=C sort | sha256sum";
     let output = Command::new("sh").args(["-c", script]).current_dir(folder).output().unwrap();
@@ -184,7 +184,7 @@ fn folder_digest(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_folder_is_checked_as_a_whole_and_what_was_checked_runs() {
+async fn verified_copy_of_a_folder_is_run() {
     let repository = Repository::new();
     python(&repository);
     repository.write("py/.git/HEAD", "not covered");
@@ -203,7 +203,7 @@ async fn a_folder_is_checked_as_a_whole_and_what_was_checked_runs() {
 }
 
 #[tokio::test]
-async fn links_are_covered_and_may_not_lead_around_the_check() {
+async fn link_is_covered_by_the_checksum_and_must_stay_inside() {
     let repository = Repository::new();
     python(&repository);
     symlink("helper.py", repository.path("py/alias.py")).unwrap();
@@ -218,28 +218,28 @@ async fn links_are_covered_and_may_not_lead_around_the_check() {
     assert_ne!(first, found(repository.resolve("py", Some(&wrong)).await.unwrap_err()));
 
     let inside = fs::canonicalize(repository.path("py/helper.py")).unwrap();
-    // By way of another link, which stays inside itself.
+    // The target passes through another link that stays inside.
     fs::create_dir(repository.path("py/sub")).unwrap();
     symlink("..", repository.path("py/sub/up")).unwrap();
     for target in ["../elsewhere.py".as_ref(), "sub/up/../elsewhere.py".as_ref(), inside.as_path()] {
         fs::remove_file(repository.path("py/alias.py")).unwrap();
         symlink(target, repository.path("py/alias.py")).unwrap();
         let error = repository.resolve("py", Some(&wrong)).await.unwrap_err();
-        assert!(matches!(error, InstallError::Uncoverable { .. }), "{error}");
+        assert!(matches!(error, InstallError::NotHashable { .. }), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_folder_is_not_copied_into_itself() {
+async fn copy_of_a_folder_into_itself_is_refused() {
     let repository = Repository::new();
     repository.write("PulumiPlugin.yaml", "runtime: python");
     let packages = LocalPackages { work: repository.path("work"), ..repository.packages("/usr/bin") };
     let error = packages.resolve(&plugin(".", Some(&"0".repeat(64))), &()).await.unwrap_err();
-    assert!(error.to_string().ends_with("private copies would lie within it"), "{error}");
+    assert!(error.to_string().ends_with("the folder for private copies is inside it"), "{error}");
 }
 
 #[tokio::test]
-async fn what_a_runtime_needs_is_named_with_the_command_to_run() {
+async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     let repository = Repository::new();
     repository.write("py/PulumiPlugin.yaml", "runtime: {name: python, options: {virtualenv: venv}}");
     repository.write("node/PulumiPlugin.yaml", "runtime: nodejs");
@@ -249,32 +249,35 @@ async fn what_a_runtime_needs_is_named_with_the_command_to_run() {
     let path = repository.path("bin");
     let packages = repository.packages(path.to_str().unwrap());
     let root = fs::canonicalize(repository.path("")).unwrap().display().to_string();
-    let table = [
+    let cases = [
         (
             "py",
             format!(
-                "{root}/py/venv is missing. To get it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
+                "{root}/py/venv is missing. To install it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
             ),
         ),
-        ("node", format!("{root}/node/node_modules is missing. To get it: npm install --prefix {root}/node")),
-        ("go", "go is missing. To get it: install Go and put it on PATH, or build the plugin beforehand".to_owned()),
+        ("node", format!("{root}/node/node_modules is missing. To install it: npm install --prefix {root}/node")),
+        (
+            "go",
+            "go is missing. To install it: install Go and put it on PATH, or build the plugin beforehand".to_owned(),
+        ),
     ];
-    for (path, expected) in table {
+    for (path, expected) in cases {
         assert_eq!(packages.resolve(&plugin(path, None), &()).await.unwrap_err().to_string(), expected);
     }
     fs::create_dir(repository.path("node/node_modules")).unwrap();
     let error = packages.resolve(&plugin("node", None), &()).await.unwrap_err().to_string();
-    assert_eq!(error, format!("{root}/node/bin is missing. To get it: npm run build --prefix {root}/node"));
+    assert_eq!(error, format!("{root}/node/bin is missing. To install it: npm run build --prefix {root}/node"));
     repository.write("node/bin/index.js", "");
     let package = packages.resolve(&plugin("node", None), &()).await.unwrap();
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
 }
 
 #[tokio::test]
-async fn a_go_plugin_is_run_if_built_and_else_built() {
+async fn go_plugin_is_built_unless_its_program_exists() {
     let repository = Repository::new();
     repository.write("go/PulumiPlugin.yaml", "runtime: go");
-    // A stand-in for the toolchain: `go build -o FILE .`
+    // Fake toolchain: `go build -o FILE .`
     repository.script(
         "bin/go",
         r#"[ "$1 $2 $4" = "build -o ." ] && printf '#!/bin/sh\necho built\n' >"$3" && /bin/chmod +x "$3""#,
@@ -290,7 +293,7 @@ async fn a_go_plugin_is_run_if_built_and_else_built() {
 }
 
 #[tokio::test]
-async fn other_runtimes_are_refused() {
+async fn unsupported_runtime_is_refused() {
     let repository = Repository::new();
     repository.write("x/PulumiPlugin.yaml", "runtime: dotnet");
     let error = repository.resolve("x", None).await.unwrap_err();
@@ -298,9 +301,9 @@ async fn other_runtimes_are_refused() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_wants_another_engine_is_refused() {
+async fn plugin_that_requires_another_engine_version_is_refused() {
     let repository = Repository::new();
     repository.write("x/PulumiPlugin.yaml", "runtime: nodejs\nrequiredPulumiVersion: '>=4.0.0'");
     let error = repository.resolve("x", None).await.unwrap_err();
-    assert_eq!(error.to_string(), "it needs Pulumi >=4.0.0, and this is like Pulumi 3.260.0");
+    assert_eq!(error.to_string(), "it requires Pulumi >=4.0.0, but sc is compatible with Pulumi 3.260.0");
 }

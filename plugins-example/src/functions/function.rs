@@ -1,6 +1,6 @@
 //! The trait of a function.
 //!
-//! Never here: a function. Each has a file of its own, and [`super`] lists them.
+//! Excluded: implementations. Each function has its own file, and [`super`] lists them.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::CheckFailure;
@@ -19,8 +19,8 @@ pub(crate) trait Function: Send + Sync {
     fn arguments(&self) -> &'static [Property];
     /// Returns the table of results.
     fn results(&self) -> &'static [Property];
-    /// Returns the argument without secret wrappers, normalized, or the reason why it is invalid. The value has the type
-    /// that the table declares.
+    /// Returns the argument without secret wrappers, normalized, or the reason why it is invalid. The value has the
+    /// type that the table declares.
     fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String>;
     /// Returns the results for checked arguments, or the failure of the argument that names something missing or
     /// unreadable.

@@ -1,4 +1,4 @@
-//! `files:fs:readFile`: the content of a file, whoever wrote it.
+//! `files:fs:readFile`: returns the content of any file below the root.
 
 use std::io;
 
@@ -11,15 +11,15 @@ use crate::context::Context;
 use crate::disk;
 use crate::property::{Kind, Property};
 use crate::root::{RelativePath, leads_out};
-use crate::value::{checked, exposed, is_secret, secret_if, text};
+use crate::value::{checked, is_secret, secret_if, text, unwrap_secrets};
 
 pub(super) struct ReadFile;
 
 const ARGUMENTS: [Property; 1] =
-    [Property::required("path", Kind::String, "Path of the file from the root of the plugin.")];
+    [Property::required("path", Kind::String, "Path of the file, relative to the root of the plugin.")];
 
 const RESULTS: [Property; 1] =
-    [Property::required("content", Kind::String, "What is in the file. Secret if the path is.")];
+    [Property::required("content", Kind::String, "Content of the file. Secret if the path is.")];
 
 impl Function for ReadFile {
     fn token(&self) -> &'static str {
@@ -39,7 +39,7 @@ impl Function for ReadFile {
     }
 
     fn check(&self, _name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
-        match exposed(value) {
+        match unwrap_secrets(value) {
             PropertyValue::String(path) => Ok(RelativePath::parse(path)?.as_str().into()),
             value => Ok(value.clone()),
         }
@@ -48,7 +48,7 @@ impl Function for ReadFile {
     fn call(&self, ctx: &Context, arguments: &PropertyMap) -> Result<Result<PropertyMap, CheckFailure>, Status> {
         let path = checked(text(arguments, "path"), "path")?;
         let path = RelativePath::parse(path).map_err(Status::invalid_argument)?;
-        // The path may be a secret: no reason quotes it.
+        // The path may be a secret, so reasons must not quote it.
         let failure = |reason: &str| Ok(Err(CheckFailure { property: "path".to_owned(), reason: reason.to_owned() }));
         let found = match ctx.root.open_folder_of(&path).and_then(|folder| disk::read(&folder, path.name())) {
             Ok(Some(found)) => found,

@@ -6,20 +6,24 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
 use super::disk_resource::{
-    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secret, parse_id,
+    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, parse_id, secret_if_known,
 };
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::context::Context;
-use crate::disk::{self, Removal, refused};
+use crate::disk::{self, Removal, io_status};
 use crate::property::{Default, Kind, Property};
-use crate::value::exposed;
+use crate::value::unwrap_secrets;
 
 pub(super) struct Directory;
 
 const INPUTS: [Property; 2] = [
-    Property::required("path", Kind::String, "Path from the root of the plugin. Another path is another folder.")
-        .replaces(),
-    Property::optional("mode", Kind::String, "Permissions as octal digits. The owner must have all of them.")
+    Property::required(
+        "path",
+        Kind::String,
+        "Path relative to the root of the plugin. Another path is another folder.",
+    )
+    .replaces(),
+    Property::optional("mode", Kind::String, "Permissions as octal digits. The owner must have all permissions.")
         .default(Default::String("0755")),
 ];
 
@@ -29,7 +33,7 @@ impl Resource for Directory {
     }
 
     fn description(&self) -> &'static str {
-        "A folder. The folder around it must exist. It is deleted only when it is empty."
+        "A folder. Its parent folder must exist. It is deleted only when it is empty."
     }
 
     fn inputs(&self) -> &'static [Property] {
@@ -40,7 +44,7 @@ impl Resource for Directory {
         &[]
     }
 
-    fn place(&self) -> Option<&'static str> {
+    fn location(&self) -> Option<&'static str> {
         Some("path")
     }
 
@@ -51,8 +55,8 @@ impl Resource for Directory {
     fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
         match name {
             "path" => check_path(value),
-            "mode" => check_mode(exposed(value), 0o700, "the owner must be able to read, write and enter"),
-            _ => Ok(exposed(value).clone()),
+            "mode" => check_mode(unwrap_secrets(value), 0o700, "the owner must be able to read, write and enter"),
+            _ => Ok(unwrap_secrets(value).clone()),
         }
     }
 
@@ -69,7 +73,7 @@ impl Resource for Directory {
         match create() {
             Ok(()) => Ok(Created { id: path.as_str().to_owned(), outputs: inputs.clone() }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(&path)),
-            Err(error) => Err(refused("create the folder", &path, &error)),
+            Err(error) => Err(io_status("create the folder", &path, &error)),
         }
     }
 
@@ -79,11 +83,11 @@ impl Resource for Directory {
             Ok(Some(mode)) => mode,
             Ok(None) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(refused("look at the folder", &path, &error)),
+            Err(error) => return Err(io_status("read the folder", &path, &error)),
         };
         let properties = PropertyMap::from([
             ("path".to_owned(), path.as_str().into()),
-            ("mode".to_owned(), keep_secret(&known.inputs, "mode", disk::show_mode(mode).into())),
+            ("mode".to_owned(), secret_if_known(&known.inputs, "mode", disk::show_mode(mode).into())),
         ]);
         Ok(Some(Live { id: path.as_str().to_owned(), inputs: properties.clone(), outputs: properties }))
     }
@@ -95,24 +99,24 @@ impl Resource for Directory {
             match disk::folder_mode(&folder, path.name())? {
                 Some(found) if found == mode => Ok(()),
                 Some(_) => disk::set_folder_mode(&folder, path.name(), mode),
-                None => Err(io::Error::new(io::ErrorKind::NotFound, "it is gone; a refresh will notice")),
+                None => Err(io::Error::new(io::ErrorKind::NotFound, "it does not exist; run a refresh")),
             }
         };
-        update().map_err(|error| refused("change the folder", &path, &error))?;
+        update().map_err(|error| io_status("change the folder", &path, &error))?;
         Ok(Updated { outputs: news.clone(), notice: None })
     }
 
     fn delete(&self, ctx: &Context, id: &str) -> Result<(), Status> {
         let path = parse_id(id)?;
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_folder(&folder, path.name())) {
-            Ok(Removal::Gone) => Ok(()),
-            Ok(Removal::Holds(name)) => Err(Status::failed_precondition(format!(
-                "cannot delete the folder {path}: it holds {name}, which this resource did not create. Move that away, or \
-                 set retainOnDelete to leave the folder where it is",
+            Ok(Removal::Removed) => Ok(()),
+            Ok(Removal::NotEmpty(name)) => Err(Status::failed_precondition(format!(
+                "cannot delete the folder {path}: it contains {name}, which this resource did not create. Move it away, \
+                 or set retainOnDelete to keep the folder",
                 path = path.as_str()
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(refused("delete the folder", &path, &error)),
+            Err(error) => Err(io_status("delete the folder", &path, &error)),
         }
     }
 }
@@ -124,7 +128,7 @@ mod tests {
 
     use tonic::Code;
 
-    use super::super::tests::{bag, context, nothing};
+    use super::super::tests::{bag, context, empty_state};
     use super::*;
 
     fn inputs(path: &str, mode: &str) -> PropertyMap {
@@ -132,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_lives_and_dies() {
+    fn folder_is_created_read_updated_and_deleted() {
         let (_keep, ctx) = context();
         let created = Directory.create(&ctx, &inputs("a", "0750")).unwrap();
         assert_eq!((created.id.as_str(), &created.outputs), ("a", &inputs("a", "0750")));
-        let live = Directory.read(&ctx, "a", &nothing()).unwrap().unwrap();
+        let live = Directory.read(&ctx, "a", &empty_state()).unwrap().unwrap();
         assert_eq!((live.inputs, live.outputs), (inputs("a", "0750"), inputs("a", "0750")));
 
         let old = State { inputs: created.outputs.clone(), outputs: created.outputs };
@@ -145,12 +149,12 @@ mod tests {
         assert_eq!(fs::metadata(ctx.root.join("a")).unwrap().permissions().mode() & 0o7777, 0o700);
 
         Directory.delete(&ctx, "a").unwrap();
-        assert!(Directory.read(&ctx, "a", &nothing()).unwrap().is_none());
+        assert!(Directory.read(&ctx, "a", &empty_state()).unwrap().is_none());
         Directory.delete(&ctx, "a").unwrap();
     }
 
     #[test]
-    fn what_exists_already_is_not_taken_over() {
+    fn existing_folder_is_not_adopted_by_create() {
         let (_keep, ctx) = context();
         fs::create_dir_all(ctx.root.join("a")).unwrap();
         let status = Directory.create(&ctx, &inputs("a", "0755")).unwrap_err();
@@ -159,23 +163,23 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_something_of_somebody_else_stays_and_the_error_names_it() {
+    fn folder_with_foreign_files_is_not_deleted() {
         let (_keep, ctx) = context();
         Directory.create(&ctx, &inputs("a", "0755")).unwrap();
         fs::write(ctx.root.join("a/theirs.txt"), "").unwrap();
         let status = Directory.delete(&ctx, "a").unwrap_err();
         assert_eq!(status.code(), Code::FailedPrecondition);
-        assert!(status.message().contains("it holds theirs.txt"), "{status}");
+        assert!(status.message().contains("it contains theirs.txt"), "{status}");
         assert!(ctx.root.join("a/theirs.txt").exists());
     }
 
     #[test]
-    fn a_folder_that_became_a_file_is_gone() {
+    fn folder_that_became_a_file_does_not_exist() {
         let (_keep, ctx) = context();
         Directory.create(&ctx, &inputs("a", "0755")).unwrap();
         fs::remove_dir(ctx.root.join("a")).unwrap();
         fs::write(ctx.root.join("a"), "").unwrap();
-        assert!(Directory.read(&ctx, "a", &nothing()).unwrap().is_none());
+        assert!(Directory.read(&ctx, "a", &empty_state()).unwrap().is_none());
         let old = State { inputs: inputs("a", "0755"), outputs: inputs("a", "0755") };
         assert_eq!(Directory.update(&ctx, "a", &old, &inputs("a", "0700")).unwrap_err().code(), Code::NotFound);
         Directory.delete(&ctx, "a").unwrap();
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_around_it_must_exist() {
+    fn missing_parent_folder_is_an_error() {
         let (_keep, ctx) = context();
         let status = Directory.create(&ctx, &inputs("a/b", "0755")).unwrap_err();
         assert_eq!(status.code(), Code::NotFound);

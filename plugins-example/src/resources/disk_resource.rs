@@ -1,6 +1,6 @@
 //! The rules that resource types on the disk share: the inputs `path` and `mode`, and the path as id.
 //!
-//! Never here: access to the disk, which is in [`crate::disk`].
+//! Excluded: access to the disk, which is in [`crate::disk`].
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
@@ -12,7 +12,7 @@ use crate::value::{checked, is_secret, secret_if, text};
 /// Checks `path`: returns it normalized, or the reason why it is invalid.
 pub(super) fn check_path(value: &PropertyValue) -> Result<PropertyValue, String> {
     if value.is_secret() {
-        return Err("a path cannot be secret: it becomes the id, which is shown and stored in clear".to_owned());
+        return Err("a path cannot be secret: it becomes the id, which is shown and stored in plain text".to_owned());
     }
     match value {
         PropertyValue::String(text) => Ok(RelativePath::parse(text)?.as_str().into()),
@@ -20,13 +20,13 @@ pub(super) fn check_path(value: &PropertyValue) -> Result<PropertyValue, String>
     }
 }
 
-/// Checks `mode`: returns it normalized, or the reason why it is invalid. The bits `needed` must be set; `why` says so to
-/// the user.
-pub(super) fn check_mode(value: &PropertyValue, needed: u32, why: &str) -> Result<PropertyValue, String> {
+/// Checks `mode`: returns it normalized, or the reason why it is invalid. The bits `needed` must be set; `rule`
+/// describes them for the user.
+pub(super) fn check_mode(value: &PropertyValue, needed: u32, rule: &str) -> Result<PropertyValue, String> {
     match value {
         PropertyValue::String(text) => match parse_mode(text, needed) {
             Some(mode) => Ok(show_mode(mode).into()),
-            None => Err(format!("a mode is octal digits such as \"0750\", and {why}")),
+            None => Err(format!("a mode is octal digits such as \"0750\", and {rule}")),
         },
         unknown => Ok(unknown.clone()),
     }
@@ -40,16 +40,16 @@ pub(super) fn get_path(inputs: &PropertyMap) -> Result<RelativePath, Status> {
 /// Returns `mode` of checked inputs.
 pub(super) fn get_mode(inputs: &PropertyMap) -> Result<u32, Status> {
     let mode = checked(text(inputs, "mode"), "mode")?;
-    parse_mode(mode, 0).ok_or_else(|| Status::invalid_argument("property mode is none; inputs come out of Check"))
+    parse_mode(mode, 0).ok_or_else(|| Status::invalid_argument("property mode is invalid; inputs must come from Check"))
 }
 
-/// Returns the path that an id stands for. The ids of imports are written by users.
+/// Parses an id as a path. The id of an import is written by the user.
 pub(super) fn parse_id(id: &str) -> Result<RelativePath, Status> {
     RelativePath::parse(id).map_err(Status::invalid_argument)
 }
 
 /// Returns a value that was read from the disk, as a secret if the recorded property is one.
-pub(super) fn keep_secret(known: &PropertyMap, name: &str, value: PropertyValue) -> PropertyValue {
+pub(super) fn secret_if_known(known: &PropertyMap, name: &str, value: PropertyValue) -> PropertyValue {
     secret_if(is_secret(known, name), value)
 }
 
@@ -70,7 +70,7 @@ pub(super) fn check_same_path(id: &str, news: &PropertyMap) -> Result<RelativePa
 pub(super) fn already_exists(path: &RelativePath) -> Status {
     Status::already_exists(format!(
         "{path} exists already, and was not created by this resource. Import it (its id is {path}) or choose another \
-         path; where a resource is replaced by one of the same path, set deleteBeforeReplace",
+         path; if a replacement has the same path, set deleteBeforeReplace",
         path = path.as_str()
     ))
 }
@@ -80,14 +80,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_normalized_to_four_digits_and_must_have_the_needed_bits() {
+    fn mode_is_normalized_and_must_have_the_needed_bits() {
         assert_eq!(check_mode(&"640".into(), 0o400, ""), Ok("0640".into()));
         assert_eq!(check_mode(&PropertyValue::UNKNOWN, 0o400, ""), Ok(PropertyValue::UNKNOWN));
         assert!(check_mode(&"0040".into(), 0o400, "the owner must be able to read").unwrap_err().contains("owner"));
     }
 
     #[test]
-    fn a_secret_path_is_refused_even_if_it_is_unknown() {
+    fn secret_path_is_refused_even_if_unknown() {
         assert!(check_path(&PropertyValue::secret("a".into())).is_err());
         assert!(check_path(&PropertyValue::secret(PropertyValue::UNKNOWN)).is_err());
     }

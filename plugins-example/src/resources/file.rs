@@ -7,21 +7,21 @@ use sha2::{Digest as _, Sha256};
 use tonic::Status;
 
 use super::disk_resource::{
-    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secret, parse_id,
+    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, parse_id, secret_if_known,
 };
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::context::Context;
-use crate::disk::{self, Existing, refused};
+use crate::disk::{self, Existing, io_status};
 use crate::property::{Default, Kind, Property};
 use crate::root::RelativePath;
-use crate::value::{checked, exposed, get, is_secret, secret_if, text};
+use crate::value::{checked, get, is_secret, secret_if, text, unwrap_secrets};
 
 pub(super) struct File;
 
 const INPUTS: [Property; 3] = [
-    Property::required("path", Kind::String, "Path from the root of the plugin. Another path is another file.")
+    Property::required("path", Kind::String, "Path relative to the root of the plugin. Another path is another file.")
         .replaces(),
-    Property::required("content", Kind::String, "What is in the file."),
+    Property::required("content", Kind::String, "Content of the file."),
     Property::optional("mode", Kind::String, "Permissions as octal digits. The owner must be able to read.")
         .default(Default::String("0644")),
 ];
@@ -37,7 +37,7 @@ impl Resource for File {
     }
 
     fn description(&self) -> &'static str {
-        "A file. The folder around it must exist. It is written whole or not at all."
+        "A file. Its parent folder must exist. It is written atomically."
     }
 
     fn inputs(&self) -> &'static [Property] {
@@ -48,7 +48,7 @@ impl Resource for File {
         &OUTPUTS
     }
 
-    fn place(&self) -> Option<&'static str> {
+    fn location(&self) -> Option<&'static str> {
         Some("path")
     }
 
@@ -59,8 +59,8 @@ impl Resource for File {
     fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
         match name {
             "path" => check_path(value),
-            "mode" => check_mode(exposed(value), 0o400, "the owner must be able to read"),
-            _ => match exposed(value) {
+            "mode" => check_mode(unwrap_secrets(value), 0o400, "the owner must be able to read"),
+            _ => match unwrap_secrets(value) {
                 PropertyValue::String(content) if content.len() as u64 > disk::MAX_CONTENT => {
                     Err(format!("a content has at most {} bytes", disk::MAX_CONTENT))
                 }
@@ -76,12 +76,12 @@ impl Resource for File {
     fn create(&self, ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
         let (path, mode) = (get_path(inputs)?, get_mode(inputs)?);
         let content = checked(text(inputs, "content"), "content")?;
-        ctx.root.create().map_err(|error| refused("create the root for", &path, &error))?;
+        ctx.root.create().map_err(|error| io_status("create the root for", &path, &error))?;
         let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
         match disk::write(&folder, path.name(), content.as_bytes(), mode, Existing::Keep, &ctx.cancelled) {
             Ok(()) => Ok(Created { id: path.as_str().to_owned(), outputs: outputs(inputs) }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(&path)),
-            Err(error) => Err(refused("write the file", &path, &error)),
+            Err(error) => Err(io_status("write the file", &path, &error)),
         }
     }
 
@@ -91,24 +91,24 @@ impl Resource for File {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(refused("read the file", &path, &error)),
+            Err(error) => return Err(io_status("read the file", &path, &error)),
         };
         let importing = known.outputs.is_empty();
         let content = match String::from_utf8(found.content) {
             Ok(content) => content,
-            // Shown as good as it can be: it is drift, which the next update repairs.
+            // A lossy text shows up as drift, which the next update repairs.
             Err(error) if !importing => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             Err(_) => {
                 let message = format!("cannot import the file {}: its content is not UTF-8", path.as_str());
                 return Err(Status::failed_precondition(message));
             }
         };
-        // A secret stays one, whatever has been written over it.
+        // A secret content stays secret, even if the file was changed.
         let secret = is_secret(&known.inputs, "content") || is_secret(&known.outputs, "content");
         let inputs = PropertyMap::from([
             ("path".to_owned(), path.as_str().into()),
             ("content".to_owned(), secret_if(secret, content.into())),
-            ("mode".to_owned(), keep_secret(&known.inputs, "mode", disk::show_mode(found.mode).into())),
+            ("mode".to_owned(), secret_if_known(&known.inputs, "mode", disk::show_mode(found.mode).into())),
         ]);
         Ok(Some(Live { id: path.as_str().to_owned(), outputs: outputs(&inputs), inputs }))
     }
@@ -117,14 +117,14 @@ impl Resource for File {
         let (path, mode) = (check_same_path(id, news)?, get_mode(news)?);
         let content = checked(text(news, "content"), "content")?.as_bytes();
         let folder = ctx.root.open_folder_of(&path).map_err(|error| no_folder(&path, &error))?;
-        let found = disk::read(&folder, path.name()).map_err(|error| refused("read the file", &path, &error))?;
+        let found = disk::read(&folder, path.name()).map_err(|error| io_status("read the file", &path, &error))?;
         let notice = match &found {
             Some(found) if found.content == content && found.mode == mode => None,
             found => {
-                // Without a file of ours there may be something else, which is not to be written over.
+                // If the file does not exist, another object with its name must not be replaced.
                 let existing = if found.is_some() { Existing::Replace } else { Existing::Keep };
                 let written = disk::write(&folder, path.name(), content, mode, existing, &ctx.cancelled);
-                written.map_err(|error| refused("write the file", &path, &error))?;
+                written.map_err(|error| io_status("write the file", &path, &error))?;
                 notice(found.as_ref().map(|found| &*found.content), content, text(&old.outputs, "sha256"))
             }
         };
@@ -136,12 +136,12 @@ impl Resource for File {
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_file(&folder, path.name())) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(refused("delete the file", &path, &error)),
+            Err(error) => Err(io_status("delete the file", &path, &error)),
         }
     }
 }
 
-/// The inputs and what follows from the content: unknown while it is, secret if it is.
+/// Returns the outputs: the inputs, and digest and size, which are unknown or secret if the content is.
 fn outputs(inputs: &PropertyMap) -> PropertyMap {
     let (sha256, size) = match get(inputs, "content") {
         Some(PropertyValue::String(content)) => (digest(content.as_bytes()).into(), (content.len() as f64).into()),
@@ -158,29 +158,29 @@ fn digest(content: &[u8]) -> String {
     hex::encode(Sha256::digest(content))
 }
 
-/// What the user may want to hear of a write: nothing of one that went as the diff said.
+/// Returns the message about an unexpected state before a write, `None` if the write matches the diff.
 fn notice(found: Option<&[u8]>, content: &[u8], recorded: Option<&str>) -> Option<&'static str> {
     match (found, recorded) {
-        (None, _) => Some("the file was gone, and has been written again"),
+        (None, _) => Some("the file was missing and has been written again"),
         (Some(found), _) if found == content => None,
         (Some(found), Some(recorded)) if digest(found) != recorded => {
-            Some("the content has been replaced; somebody else had changed it since it was last written or read")
+            Some("the content has been replaced; it had been changed outside of this resource")
         }
         (Some(_), _) => None,
     }
 }
 
-/// The answer where the folder of a file cannot be opened.
+/// Returns the status for a folder that cannot be opened.
 fn no_folder(path: &RelativePath, error: &io::Error) -> Status {
     if error.kind() == io::ErrorKind::NotFound {
         return Status::not_found(format!(
-            "cannot write the file {}: the folder {} does not exist. Declare it as files:fs:Directory and take the path \
-             from there",
+            "cannot write the file {}: the folder {} does not exist. Declare it as files:fs:Directory and use the path \
+             of that resource",
             path.as_str(),
             path.folder()
         ));
     }
-    refused("open the folder of", path, error)
+    io_status("open the folder of", path, error)
 }
 
 #[cfg(test)]

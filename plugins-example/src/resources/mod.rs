@@ -1,4 +1,4 @@
-//! The resource types, one file each. Never here: code that is the same for all types, such as Diff and the schema.
+//! The resource types, one file each. Excluded: code that is the same for all types, such as Diff and the schema.
 
 mod directory;
 mod disk_resource;
@@ -47,13 +47,13 @@ mod tests {
         members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Returns an empty record: the one of an import.
-    pub(super) fn nothing() -> State {
+    /// Returns the recorded state of an import, which is empty.
+    pub(super) fn empty_state() -> State {
         State { inputs: PropertyMap::new(), outputs: PropertyMap::new() }
     }
 
     #[test]
-    fn every_token_is_found_and_no_other() {
+    fn resource_type_is_found_by_its_token() {
         for resource in RESOURCES {
             assert_eq!(find(resource.token()).unwrap().token(), resource.token());
         }

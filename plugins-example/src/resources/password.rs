@@ -1,4 +1,4 @@
-//! `files:random:Password`: a password that exists in the state alone. Its id is a random name.
+//! `files:random:Password`: a password that is stored only in the state. Its id is a random name.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::context::Context;
 use crate::property::{Default, Kind, Property};
-use crate::value::{boolean, checked, exposed, get, number};
+use crate::value::{boolean, checked, get, number, unwrap_secrets};
 
 pub(super) struct Password;
 
@@ -15,13 +15,13 @@ const INPUTS: [Property; 2] = [
     Property::required(
         "length",
         Kind::Integer,
-        "How many characters, from 8 to 128. Another length is another password.",
+        "Number of characters, from 8 to 128. Another length is another password.",
     )
     .replaces(),
     Property::optional(
         "special",
         Kind::Boolean,
-        "Whether there are others than letters and digits among the characters. A change draws the result anew.",
+        "True adds special characters to letters and digits. A change generates a new password.",
     )
     .default(Default::Boolean(true)),
 ];
@@ -30,7 +30,7 @@ const OUTPUTS: [Property; 1] = [Property::required("result", Kind::String, "The 
 
 const LENGTHS: std::ops::RangeInclusive<usize> = 8..=128;
 const LETTERS_AND_DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/// None of those that shells, URLs and configuration files read as more than themselves inside quotes.
+/// Special characters without a meaning inside quotes in shells, URLs and configuration files.
 const SPECIAL: &[u8] = b"!#*+,-./:=?@^_~";
 
 impl Resource for Password {
@@ -39,7 +39,7 @@ impl Resource for Password {
     }
 
     fn description(&self) -> &'static str {
-        "A random password. It has a letter of each case and a digit. It is kept in the state alone, as a secret."
+        "A random password. It has a letter of each case and a digit. It is stored only in the state, as a secret."
     }
 
     fn inputs(&self) -> &'static [Property] {
@@ -55,7 +55,7 @@ impl Resource for Password {
     }
 
     fn check(&self, _name: &str, value: &PropertyValue) -> Result<PropertyValue, String> {
-        match exposed(value) {
+        match unwrap_secrets(value) {
             PropertyValue::Number(length) if to_length(*length).is_none() => {
                 Err(format!("a password has {} to {} characters", LENGTHS.start(), LENGTHS.end()))
             }
@@ -64,20 +64,20 @@ impl Resource for Password {
     }
 
     fn preview(&self, news: &PropertyMap, old: Option<&State>) -> PropertyMap {
-        let kept = old.filter(|old| !draws_anew(old, news)).and_then(|old| get(&old.outputs, "result"));
+        let kept = old.filter(|old| !needs_new_password(old, news)).and_then(|old| get(&old.outputs, "result"));
         with_result(news, kept.cloned().unwrap_or(PropertyValue::UNKNOWN))
     }
 
     fn create(&self, _ctx: &Context, inputs: &PropertyMap) -> Result<Created, Status> {
         let id = format!("password-{}", &Uuid::new_v4().simple().to_string()[..12]);
-        Ok(Created { id, outputs: with_result(inputs, draw(inputs)?.into()) })
+        Ok(Created { id, outputs: with_result(inputs, generate(inputs)?.into()) })
     }
 
     fn read(&self, _ctx: &Context, id: &str, known: &State) -> Result<Option<Live>, Status> {
         let Some(result) = get(&known.outputs, "result") else {
-            return Err(Status::failed_precondition("a password exists in the state alone; it cannot be imported"));
+            return Err(Status::failed_precondition("a password is stored only in the state; it cannot be imported"));
         };
-        // The truth is what is known: there is nowhere else to look.
+        // The recorded state is the actual state, because the password is stored nowhere else.
         let inputs = INPUTS.iter().filter_map(|input| {
             let value = known.inputs.get(input.name).or_else(|| known.outputs.get(input.name))?;
             Some((input.name.to_owned(), value.clone()))
@@ -88,8 +88,8 @@ impl Resource for Password {
 
     fn update(&self, _ctx: &Context, _id: &str, old: &State, news: &PropertyMap) -> Result<Updated, Status> {
         let (result, notice) = match get(&old.outputs, "result") {
-            Some(result) if !draws_anew(old, news) => (result.clone(), None),
-            _ => (draw(news)?.into(), Some("the password has been drawn anew")),
+            Some(result) if !needs_new_password(old, news) => (result.clone(), None),
+            _ => (generate(news)?.into(), Some("a new password has been generated")),
         };
         Ok(Updated { outputs: with_result(news, result), notice })
     }
@@ -99,8 +99,8 @@ impl Resource for Password {
     }
 }
 
-/// Whether a change of the inputs needs another result.
-fn draws_anew(old: &State, news: &PropertyMap) -> bool {
+/// Returns true if the inputs have changed, so that a new password is needed.
+fn needs_new_password(old: &State, news: &PropertyMap) -> bool {
     INPUTS.iter().any(|input| get(&old.inputs, input.name) != get(news, input.name))
 }
 
@@ -111,42 +111,43 @@ fn with_result(inputs: &PropertyMap, result: PropertyValue) -> PropertyMap {
 }
 
 fn to_length(length: f64) -> Option<usize> {
-    // Saturates, and the range takes neither end of what it saturates to.
+    // The cast saturates to values outside of the range.
     Some(length as usize).filter(|length| LENGTHS.contains(length))
 }
 
-/// Draws until there is a character of each class: all such passwords are equally likely.
-fn draw(inputs: &PropertyMap) -> Result<String, Status> {
+/// Generates passwords until one has a character of each class, so that all such passwords are equally likely.
+fn generate(inputs: &PropertyMap) -> Result<String, Status> {
     let length = checked(number(inputs, "length").and_then(to_length), "length")?;
     let special = checked(boolean(inputs, "special"), "special")?;
     let alphabet = if special { [LETTERS_AND_DIGITS, SPECIAL].concat() } else { LETTERS_AND_DIGITS.to_vec() };
     loop {
-        let drawn = draw_from(&alphabet, length)?;
-        let has = |class: fn(&char) -> bool| drawn.chars().any(|character| class(&character));
+        let generated = generate_from(&alphabet, length)?;
+        let has = |class: fn(&char) -> bool| generated.chars().any(|character| class(&character));
         let complete = has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase) && has(char::is_ascii_digit);
         if complete && (!special || has(char::is_ascii_punctuation)) {
-            return Ok(drawn);
+            return Ok(generated);
         }
     }
 }
 
-/// Draws characters, each as likely as any other.
-fn draw_from(alphabet: &[u8], length: usize) -> Result<String, Status> {
-    // Bytes from the incomplete last turn through the alphabet would favour its beginning.
-    let usable = 256 - 256 % alphabet.len();
-    let mut drawn = String::with_capacity(length);
+/// Generates characters with equal probability.
+fn generate_from(alphabet: &[u8], length: usize) -> Result<String, Status> {
+    // Larger bytes are skipped: their remainders would favour the first characters of the alphabet.
+    let unbiased_limit = 256 - 256 % alphabet.len();
+    let mut generated = String::with_capacity(length);
     let mut bytes = [0; 64];
-    while drawn.len() < length {
+    while generated.len() < length {
         getrandom::fill(&mut bytes).map_err(|error| Status::unavailable(format!("no random numbers: {error}")))?;
-        let characters = bytes.iter().map(|byte| usize::from(*byte)).filter(|byte| *byte < usable);
-        drawn.extend(characters.take(length - drawn.len()).map(|byte| char::from(alphabet[byte % alphabet.len()])));
+        let characters = bytes.iter().map(|byte| usize::from(*byte)).filter(|byte| *byte < unbiased_limit);
+        generated
+            .extend(characters.take(length - generated.len()).map(|byte| char::from(alphabet[byte % alphabet.len()])));
     }
-    Ok(drawn)
+    Ok(generated)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{bag, context, nothing};
+    use super::super::tests::{bag, context, empty_state};
     use super::*;
     use crate::value::text;
 
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_has_its_length_and_every_class_of_characters_and_is_secret() {
+    fn password_is_secret_and_has_its_length_and_all_character_classes() {
         let (_keep, ctx) = context();
         for (length, special) in [(8.0, true), (8.0, false), (128.0, true)] {
             let created = Password.create(&ctx, &inputs(length, special)).unwrap();
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn two_passwords_differ_in_id_and_result() {
+    fn passwords_have_different_ids_and_results() {
         let (_keep, ctx) = context();
         let create = || Password.create(&ctx, &inputs(24.0, true)).unwrap();
         let (one, two) = (create(), create());
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_judged() {
+    fn length_out_of_range_is_refused() {
         for good in [8.0, 128.0] {
             Password.check("length", &good.into()).unwrap();
         }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_the_result_unless_the_alphabet_changes() {
+    fn update_keeps_the_password_unless_the_alphabet_changes() {
         let (_keep, ctx) = context();
         let old = State { inputs: inputs(16.0, true), outputs: with_result(&inputs(16.0, true), "old".into()) };
         let same = Password.update(&ctx, "p", &old, &inputs(16.0, true)).unwrap();
@@ -200,16 +201,16 @@ mod tests {
         let other = Password.update(&ctx, "p", &old, &inputs(16.0, false)).unwrap();
         assert_ne!(text(&other.outputs, "result"), Some("old"));
         assert!(other.notice.is_some());
-        let foretold = Password.preview(&inputs(16.0, false), Some(&old));
-        assert_eq!(foretold["result"], PropertyValue::secret(PropertyValue::UNKNOWN));
+        let previewed = Password.preview(&inputs(16.0, false), Some(&old));
+        assert_eq!(previewed["result"], PropertyValue::secret(PropertyValue::UNKNOWN));
     }
 
     #[test]
-    fn reading_tells_what_is_known_and_an_import_is_refused() {
+    fn read_returns_the_recorded_state_and_import_is_refused() {
         let (_keep, ctx) = context();
         let known = State { inputs: inputs(16.0, true), outputs: with_result(&inputs(16.0, true), "old".into()) };
         let live = Password.read(&ctx, "p", &known).unwrap().unwrap();
         assert_eq!((live.id.as_str(), &live.inputs, &live.outputs), ("p", &known.inputs, &known.outputs));
-        assert!(Password.read(&ctx, "p", &nothing()).unwrap_err().message().contains("cannot be imported"));
+        assert!(Password.read(&ctx, "p", &empty_state()).unwrap_err().message().contains("cannot be imported"));
     }
 }

@@ -1,6 +1,6 @@
 //! The trait of a resource type, with the arguments and results of its methods.
 //!
-//! Never here: a resource type. Each has a file of its own, and [`super`] lists them.
+//! Excluded: implementations. Each resource type has its own file, and [`super`] lists them.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
@@ -19,14 +19,15 @@ pub(crate) trait Resource: Send + Sync {
     /// Returns the table of outputs that are not inputs. Every input is an output, too.
     fn outputs(&self) -> &'static [Property];
     /// Returns the input that locates the resource, if two resources cannot share one location.
-    fn place(&self) -> Option<&'static str> {
+    fn location(&self) -> Option<&'static str> {
         None
     }
-    /// Returns the outputs that programs see as environment variables: the suffix of the variable's name, and the output.
+    /// Returns the outputs that programs see as environment variables: the suffix of the variable's name, and the
+    /// output.
     fn variables(&self) -> &'static [(&'static str, &'static str)];
 
-    /// Returns the input without secret wrappers, normalized, or the reason why it is invalid. The value has the type that the table declares, or
-    /// is unknown.
+    /// Returns the input without secret wrappers, normalized, or the reason why it is invalid. The value has the type
+    /// that the table declares, or is unknown.
     fn check(&self, name: &str, value: &PropertyValue) -> Result<PropertyValue, String>;
 
     /// Returns the outputs that Create (`old` is `None`) or Update would return, with unknowns where they cannot be

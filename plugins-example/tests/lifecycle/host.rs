@@ -1,4 +1,4 @@
-//! The other side of the connection: an engine as small as can be, with the plugin on a loopback port.
+//! Minimal engine for tests, with the plugin on a loopback port.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Request, Response, Status};
 
-/// A running plugin, its root, and what it logged. Everything ends with the value.
+/// Running plugin with its root and its log messages. Dropping it ends the plugin.
 pub(crate) struct Host {
     pub(crate) provider: ResourceProviderClient<Channel>,
-    pub(crate) companion: PluginClient<Channel>,
+    pub(crate) plugin_service: PluginClient<Channel>,
     pub(crate) root: PathBuf,
     logged: Arc<Mutex<Vec<LogRequest>>>,
     _folder: tempfile::TempDir,
@@ -30,14 +30,14 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A plugin that has said hello and is configured with a fresh root, as an engine does it.
+    /// Starts a plugin and configures it with a new root.
     pub(crate) async fn configured() -> Self {
         let mut host = Self::started().await;
         host.configure(true).await.unwrap();
         host
     }
 
-    /// A plugin that nobody has spoken to.
+    /// Starts a plugin without any call.
     pub(crate) async fn started() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut tasks = JoinSet::new();
@@ -56,11 +56,11 @@ impl Host {
         tasks.spawn(async move { serve(plugin, listener, std::future::pending()).await.unwrap() });
 
         let channel = Endpoint::from_shared(uri).unwrap().connect().await.unwrap();
-        const LIMIT: usize = 400 * 1024 * 1024;
+        const MAX_MESSAGE: usize = 400 * 1024 * 1024;
         let provider = ResourceProviderClient::new(channel.clone());
         Self {
-            provider: provider.max_decoding_message_size(LIMIT).max_encoding_message_size(LIMIT),
-            companion: PluginClient::new(channel),
+            provider: provider.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE),
+            plugin_service: PluginClient::new(channel),
             root: folder.path().join("root"),
             logged,
             _folder: folder,
@@ -74,11 +74,11 @@ impl Host {
         Ok(self.provider.configure(request).await?.into_inner())
     }
 
-    /// Check; `Err` are the failures, `property: reason`.
+    /// Calls Check. Returns the inputs, or the failures as `property: reason`.
     pub(crate) async fn check(&mut self, kind: &str, news: &PropertyMap) -> Result<PropertyMap, Vec<String>> {
         let request = CheckRequest { urn: urn(kind), news: wire(news), olds: wire(&bag([])), ..Default::default() };
-        let answer = self.provider.check(request).await.unwrap().into_inner();
-        if answer.failures.is_empty() { Ok(ours(answer.inputs)) } else { Err(shown(answer.failures)) }
+        let response = self.provider.check(request).await.unwrap().into_inner();
+        if response.failures.is_empty() { Ok(decode_bag(response.inputs)) } else { Err(describe(response.failures)) }
     }
 
     pub(crate) async fn diff(&mut self, kind: &str, olds: &PropertyMap, news: &PropertyMap) -> DiffResponse {
@@ -93,20 +93,20 @@ impl Host {
         self.provider.diff(request).await.unwrap().into_inner()
     }
 
-    /// Create; id and outputs.
+    /// Calls Create. Returns id and outputs.
     pub(crate) async fn create(&mut self, kind: &str, inputs: &PropertyMap) -> Result<(String, PropertyMap), Status> {
         let request = CreateRequest { urn: urn(kind), properties: wire(inputs), ..Default::default() };
-        let answer = self.provider.create(request).await?.into_inner();
-        Ok((answer.id, ours(answer.properties)))
+        let response = self.provider.create(request).await?.into_inner();
+        Ok((response.id, decode_bag(response.properties)))
     }
 
-    /// Create of a preview; the outputs.
+    /// Calls Create in preview. Returns the outputs.
     pub(crate) async fn preview(&mut self, kind: &str, inputs: &PropertyMap) -> PropertyMap {
         let request = CreateRequest { urn: urn(kind), properties: wire(inputs), preview: true, ..Default::default() };
-        ours(self.provider.create(request).await.unwrap().into_inner().properties)
+        decode_bag(self.provider.create(request).await.unwrap().into_inner().properties)
     }
 
-    /// Read; inputs and outputs. Without known inputs and outputs it is an import.
+    /// Calls Read. Returns inputs and outputs. Without known inputs and outputs the call is an import.
     pub(crate) async fn read(
         &mut self,
         kind: &str,
@@ -116,9 +116,9 @@ impl Host {
         let (inputs, properties) =
             known.map_or((None, wire(&bag([]))), |(inputs, outputs)| (wire(inputs), wire(outputs)));
         let request = ReadRequest { id: id.into(), urn: urn(kind), inputs, properties, ..Default::default() };
-        let answer = self.provider.read(request).await.unwrap().into_inner();
-        assert_eq!(answer.id.is_empty(), answer.properties.is_none());
-        answer.properties.map(|outputs| (ours(answer.inputs), ours(Some(outputs))))
+        let response = self.provider.read(request).await.unwrap().into_inner();
+        assert_eq!(response.id.is_empty(), response.properties.is_none());
+        response.properties.map(|outputs| (decode_bag(response.inputs), decode_bag(Some(outputs))))
     }
 
     pub(crate) async fn delete(&mut self, kind: &str, id: &str) -> Result<(), Status> {
@@ -126,7 +126,7 @@ impl Host {
         self.provider.delete(request).await.map(Response::into_inner)
     }
 
-    /// `SEVERITY message` of each line so far.
+    /// Returns the log messages as `SEVERITY message`.
     pub(crate) fn logged(&self) -> Vec<String> {
         let lines = self.logged.lock().unwrap();
         lines.iter().map(|line| format!("{:?} {}", line.severity(), line.message)).collect()
@@ -155,10 +155,10 @@ pub(crate) fn wire(bag: &PropertyMap) -> Option<Bag> {
     Some(encode(bag, &EncodeOptions::EVERYTHING).unwrap())
 }
 
-pub(crate) fn ours(bag: Option<Bag>) -> PropertyMap {
+pub(crate) fn decode_bag(bag: Option<Bag>) -> PropertyMap {
     decode(&bag.unwrap(), &DecodeOptions::EVERYTHING).unwrap()
 }
 
-pub(crate) fn shown(failures: Vec<CheckFailure>) -> Vec<String> {
+pub(crate) fn describe(failures: Vec<CheckFailure>) -> Vec<String> {
     failures.into_iter().map(|failure| format!("{}: {}", failure.property, failure.reason)).collect()
 }

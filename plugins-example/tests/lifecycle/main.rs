@@ -1,15 +1,15 @@
-//! The plugin as an engine meets it: over the wire, call by call.
+//! Tests of the plugin over gRPC.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
-mod companion;
 mod host;
+mod plugin_service;
 mod process;
 mod schema;
 
 use std::fs;
 
-use host::{Host, bag, ours, shown, urn, wire};
+use host::{Host, bag, decode_bag, describe, urn, wire};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::rpc::diff_response::DiffChanges;
 use pulumi_proto::rpc::property_diff::Kind;
@@ -28,12 +28,12 @@ fn file(path: &str, content: impl Into<PropertyValue>) -> PropertyMap {
 }
 
 #[tokio::test]
-async fn it_says_what_it_can_twice_the_same() {
+async fn handshake_and_configure_report_the_same_features() {
     let mut host = Host::started().await;
-    let hello = ProviderHandshakeRequest { engine_address: "127.0.0.1:1".into(), ..Default::default() };
-    let shaken = host.provider.handshake(hello).await.unwrap().into_inner();
-    assert!(shaken.accept_secrets && shaken.accept_resources && shaken.accept_outputs);
-    assert!(!shaken.supports_autonaming_configuration && !shaken.accepts_byte_string);
+    let handshake_request = ProviderHandshakeRequest { engine_address: "127.0.0.1:1".into(), ..Default::default() };
+    let handshake = host.provider.handshake(handshake_request).await.unwrap().into_inner();
+    assert!(handshake.accept_secrets && handshake.accept_resources && handshake.accept_outputs);
+    assert!(!handshake.supports_autonaming_configuration && !handshake.accepts_byte_string);
     let configured = host.configure(true).await.unwrap();
     assert!(configured.accept_secrets && configured.accept_resources && configured.accept_outputs);
     assert!(configured.supports_preview && !configured.supports_autonaming_configuration);
@@ -42,7 +42,7 @@ async fn it_says_what_it_can_twice_the_same() {
 }
 
 #[tokio::test]
-async fn a_file_lives_from_check_to_delete() {
+async fn file_passes_through_check_create_read_update_and_delete() {
     let mut host = Host::configured().await;
     let checked = host.check(FILE, &bag([("path", "./a".into()), ("content", "one".into())])).await.unwrap();
     assert_eq!(checked, file("a", "one"));
@@ -60,7 +60,7 @@ async fn a_file_lives_from_check_to_delete() {
         ..Default::default()
     };
     let updated = host.provider.update(request).await.unwrap().into_inner();
-    let updated = ours(updated.properties);
+    let updated = decode_bag(updated.properties);
     assert_eq!(fs::read_to_string(host.root.join("a")).unwrap(), "two, longer");
     assert_eq!((updated.len(), &updated["size"]), (5, &11.0.into()));
 
@@ -83,11 +83,11 @@ async fn a_file_lives_from_check_to_delete() {
 }
 
 #[tokio::test]
-async fn bad_inputs_are_refused_property_by_property() {
+async fn check_reports_a_failure_for_each_invalid_property() {
     let mut host = Host::configured().await;
     let path_reason = "path: the path must stay below the root of the plugin: it may not contain \"..\"";
     let cases: [(&str, PropertyMap, &[&str]); 10] = [
-        (FILE, bag([]), &["path: a string is required, and missing", "content: a string is required, and missing"]),
+        (FILE, bag([]), &["path: a string is required but missing", "content: a string is required but missing"]),
         (FILE, file("../a", "x"), &[path_reason]),
         (FILE, file("a/../../b", "x"), &[path_reason]),
         (FILE, file("/etc/passwd", "x"), &["path: the path must be relative to the root of the plugin, not absolute"]),
@@ -103,7 +103,7 @@ async fn bad_inputs_are_refused_property_by_property() {
         (
             DIRECTORY,
             bag([("path", PropertyValue::secret("a".into()))]),
-            &["path: a path cannot be secret: it becomes the id, which is shown and stored in clear"],
+            &["path: a path cannot be secret: it becomes the id, which is shown and stored in plain text"],
         ),
         (PASSWORD, bag([("length", 7.0.into())]), &["length: a password has 8 to 128 characters"]),
         (PASSWORD, bag([("length", "24".into())]), &["length: an integer is expected, not a string"]),
@@ -119,18 +119,18 @@ async fn bad_inputs_are_refused_property_by_property() {
 }
 
 #[tokio::test]
-async fn diff_says_what_replaces_and_in_which_order() {
+async fn diff_reports_replacements_and_delete_before_replace() {
     let mut host = Host::configured().await;
     let old = file("a", "x");
     assert_eq!(host.diff(FILE, &old, &old).await.changes(), DiffChanges::DiffNone);
 
-    let elsewhere = host.diff(FILE, &old, &file("b", "y")).await;
-    assert_eq!((elsewhere.changes(), elsewhere.replaces.as_slice()), (DiffChanges::DiffSome, &["path".to_owned()][..]));
-    assert_eq!(elsewhere.diffs, ["path", "content"]);
-    assert!(elsewhere.has_detailed_diff && !elsewhere.delete_before_replace);
-    assert_eq!(elsewhere.detailed_diff["path"], PropertyDiff { kind: Kind::UpdateReplace.into(), input_diff: true });
+    let moved = host.diff(FILE, &old, &file("b", "y")).await;
+    assert_eq!((moved.changes(), moved.replaces.as_slice()), (DiffChanges::DiffSome, &["path".to_owned()][..]));
+    assert_eq!(moved.diffs, ["path", "content"]);
+    assert!(moved.has_detailed_diff && !moved.delete_before_replace);
+    assert_eq!(moved.detailed_diff["path"], PropertyDiff { kind: Kind::UpdateReplace.into(), input_diff: true });
 
-    // Only the user could make a replacement of this one: into the same place, so that the old one must go first.
+    // Only the user can request a replacement here. It keeps the location, so the old resource must be deleted first.
     let in_place = host.diff(FILE, &old, &file("a", PropertyValue::UNKNOWN)).await;
     assert_eq!(in_place.detailed_diff["content"], PropertyDiff { kind: Kind::Update.into(), input_diff: true });
     assert!(in_place.replaces.is_empty() && in_place.delete_before_replace);
@@ -138,7 +138,7 @@ async fn diff_says_what_replaces_and_in_which_order() {
 }
 
 #[tokio::test]
-async fn a_diff_without_old_inputs_takes_them_from_the_outputs() {
+async fn diff_without_old_inputs_uses_the_outputs() {
     let mut host = Host::configured().await;
     let inputs = file("a", "x");
     let (id, outputs) = host.create(FILE, &inputs).await.unwrap();
@@ -150,12 +150,12 @@ async fn a_diff_without_old_inputs_takes_them_from_the_outputs() {
 }
 
 #[tokio::test]
-async fn a_preview_has_no_effects_and_tells_what_it_cannot_know() {
+async fn preview_has_no_effects_and_returns_unknowns() {
     let mut host = Host::configured().await;
     let news = host.check(FILE, &file("a", PropertyValue::UNKNOWN)).await.unwrap();
-    let foretold = host.preview(FILE, &news).await;
-    assert!(foretold["sha256"].contains_unknowns() && foretold["size"].contains_unknowns());
-    assert_eq!(foretold["path"], "a".into());
+    let previewed = host.preview(FILE, &news).await;
+    assert!(previewed["sha256"].contains_unknowns() && previewed["size"].contains_unknowns());
+    assert_eq!(previewed["path"], "a".into());
     assert!(host.preview(PASSWORD, &bag([("length", 24.0.into())])).await["result"].contains_unknowns());
     assert!(!host.root.exists());
 
@@ -164,7 +164,7 @@ async fn a_preview_has_no_effects_and_tells_what_it_cannot_know() {
 }
 
 #[tokio::test]
-async fn the_preview_of_an_update_keeps_a_password_that_stays() {
+async fn preview_of_an_update_keeps_an_unchanged_password() {
     let mut host = Host::configured().await;
     let inputs = bag([("length", 24.0.into()), ("special", true.into())]);
     let (id, outputs) = host.create(PASSWORD, &inputs).await.unwrap();
@@ -178,13 +178,13 @@ async fn the_preview_of_an_update_keeps_a_password_that_stays() {
         ..Default::default()
     };
     let kept = host.provider.update(request(true)).await.unwrap().into_inner();
-    assert_eq!(ours(kept.properties)["result"], outputs["result"]);
-    let drawn = host.provider.update(request(false)).await.unwrap().into_inner();
-    assert!(ours(drawn.properties)["result"].contains_unknowns());
+    assert_eq!(decode_bag(kept.properties)["result"], outputs["result"]);
+    let generated = host.provider.update(request(false)).await.unwrap().into_inner();
+    assert!(decode_bag(generated.properties)["result"].contains_unknowns());
 }
 
 #[tokio::test]
-async fn secrets_come_back_as_secrets_and_are_never_logged() {
+async fn secrets_are_returned_as_secrets_and_never_logged() {
     let mut host = Host::configured().await;
     let news = host.check(FILE, &file("a", PropertyValue::secret("hunter2".into()))).await.unwrap();
     assert!(news["content"].is_secret());
@@ -200,7 +200,7 @@ async fn secrets_come_back_as_secrets_and_are_never_logged() {
 }
 
 #[tokio::test]
-async fn an_engine_that_takes_no_secrets_gets_none_marked() {
+async fn engine_without_secret_support_receives_plain_values() {
     let mut host = Host::started().await;
     host.configure(false).await.unwrap();
     let (_, outputs) = host.create(PASSWORD, &bag([("length", 8.0.into()), ("special", false.into())])).await.unwrap();
@@ -208,7 +208,7 @@ async fn an_engine_that_takes_no_secrets_gets_none_marked() {
 }
 
 #[tokio::test]
-async fn a_path_can_be_imported_and_a_missing_one_is_not_there() {
+async fn existing_path_is_imported_and_missing_path_is_not_found() {
     let mut host = Host::configured().await;
     fs::create_dir_all(&host.root).unwrap();
     fs::write(host.root.join("a"), "theirs").unwrap();
@@ -220,7 +220,7 @@ async fn a_path_can_be_imported_and_a_missing_one_is_not_there() {
 }
 
 #[tokio::test]
-async fn contents_beyond_what_grpc_takes_by_default_pass() {
+async fn content_above_the_default_grpc_limit_is_accepted() {
     let mut host = Host::configured().await;
     let content = "x".repeat(9 * 1024 * 1024);
     let (_, outputs) = host.create(FILE, &file("a", content.as_str())).await.unwrap();
@@ -228,18 +228,18 @@ async fn contents_beyond_what_grpc_takes_by_default_pass() {
 }
 
 #[tokio::test]
-async fn the_configuration_has_a_default_and_another_root_replaces_everything() {
+async fn configuration_has_a_default_and_change_of_root_replaces_the_provider() {
     let mut host = Host::started().await;
     let provider = "pulumi:providers:files";
     let check = |news: PropertyMap| CheckRequest { urn: urn(provider), news: wire(&news), ..Default::default() };
     let news = bag([("version", "0.1.0".into())]);
-    let answer = host.provider.check_config(check(news.clone())).await.unwrap().into_inner();
-    let checked = ours(answer.inputs);
+    let response = host.provider.check_config(check(news.clone())).await.unwrap().into_inner();
+    let checked = decode_bag(response.inputs);
     assert_eq!(checked, bag([("root", ".".into()), ("version", "0.1.0".into())]));
     let bad = bag([("root", "".into()), ("rooot", "x".into())]);
-    let answer = host.provider.check_config(check(bad)).await.unwrap().into_inner();
+    let response = host.provider.check_config(check(bad)).await.unwrap().into_inner();
     assert_eq!(
-        shown(answer.failures),
+        describe(response.failures),
         [
             "rooot: the configuration of files has no such property; it has root and version",
             "root: the root must name a folder; \".\" is the working directory of the plugin",
@@ -263,7 +263,7 @@ async fn the_configuration_has_a_default_and_another_root_replaces_everything() 
 }
 
 #[tokio::test]
-async fn nothing_works_before_configure_and_configure_comes_once() {
+async fn create_fails_before_configure_and_second_configure_fails() {
     let mut host = Host::started().await;
     assert_eq!(host.create(FILE, &file("a", "x")).await.unwrap_err().code(), Code::FailedPrecondition);
     host.configure(true).await.unwrap();
@@ -271,7 +271,7 @@ async fn nothing_works_before_configure_and_configure_comes_once() {
 }
 
 #[tokio::test]
-async fn the_function_reads_files_and_says_which_argument_is_wrong() {
+async fn function_reads_a_file_and_reports_invalid_arguments() {
     let mut host = Host::configured().await;
     fs::create_dir_all(&host.root).unwrap();
     fs::write(host.root.join("a"), "hello").unwrap();
@@ -280,13 +280,13 @@ async fn the_function_reads_files_and_says_which_argument_is_wrong() {
         args: wire(&bag([("path", path)])),
         ..Default::default()
     };
-    let answer = host.provider.invoke(invoke("a".into())).await.unwrap().into_inner();
-    assert_eq!(ours(answer.r#return), bag([("content", "hello".into())]));
-    let answer = host.provider.invoke(invoke(PropertyValue::secret("a".into()))).await.unwrap().into_inner();
-    assert!(ours(answer.r#return)["content"].is_secret());
+    let response = host.provider.invoke(invoke("a".into())).await.unwrap().into_inner();
+    assert_eq!(decode_bag(response.r#return), bag([("content", "hello".into())]));
+    let response = host.provider.invoke(invoke(PropertyValue::secret("a".into()))).await.unwrap().into_inner();
+    assert!(decode_bag(response.r#return)["content"].is_secret());
     for (path, reason) in [("b", "there is no file of this path"), ("../a", "the path must stay below the root")] {
-        let answer = host.provider.invoke(invoke(path.into())).await.unwrap().into_inner();
-        let failures = shown(answer.failures);
+        let response = host.provider.invoke(invoke(path.into())).await.unwrap().into_inner();
+        let failures = describe(response.failures);
         assert!(failures.concat().starts_with(&format!("path: {reason}")), "{failures:?}");
     }
     let unknown = InvokeRequest { tok: "files:fs:writeFile".into(), ..Default::default() };
@@ -294,7 +294,7 @@ async fn the_function_reads_files_and_says_which_argument_is_wrong() {
 }
 
 #[tokio::test]
-async fn requests_that_contradict_themselves_are_refused() {
+async fn inconsistent_request_is_refused() {
     let mut host = Host::configured().await;
     let requests = [
         CheckRequest { urn: "nonsense".into(), ..Default::default() },
@@ -308,7 +308,7 @@ async fn requests_that_contradict_themselves_are_refused() {
 }
 
 #[tokio::test]
-async fn what_it_does_not_have_is_unimplemented() {
+async fn unsupported_calls_return_unimplemented() {
     let mut host = Host::configured().await;
     let client = &mut host.provider;
     let codes = [
@@ -323,7 +323,7 @@ async fn what_it_does_not_have_is_unimplemented() {
 }
 
 #[tokio::test]
-async fn after_cancel_nothing_new_is_started() {
+async fn create_after_cancel_is_aborted() {
     let mut host = Host::configured().await;
     host.provider.cancel(()).await.unwrap();
     let status = host.create(FILE, &file("a", "x")).await.unwrap_err();

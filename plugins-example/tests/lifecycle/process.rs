@@ -1,4 +1,4 @@
-//! The process itself: its arguments, its first line, its end.
+//! Tests of the process: arguments, port, shutdown.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -12,8 +12,8 @@ fn start(arguments: &[&str]) -> Child {
 }
 
 #[tokio::test]
-async fn it_prints_its_port_serves_there_and_ends_well_when_interrupted() {
-    // Nobody listens where it is told to log: that must not matter.
+async fn process_prints_its_port_and_exits_successfully_on_interrupt() {
+    // No engine listens at this address, which must have no effect.
     let mut child = start(&["127.0.0.1:1"]);
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -26,7 +26,7 @@ async fn it_prints_its_port_serves_there_and_ends_well_when_interrupted() {
 }
 
 #[test]
-fn it_says_how_it_is_used() {
+fn invalid_arguments_print_the_usage() {
     for arguments in [&["127.0.0.1:1", "127.0.0.1:2"][..], &["--help"]] {
         let output = start(arguments).wait_with_output().unwrap();
         assert!(!output.status.success() && output.stdout.is_empty());

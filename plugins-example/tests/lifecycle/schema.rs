@@ -1,4 +1,4 @@
-//! What the schema promises is what is served.
+//! Tests of the schema against the behaviour of the plugin.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use pulumi_proto::rpc::{GetSchemaRequest, InvokeRequest};
 use serde_json::Value;
 use tonic::Code;
 
-use super::host::{Host, bag, ours, wire};
+use super::host::{Host, bag, decode_bag, wire};
 use super::{DIRECTORY, FILE, PASSWORD};
 
 async fn schema(host: &mut Host) -> Value {
-    let answer = host.provider.get_schema(GetSchemaRequest::default()).await.unwrap().into_inner();
-    serde_json::from_str(&answer.schema).unwrap()
+    let response = host.provider.get_schema(GetSchemaRequest::default()).await.unwrap().into_inner();
+    serde_json::from_str(&response.schema).unwrap()
 }
 
 fn keys(object: &Value) -> BTreeSet<&str> {
@@ -27,7 +27,7 @@ fn names(bag: &PropertyMap) -> BTreeSet<&str> {
     bag.keys().map(String::as_str).collect()
 }
 
-/// The type that the schema gives to a value, which may be a secret.
+/// Returns true if a value, which may be a secret, has the type in the schema.
 fn fits(spec: &Value, value: &pulumi_proto::property::PropertyValue) -> bool {
     use pulumi_proto::property::PropertyValue;
     match value.without_wrappers() {
@@ -39,16 +39,16 @@ fn fits(spec: &Value, value: &pulumi_proto::property::PropertyValue) -> bool {
 }
 
 #[tokio::test]
-async fn every_property_served_is_in_the_schema_and_the_other_way_round() {
+async fn schema_has_exactly_the_properties_of_the_plugin() {
     let mut host = Host::configured().await;
     let schema = schema(&mut host).await;
-    let least = [
+    let minimal_inputs = [
         (DIRECTORY, bag([("path", "a".into())])),
         (FILE, bag([("path", "b".into()), ("content", "x".into())])),
         (PASSWORD, bag([("length", 24.0.into())])),
     ];
-    assert_eq!(keys(&schema["resources"]), least.iter().map(|(kind, _)| *kind).collect());
-    for (kind, inputs) in least {
+    assert_eq!(keys(&schema["resources"]), minimal_inputs.iter().map(|(kind, _)| *kind).collect());
+    for (kind, inputs) in minimal_inputs {
         let spec = &schema["resources"][kind];
         assert_eq!(strings(&spec["requiredInputs"]), names(&inputs), "{kind}");
         let checked = host.check(kind, &inputs).await.unwrap();
@@ -69,7 +69,7 @@ async fn every_property_served_is_in_the_schema_and_the_other_way_round() {
 }
 
 #[tokio::test]
-async fn what_the_schema_says_replaces_does_and_nothing_else() {
+async fn schema_and_diff_agree_on_replacements() {
     let mut host = Host::configured().await;
     let schema = schema(&mut host).await;
     for (kind, spec) in schema["resources"].as_object().unwrap() {
@@ -82,7 +82,7 @@ async fn what_the_schema_says_replaces_does_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn everything_is_described_and_functions_are_there() {
+async fn schema_describes_functions_and_all_properties() {
     let mut host = Host::configured().await;
     let schema = schema(&mut host).await;
     assert_eq!((&schema["name"], &schema["version"]), (&"files".into(), &env!("CARGO_PKG_VERSION").into()));
@@ -94,24 +94,24 @@ async fn everything_is_described_and_functions_are_there() {
     for (token, spec) in schema["functions"].as_object().unwrap() {
         let request =
             InvokeRequest { tok: token.clone(), args: wire(&bag([("path", "a".into())])), ..Default::default() };
-        let answer = host.provider.invoke(request).await.unwrap().into_inner();
-        assert_eq!(keys(&spec["outputs"]["properties"]), names(&ours(answer.r#return)), "{token}");
+        let response = host.provider.invoke(request).await.unwrap().into_inner();
+        assert_eq!(keys(&spec["outputs"]["properties"]), names(&decode_bag(response.r#return)), "{token}");
     }
-    described("schema", &schema);
+    assert_described("schema", &schema);
 }
 
-/// Every object with a type, and everything in a list of things, has a description.
-fn described(at: &str, value: &Value) {
+/// Checks that each property has a description.
+fn assert_described(at: &str, value: &Value) {
     let Value::Object(members) = value else { return };
     let is_property = members.get("type").is_some_and(|kind| kind.is_string() && kind != "object");
     if is_property {
         assert!(members["description"].as_str().is_some_and(|text| text.ends_with('.')), "{at}");
     }
-    members.iter().for_each(|(name, member)| described(&format!("{at}.{name}"), member));
+    members.iter().for_each(|(name, member)| assert_described(&format!("{at}.{name}"), member));
 }
 
 #[tokio::test]
-async fn only_the_schema_that_exists_is_served() {
+async fn request_for_another_schema_version_or_subpackage_is_refused() {
     let mut host = Host::started().await;
     let requests = [
         GetSchemaRequest { version: 1, ..Default::default() },

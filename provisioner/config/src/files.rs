@@ -5,16 +5,16 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 
-/// Files of people are far smaller.
+/// Maximum size of a file that is read.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Why a file could not be read.
+/// Reasons why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
-    /// The system's answer.
+    /// The system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file is not what people write.
+    /// The file is larger than [`MAX_BYTES`].
     #[error("the file is larger than 4 MiB")]
     TooLarge,
     /// The text is not UTF-8.
@@ -38,36 +38,36 @@ pub(super) fn read(path: &Path) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| ReadError::NotUtf8(error.utf8_error()))
 }
 
-/// Reads a text file where not having it is an answer too.
-pub(super) fn read_small(path: &Path) -> Option<String> {
+/// Reads a text file; `None` if it cannot be read.
+pub(super) fn read_optional(path: &Path) -> Option<String> {
     read(path).ok()
 }
 
-/// Whether a folder, or a link to one, is there.
+/// Returns true if the path is a folder or a link to a folder.
 pub(super) fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// What a folder holds, sorted; nothing where it cannot be read.
-pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
-    entries(folder).map(|entries| entries.into_iter().map(|entry| entry.path).collect()).unwrap_or_default()
+/// Lists the paths in a folder, sorted; empty if the folder cannot be read.
+pub(super) fn list_paths(folder: &Path) -> Vec<PathBuf> {
+    list_entries(folder).map(|entries| entries.into_iter().map(|entry| entry.path).collect()).unwrap_or_default()
 }
 
 /// An entry of a folder.
 pub(super) struct FolderEntry {
-    /// Its path.
+    /// Path of the entry.
     pub(super) path: PathBuf,
-    /// A folder, or a symbolic link to anything.
-    pub(super) folder_or_link: bool,
+    /// The entry is a folder or a symbolic link of any kind.
+    pub(super) is_folder_or_link: bool,
 }
 
-/// What a folder holds, sorted by name.
-pub(super) fn entries(folder: &Path) -> io::Result<Vec<FolderEntry>> {
+/// Lists the entries of a folder, sorted by name.
+pub(super) fn list_entries(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        entries.push(FolderEntry { path: entry.path(), folder_or_link: kind.is_dir() || kind.is_symlink() });
+        entries.push(FolderEntry { path: entry.path(), is_folder_or_link: kind.is_dir() || kind.is_symlink() });
     }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_utf_8_is_refused_with_the_place_of_the_first_wrong_byte() {
+    fn non_utf8_file_is_rejected_with_offset_of_first_invalid_byte() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("server.yaml");
         fs::write(&file, b"name: \xff").unwrap();

@@ -1,4 +1,5 @@
-//! `inherit` (simple-container §2.3): blocks of other stacks, transitively. A missing target and a cycle are mistakes.
+//! `inherit` (docs/spec/simple-container.md#2.3): blocks of other stacks, transitively. A missing target and a cycle
+//! are errors.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +10,40 @@ use crate::tree::Node;
 
 pub(super) type RawStacks = BTreeMap<String, RawStack>;
 
-/// Why a block has no value: its mistake has been reported.
+/// Error of a block whose diagnostic is already reported.
 pub(super) struct Reported;
 
-/// Where one block names another stack.
+/// Value of `inherit` in a block, with its position.
 struct Link<'n> {
     stack: &'n str,
     span: Span,
 }
 
-/// The stacks that a stack names in any `inherit` that is followed.
-pub(super) fn targets(raw: &RawStack) -> Vec<String> {
+/// Returns the stacks that a stack inherits from directly.
+pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<String> {
     let blocks =
-        ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(link(raw, key)?.stack.to_owned()));
+        ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(block_link(raw, key)?.stack.to_owned()));
     let auth = raw.secrets.auth.values().filter_map(|declaration| match declaration {
         AuthDeclaration::Inherited { stack, .. } => Some(stack.clone()),
         AuthDeclaration::Own(_) => None,
     });
     let templates = raw.root().and_then(|root| root.get("templates")?.as_mapping());
     let templates = templates.into_iter().flatten().filter_map(|entry| {
-        let inherited = inherited(&entry.value)?;
+        let inherited = inherit_link(&entry.value)?;
         Some(inherited.stack.split_once('/').map_or(inherited.stack, |(stack, _)| stack).to_owned())
     });
     blocks.chain(auth).chain(templates).collect()
 }
 
-/// The selected stacks, each after those that it inherits from.
-pub(super) fn order(names: &[String], stacks: &RawStacks) -> Vec<String> {
+/// Returns the selected stacks, each after the stacks that it inherits from.
+pub(super) fn sort_by_inheritance(names: &[String], stacks: &RawStacks) -> Vec<String> {
     fn visit<'s>(name: &'s str, stacks: &'s RawStacks, seen: &mut Vec<String>) {
         if seen.iter().any(|known| known == name) {
             return;
         }
-        // Marked before its targets are visited, so that a cycle ends; moved behind them afterwards.
+        // Marked before its targets are visited, so that a cycle ends; moved after them below.
         seen.push(name.to_owned());
-        for target in stacks.get(name).map(targets).unwrap_or_default() {
+        for target in stacks.get(name).map(inherited_stacks).unwrap_or_default() {
             if let Some((target, _)) = stacks.get_key_value(&target) {
                 visit(target, stacks, seen);
             }
@@ -60,7 +61,7 @@ pub(super) fn order(names: &[String], stacks: &RawStacks) -> Vec<String> {
     seen
 }
 
-/// A block of a stack, or of the stack it is inherited from.
+/// Returns a block of a stack, or of the stack that it is inherited from.
 ///
 /// # Errors
 /// [`Reported`] if the target is missing or the chain is a cycle.
@@ -68,34 +69,34 @@ pub(super) fn block<'r>(
     name: &str,
     key: &str,
     stacks: &'r RawStacks,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<&'r Node>, Reported> {
-    let owner = owner(name, key, stacks, found)?;
+    let owner = find_owner(name, key, stacks, diagnostics)?;
     Ok(stacks[owner].root().and_then(|root| root.get(key)))
 }
 
-/// The secrets of a stack: those of the stack its `secrets` block inherits from, if it does; inherited entries of
-/// `auth` are looked up.
-pub(super) fn secrets(name: &str, stacks: &RawStacks, found: &mut Vec<Diagnostic>) -> Secrets {
-    let Ok(owner) = owner(name, "secrets", stacks, found) else { return Secrets::default() };
+/// Returns the secrets of a stack, or of the stack that its `secrets` block is inherited from. Resolves inherited
+/// entries of `auth`.
+pub(super) fn secrets(name: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Secrets {
+    let Ok(owner) = find_owner(name, "secrets", stacks, diagnostics) else { return Secrets::default() };
     let file = &stacks[owner].secrets;
-    let auth = file.auth.keys().filter_map(|entry| Some((entry.clone(), auth(owner, entry, stacks, found)?)));
+    let auth = file.auth.keys().filter_map(|entry| Some((entry.clone(), auth(owner, entry, stacks, diagnostics)?)));
     Secrets { auth: auth.collect(), values: file.values.clone() }
 }
 
-fn auth(owner: &str, entry: &str, stacks: &RawStacks, found: &mut Vec<Diagnostic>) -> Option<Auth> {
+fn auth(owner: &str, entry: &str, stacks: &RawStacks, diagnostics: &mut Vec<Diagnostic>) -> Option<Auth> {
     let mut chain = vec![owner.to_owned()];
-    let mut named_at: Option<Span> = None;
+    let mut inherit_span: Option<Span> = None;
     loop {
         let here = chain.last().map(String::as_str).unwrap_or_default();
         match stacks.get(here).and_then(|raw| raw.secrets.auth.get(entry)) {
             Some(AuthDeclaration::Own(auth)) => return Some(auth.clone()),
             Some(AuthDeclaration::Inherited { stack, span }) => {
-                named_at = named_at.or(Some(*span));
+                inherit_span = inherit_span.or(Some(*span));
                 let cycle = chain.contains(stack);
                 chain.push(stack.clone());
                 if cycle {
-                    found.push(cycle_of(&format!("auth entry {entry:?}"), &chain, named_at));
+                    diagnostics.push(cycle_error(&format!("auth entry {entry:?}"), &chain, inherit_span));
                     return None;
                 }
             }
@@ -104,23 +105,23 @@ fn auth(owner: &str, entry: &str, stacks: &RawStacks, found: &mut Vec<Diagnostic
                     true => format!("the stack {here:?} has no auth entry {entry:?} to inherit"),
                     false => format!("the stack {here:?} to inherit from does not exist"),
                 };
-                found.push(Diagnostic::error(Code("inherit"), named_at, summary));
+                diagnostics.push(Diagnostic::error(Code("inherit"), inherit_span, summary));
                 return None;
             }
         }
     }
 }
 
-/// A template of a stack, or the one at the end of its chain of `inherit`: `stack/template`, or `stack` for the same
-/// name there. `None`: there is none, or the chain is a cycle; both have been told.
+/// Returns a template of a stack, or the template that it is inherited from. `inherit` is `stack/template`, or `stack`
+/// for the same name. `None` if the target is missing or the chain is a cycle, which is reported.
 pub(super) fn template<'r>(
     stack: &str,
     template: &str,
     stacks: &'r RawStacks,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<&'r Node> {
     let mut chain: Vec<String> = Vec::new();
-    let mut named_at: Option<Span> = None;
+    let mut inherit_span: Option<Span> = None;
     let (mut stack, mut template) = (stack.to_owned(), template.to_owned());
     loop {
         let templates = stacks.get(&stack).map(|raw| raw.root().and_then(|root| root.get("templates")?.as_mapping()));
@@ -129,8 +130,8 @@ pub(super) fn template<'r>(
                 Some(_) => format!("the stack {stack:?} has no template {template:?} to inherit"),
                 None => format!("the stack {stack:?} to inherit the template {template:?} from does not exist"),
             };
-            let diagnostic = Diagnostic::error(Code("inherit"), named_at, summary);
-            found.push(match templates {
+            let diagnostic = Diagnostic::error(Code("inherit"), inherit_span, summary);
+            diagnostics.push(match templates {
                 Some(there) => {
                     let names = there.into_iter().flatten().map(|entry| entry.key.as_str());
                     diagnostic.did_you_mean(&template, names)
@@ -139,16 +140,16 @@ pub(super) fn template<'r>(
             });
             return None;
         };
-        let link = inherited(node);
+        let link = inherit_link(node);
         let here = format!("{stack}/{template}");
         let cycle = chain.contains(&here);
         chain.push(here);
         if cycle {
-            found.push(cycle_of("the template", &chain, named_at));
+            diagnostics.push(cycle_error("the template", &chain, inherit_span));
             return None;
         }
         let Some(Link { stack: target, span }) = link else { return Some(node) };
-        named_at = named_at.or(Some(span));
+        inherit_span = inherit_span.or(Some(span));
         match target.split_once('/') {
             Some((of, name)) => (stack, template) = (of.to_owned(), name.to_owned()),
             None => stack = target.to_owned(),
@@ -156,41 +157,46 @@ pub(super) fn template<'r>(
     }
 }
 
-/// The stack at the end of a chain of `inherit`.
-fn owner<'r>(name: &str, key: &str, stacks: &'r RawStacks, found: &mut Vec<Diagnostic>) -> Result<&'r str, Reported> {
+/// Returns the stack at the end of a chain of `inherit`.
+fn find_owner<'r>(
+    name: &str,
+    key: &str,
+    stacks: &'r RawStacks,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<&'r str, Reported> {
     let mut chain: Vec<String> = Vec::new();
-    let mut named_at: Option<Span> = None;
+    let mut inherit_span: Option<Span> = None;
     let mut here = name.to_owned();
     loop {
         let Some((owner, raw)) = stacks.get_key_value(&here) else {
             let summary = format!("the stack {here:?} to inherit `{key}` from does not exist");
             let names = stacks.keys().map(String::as_str);
-            found.push(Diagnostic::error(Code("inherit"), named_at, summary).did_you_mean(&here, names));
+            diagnostics.push(Diagnostic::error(Code("inherit"), inherit_span, summary).did_you_mean(&here, names));
             return Err(Reported);
         };
         chain.push(here.clone());
-        let Some(link) = link(raw, key) else { return Ok(owner) };
-        named_at = named_at.or(Some(link.span));
+        let Some(link) = block_link(raw, key) else { return Ok(owner) };
+        inherit_span = inherit_span.or(Some(link.span));
         if chain.iter().any(|known| known == link.stack) {
             chain.push(link.stack.to_owned());
-            found.push(cycle_of(&format!("`{key}`"), &chain, named_at));
+            diagnostics.push(cycle_error(&format!("`{key}`"), &chain, inherit_span));
             return Err(Reported);
         }
         here = link.stack.to_owned();
     }
 }
 
-fn link<'n>(raw: &'n RawStack, key: &str) -> Option<Link<'n>> {
-    inherited(raw.root()?.get(key)?)
+fn block_link<'n>(raw: &'n RawStack, key: &str) -> Option<Link<'n>> {
+    inherit_link(raw.root()?.get(key)?)
 }
 
-/// What the `inherit` of a block names.
-fn inherited(block: &Node) -> Option<Link<'_>> {
-    let node = block.as_mapping()?.get_some("inherit")?;
+/// Returns the `inherit` of a block; `None` if it is missing or empty.
+fn inherit_link(block: &Node) -> Option<Link<'_>> {
+    let node = block.as_mapping()?.get_non_null("inherit")?;
     let stack = node.as_scalar()?.text.as_str();
     (!stack.is_empty()).then_some(Link { stack, span: node.span })
 }
 
-fn cycle_of(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {
+fn cycle_error(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {
     Diagnostic::error(Code("inherit-cycle"), at, format!("{what} is inherited in a circle: {}", chain.join(" -> ")))
 }

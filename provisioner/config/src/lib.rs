@@ -1,17 +1,18 @@
-//! Stacks of a repository: files to typed, positioned, inherited and resolved values, with every mistake collected.
+//! Reads the stacks of a repository: files to typed values with positions, after inheritance and placeholders. Collects
+//! all errors.
 //!
-//! Enters: a [`Repository`], the [`Surroundings`] of the process, and a [`TypeTable`](types::TypeTable), the types that
-//! resources and templates may have. Leaves: [`Stack`]s, and [`diagnostics`] with file, line and column. Never here: the
-//! environment of the process, the network, a write, an engine, a type of a product.
+//! Input: a [`Repository`], the [`ProcessContext`] of the process, and a [`TypeTable`](types::TypeTable), the types
+//! that resources and templates may have. Output: [`Stack`]s, and [`diagnostics`] with file, line and column. Excluded:
+//! access to the environment of the process, network, writes, the engine, concrete core types.
 //!
-//! A [`Workspace`] reads stacks: `server.yaml` and `secrets.yaml` of each, and of those that they inherit from.
+//! A [`Workspace`] reads `server.yaml` and `secrets.yaml` of each stack, and of the stacks that it inherits from.
 //! Placeholders are resolved, except for references to outputs of resources. Such a reference stays in the
 //! tree, and [`values`] resolves it once its resource is registered.
 //!
 //! ```
 //! use config::diagnostics::SourceFiles;
 //! use config::types::TypeTable;
-//! use config::{Profile, Repository, Surroundings, Workspace};
+//! use config::{Profile, Repository, ProcessContext, Workspace};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -24,17 +25,17 @@
 //! #     state-storage: { type: fs, config: { path: 'file://${project:root}/state' } }
 //! #     secrets-provider: { type: passphrase }
 //! # ")?;
-//! let repository = Repository::discover(folder.path());
-//! let surroundings = Surroundings { environment: std::env::vars().collect(), now: jiff::Zoned::now(), account: None };
-//! let mut sources = SourceFiles::default();
-//! let profile = Profile::read("default", &repository, &surroundings, &mut sources).map_err(|found| format!("{found:?}"))?;
+//! let repository = Repository::discover(folder.path()); let process_context = ProcessContext { environment:
+//! std::env::vars().collect(), now: jiff::Zoned::now(), account: None }; let mut sources = SourceFiles::default(); let
+//! profile = Profile::read("default", &repository, &process_context, &mut sources).map_err(|found|
+//! format!("{found:?}"))?;
 //!
 //! let types = TypeTable::default();
 //! let workspace = Workspace {
 //!     repository: &repository,
 //!     profile: &profile,
 //!     stacks_dir: None,
-//!     surroundings: &surroundings,
+//!     process_context: &process_context,
 //!     types: &types,
 //! };
 //! let loaded = workspace.load(&["reef".to_owned()], &mut sources);
@@ -52,6 +53,7 @@ mod load;
 mod options;
 mod placeholder;
 mod plugins;
+mod process_context;
 mod profile;
 mod provisioner;
 mod raw;
@@ -62,15 +64,15 @@ mod secret_text;
 mod secrets;
 mod sections;
 mod stack;
-mod surroundings;
 mod templates;
 pub mod tree;
 pub mod types;
 pub mod values;
 mod yaml;
 
-pub use load::{Loaded, Workspace};
+pub use load::{LoadedStacks, Workspace};
 pub use plugins::{PluginDeclaration, PluginSecrets};
+pub use process_context::{Account, Git, Head, ProcessContext, Repository};
 pub use profile::Profile;
 pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
@@ -78,4 +80,3 @@ pub use stack::{
     AliasOption, AliasParentOption, Environment, Options, Output, Provisioner, Resource, SecretsProvider, Stack,
     StateStorage, Target,
 };
-pub use surroundings::{Account, Git, Head, Repository, Surroundings};

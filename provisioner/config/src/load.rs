@@ -1,4 +1,4 @@
-//! The staircase: files, inheritance, placeholders, the checks of the whole.
+//! Orchestration of a load: reads files, applies inheritance, resolves placeholders, checks the whole stack.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,79 +7,80 @@ use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has
 use crate::files;
 use crate::graph;
 use crate::inherit;
-use crate::placeholder::{Namespaces, References, Resolver};
+use crate::placeholder::{Namespaces, ReferenceRule, Resolver};
 use crate::plugins;
+use crate::process_context::{ProcessContext, Repository};
 use crate::profile::Profile;
 use crate::provisioner;
 use crate::raw::RawStack;
 use crate::reader::{Reader, Section};
 use crate::resources;
-use crate::routing::Against;
+use crate::routing::RoutingContext;
 use crate::secrets::SecretsFile;
 use crate::sections;
 use crate::stack::{Output, Stack};
-use crate::surroundings::{Repository, Surroundings};
 use crate::templates;
 use crate::tree::{Entry, Node};
 use crate::types::TypeTable;
 use crate::values;
 use crate::yaml::{self, Document};
 
-/// Keys of server.yaml that mean something.
+/// Keys that are allowed at the top of server.yaml.
 const KEYS: [&str; 9] =
     ["schemaVersion", "provisioner", "secrets", "cicd", "templates", "resources", "variables", "plugins", "outputs"];
 const FILE: Code = Code("file");
 
-/// What stacks are read from.
+/// Sources that stacks are read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace<'a> {
     /// The repository.
     pub repository: &'a Repository,
     /// The profile.
     pub profile: &'a Profile,
-    /// The folder of the stacks, if the command line names one.
+    /// The folder of the stacks from `--dir`; `None` if the flag is not set.
     pub stacks_dir: Option<&'a Path>,
-    /// The process around us.
-    pub surroundings: &'a Surroundings,
-    /// The core types.
+    /// Environment, time and account of the process.
+    pub process_context: &'a ProcessContext,
+    /// Core types and types of templates.
     pub types: &'a TypeTable,
 }
 
-/// What was read.
+/// Result of [`Workspace::load`].
 #[derive(Debug)]
-pub struct Loaded {
-    /// The stacks, those that others inherit from first; none at all after a mistake in any of them, so that nothing is
-    /// touched.
+pub struct LoadedStacks {
+    /// The stacks, each after the stacks that it inherits from. Empty if any stack has an error, so that no stack is
+    /// deployed.
     pub stacks: Vec<Stack>,
-    /// What is wrong, and what the user should know, in the order of the files.
+    /// Errors and warnings in the order of the files.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Workspace<'_> {
-    /// `--dir`, else `stacksDir` of the profile, else `.sc/stacks`; relative to the root.
+    /// Returns the folder of the stacks: `--dir`, else `stacksDir` of the profile, else `.sc/stacks`. Relative paths
+    /// start at the root of the repository.
     pub fn stacks_folder(&self) -> PathBuf {
         let configured = self.stacks_dir.or(self.profile.stacks_dir.as_deref().map(Path::new));
         self.repository.root.join(configured.unwrap_or(Path::new(".sc/stacks")))
     }
 
-    /// The names of all stacks: folders, and links to anything, hidden ones too.
+    /// Returns the names of all stacks: the folders and symbolic links in the stacks folder, hidden ones included.
     ///
     /// # Errors
     /// The folder cannot be read.
     pub fn stack_names(&self) -> Result<Vec<String>, Box<Diagnostic>> {
         let folder = self.stacks_folder();
-        let entries = files::entries(&folder).map_err(|error| -> Box<Diagnostic> {
-            let shown = self.repository.shorten(&folder);
-            Diagnostic::error(FILE, None, format!("failed to read stacks dir: open {shown}: {error}"))
+        let entries = files::list_entries(&folder).map_err(|error| -> Box<Diagnostic> {
+            let display_path = self.repository.display_path(&folder);
+            Diagnostic::error(FILE, None, format!("failed to read stacks dir: open {display_path}: {error}"))
                 .help("a stack is a folder with a server.yaml below `.sc/stacks`")
                 .into()
         })?;
-        let names = entries.into_iter().filter(|entry| entry.folder_or_link);
+        let names = entries.into_iter().filter(|entry| entry.is_folder_or_link);
         Ok(names.filter_map(|entry| Some(entry.path.file_name()?.to_str()?.to_owned())).collect())
     }
 
-    /// Reads stacks, and what they inherit from. Every mistake is collected.
-    pub fn load(&self, names: &[String], sources: &mut SourceFiles) -> Loaded {
+    /// Reads stacks and the stacks that they inherit from. Collects every error instead of stopping at the first.
+    pub fn load(&self, names: &[String], sources: &mut SourceFiles) -> LoadedStacks {
         let mut loader = Loader { workspace: *self, raw: BTreeMap::new(), diagnostics: Vec::new() };
         let project = match self.profile.project() {
             Ok(project) => project.to_owned(),
@@ -91,19 +92,19 @@ impl Workspace<'_> {
         for name in names {
             loader.read_with_targets(name, sources);
         }
-        let order = inherit::order(names, &loader.raw);
+        let order = inherit::sort_by_inheritance(names, &loader.raw);
         let mut stacks = Vec::new();
         for name in &order {
-            stacks.extend(loader.stack(name, &project, sources));
+            stacks.extend(loader.build_stack(name, &project, sources));
         }
         let mut diagnostics = loader.diagnostics;
         if has_errors(&diagnostics) {
             stacks.clear();
         }
         crate::diagnostics::sort(&mut diagnostics);
-        // What several stacks inherit is read for each of them.
+        // A block that several stacks inherit is read for each of them and reports its errors each time.
         diagnostics.dedup();
-        Loaded { stacks, diagnostics }
+        LoadedStacks { stacks, diagnostics }
     }
 }
 
@@ -114,20 +115,21 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Reads a stack that must exist, then whatever it and its targets inherit from, as far as that exists.
+    /// Reads a stack that must exist, then all stacks that it inherits from, directly or indirectly. An inherited stack
+    /// may be missing.
     fn read_with_targets(&mut self, name: &str, sources: &mut SourceFiles) {
         let mut waiting = vec![(name.to_owned(), Presence::Required)];
         while let Some((name, presence)) = waiting.pop() {
             if self.raw.contains_key(&name) {
                 continue;
             }
-            let Some(raw) = self.read(&name, presence, sources) else { continue };
-            waiting.extend(inherit::targets(&raw).into_iter().map(|target| (target, Presence::Optional)));
+            let Some(raw) = self.read_stack_files(&name, presence, sources) else { continue };
+            waiting.extend(inherit::inherited_stacks(&raw).into_iter().map(|target| (target, Presence::Optional)));
             self.raw.insert(name, raw);
         }
     }
 
-    fn read(&mut self, name: &str, presence: Presence, sources: &mut SourceFiles) -> Option<RawStack> {
+    fn read_stack_files(&mut self, name: &str, presence: Presence, sources: &mut SourceFiles) -> Option<RawStack> {
         if let Err(text) = check_stack_name(name) {
             if presence == Presence::Required {
                 self.diagnostics.push(Diagnostic::error(
@@ -155,7 +157,8 @@ impl Loader<'_> {
         Some(RawStack { server, server_file, secrets })
     }
 
-    /// The outer `None`: no such file; the inner one: it is no YAML, which has been told.
+    /// Reads and parses a file. The outer `None`: the file is missing or is_declaredable. The inner `None`: the file is
+    /// not valid YAML; the syntax error is reported.
     fn read_file(
         &mut self,
         path: &Path,
@@ -163,16 +166,20 @@ impl Loader<'_> {
         sensitivity: Sensitivity,
         sources: &mut SourceFiles,
     ) -> Option<(FileId, Option<Document>)> {
-        let shown = self.workspace.repository.shorten(path);
+        let display_path = self.workspace.repository.display_path(path);
         let text = match files::read(path) {
             Ok(text) => text,
             Err(error) if error.is_missing() && presence == Presence::Optional => return None,
             Err(error) => {
-                self.diagnostics.push(Diagnostic::error(FILE, None, format!("failed to read {shown}: open: {error}")));
+                self.diagnostics.push(Diagnostic::error(
+                    FILE,
+                    None,
+                    format!("failed to read {display_path}: open: {error}"),
+                ));
                 return None;
             }
         };
-        let file = sources.add(&shown, &text, sensitivity);
+        let file = sources.add(&display_path, &text, sensitivity);
         match yaml::parse(file, sources) {
             Ok(document) => Some((file, Some(document))),
             Err(diagnostic) => {
@@ -182,55 +189,55 @@ impl Loader<'_> {
         }
     }
 
-    fn stack(&mut self, name: &str, project: &str, sources: &SourceFiles) -> Option<Stack> {
+    fn build_stack(&mut self, name: &str, project: &str, sources: &SourceFiles) -> Option<Stack> {
         let raw = self.raw.get(name)?;
         raw.server.as_ref()?;
-        let mut found = Vec::new();
+        let mut diagnostics = Vec::new();
         let root = raw.root();
-        let secrets = inherit::secrets(name, &self.raw, &mut found);
-        let variables = root.map(|root| sections::variables(root, &mut found)).unwrap_or_default();
+        let secrets = inherit::secrets(name, &self.raw, &mut diagnostics);
+        let variables = root.map(|root| sections::variables(root, &mut diagnostics)).unwrap_or_default();
         let namespaces = Namespaces {
             stack: name,
             variables: &variables,
             secrets: &secrets,
-            surroundings: self.workspace.surroundings,
+            process_context: self.workspace.process_context,
             repository: self.workspace.repository,
         };
         let mut resolver = Resolver::new(namespaces, sources);
-        let provisioner = inherit::block(name, "provisioner", &self.raw, &mut found)
+        let provisioner = inherit::block(name, "provisioner", &self.raw, &mut diagnostics)
             .ok()
-            .and_then(|node| provisioner::read(node, raw.top(), &mut resolver));
+            .and_then(|node| provisioner::read(node, raw.file_start(), &mut resolver));
         if let Some(root) = root {
-            sections::check(root, self.workspace.types, &mut found);
+            sections::check(root, self.workspace.types, &mut diagnostics);
         }
-        // Nothing is done with it, but a target that is missing is a mistake there, too.
-        inherit::block(name, "cicd", &self.raw, &mut found).ok();
+        // The result is unused: only a missing or cyclic `inherit` of `cicd` is reported.
+        inherit::block(name, "cicd", &self.raw, &mut diagnostics).ok();
         let plugins_node = root.and_then(|root| root.get("plugins"));
         let plugins = plugins::read(plugins_node, &mut resolver);
-        let broken = broken_plugins(plugins_node, &plugins);
-        let against = Against { plugins: &plugins, broken_plugins: &broken, types: self.workspace.types };
-        let environments = root.map(|root| resources::read(root, against, &mut resolver)).unwrap_or_default();
-        let mut outputs = root.map(|root| outputs(root, &mut resolver)).unwrap_or_default();
+        let invalid = invalid_plugins(plugins_node, &plugins);
+        let routing = RoutingContext { plugins: &plugins, invalid_plugins: &invalid, types: self.workspace.types };
+        let environments = root.map(|root| resources::read(root, routing, &mut resolver)).unwrap_or_default();
+        let mut outputs = root.map(|root| read_outputs(root, &mut resolver)).unwrap_or_default();
         let organization =
             provisioner.as_ref().and_then(|provisioner| provisioner.organization.as_deref()).unwrap_or_default();
         let prefix = format!("{organization}/{project}/{name}");
         for template in templates::read(name, &prefix, &self.raw, self.workspace.types, &mut resolver) {
             if outputs.iter().any(|output| output.name == template.name) {
-                let summary = format!("the output {:?} is that of a template", template.name);
-                found.push(
+                let summary = format!("the output {:?} has the name of a template", template.name);
+                diagnostics.push(
                     Diagnostic::error(Code("duplicate-output"), template.span, summary)
                         .help("rename the output: client stacks find the template by this name"),
                 );
             }
             outputs.push(template);
         }
-        let before = resolver.diagnostics;
-        found.extend(before);
-        // A resource that could not be read has been told of: what refers to it has not to be told as well.
-        let unread =
-            |environment: &str, key: &str| root.is_some_and(|root| resources::is_written(root, environment, key));
-        graph::check(&environments, &outputs, self.workspace.types, &unread, &mut found);
-        self.diagnostics.extend(found);
+        let resolver_diagnostics = resolver.diagnostics;
+        diagnostics.extend(resolver_diagnostics);
+        // An invalid resource is already reported: references to it are not reported again.
+        let is_declared =
+            |environment: &str, key: &str| root.is_some_and(|root| resources::is_declared(root, environment, key));
+        graph::check(&environments, &outputs, self.workspace.types, &is_declared, &mut diagnostics);
+        self.diagnostics.extend(diagnostics);
         Some(Stack {
             name: name.to_owned(),
             project: project.to_owned(),
@@ -249,7 +256,7 @@ enum Presence {
     Optional,
 }
 
-/// What a state can carry as the name of a stack.
+/// Checks that the name of a stack is valid in a Pulumi state.
 fn check_stack_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() || name.len() > 100 {
         return Err("must have 1 to 100 characters");
@@ -260,25 +267,25 @@ fn check_stack_name(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Names of the plugins that were left out because of their mistakes.
-fn broken_plugins(node: Option<&Node>, read: &[plugins::PluginDeclaration]) -> Vec<String> {
+/// Returns names and packages of the plugins that were left out because their declaration is invalid.
+fn invalid_plugins(node: Option<&Node>, read: &[plugins::PluginDeclaration]) -> Vec<String> {
     let items = node.and_then(Node::as_sequence).unwrap_or_default();
-    let text = |item: &Node, key: &str| Some(item.as_mapping()?.get_some(key)?.as_scalar()?.text.clone());
+    let text = |item: &Node, key: &str| Some(item.as_mapping()?.get_non_null(key)?.as_scalar()?.text.clone());
     let packages = items.iter().flat_map(|item| [text(item, "package"), text(item, "name")]).flatten();
     packages.filter(|name| !read.iter().any(|plugin| plugin.name() == *name || plugin.package() == *name)).collect()
 }
 
-fn outputs(root: Section<'_>, resolver: &mut Resolver<'_>) -> Vec<Output> {
-    let mut found = Vec::new();
-    let section = Reader::new(&mut found).section(root, "outputs", "outputs");
+fn read_outputs(root: Section<'_>, resolver: &mut Resolver<'_>) -> Vec<Output> {
+    let mut diagnostics = Vec::new();
+    let section = Reader::new(&mut diagnostics).section(root, "outputs", "outputs");
     let outputs = section.map(|section| {
         let read = |entry: &Entry| {
-            values::check(&entry.value, &mut found);
-            let value = resolver.tree(&entry.value, References::AnyEnvironment);
+            values::check(&entry.value, &mut diagnostics);
+            let value = resolver.resolve(&entry.value, ReferenceRule::AnyEnvironment);
             Output { name: entry.key.clone(), span: entry.key_span, value }
         };
         section.mapping.into_iter().map(read).collect()
     });
-    resolver.diagnostics.extend(found);
+    resolver.diagnostics.extend(diagnostics);
     outputs.unwrap_or_default()
 }

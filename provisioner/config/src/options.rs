@@ -1,4 +1,4 @@
-//! `options` of a resource (the table in the grammar of server.yaml). Unknown keys are mistakes.
+//! `options` of a resource (the table in the grammar of server.yaml). Unknown keys are errors.
 
 use std::time::Duration;
 
@@ -28,19 +28,19 @@ const KEYS: [&str; 12] = [
     "version",
     "provider",
 ];
-/// The ones that make sense for several resources at once.
+/// Options that are allowed on core types, which register several resources.
 const CORE_KEYS: [&str; 4] = ["protect", "retainOnDelete", "dependsOn", "customTimeouts"];
 
-/// Reads resolved options.
+/// Reads `options` of a resource, in which placeholders are resolved.
 pub(super) fn read(
     node: Option<&Node>,
     target: &Target,
     plugins: &[PluginDeclaration],
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Options {
-    let mut reader = Reader::new(found);
+    let mut reader = Reader::new(diagnostics);
     let Some(section) = node.and_then(|node| reader.mapping(node, "`options`")) else { return Options::default() };
-    reader.only_keys(section, &KEYS, "`options`");
+    reader.reject_unknown_keys(section, &KEYS, "`options`");
     match target {
         Target::Core { type_name } => {
             for entry in section.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
@@ -61,12 +61,12 @@ pub(super) fn read(
         protect: reader.boolean(section, "protect"),
         delete_before_replace: reader.boolean(section, "deleteBeforeReplace"),
         retain_on_delete: reader.boolean(section, "retainOnDelete"),
-        ignore_changes: paths(section, "ignoreChanges", &mut reader),
-        replace_on_changes: paths(section, "replaceOnChanges", &mut reader),
+        ignore_changes: read_paths(section, "ignoreChanges", &mut reader),
+        replace_on_changes: read_paths(section, "replaceOnChanges", &mut reader),
         additional_secret_outputs: names(reader.texts(section, "additionalSecretOutputs")),
-        aliases: aliases(section, &mut reader),
+        aliases: read_aliases(section, &mut reader),
         import: reader.text_at(section, "import").map(|(id, _)| id).filter(|id| !id.is_empty()),
-        custom_timeouts: timeouts(section, &mut reader),
+        custom_timeouts: read_timeouts(section, &mut reader),
     }
 }
 
@@ -85,12 +85,12 @@ fn check_version(section: Section<'_>, plugin: &PluginDeclaration, reader: &mut 
             Some(declared) => format!("the plugin is declared with version {declared}"),
             None => "the plugin is declared without a version".to_owned(),
         };
-        reader.push(Diagnostic::error(OPTION, span, summary).also(plugin.name_span, has));
+        reader.push(Diagnostic::error(OPTION, span, summary).label(plugin.name_span, has));
     }
 }
 
-/// Pulumi's property paths.
-fn paths(section: Section<'_>, key: &str, reader: &mut Reader<'_>) -> Vec<String> {
+/// Reads a list of Pulumi property paths.
+fn read_paths(section: Section<'_>, key: &str, reader: &mut Reader<'_>) -> Vec<String> {
     let mut paths = Vec::new();
     for (text, span) in reader.texts(section, key) {
         match text.parse::<PropertyPath>() {
@@ -101,21 +101,23 @@ fn paths(section: Section<'_>, key: &str, reader: &mut Reader<'_>) -> Vec<String
     paths
 }
 
-fn aliases(section: Section<'_>, reader: &mut Reader<'_>) -> Vec<AliasOption> {
+fn read_aliases(section: Section<'_>, reader: &mut Reader<'_>) -> Vec<AliasOption> {
     let items = reader.list(section, "aliases").iter();
     items
-        .filter_map(|item| if item.as_mapping().is_some() { spec(item, reader) } else { urn_alias(item, reader) })
+        .filter_map(|item| {
+            if item.as_mapping().is_some() { read_alias_spec(item, reader) } else { read_urn_alias(item, reader) }
+        })
         .collect()
 }
 
-fn urn_alias(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
+fn read_urn_alias(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
     let text = reader.text(item, "an alias")?;
-    urn(&text, item.span, reader).map(AliasOption::Urn)
+    parse_urn(&text, item.span, reader).map(AliasOption::Urn)
 }
 
-fn spec(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
+fn read_alias_spec(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
     let section = reader.mapping(item, "an alias")?;
-    reader.only_keys(section, &["name", "type", "stack", "project", "parent", "noParent"], "an alias");
+    reader.reject_unknown_keys(section, &["name", "type", "stack", "project", "parent", "noParent"], "an alias");
     let parent = reader.text_at(section, "parent");
     let no_parent = reader.boolean(section, "noParent").unwrap_or(false);
     let parent = match parent {
@@ -123,7 +125,7 @@ fn spec(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
             reader.push(Diagnostic::error(OPTION, span, "an alias has either `parent` or `noParent`"));
             return None;
         }
-        Some((text, span)) => AliasParentOption::Urn(urn(&text, span, reader)?),
+        Some((text, span)) => AliasParentOption::Urn(parse_urn(&text, span, reader)?),
         None if no_parent => AliasParentOption::None,
         None => AliasParentOption::Same,
     };
@@ -137,14 +139,14 @@ fn spec(item: &Node, reader: &mut Reader<'_>) -> Option<AliasOption> {
     })
 }
 
-fn urn(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Urn> {
+fn parse_urn(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Urn> {
     text.parse().map_err(|error: NameError| reader.push(Diagnostic::error(OPTION, span, error.to_string()))).ok()
 }
 
-/// Reads `customTimeouts`. A timeout of zero is none.
-fn timeouts(section: Section<'_>, reader: &mut Reader<'_>) -> Timeouts {
+/// Reads `customTimeouts`. A timeout of zero counts as not set.
+fn read_timeouts(section: Section<'_>, reader: &mut Reader<'_>) -> Timeouts {
     let Some(section) = reader.section(section, "customTimeouts", "customTimeouts") else { return Timeouts::default() };
-    reader.only_keys(section, &["create", "update", "delete", "read"], "`customTimeouts`");
+    reader.reject_unknown_keys(section, &["create", "update", "delete", "read"], "`customTimeouts`");
     let mut timeout = |key: &str| -> Option<Duration> {
         let (text, span) = reader.text_at(section, key)?;
         let parsed = duration::parse(&text);

@@ -1,4 +1,4 @@
-//! `plugins` of server.yaml (simple-container §2.5), in both spellings.
+//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). Accepts `path`/`ref` and `repository`/`version`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use bridge::plugin::{
 use pulumi_proto::property::PropertyValue;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::placeholder::{References, Resolver, Used};
+use crate::placeholder::{ReferenceRule, Resolver, UsedSecrets};
 use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::secrets::{Auth, Secrets};
@@ -24,20 +24,20 @@ const SOURCE_KEYS: [&str; 11] =
     ["type", "path", "repository", "ref", "version", "platform", "checksum", "asset", "token", "apiUrl", "subdir"];
 const SOURCE_TYPES: [&str; 3] = ["local", "github-release", "git"];
 
-/// One entry of `plugins`, resolved.
+/// Resolved entry of `plugins`.
 #[derive(Clone, Debug)]
 pub struct PluginDeclaration {
-    /// What the host needs to know.
+    /// Declaration for the plugin host.
     pub plugin: PluginConfig,
-    /// Where the name was written.
+    /// Position of the name.
     pub name_span: Span,
-    /// Its configuration with positions: a mapping, without references.
+    /// Configuration with positions: a mapping without references.
     pub config: Node,
-    /// What it is told when it is initialised.
+    /// Secrets that are sent in Initialize.
     pub secrets: PluginSecrets,
 }
 
-/// What a plugin is told when it is initialised (simple-container §10.2).
+/// Secrets that are sent to a plugin in Initialize (docs/spec/simple-container.md#10.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginSecrets {
     /// Values by name.
@@ -47,85 +47,90 @@ pub struct PluginSecrets {
 }
 
 impl PluginDeclaration {
-    /// Its name; also the name of its provider resource.
+    /// Returns the name of the plugin, which is also the name of its provider resource.
     pub fn name(&self) -> &str {
         self.plugin.name.as_str()
     }
 
-    /// The Pulumi package and prefix of its types.
+    /// Returns the Pulumi package, which is the first part of the plugin's type tokens.
     pub fn package(&self) -> &str {
         self.plugin.package.as_str()
     }
 }
 
-/// What the readers below hang on.
+/// State of the readers: resolver and collected diagnostics.
 struct Context<'c, 'r> {
     resolver: &'c mut Resolver<'r>,
-    found: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the whole section. A plugin with mistakes is left out.
+/// Reads the section. Leaves out invalid plugins and reports them.
 pub(super) fn read(node: Option<&Node>, resolver: &mut Resolver<'_>) -> Vec<PluginDeclaration> {
     let Some(node) = node.filter(|node| !node.is_null()) else { return Vec::new() };
-    let mut context = Context { resolver, found: Vec::new() };
+    let mut context = Context { resolver, diagnostics: Vec::new() };
     let mut plugins = Vec::new();
     match node.as_sequence() {
         Some(items) => {
             let mut names: BTreeMap<String, Span> = BTreeMap::new();
             for (index, item) in items.iter().enumerate() {
-                plugins.extend(context.plugin(index + 1, item, &mut names));
+                plugins.extend(context.read_plugin(index + 1, item, &mut names));
             }
         }
-        None => context.found.push(
+        None => context.diagnostics.push(
             Diagnostic::error(PLUGIN, node.span, "plugins must be a list")
                 .help("write `plugins:` and below it `- name: …` for each plugin"),
         ),
     }
-    let found = context.found;
-    resolver.diagnostics.extend(found);
+    let diagnostics = context.diagnostics;
+    resolver.diagnostics.extend(diagnostics);
     plugins
 }
 
 impl Context<'_, '_> {
     fn reader(&mut self) -> Reader<'_> {
-        Reader::new(&mut self.found)
+        Reader::new(&mut self.diagnostics)
     }
 
-    fn fault(&mut self, span: Span, summary: String) {
-        self.found.push(Diagnostic::error(PLUGIN, span, summary));
+    fn report_error(&mut self, span: Span, summary: String) {
+        self.diagnostics.push(Diagnostic::error(PLUGIN, span, summary));
     }
 
-    fn plugin(&mut self, number: usize, node: &Node, names: &mut BTreeMap<String, Span>) -> Option<PluginDeclaration> {
-        let errors_before = self.errors();
+    fn read_plugin(
+        &mut self,
+        number: usize,
+        node: &Node,
+        names: &mut BTreeMap<String, Span>,
+    ) -> Option<PluginDeclaration> {
+        let errors_before = self.error_count();
         let section = self.reader().mapping(node, &format!("plugin #{number}")).or_else(|| {
             if node.is_null() {
-                self.fault(node.span, format!("plugin #{number}: name is required"));
+                self.report_error(node.span, format!("plugin #{number}: name is required"));
             }
             None
         })?;
-        self.reader().only_keys(section, &KEYS, "a plugin");
+        self.reader().reject_unknown_keys(section, &KEYS, "a plugin");
         let Some((name, name_span)) = self.reader().text_at(section, "name").filter(|(name, _)| !name.is_empty())
         else {
-            self.fault(section.span, format!("plugin #{number}: name is required"));
+            self.report_error(section.span, format!("plugin #{number}: name is required"));
             return None;
         };
         let parsed_name = self.check_name(&name, name_span, names);
-        let package = self.package(&name, section);
+        let package = self.read_package(&name, section);
         let enabled = self.reader().boolean(section, "enabled").unwrap_or(true);
-        let source = self.source(&name, section);
-        let (config, used) = self.config(section);
+        let source = self.read_source(&name, section);
+        let (config, used) = self.read_config(section);
         let pass_env = self.reader().texts(section, "passEnv").into_iter().map(|(name, _)| name).collect();
-        let init_secrets = self.init_secrets(&name, section);
-        let secrets = self.secrets(&name, init_secrets, used);
-        let start_timeout = self.start_timeout(&name, section);
-        if self.errors() > errors_before {
+        let init_secrets = self.read_init_secrets(&name, section);
+        let secrets = self.select_secrets(&name, init_secrets, used);
+        let start_timeout = self.read_start_timeout(&name, section);
+        if self.error_count() > errors_before {
             return None;
         }
         let parsed_name = parsed_name?;
         let mut plugin = PluginConfig::new(parsed_name.clone(), source?);
         plugin.package = package.unwrap_or(parsed_name);
         plugin.enabled = enabled;
-        plugin.config = match values::plain(&config) {
+        plugin.config = match values::evaluate_constant(&config) {
             PropertyValue::Map(map) => map,
             _ => return None,
         };
@@ -135,8 +140,8 @@ impl Context<'_, '_> {
         Some(PluginDeclaration { plugin, name_span, config, secrets })
     }
 
-    fn errors(&self) -> usize {
-        self.found
+    fn error_count(&self) -> usize {
+        self.diagnostics
             .iter()
             .chain(&self.resolver.diagnostics)
             .filter(|d| d.severity == crate::diagnostics::Severity::Error)
@@ -146,17 +151,19 @@ impl Context<'_, '_> {
     fn check_name(&mut self, name: &str, span: Span, names: &mut BTreeMap<String, Span>) -> Option<PluginName> {
         let parsed = name.parse::<PluginName>();
         match &parsed {
-            Err(PluginValueError::ReservedName(_)) => self.fault(span, format!("plugin {name:?}: name is reserved")),
-            Err(_) => self.found.push(
+            Err(PluginValueError::ReservedName(_)) => {
+                self.report_error(span, format!("plugin {name:?}: name is reserved"))
+            }
+            Err(_) => self.diagnostics.push(
                 Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid name"))
                     .help("a name begins with a lower-case letter; lower-case letters, digits and `-` follow"),
             ),
             Ok(_) => {}
         }
         if let Some(first) = names.get(name) {
-            self.found.push(
+            self.diagnostics.push(
                 Diagnostic::error(PLUGIN, span, format!("plugin {name:?} is declared more than once"))
-                    .also(*first, "first declared here"),
+                    .label(*first, "first declared here"),
             );
         } else {
             names.insert(name.to_owned(), span);
@@ -164,44 +171,44 @@ impl Context<'_, '_> {
         parsed.ok()
     }
 
-    fn package(&mut self, name: &str, section: Section<'_>) -> Option<PluginName> {
+    fn read_package(&mut self, name: &str, section: Section<'_>) -> Option<PluginName> {
         let (package, span) = self.reader().text_at(section, "package")?;
         let parsed = package.parse();
         if parsed.is_err() {
-            self.fault(span, format!("plugin {name:?}: invalid package {package:?}"));
+            self.report_error(span, format!("plugin {name:?}: invalid package {package:?}"));
         }
         parsed.ok()
     }
 
-    fn config(&mut self, section: Section<'_>) -> (Node, Used) {
+    fn read_config(&mut self, section: Section<'_>) -> (Node, UsedSecrets) {
         let before = std::mem::take(&mut self.resolver.used);
         let config = match self.reader().section(section, "config", "config").and_then(|_| section.get("config")) {
             Some(node) => {
-                values::check(node, &mut self.found);
-                self.resolver.tree(node, References::Refused)
+                values::check(node, &mut self.diagnostics);
+                self.resolver.resolve(node, ReferenceRule::Rejected)
             }
             None => Node { value: Value::Mapping(Mapping::default()), span: section.span },
         };
         (config, std::mem::replace(&mut self.resolver.used, before))
     }
 
-    fn init_secrets(&mut self, name: &str, section: Section<'_>) -> InitSecrets {
+    fn read_init_secrets(&mut self, name: &str, section: Section<'_>) -> InitSecrets {
         let Some((text, span)) = self.reader().text_at(section, "initSecrets") else { return InitSecrets::default() };
         match text.as_str() {
             "referenced" => InitSecrets::Referenced,
             "all" => InitSecrets::All,
             _ => {
-                self.found.push(
+                self.diagnostics.push(
                     Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: unknown initSecrets {text:?}"))
-                        .help("it is `referenced` (what `config` names) or `all`"),
+                        .help("use `referenced` (the secrets that `config` references) or `all`"),
                 );
                 InitSecrets::Referenced
             }
         }
     }
 
-    /// What its configuration refers to, and the auth entry of its own name; or everything.
-    fn secrets(&self, name: &str, init_secrets: InitSecrets, used: Used) -> PluginSecrets {
+    /// Selects the secrets to send: those that `config` references and the auth entry with the plugin's name, or all.
+    fn select_secrets(&self, name: &str, init_secrets: InitSecrets, used: UsedSecrets) -> PluginSecrets {
         let secrets: &Secrets = self.resolver.namespaces().secrets;
         match init_secrets {
             InitSecrets::All => PluginSecrets { secrets: secrets.values.clone(), auth: secrets.auth.clone() },
@@ -217,12 +224,12 @@ impl Context<'_, '_> {
         }
     }
 
-    fn start_timeout(&mut self, name: &str, section: Section<'_>) -> Duration {
+    fn read_start_timeout(&mut self, name: &str, section: Section<'_>) -> Duration {
         let Some((text, span)) = self.reader().text_at(section, "startTimeout") else {
             return PluginConfig::START_TIMEOUT;
         };
         pulumi_proto::duration::parse(&text).filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
-            self.found.push(
+            self.diagnostics.push(
                 Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: invalid startTimeout {text:?}"))
                     .help("write a duration such as `90s` or `2m`"),
             );
@@ -230,9 +237,9 @@ impl Context<'_, '_> {
         })
     }
 
-    fn source(&mut self, name: &str, plugin: Section<'_>) -> Option<PluginSource> {
+    fn read_source(&mut self, name: &str, plugin: Section<'_>) -> Option<PluginSource> {
         let missing = |context: &mut Self, span| {
-            context.found.push(
+            context.diagnostics.push(
                 Diagnostic::error(PLUGIN, span, format!("plugin {name:?}: source.type is required"))
                     .help(format!("the types are {}", SOURCE_TYPES.join(", "))),
             );
@@ -241,16 +248,16 @@ impl Context<'_, '_> {
             missing(self, plugin.span);
             return None;
         };
-        let node = self.resolver.tree(node, References::Refused);
+        let node = self.resolver.resolve(node, ReferenceRule::Rejected);
         let section = self.reader().mapping(&node, "`source`")?;
-        self.reader().only_keys(section, &SOURCE_KEYS, "`source`");
+        self.reader().reject_unknown_keys(section, &SOURCE_KEYS, "`source`");
         let Some((kind, kind_span)) = self.reader().text_at(section, "type").filter(|(kind, _)| !kind.is_empty())
         else {
             missing(self, section.span);
             return None;
         };
         if !SOURCE_TYPES.contains(&kind.as_str()) {
-            self.found.push(
+            self.diagnostics.push(
                 Diagnostic::error(PLUGIN, kind_span, format!("plugin {name:?}: unknown source type {kind:?}"))
                     .did_you_mean(&kind, SOURCE_TYPES)
                     .help(format!("the types are {}", SOURCE_TYPES.join(", "))),
@@ -261,7 +268,7 @@ impl Context<'_, '_> {
     }
 }
 
-/// Reads one `source` whose type is known.
+/// Reads a `source` of a known type.
 struct SourceReader<'s, 'c, 'r> {
     context: &'s mut Context<'c, 'r>,
     name: &'s str,
@@ -272,28 +279,31 @@ struct SourceReader<'s, 'c, 'r> {
 impl SourceReader<'_, '_, '_> {
     fn read(mut self) -> Option<PluginSource> {
         if self.kind == "local" {
-            return self.local();
+            return self.read_local();
         }
-        let location = self.one_of("path", "repository");
-        let revision = self.one_of("ref", "version");
-        let platform = self.platform();
-        let checksum = self.checksum();
-        let (location, location_span) = self.required(location, "repository")?;
-        let (revision, revision_span) = self.required(revision, "version")?;
+        let location = self.either_key("path", "repository");
+        let revision = self.either_key("ref", "version");
+        let platform = self.read_platform();
+        let checksum = self.read_checksum();
+        let (location, location_span) = self.require(location, "repository")?;
+        let (revision, revision_span) = self.require(revision, "version")?;
         let token = self.context.reader().secret_at(self.section, "token");
         let token = token.and_then(|token| SourceToken::new(token.expose().to_owned()));
-        let mut text = |key: &str| self.text(key).map(|(text, _)| text);
+        let mut text = |key: &str| self.read_text(key).map(|(text, _)| text);
         let (asset, api_url, subdir) = (text("asset"), text("apiUrl"), text("subdir"));
         if self.kind == "git" {
             let subdir = subdir.map(PathBuf::from).unwrap_or_default();
             return Some(PluginSource::Git(GitSource { url: location, revision, subdir, platform, checksum, token }));
         }
         if !is_github_repository(&location) {
-            return self.fault(location_span, "source.repository must be `owner/name` or an https URL of a repository");
+            return self
+                .report_error(location_span, "source.repository must be `owner/name` or an https URL of a repository");
         }
         if revision == "latest" && checksum.is_some() {
-            return self
-                .fault(revision_span, "source.version `latest` cannot have a checksum: name the version it is of");
+            return self.report_error(
+                revision_span,
+                "source.version `latest` cannot have a checksum: name the version that has this checksum",
+            );
         }
         let repository = location;
         let version = revision;
@@ -308,94 +318,94 @@ impl SourceReader<'_, '_, '_> {
         }))
     }
 
-    fn local(mut self) -> Option<PluginSource> {
+    fn read_local(mut self) -> Option<PluginSource> {
         for key in ["ref", "version"] {
             if let Some(entry) = self.section.mapping.entry(key) {
                 let summary = format!("plugin {:?}: source.{key} is ignored for source type \"local\"", self.name);
-                self.context.found.push(Diagnostic::warning(PLUGIN, entry.key_span, summary));
+                self.context.diagnostics.push(Diagnostic::warning(PLUGIN, entry.key_span, summary));
             }
         }
-        let path = self.text("path");
-        let checksum = self.checksum();
-        let (path, _) = self.required(path, "path")?;
+        let path = self.read_text("path");
+        let checksum = self.read_checksum();
+        let (path, _) = self.require(path, "path")?;
         Some(PluginSource::Local(LocalSource { path: path.into(), checksum }))
     }
 
-    fn fault<T>(&mut self, span: Span, text: &str) -> Option<T> {
-        self.context.fault(span, format!("plugin {:?}: {text}", self.name));
+    fn report_error<T>(&mut self, span: Span, text: &str) -> Option<T> {
+        self.context.report_error(span, format!("plugin {:?}: {text}", self.name));
         None
     }
 
-    /// A text that is there and not empty.
-    fn text(&mut self, key: &str) -> Option<(String, Span)> {
+    /// Returns the text below a key; `None` if it is missing or empty.
+    fn read_text(&mut self, key: &str) -> Option<(String, Span)> {
         self.context.reader().text_at(self.section, key).filter(|(text, _)| !text.is_empty())
     }
 
-    fn one_of(&mut self, first: &str, second: &str) -> Option<(String, Span)> {
-        match (self.text(first), self.text(second)) {
+    fn either_key(&mut self, first: &str, second: &str) -> Option<(String, Span)> {
+        match (self.read_text(first), self.read_text(second)) {
             (Some((a, _)), Some((b, span))) if a != b => {
-                self.fault(span, &format!("source.{first} and source.{second} disagree"))
+                self.report_error(span, &format!("source.{first} and source.{second} disagree"))
             }
             (a, b) => a.or(b),
         }
     }
 
-    fn required(&mut self, found: Option<(String, Span)>, key: &str) -> Option<(String, Span)> {
+    fn require(&mut self, value: Option<(String, Span)>, key: &str) -> Option<(String, Span)> {
         let spellings = match key {
             "repository" => ["path", "repository"],
             "version" => ["ref", "version"],
             other => [other; 2],
         };
-        // What is written and was refused has been told already.
-        let written = |key: &&str| {
+        // A key that is present but invalid is already reported.
+        let is_present = |key: &&str| {
             self.section.get(key).is_some_and(|node| node.as_scalar().is_none_or(|scalar| !scalar.text.is_empty()))
         };
-        if found.is_none() && !spellings.iter().any(written) {
+        if value.is_none() && !spellings.iter().any(is_present) {
             let text = format!("source.{key} is required for source type {:?}", self.kind);
-            return self.fault(self.section.span, &text);
+            return self.report_error(self.section.span, &text);
         }
-        found
+        value
     }
 
-    fn platform(&mut self) -> Option<Platform> {
-        let (platform, span) = self.text("platform").filter(|(platform, _)| platform != "auto")?;
-        platform.parse().ok().or_else(|| self.fault(span, &format!("unsupported platform {platform:?}")))
+    fn read_platform(&mut self) -> Option<Platform> {
+        let (platform, span) = self.read_text("platform").filter(|(platform, _)| platform != "auto")?;
+        platform.parse().ok().or_else(|| self.report_error(span, &format!("unsupported platform {platform:?}")))
     }
 
-    fn checksum(&mut self) -> Option<Checksum> {
+    fn read_checksum(&mut self) -> Option<Checksum> {
         let node = self.section.get("checksum")?;
-        let Some(platforms) = node.as_mapping() else { return self.digest(node).map(Checksum::One) };
+        let Some(platforms) = node.as_mapping() else { return self.read_digest(node).map(Checksum::One) };
         let mut digests = BTreeMap::new();
         for entry in platforms {
             match entry.key.parse::<Platform>() {
                 Ok(platform) => {
-                    digests.extend(self.digest(&entry.value).map(|digest| (platform, digest)));
+                    digests.extend(self.read_digest(&entry.value).map(|digest| (platform, digest)));
                 }
                 Err(_) => {
-                    self.fault::<()>(entry.key_span, &format!("unsupported platform {:?}", entry.key));
+                    self.report_error::<()>(entry.key_span, &format!("unsupported platform {:?}", entry.key));
                 }
             }
         }
         Some(Checksum::ByPlatform(digests))
     }
 
-    fn digest(&mut self, node: &Node) -> Option<Sha256Digest> {
+    fn read_digest(&mut self, node: &Node) -> Option<Sha256Digest> {
         let digest = node.as_scalar().and_then(|scalar| scalar.text.parse().ok());
         if digest.is_none() {
-            self.invalid_checksum(node.span);
+            self.report_invalid_checksum(node.span);
         }
         digest
     }
 
-    fn invalid_checksum(&mut self, span: Span) {
-        self.context.found.push(
+    fn report_invalid_checksum(&mut self, span: Span) {
+        self.context.diagnostics.push(
             Diagnostic::error(PLUGIN, span, format!("plugin {:?}: invalid checksum", self.name))
                 .help("a checksum is `sha256:` and 64 hexadecimal digits"),
         );
     }
 }
 
-/// `owner/name`, or an https URL of a repository.
+/// Returns true for `owner/name` or the https URL of a repository.
 fn is_github_repository(text: &str) -> bool {
     let path = match text.strip_prefix("https://") {
         Some(rest) => rest.split_once('/').filter(|(host, _)| !host.is_empty()).map(|(_, path)| path),

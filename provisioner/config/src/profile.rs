@@ -1,15 +1,15 @@
-//! The profile: `cfg.<profile>.yaml`, or the text of `SIMPLE_CONTAINER_CONFIG` (simple-container §1.2).
+//! The profile: `cfg.<profile>.yaml`, or the text of `SIMPLE_CONTAINER_CONFIG` (docs/spec/simple-container.md#1.2).
 
 use std::path::Path;
 
 use crate::diagnostics::{Code, Diagnostic, Sensitivity, SourceFiles, Span, has_errors};
 use crate::files;
+use crate::process_context::{ProcessContext, Repository};
 use crate::reader::Reader;
 use crate::secret_text::SecretText;
-use crate::surroundings::{Repository, Surroundings};
 use crate::yaml;
 
-/// The variable whose text takes the place of every profile file.
+/// Environment variable that holds the text of a profile. If it is set, no profile file is read.
 const VARIABLE: &str = "SIMPLE_CONTAINER_CONFIG";
 const CODE: Code = Code("profile");
 const KEYS: [&str; 8] = [
@@ -38,39 +38,39 @@ pub struct Profile {
     pub public_key: Option<String>,
     /// Passphrase of the private key.
     pub private_key_password: Option<SecretText>,
-    /// Where the stacks are, instead of `.sc/stacks`.
+    /// Folder of the stacks; `None` for `.sc/stacks`.
     pub stacks_dir: Option<String>,
-    /// Used by CI generation only.
+    /// `parentRepository`, used only by the Go program to generate CI workflows.
     pub parent_repository: Option<String>,
-    /// Where the project's name was written.
+    /// Position of the project's name.
     pub project_name_span: Option<Span>,
 }
 
 impl Profile {
-    /// Reads the profile of a name.
+    /// Reads a profile by name.
     ///
     /// # Errors
-    /// What is wrong with it, or that it does not exist.
+    /// The profile does not exist or is invalid.
     pub fn read(
         name: &str,
         repository: &Repository,
-        surroundings: &Surroundings,
+        process_context: &ProcessContext,
         sources: &mut SourceFiles,
     ) -> Result<Self, Vec<Diagnostic>> {
         let wrapped = |cause: String| {
             Diagnostic::error(CODE, None, format!("failed to read config file for profile {name:?}: {cause}"))
         };
-        let file = match surroundings.environment.get(VARIABLE).filter(|text| !text.is_empty()) {
+        let file = match process_context.environment.get(VARIABLE).filter(|text| !text.is_empty()) {
             Some(text) => sources.add(VARIABLE, text, Sensitivity::Secret),
             None => {
                 let path = repository.root.join(".sc").join(format!("cfg.{name}.yaml"));
-                let shown = repository.shorten(&path);
+                let display_path = repository.display_path(&path);
                 let text = files::read(&path).map_err(|error| {
-                    let cause = format!("profile does not exist: {name:?}: failed to read {shown}: {error}");
-                    let help = profile_help(&repository.root.join(".sc"), name);
+                    let cause = format!("profile does not exist: {name:?}: failed to read {display_path}: {error}");
+                    let help = missing_profile_hints(&repository.root.join(".sc"), name);
                     vec![help.into_iter().fold(wrapped(cause), Diagnostic::help)]
                 })?;
-                sources.add(&shown, &text, Sensitivity::Secret)
+                sources.add(&display_path, &text, Sensitivity::Secret)
             }
         };
         let document = yaml::parse(file, sources).map_err(|diagnostic| vec![*diagnostic])?;
@@ -97,10 +97,10 @@ impl Profile {
         }
     }
 
-    /// The project's name.
+    /// Returns the name of the Pulumi project.
     ///
     /// # Errors
-    /// It is missing, or no name that a state can carry.
+    /// The name is missing, or it is not a valid Pulumi project name.
     pub fn project(&self) -> Result<&str, Box<Diagnostic>> {
         let Some(name) = &self.project_name else {
             return Err(Diagnostic::error(CODE, None, "bad stack reference, project was not set")
@@ -115,16 +115,16 @@ impl Profile {
     }
 }
 
-/// What to do where the profile is not there.
-fn profile_help(folder: &Path, name: &str) -> Vec<String> {
-    let profiles: Vec<String> = files::list(folder)
+/// Returns the hints for a missing profile.
+fn missing_profile_hints(folder: &Path, name: &str) -> Vec<String> {
+    let profiles: Vec<String> = files::list_paths(folder)
         .iter()
         .filter_map(|path| path.file_name()?.to_str()?.strip_prefix("cfg.")?.strip_suffix(".yaml").map(str::to_owned))
         .collect();
     if profiles.is_empty() {
         return vec!["it is a YAML file that holds `projectName: NAME`".into()];
     }
-    let meant = crate::diagnostics::closest(name, profiles.iter().map(String::as_str));
-    let meant = meant.map(|profile| format!("did you mean `{profile}`?"));
-    meant.into_iter().chain([format!("the profiles are {}", profiles.join(", "))]).collect()
+    let candidate = crate::diagnostics::closest(name, profiles.iter().map(String::as_str));
+    let candidate = candidate.map(|profile| format!("did you mean `{profile}`?"));
+    candidate.into_iter().chain([format!("the profiles are {}", profiles.join(", "))]).collect()
 }

@@ -1,4 +1,4 @@
-//! The words in which the file readers of this room speak: sections, texts, lists; every mistake collected.
+//! Helpers of the file readers: sections, texts and lists. Every error is collected.
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::secret_text::SecretText;
@@ -9,12 +9,12 @@ use crate::yaml::scalar::config_bool;
 const WRONG_KIND: Code = Code("wrong-kind");
 const UNKNOWN_KEY: Code = Code("unknown-key");
 
-/// Reads nodes and collects what is wrong with them.
+/// Reads nodes and collects their errors and warnings.
 pub(super) struct Reader<'d> {
     diagnostics: &'d mut Vec<Diagnostic>,
 }
 
-/// A mapping with its place.
+/// A mapping with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Section<'n> {
     pub(super) mapping: &'n Mapping,
@@ -22,9 +22,9 @@ pub(super) struct Section<'n> {
 }
 
 impl<'n> Section<'n> {
-    /// The value of a key, unless nothing is there.
+    /// Returns the value of a key; `None` if it is missing or null.
     pub(super) fn get(self, key: &str) -> Option<&'n Node> {
-        self.mapping.get_some(key)
+        self.mapping.get_non_null(key)
     }
 }
 
@@ -37,8 +37,8 @@ impl<'d> Reader<'d> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The top of a file. Duplicate keys are mistakes at the top and below the keys that are read; below a key that is
-    /// ignored they are passed over, as in the Go program.
+    /// Returns the top mapping of a file. Duplicate keys are errors at the top and below the keys in `read`; below
+    /// other keys they are ignored, as in the Go program.
     pub(super) fn root<'n>(&mut self, document: &'n Document, known: &[&str], read: &[&str]) -> Option<Section<'n>> {
         for duplicate in &document.duplicates {
             if duplicate.section.as_deref().is_none_or(|section| read.contains(&section)) {
@@ -46,39 +46,40 @@ impl<'d> Reader<'d> {
             }
         }
         let section = self.mapping(document.root.as_ref()?, "the file")?;
-        self.near_misses(section, known);
+        self.warn_of_misspelled_keys(section, known);
         Some(section)
     }
 
-    /// A node that must be a mapping; nothing at all counts as none.
+    /// Returns a node as a mapping; `None` for null. Reports any other kind as an error.
     pub(super) fn mapping<'n>(&mut self, node: &'n Node, what: &str) -> Option<Section<'n>> {
         match node.as_mapping() {
             Some(mapping) => Some(Section { mapping, span: node.span }),
             None if node.is_null() => None,
             None => {
-                self.push(wrong_kind(node, &format!("{what} must be a mapping")));
+                self.push(wrong_kind_error(node, &format!("{what} must be a mapping")));
                 None
             }
         }
     }
 
-    /// A section below a key.
+    /// Returns the mapping below a key; `None` if it is missing or null.
     pub(super) fn section<'n>(&mut self, section: Section<'n>, key: &str, what: &str) -> Option<Section<'n>> {
         self.mapping(section.get(key)?, &format!("`{what}`"))
     }
 
-    /// A list below a key; nothing counts as empty.
+    /// Returns the list below a key; empty if the key is missing or null.
     pub(super) fn list<'n>(&mut self, section: Section<'n>, key: &str) -> &'n [Node] {
         match section.get(key) {
             None => &[],
             Some(node) => node.as_sequence().unwrap_or_else(|| {
-                self.push(wrong_kind(node, &format!("`{key}` must be a list")));
+                self.push(wrong_kind_error(node, &format!("`{key}` must be a list")));
                 &[]
             }),
         }
     }
 
-    /// The source text of a scalar; nothing is an empty text. A secret is refused: what is read here may be shown.
+    /// Returns the source text of a scalar; an empty text for null. A secret is an error, because the text may be
+    /// displayed.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         match &node.value {
             Value::Scalar(scalar) if scalar.is_null() => Some(String::new()),
@@ -88,13 +89,13 @@ impl<'d> Reader<'d> {
                 None
             }
             Value::Sequence(_) | Value::Mapping(_) => {
-                self.push(wrong_kind(node, &format!("{what} must be a text")));
+                self.push(wrong_kind_error(node, &format!("{what} must be a text")));
                 None
             }
         }
     }
 
-    /// A text below a key that may be a secret.
+    /// Returns the text below a key, which may be a secret.
     pub(super) fn secret_at(&mut self, section: Section<'_>, key: &str) -> Option<SecretText> {
         let node = section.get(key)?;
         match &node.value {
@@ -103,51 +104,51 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// The source text below a key, with its place; `None` where nothing is there.
+    /// Returns the source text below a key, with its position; `None` if the key is missing or null.
     pub(super) fn text_at(&mut self, section: Section<'_>, key: &str) -> Option<(String, Span)> {
         let node = section.get(key)?;
         Some((self.text(node, &format!("`{key}`"))?, node.span))
     }
 
-    /// A truth value below a key; `None` where nothing is there.
+    /// Returns the boolean below a key; `None` if the key is missing or null.
     pub(super) fn boolean(&mut self, section: Section<'_>, key: &str) -> Option<bool> {
         let node = section.get(key)?;
         let value = node.as_scalar().and_then(config_bool);
         if value.is_none() {
-            self.wrong_kind(node, "`true` or `false`");
+            self.report_wrong_kind(node, "`true` or `false`");
         }
         value
     }
 
-    /// Texts of a list below a key, with their places; nulls are dropped.
+    /// Returns the texts of the list below a key, with their positions. Nulls are dropped.
     pub(super) fn texts(&mut self, section: Section<'_>, key: &str) -> Vec<(String, Span)> {
         let items = self.list(section, key).iter().filter(|item| !item.is_null());
         items.filter_map(|item| Some((self.text(item, &format!("an item of `{key}`"))?, item.span))).collect()
     }
 
-    /// Says what was expected instead.
-    pub(super) fn wrong_kind(&mut self, node: &Node, expected: &str) {
-        self.push(wrong_kind(node, &format!("expected {expected}, found {}", node.kind())));
+    /// Reports that a node is not of the expected kind.
+    pub(super) fn report_wrong_kind(&mut self, node: &Node, expected: &str) {
+        self.push(wrong_kind_error(node, &format!("expected {expected}, found {}", node.kind())));
     }
 
-    /// Warns of keys that nobody reads and that look like one that somebody does.
-    pub(super) fn near_misses(&mut self, section: Section<'_>, known: &[&str]) {
+    /// Warns of unknown keys that are similar to a known key that is missing.
+    pub(super) fn warn_of_misspelled_keys(&mut self, section: Section<'_>, known: &[&str]) {
         for entry in section.mapping {
             let absent = known.iter().copied().filter(|key| section.mapping.entry(key).is_none());
             if known.contains(&entry.key.as_str()) {
                 continue;
             }
-            if let Some(meant) = crate::diagnostics::closest(&entry.key, absent) {
+            if let Some(candidate) = crate::diagnostics::closest(&entry.key, absent) {
                 self.push(
                     Diagnostic::warning(UNKNOWN_KEY, entry.key_span, format!("the key `{}` is ignored", entry.key))
-                        .help(format!("did you mean `{meant}`?")),
+                        .help(format!("did you mean `{candidate}`?")),
                 );
             }
         }
     }
 
-    /// Refuses keys that nobody reads.
-    pub(super) fn only_keys(&mut self, section: Section<'_>, known: &[&str], of: &str) {
+    /// Reports unknown keys as errors.
+    pub(super) fn reject_unknown_keys(&mut self, section: Section<'_>, known: &[&str], of: &str) {
         for entry in section.mapping.into_iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             self.push(
                 Diagnostic::error(UNKNOWN_KEY, entry.key_span, format!("{of} has no key `{}`", entry.key))
@@ -158,6 +159,6 @@ impl<'d> Reader<'d> {
     }
 }
 
-fn wrong_kind(node: &Node, summary: &str) -> Diagnostic {
+fn wrong_kind_error(node: &Node, summary: &str) -> Diagnostic {
     Diagnostic::error(WRONG_KIND, node.span, summary).expected(format!("this is {}", node.kind()))
 }

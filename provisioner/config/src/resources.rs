@@ -1,12 +1,12 @@
-//! `resources` of server.yaml: three levels, with shorthand (simple-container §2.5.3).
+//! `resources` of server.yaml: three levels, with shorthand (docs/spec/simple-container.md#2.5.3).
 
 use std::collections::BTreeMap;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::options;
-use crate::placeholder::{References, Resolver};
+use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::{Reader, Section};
-use crate::routing::{Against, Route, missing_type};
+use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
 use crate::stack::{Environment, Resource, Target};
 use crate::tree::{Entry, Mapping, Node, Value};
 use crate::values;
@@ -16,28 +16,28 @@ const ENVIRONMENT_KEYS: [&str; 3] = ["template", "resources", "inherit"];
 const SECTION_KEYS: [&str; 2] = ["registrar", "resources"];
 const SHORTHAND: Code = Code("shorthand");
 
-/// A resource where it was found, before it is read.
-struct Placed<'n> {
+/// The entries of a resource and its environment in the file, before they are read.
+struct ResourceEntry<'n> {
     environment: &'n Entry,
     resource: &'n Entry,
 }
 
 /// Reads the section into environments in the order of the file.
-pub(super) fn read(root: Section<'_>, against: Against<'_>, resolver: &mut Resolver<'_>) -> Vec<Environment> {
-    let mut found = Vec::new();
-    let placed = place(root, &mut Reader::new(&mut found));
+pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mut Resolver<'_>) -> Vec<Environment> {
+    let mut diagnostics = Vec::new();
+    let entries = find_resources(root, &mut Reader::new(&mut diagnostics));
     let mut environments: Vec<Environment> = Vec::new();
     let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
-    for Placed { environment, resource } in placed {
+    for ResourceEntry { environment, resource } in entries {
         if let Some(first) = seen.insert((&environment.key, &resource.key), resource.key_span) {
             let summary = format!("resource {:?} of env {:?} is defined twice", resource.key, environment.key);
-            found.push(
+            diagnostics.push(
                 Diagnostic::error(Code("duplicate-resource"), resource.key_span, summary)
-                    .also(first, "first defined here"),
+                    .label(first, "first defined here"),
             );
             continue;
         }
-        let read = resource_entry(environment, resource, against, resolver, &mut found);
+        let resource = read_resource(environment, resource, routing, resolver, &mut diagnostics);
         let index = environments.iter().position(|known| known.name == environment.key).unwrap_or_else(|| {
             environments.push(Environment {
                 name: environment.key.clone(),
@@ -46,20 +46,20 @@ pub(super) fn read(root: Section<'_>, against: Against<'_>, resolver: &mut Resol
             });
             environments.len() - 1
         });
-        environments[index].resources.extend(read);
+        environments[index].resources.extend(resource);
     }
-    resolver.diagnostics.extend(found);
+    resolver.diagnostics.extend(diagnostics);
     environments
 }
 
-/// Finds every resource, wherever it may stand.
-fn place<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Placed<'n>> {
-    let mut placed = Vec::new();
-    let Some(outer) = reader.section(root, "resources", "resources") else { return placed };
+/// Finds all resources, in full form and in shorthand.
+fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<ResourceEntry<'n>> {
+    let mut entries = Vec::new();
+    let Some(outer) = reader.section(root, "resources", "resources") else { return entries };
     if let Some(environments) = reader.section(outer, "resources", "resources.resources") {
         for environment in environments.mapping {
             let Some(section) = reader.mapping(&environment.value, "an environment") else { continue };
-            in_environment(environment, section, reader, &mut placed);
+            find_in_environment(environment, section, reader, &mut entries);
         }
     }
     for environment in outer.mapping.into_iter().filter(|entry| !SECTION_KEYS.contains(&entry.key.as_str())) {
@@ -74,25 +74,25 @@ fn place<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Placed<'n>> {
                 )
                 .help("write all three levels: other readers of this file ignore the short form"),
             );
-            placed.extend(mapping.into_iter().map(|resource| Placed { environment, resource }));
+            entries.extend(mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
         } else {
             let summary = format!("the key `{}` is ignored", environment.key);
             let diagnostic = Diagnostic::warning(Code("unknown-key"), environment.key_span, summary);
             reader.push(
                 diagnostic
                     .did_you_mean(&environment.key, SECTION_KEYS)
-                    .help("environments stand below `resources.resources`"),
+                    .help("declare environments below `resources.resources`"),
             );
         }
     }
-    placed
+    entries
 }
 
-fn in_environment<'n>(
+fn find_in_environment<'n>(
     environment: &'n Entry,
     section: Section<'n>,
     reader: &mut Reader<'_>,
-    placed: &mut Vec<Placed<'n>>,
+    entries: &mut Vec<ResourceEntry<'n>>,
 ) {
     let resources = reader.section(section, "resources", "resources");
     if let Some((_, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
@@ -107,7 +107,7 @@ fn in_environment<'n>(
         });
     }
     if let Some(resources) = resources {
-        placed.extend(resources.mapping.into_iter().map(|resource| Placed { environment, resource }));
+        entries.extend(resources.mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
     }
     let mut short = Vec::new();
     for resource in section.mapping.into_iter().filter(|entry| !ENVIRONMENT_KEYS.contains(&entry.key.as_str())) {
@@ -121,42 +121,42 @@ fn in_environment<'n>(
                 )
                 .help("write all three levels: other readers of this file ignore the short form"),
             );
-            placed.push(Placed { environment, resource });
+            entries.push(ResourceEntry { environment, resource });
             short.push(resource.key.as_str());
         }
     }
     let known: Vec<&str> = ENVIRONMENT_KEYS.into_iter().chain(short).collect();
-    reader.near_misses(section, &known);
+    reader.warn_of_misspelled_keys(section, &known);
 }
 
-/// Whether a resource stands in the file, readable or not.
-pub(super) fn is_written(root: Section<'_>, environment: &str, key: &str) -> bool {
-    let mut unheard = Vec::new();
-    let placed = place(root, &mut Reader::new(&mut unheard));
-    placed.iter().any(|placed| placed.environment.key == environment && placed.resource.key == key)
+/// Returns true if the file declares a resource, even if the declaration is invalid.
+pub(super) fn is_declared(root: Section<'_>, environment: &str, key: &str) -> bool {
+    let mut ignored = Vec::new();
+    let entries = find_resources(root, &mut Reader::new(&mut ignored));
+    entries.iter().any(|entries| entries.environment.key == environment && entries.resource.key == key)
 }
 
-/// A mapping with a string `type`.
+/// Returns true for a mapping with a string `type`.
 fn is_resource(node: &Node) -> bool {
-    let kind = node.as_mapping().and_then(|mapping| mapping.get_some("type"));
+    let kind = node.as_mapping().and_then(|mapping| mapping.get_non_null("type"));
     kind.is_some_and(|kind| kind.as_scalar().is_some())
 }
 
-fn resource_entry(
+fn read_resource(
     environment: &Entry,
     entry: &Entry,
-    against: Against<'_>,
+    routing: RoutingContext<'_>,
     resolver: &mut Resolver<'_>,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Resource> {
-    let mut reader = Reader::new(found);
+    let mut reader = Reader::new(diagnostics);
     let empty = Mapping::default();
     let section = match reader.mapping(&entry.value, "a resource") {
         Some(section) => section,
         None if entry.value.is_null() => Section { mapping: &empty, span: entry.key_span },
         None => return None,
     };
-    reader.near_misses(section, &RESOURCE_KEYS);
+    reader.warn_of_misspelled_keys(section, &RESOURCE_KEYS);
     let kind = reader.text_at(section, "type").filter(|(kind, _)| !kind.is_empty());
     if let Some((_, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         reader.push(match kind {
@@ -175,30 +175,31 @@ fn resource_entry(
     let name = reader.text_at(section, "name").filter(|(name, _)| !name.is_empty());
     let config_is_mapping = reader.section(section, "config", "config").is_some() || section.get("config").is_none();
     let config = match section.get("config").filter(|_| config_is_mapping) {
-        Some(node) => resolver.tree(node, References::SameEnvironment),
+        Some(node) => resolver.resolve(node, ReferenceRule::SameEnvironment),
         None => Node { value: Value::Mapping(Mapping::default()), span: entry.key_span },
     };
     let name = match name {
         Some((name, span)) => {
-            let resolved = resolver.tree(&Node::text(name, span), References::Refused);
-            Reader::new(found).text(&resolved, "`name`")?
+            let resolved = resolver.resolve(&Node::text(name, span), ReferenceRule::Rejected);
+            Reader::new(diagnostics).text(&resolved, "`name`")?
         }
         None => entry.key.clone(),
     };
-    let raw_options = section.get("options").map(|node| resolver.tree(node, References::Refused));
-    let provider = raw_options.as_ref().and_then(|node| node.as_mapping()?.get_some("provider"));
+    let raw_options = section.get("options").map(|node| resolver.resolve(node, ReferenceRule::Rejected));
+    let provider = raw_options.as_ref().and_then(|node| node.as_mapping()?.get_non_null("provider"));
     let Some((text, type_span)) = kind else {
-        found.push(missing_type(&entry.key, &environment.key, entry.key_span));
+        diagnostics.push(missing_type_error(&entry.key, &environment.key, entry.key_span));
         return None;
     };
-    let route = Route { resource: &entry.key, environment: &environment.key, text: &text, span: type_span, provider };
-    let target = route.target(against).map_err(|diagnostic| found.push(*diagnostic)).ok().flatten()?;
-    let options = options::read(raw_options.as_ref(), &target, against.plugins, found);
+    let request =
+        RoutingRequest { resource: &entry.key, environment: &environment.key, text: &text, span: type_span, provider };
+    let target = request.select_target(routing).map_err(|diagnostic| diagnostics.push(*diagnostic)).ok().flatten()?;
+    let options = options::read(raw_options.as_ref(), &target, routing.plugins, diagnostics);
     match &target {
-        Target::Plugin { .. } => values::check(&config, found),
+        Target::Plugin { .. } => values::check(&config, diagnostics),
         Target::Core { type_name } => {
-            if let Some(core) = against.types.get(type_name) {
-                core.check(&config, found);
+            if let Some(core) = routing.types.get(type_name) {
+                core.check(&config, diagnostics);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which plugin or core type serves a resource (simple-container §10.5).
+//! Selection of the plugin or core type that manages a resource (docs/spec/simple-container.md#10.5).
 
 use crate::diagnostics::{Code, Diagnostic, Span, closest};
 use crate::plugins::PluginDeclaration;
@@ -8,7 +8,7 @@ use crate::types::TypeTable;
 
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
 
-/// Resource types of the Go program (simple-container §7.1): named even where they cannot be provisioned yet.
+/// Resource types of the Go program (docs/spec/simple-container.md#7.1), including those that are not supported yet.
 pub(super) const GO_TYPES: [&str; 18] = [
     "s3-bucket",
     "ecr-repository",
@@ -30,18 +30,18 @@ pub(super) const GO_TYPES: [&str; 18] = [
     "mongodb-atlas",
 ];
 
-/// What a resource is read against.
+/// Declared plugins and known core types.
 #[derive(Clone, Copy)]
-pub(super) struct Against<'a> {
+pub(super) struct RoutingContext<'a> {
     pub(super) plugins: &'a [PluginDeclaration],
-    /// Names of plugins whose declaration has mistakes: what they serve is not judged.
-    pub(super) broken_plugins: &'a [String],
+    /// Names and packages of plugins whose declaration is invalid. Their resources are skipped without an error.
+    pub(super) invalid_plugins: &'a [String],
     pub(super) types: &'a TypeTable,
 }
 
-/// One question.
+/// Request to select the plugin or core type of one resource.
 #[derive(Clone, Copy)]
-pub(super) struct Route<'a> {
+pub(super) struct RoutingRequest<'a> {
     pub(super) resource: &'a str,
     pub(super) environment: &'a str,
     /// The type as written; not empty.
@@ -51,27 +51,27 @@ pub(super) struct Route<'a> {
     pub(super) provider: Option<&'a Node>,
 }
 
-impl Route<'_> {
-    /// What serves the resource; `None` where the plugin that would has mistakes of its own.
-    pub(super) fn target(self, against: Against<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
+impl RoutingRequest<'_> {
+    /// Returns the plugin or core type; `None` if the declaration of the plugin is invalid.
+    pub(super) fn select_target(self, context: RoutingContext<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
         if self.text.contains("${") {
-            return Err(self.unknown().help("placeholders in `type` are not resolved").into());
+            return Err(self.unknown_type_error().help("placeholders in `type` are not resolved").into());
         }
         if self.text.contains(':') {
-            return self.plugin(against);
+            return self.select_plugin(context);
         }
-        if against.types.get(self.text).is_some() {
+        if context.types.get(self.text).is_some() {
             return Ok(Some(Target::Core { type_name: self.text.to_owned() }));
         }
-        Err(self.unknown_core(against).into())
+        Err(self.unknown_core_type_error(context).into())
     }
 
-    fn unknown(self) -> Diagnostic {
+    fn unknown_type_error(self) -> Diagnostic {
         unknown_type(self.text, self.resource, self.environment, self.span)
     }
 
-    fn unknown_core(self, against: Against<'_>) -> Diagnostic {
-        let unknown = self.unknown();
+    fn unknown_core_type_error(self, context: RoutingContext<'_>) -> Diagnostic {
+        let unknown = self.unknown_type_error();
         if GO_TYPES.contains(&self.text) {
             return Diagnostic::error(
                 UNKNOWN_TYPE,
@@ -80,81 +80,83 @@ impl Route<'_> {
             )
             .help("a plugin can serve its resources: declare it in `plugins` and use `plugin:module:Type`");
         }
-        if against.plugins.iter().any(|plugin| plugin.package() == self.text) {
+        if context.plugins.iter().any(|plugin| plugin.package() == self.text) {
             return unknown.help(format!("write the whole type, `{}:module:Type`", self.text));
         }
-        unknown.did_you_mean(self.text, against.types.names().chain(GO_TYPES))
+        unknown.did_you_mean(self.text, context.types.names().chain(GO_TYPES))
     }
 
-    fn plugin(self, against: Against<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
+    fn select_plugin(self, context: RoutingContext<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
         let segments: Vec<&str> = self.text.split(':').collect();
-        let [package, module, name] = segments[..] else { return Err(self.invalid().into()) };
+        let [package, module, name] = segments[..] else { return Err(self.invalid_type_error().into()) };
         if [package, module, name].iter().any(|segment| segment.is_empty()) {
-            return Err(self.invalid().into());
+            return Err(self.invalid_type_error().into());
         }
-        let serving: Vec<usize> = (0..against.plugins.len())
-            .filter(|index| against.plugins[*index].plugin.enabled && against.plugins[*index].package() == package)
+        let serving: Vec<usize> = (0..context.plugins.len())
+            .filter(|index| context.plugins[*index].plugin.enabled && context.plugins[*index].package() == package)
             .collect();
         let target = |plugin| Ok(Some(Target::Plugin { token: self.text.to_owned(), plugin }));
         if let Some((wanted, span)) = self.provider.and_then(|node| Some((node.as_scalar()?.text.as_str(), node.span)))
         {
-            return match serving.iter().find(|index| against.plugins[**index].name() == wanted) {
+            return match serving.iter().find(|index| context.plugins[**index].name() == wanted) {
                 Some(plugin) => target(*plugin),
-                None if against.broken_plugins.iter().any(|broken| broken == wanted) => Ok(None),
-                None => Err(self.wrong_provider(wanted, span, package, &serving, against).into()),
+                None if context.invalid_plugins.iter().any(|invalid| invalid == wanted) => Ok(None),
+                None => Err(self.unknown_provider_error(wanted, span, package, &serving, context).into()),
             };
         }
         match serving[..] {
             [plugin] => target(plugin),
-            [] if against.broken_plugins.iter().any(|broken| broken == package) => Ok(None),
-            [] => Err(self.no_plugin(package, against).into()),
+            [] if context.invalid_plugins.iter().any(|invalid| invalid == package) => Ok(None),
+            [] => Err(self.no_plugin_error(package, context).into()),
             [..] => {
-                let names = names(&serving, against);
+                let names = names(&serving, context);
                 let summary = format!("several plugins serve {:?}: {names}", self.text);
                 Err(Diagnostic::error(UNKNOWN_TYPE, self.span, summary)
-                    .help("say which one with `options.provider`")
+                    .help("select one with `options.provider`")
                     .into())
             }
         }
     }
 
-    fn invalid(self) -> Diagnostic {
+    fn invalid_type_error(self) -> Diagnostic {
         Diagnostic::error(UNKNOWN_TYPE, self.span, format!("invalid plugin resource type {:?}", self.text))
             .help("a plugin type has three parts: `plugin:module:Type`")
     }
 
-    fn no_plugin(self, package: &str, against: Against<'_>) -> Diagnostic {
+    fn no_plugin_error(self, package: &str, context: RoutingContext<'_>) -> Diagnostic {
         let summary = format!("unknown resource type {:?}: no enabled plugin named {package:?}", self.text);
         let diagnostic = Diagnostic::error(UNKNOWN_TYPE, self.span, summary);
-        if let Some(disabled) = against.plugins.iter().find(|plugin| plugin.package() == package) {
+        if let Some(disabled) = context.plugins.iter().find(|plugin| plugin.package() == package) {
             return diagnostic
-                .also(disabled.name_span, "this plugin is disabled")
+                .label(disabled.name_span, "this plugin is disabled")
                 .help("set `enabled: true` to use it");
         }
-        let packages = against.plugins.iter().filter(|plugin| plugin.plugin.enabled).map(|plugin| plugin.package());
+        let packages = context.plugins.iter().filter(|plugin| plugin.plugin.enabled).map(|plugin| plugin.package());
         match closest(package, packages) {
-            Some(meant) => diagnostic.help(format!("did you mean `{}`?", self.text.replacen(package, meant, 1))),
+            Some(candidate) => {
+                diagnostic.help(format!("did you mean `{}`?", self.text.replacen(package, candidate, 1)))
+            }
             None => diagnostic.help(format!("declare a plugin with `name: {package}` in `plugins`")),
         }
     }
 
-    fn wrong_provider(
+    fn unknown_provider_error(
         self,
         wanted: &str,
         span: Span,
         package: &str,
         serving: &[usize],
-        against: Against<'_>,
+        context: RoutingContext<'_>,
     ) -> Diagnostic {
-        let summary = format!("the provider {wanted:?} is no enabled plugin of package {package:?}");
+        let summary = format!("the provider {wanted:?} is not an enabled plugin of package {package:?}");
         let diagnostic = Diagnostic::error(Code("unknown-provider"), span, summary)
-            .did_you_mean(wanted, serving.iter().map(|index| against.plugins[*index].name()));
-        if serving.is_empty() { diagnostic } else { diagnostic.help(format!("it has {}", names(serving, against))) }
+            .did_you_mean(wanted, serving.iter().map(|index| context.plugins[*index].name()));
+        if serving.is_empty() { diagnostic } else { diagnostic.help(format!("it has {}", names(serving, context))) }
     }
 }
 
 /// Reports a resource without a type.
-pub(super) fn missing_type(resource: &str, environment: &str, span: Span) -> Diagnostic {
+pub(super) fn missing_type_error(resource: &str, environment: &str, span: Span) -> Diagnostic {
     unknown_type("", resource, environment, span).help("add `type`: a core type, or `plugin:module:Type`")
 }
 
@@ -163,6 +165,6 @@ fn unknown_type(text: &str, resource: &str, environment: &str, span: Span) -> Di
     Diagnostic::error(UNKNOWN_TYPE, span, format!("unknown resource type {text:?}")).detail(detail)
 }
 
-fn names(plugins: &[usize], against: Against<'_>) -> String {
-    plugins.iter().map(|index| against.plugins[*index].name()).collect::<Vec<_>>().join(", ")
+fn names(plugins: &[usize], context: RoutingContext<'_>) -> String {
+    plugins.iter().map(|index| context.plugins[*index].name()).collect::<Vec<_>>().join(", ")
 }

@@ -1,18 +1,18 @@
-//! Texts that are not shown.
+//! Secret texts, which are never displayed.
 
 use std::fmt;
 
-/// A text that shows itself as `[secret]`; only [`SecretText::expose`] gives it away.
+/// A secret text. `Debug` shows `[secret]`; only [`SecretText::expose`] returns the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Takes a text.
+    /// Marks a text as secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the plain text.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! `secrets.yaml` of a stack (simple-container §4.1): what `${secret:…}` and `${auth:…}` can name.
+//! `secrets.yaml` of a stack (docs/spec/simple-container.md#4.1): the values of `${secret:…}` and `${auth:…}`.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ pub(crate) struct Secrets {
     pub(crate) auth: BTreeMap<String, Auth>,
 }
 
-/// One entry of `auth`.
+/// Entry of `auth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
-    /// Its type.
+    /// Type of the entry.
     pub kind: AuthKind,
-    /// Its non-empty fields.
+    /// Non-empty fields of `config`.
     pub config: BTreeMap<String, SecretText>,
 }
 
@@ -43,7 +43,7 @@ pub enum AuthKind {
 impl AuthKind {
     const ALL: [Self; 4] = [Self::AwsToken, Self::GcpServiceAccount, Self::Kubernetes, Self::PulumiToken];
 
-    /// The name in the file.
+    /// Returns the value of `type` in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AwsToken => "aws-token",
@@ -53,7 +53,7 @@ impl AuthKind {
         }
     }
 
-    /// The fields of its `config`, in the order in which they are written out.
+    /// Returns the fields of `config`, in the order in which they are serialized.
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::AwsToken => &["account", "accessKey", "secretAccessKey", "region", "credentials"],
@@ -65,7 +65,7 @@ impl AuthKind {
 }
 
 impl Auth {
-    /// What `${auth:<name>}` stands for. Placeholders inside of it stay as they are.
+    /// Returns the value of `${auth:<name>}`. Placeholders inside the value are not resolved.
     pub fn credentials(&self) -> SecretText {
         let field = match self.kind {
             AuthKind::AwsToken | AuthKind::GcpServiceAccount | AuthKind::PulumiToken => "credentials",
@@ -77,7 +77,7 @@ impl Auth {
         }
     }
 
-    /// What `${auth:<name>.projectId}` stands for.
+    /// Returns the value of `${auth:<name>.projectId}`.
     pub fn project_id(&self) -> SecretText {
         let field = match self.kind {
             AuthKind::AwsToken => "account",
@@ -88,7 +88,7 @@ impl Auth {
         self.config.get(field).cloned().unwrap_or_else(|| SecretText::new(""))
     }
 
-    /// Compact JSON with all fields, escaped as Go's encoder does.
+    /// Serializes all fields as compact JSON, escaped as by Go's encoder.
     fn account_json(&self) -> String {
         let members = self.kind.fields().iter().map(|field| {
             let text = self.config.get(*field).map_or("", SecretText::expose);
@@ -108,14 +108,14 @@ impl Auth {
     }
 }
 
-/// `secrets.yaml` as written, before anything is inherited.
+/// Parsed `secrets.yaml`, before inheritance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SecretsFile {
     pub(super) values: BTreeMap<String, SecretText>,
     pub(super) auth: BTreeMap<String, AuthDeclaration>,
 }
 
-/// An entry of `auth` as written.
+/// An entry of `auth`, before inheritance.
 #[derive(Clone, Debug)]
 pub(super) enum AuthDeclaration {
     Own(Auth),
@@ -127,7 +127,7 @@ pub(super) enum AuthDeclaration {
 }
 
 impl SecretsFile {
-    /// Reads the file. What is wrong with an entry leaves that entry out.
+    /// Reads the file. Leaves out invalid entries and reports them.
     pub(super) fn read(document: &Document, reader: &mut Reader<'_>) -> Self {
         let mut file = Self::default();
         let Some(root) = reader.root(document, &["schemaVersion", "auth", "values"], &["auth", "values"]) else {
@@ -143,7 +143,7 @@ impl SecretsFile {
         }
         if let Some(auth) = reader.section(root, "auth", "auth") {
             for entry in auth.mapping {
-                if let Some(declaration) = auth_entry(&entry.key, &entry.value, reader) {
+                if let Some(declaration) = read_auth_entry(&entry.key, &entry.value, reader) {
                     file.auth.insert(entry.key.clone(), declaration);
                 }
             }
@@ -152,9 +152,9 @@ impl SecretsFile {
     }
 }
 
-fn auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDeclaration> {
+fn read_auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDeclaration> {
     let section = reader.mapping(node, "an auth entry")?;
-    reader.near_misses(section, &["type", "config", "inherit"]);
+    reader.warn_of_misspelled_keys(section, &["type", "config", "inherit"]);
     let kind = reader.text_at(section, "type");
     if let Some((stack, span)) = reader.text_at(section, "inherit").filter(|(stack, _)| !stack.is_empty()) {
         if let Some((kind, at)) = kind {
@@ -177,9 +177,9 @@ fn auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDe
     };
     let mut config = BTreeMap::new();
     if let Some(fields) = reader.section(section, "config", "config") {
-        reader.near_misses(fields, known.fields());
+        reader.warn_of_misspelled_keys(fields, known.fields());
         for field in known.fields() {
-            if let Some(text) = config_field(fields, field, reader).filter(|text| !text.is_empty()) {
+            if let Some(text) = read_config_field(fields, field, reader).filter(|text| !text.is_empty()) {
                 config.insert((*field).to_owned(), SecretText::new(text));
             }
         }
@@ -187,11 +187,11 @@ fn auth_entry(name: &str, node: &Node, reader: &mut Reader<'_>) -> Option<AuthDe
     Some(AuthDeclaration::Own(Auth { kind: known, config }))
 }
 
-/// A string field of a `config`; warns where the value is not what was written.
-pub(super) fn config_field(section: Section<'_>, field: &str, reader: &mut Reader<'_>) -> Option<String> {
+/// Reads a string field of a `config`. Warns if the value differs from the source text.
+pub(super) fn read_config_field(section: Section<'_>, field: &str, reader: &mut Reader<'_>) -> Option<String> {
     let node = section.mapping.get(field)?;
     let Some(scalar) = node.as_scalar() else {
-        reader.wrong_kind(node, "a text");
+        reader.report_wrong_kind(node, "a text");
         return None;
     };
     let text = config_text(scalar);

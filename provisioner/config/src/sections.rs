@@ -1,5 +1,5 @@
-//! The sections of server.yaml that this engine reads but does not act on: their mistakes are told, and so is what is
-//! not done.
+//! Sections of server.yaml that are checked but not deployed: `variables`, `secrets`, `cicd`, `registrar`. Reports
+//! their errors, and the parts that are not supported.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::routing::GO_TYPES;
 use crate::tree::Node;
 use crate::types::{TemplateType, TypeTable};
 
-/// Types other than resources and templates that share one table of names with them (simple-container §2.2, §7.1): each
-/// may be written in any of these sections.
+/// Types of other blocks. They share one namespace with the types of resources and templates
+/// (docs/spec/simple-container.md#2.2, #7.1), so each is accepted in all of these sections.
 const OTHER_TYPES: [&str; 8] = [
     "pulumi-token",
     "aws-token",
@@ -22,15 +22,15 @@ const OTHER_TYPES: [&str; 8] = [
     "cloudflare",
 ];
 
-/// `variables`: the texts by name.
-pub(super) fn variables(root: Section<'_>, found: &mut Vec<Diagnostic>) -> BTreeMap<String, String> {
-    let mut reader = Reader::new(found);
+/// Reads `variables`: texts by name.
+pub(super) fn variables(root: Section<'_>, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, String> {
+    let mut reader = Reader::new(diagnostics);
     let mut variables = BTreeMap::new();
     let Some(section) = reader.section(root, "variables", "variables") else { return variables };
     for entry in section.mapping {
         let value = match reader.mapping(&entry.value, "a variable") {
             Some(variable) => {
-                reader.near_misses(variable, &["type", "value"]);
+                reader.warn_of_misspelled_keys(variable, &["type", "value"]);
                 reader.text_at(variable, "value").map(|(text, _)| text)
             }
             None => None,
@@ -40,62 +40,62 @@ pub(super) fn variables(root: Section<'_>, found: &mut Vec<Diagnostic>) -> BTree
     variables
 }
 
-/// Checks the sections that are not read elsewhere.
-pub(super) fn check(root: Section<'_>, types: &TypeTable, found: &mut Vec<Diagnostic>) {
-    let mut reader = Reader::new(found);
+/// Checks the sections that no other module reads.
+pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
+    let mut reader = Reader::new(diagnostics);
     reader.text_at(root, "schemaVersion");
     for (key, what) in [("secrets", "secrets"), ("cicd", "cicd")] {
         if let Some(section) = reader.section(root, key, key) {
-            known_type(section, what, Missing::Allowed, types, &mut reader);
+            has_known_type(section, what, MissingType::Allowed, types, &mut reader);
         }
     }
-    registrar(root, types, &mut reader);
+    check_registrar(root, types, &mut reader);
 }
 
-/// Whether a section may be without a type.
+/// Rule for a section without a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingType {
     Allowed,
-    Refused,
+    Rejected,
 }
 
-/// The type of a block that is not inherited.
-pub(super) fn known_type(
+/// Returns true if the type of a block is known or the block is inherited. Reports an unknown type.
+pub(super) fn has_known_type(
     section: Section<'_>,
     what: &str,
-    missing: Missing,
+    missing: MissingType,
     types: &TypeTable,
     reader: &mut Reader<'_>,
 ) -> bool {
     if reader.text_at(section, "inherit").is_some_and(|(stack, _)| !stack.is_empty()) {
         return true;
     }
-    let written = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
-    let (text, span) = written.unwrap_or((String::new(), section.span));
+    let declared_type = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
+    let (text, span) = declared_type.unwrap_or((String::new(), section.span));
     let templates = || types.templates().iter().map(TemplateType::name);
     let known = || OTHER_TYPES.into_iter().chain(GO_TYPES).chain(templates());
-    if known().any(|known| known == text) || (text.is_empty() && missing == Missing::Allowed) {
+    if known().any(|known| known == text) || (text.is_empty() && missing == MissingType::Allowed) {
         return true;
     }
     let unknown = Diagnostic::error(Code("unknown-type"), span, format!("unknown {what} type {text:?}"));
     reader.push(match (what, closest(&text, known())) {
-        ("template", None) => unknown.help(template_types(types)),
+        ("template", None) => unknown.help(template_types_hint(types)),
         _ => unknown.did_you_mean(&text, known()),
     });
     false
 }
 
-/// The types of templates, for a hint.
-pub(super) fn template_types(types: &TypeTable) -> String {
+/// Returns the hint that lists the types of templates.
+pub(super) fn template_types_hint(types: &TypeTable) -> String {
     let names: Vec<_> = types.templates().iter().map(TemplateType::name).collect();
     format!("the types of templates are {}", names.join(", "))
 }
 
-fn registrar(root: Section<'_>, types: &TypeTable, reader: &mut Reader<'_>) {
+fn check_registrar(root: Section<'_>, types: &TypeTable, reader: &mut Reader<'_>) {
     let Some(resources) = root.get("resources").and_then(Node::as_mapping) else { return };
-    let Some(node) = resources.get_some("registrar") else { return };
+    let Some(node) = resources.get_non_null("registrar") else { return };
     let Some(registrar) = reader.mapping(node, "`resources.registrar`") else { return };
-    if !known_type(registrar, "registrar", Missing::Allowed, types, reader) {
+    if !has_known_type(registrar, "registrar", MissingType::Allowed, types, reader) {
         return;
     }
     let named =

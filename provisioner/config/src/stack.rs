@@ -1,4 +1,4 @@
-//! What the files of a stack say once everything is read, inherited and resolved.
+//! Content of a stack's files after inheritance and placeholders.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use crate::tree::Node;
 /// A stack, ready to be provisioned.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// Its name: that of its folder.
+    /// Name of the stack: the name of its folder.
     pub name: String,
     /// The Pulumi project.
     pub project: String,
-    /// Where the state is and what encrypts its secrets.
+    /// Location of the state and secrets manager.
     pub provisioner: Provisioner,
     /// All plugins in the order of the file, disabled ones too.
     pub plugins: Vec<PluginDeclaration>,
     /// The environments in the order of the file.
     pub environments: Vec<Environment>,
-    /// `outputs`, each with its place; then the templates, by the names that client stacks have for them.
+    /// `outputs`; then the templates, by the names that client stacks use.
     pub outputs: Vec<Output>,
     /// `variables`.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Stack {
-    /// All resources with their environments, in the order of the file.
+    /// Returns all resources with their environments, in the order of the file.
     pub fn resources(&self) -> impl Iterator<Item = (&Environment, &Resource)> {
         let environments = self.environments.iter();
         environments.flat_map(|environment| environment.resources.iter().map(move |resource| (environment, resource)))
@@ -40,69 +40,69 @@ impl Stack {
 /// `provisioner`.
 #[derive(Clone, Debug)]
 pub struct Provisioner {
-    /// `organization`, the first part of the names that other stacks have for this one.
+    /// `organization`, the first part of the stack's name in stack references.
     pub organization: Option<String>,
-    /// Where the state is.
+    /// Location of the state.
     pub state_storage: StateStorage,
-    /// What encrypts its secrets.
+    /// Secrets manager that encrypts the secrets of the state.
     pub secrets_provider: SecretsProvider,
 }
 
-/// Where the state is.
+/// Location of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateStorage {
     /// `fs`: a URL such as `file:///…`, verbatim.
     FileSystem {
         /// The URL.
         url: String,
-        /// Where it was written.
+        /// Position of the URL.
         span: Span,
     },
 }
 
-/// What encrypts the secrets of a state.
+/// Secrets manager of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretsProvider {
     /// `passphrase`.
     Passphrase {
-        /// The passphrase; `None`: the environment's.
+        /// The passphrase; `None` if the environment holds it.
         passphrase: Option<SecretText>,
-        /// Where it was written, or the block it is missing from.
+        /// Position of the passphrase, or of the block that it is missing from.
         span: Span,
     },
 }
 
-/// One environment.
+/// Environment of a stack.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where the name was written.
+    /// Position of the name.
     pub span: Span,
-    /// Its resources in the order of the file.
+    /// Resources in the order of the file.
     pub resources: Vec<Resource>,
 }
 
-/// One resource.
+/// Resource declaration.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// Its key.
+    /// Key of the resource in its environment.
     pub key: String,
-    /// Where the key was written.
+    /// Position of the key.
     pub key_span: Span,
-    /// `name`, else the key. Core types name what they register by it.
+    /// `name`, else the key. Core types derive the names of their resources from it.
     pub name: String,
-    /// What serves it.
+    /// Plugin or core type that manages the resource.
     pub target: Target,
-    /// Where the type was written.
+    /// Position of the type.
     pub type_span: Span,
-    /// `config`, resolved; an empty mapping where it is missing.
+    /// `config`, resolved; an empty mapping if it is missing.
     pub config: Node,
     /// `options`.
     pub options: Options,
 }
 
-/// What serves a resource (simple-container §10.5).
+/// Plugin or core type that manages a resource (docs/spec/simple-container.md#10.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A plugin.
@@ -114,53 +114,53 @@ pub enum Target {
     },
     /// A core type.
     Core {
-        /// Its name.
+        /// Name.
         type_name: String,
     },
 }
 
-/// One stack output.
+/// Stack output.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where the name was written.
+    /// Position of the name.
     pub span: Span,
-    /// Its value, resolved up to references.
+    /// Value; placeholders are resolved, references are not.
     pub value: Node,
 }
 
 /// `options` of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Keys of the same environment.
+    /// Keys of resources in the same environment, with their positions.
     pub depends_on: Vec<(String, Span)>,
-    /// Refuse deletion.
+    /// Rejects deletion of the resource.
     pub protect: Option<bool>,
-    /// Delete before replacing.
+    /// Deletes the old resource before its replacement is created.
     pub delete_before_replace: Option<bool>,
-    /// Forget instead of deleting.
+    /// Removes the resource from the state without deleting it in the provider.
     pub retain_on_delete: Option<bool>,
-    /// Paths whose changes do not count.
+    /// Property paths in which changes are ignored.
     pub ignore_changes: Vec<String>,
-    /// Paths whose changes replace.
+    /// Property paths in which a change replaces the resource.
     pub replace_on_changes: Vec<String>,
-    /// Outputs to keep secret.
+    /// Outputs that are secret in addition to those of the schema.
     pub additional_secret_outputs: Vec<String>,
-    /// Where it was before.
+    /// Previous names, types or parents of the resource.
     pub aliases: Vec<AliasOption>,
-    /// Id of an existing resource to take over.
+    /// Provider id of an existing resource to import.
     pub import: Option<String>,
-    /// How long operations may take.
+    /// Time limits of create, update, delete and read.
     pub custom_timeouts: Timeouts,
 }
 
-/// An alias as written; what is absent is as it is now.
+/// An alias. An absent field has the current value of the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AliasOption {
     /// A whole URN.
     Urn(Urn),
-    /// What differed.
+    /// The fields that differed.
     Spec {
         /// Old name.
         name: Option<String>,
@@ -182,6 +182,6 @@ pub enum AliasParentOption {
     Same,
     /// `parent`.
     Urn(Urn),
-    /// `noParent`: it had no parent.
+    /// `noParent`: the resource had no parent.
     None,
 }

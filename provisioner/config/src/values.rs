@@ -1,37 +1,37 @@
-//! A free `config` to property values.
+//! Conversion of an untyped `config` to property values.
 //!
-//! Enters: a resolved tree, and what references stand for. Leaves: values as Pulumi's own YAML host sends them: a null
-//! is left out of a map and stays in a list, unknowns swallow what they are joined with, secrets stay secret.
+//! Input: a resolved tree, and a lookup for references. Output: values as Pulumi's YAML language host sends them: a
+//! null is omitted from a map and kept in a list, a text that contains an unknown is unknown, secrets stay secret.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::tree::{Node, Part, Reference, Template, Value};
-use crate::yaml::scalar::{Ambiguity, Exactness, Free, free};
+use crate::yaml::scalar::{Ambiguity, Exactness, UntypedScalar, read_untyped};
 
-/// What a reference stands for; an error says why it stands for nothing.
-pub type Lookup<'l> = dyn FnMut(&Reference) -> Result<PropertyValue, Box<Diagnostic>> + 'l;
+/// Function that returns the value of a reference, or the diagnostic for an invalid reference.
+pub type ReferenceLookup<'l> = dyn FnMut(&Reference) -> Result<PropertyValue, Box<Diagnostic>> + 'l;
 
-/// The value of a tree.
+/// Converts a tree to a property value.
 ///
 /// # Errors
-/// What the lookup refused, or what cannot be joined into a text.
-pub fn value(node: &Node, lookup: &mut Lookup<'_>) -> Result<PropertyValue, Box<Diagnostic>> {
+/// The lookup fails, or a value cannot be joined into a text.
+pub fn evaluate(node: &Node, lookup: &mut ReferenceLookup<'_>) -> Result<PropertyValue, Box<Diagnostic>> {
     match &node.value {
-        Value::Scalar(scalar) => Ok(match free(scalar) {
-            Free::Null => PropertyValue::Null,
-            Free::Bool(value) => PropertyValue::Bool(value),
-            Free::Number(value, _) => PropertyValue::Number(value),
-            Free::Text(_) => PropertyValue::String(scalar.text.clone()),
+        Value::Scalar(scalar) => Ok(match read_untyped(scalar) {
+            UntypedScalar::Null => PropertyValue::Null,
+            UntypedScalar::Bool(value) => PropertyValue::Bool(value),
+            UntypedScalar::Number(value, _) => PropertyValue::Number(value),
+            UntypedScalar::Text(_) => PropertyValue::String(scalar.text.clone()),
         }),
-        Value::Template(template) => text(template, lookup),
+        Value::Template(template) => evaluate_text(template, lookup),
         Value::Sequence(items) => {
-            items.iter().map(|item| value(item, lookup)).collect::<Result<_, _>>().map(PropertyValue::List)
+            items.iter().map(|item| evaluate(item, lookup)).collect::<Result<_, _>>().map(PropertyValue::List)
         }
         Value::Mapping(mapping) => {
             let mut map = PropertyMap::new();
             for entry in mapping {
-                let value = value(&entry.value, lookup)?;
+                let value = evaluate(&entry.value, lookup)?;
                 if value != PropertyValue::Null {
                     map.insert(entry.key.clone(), value);
                 }
@@ -41,16 +41,16 @@ pub fn value(node: &Node, lookup: &mut Lookup<'_>) -> Result<PropertyValue, Box<
     }
 }
 
-/// The value of a tree without references; a reference would be unknown.
-pub fn plain(node: &Node) -> PropertyValue {
-    value(node, &mut |_| Ok(PropertyValue::UNKNOWN)).unwrap_or(PropertyValue::UNKNOWN)
+/// Converts a tree without references to a property value. A reference becomes unknown.
+pub fn evaluate_constant(node: &Node) -> PropertyValue {
+    evaluate(node, &mut |_| Ok(PropertyValue::UNKNOWN)).unwrap_or(PropertyValue::UNKNOWN)
 }
 
-/// The value of a text: that of its only reference with its type, or everything joined.
+/// Converts a text: a single reference keeps the type of its value, otherwise all parts are joined.
 ///
 /// # Errors
-/// As [`value`].
-pub fn text(template: &Template, lookup: &mut Lookup<'_>) -> Result<PropertyValue, Box<Diagnostic>> {
+/// As [`evaluate`].
+pub fn evaluate_text(template: &Template, lookup: &mut ReferenceLookup<'_>) -> Result<PropertyValue, Box<Diagnostic>> {
     if let ([Part::Reference(reference)], false) = (&template.parts[..], template.secret) {
         return lookup(reference);
     }
@@ -67,9 +67,9 @@ pub fn text(template: &Template, lookup: &mut Lookup<'_>) -> Result<PropertyValu
                 match value {
                     PropertyValue::String(text) => joined.push_str(&text),
                     PropertyValue::Bool(value) => joined.push_str(&value.to_string()),
-                    PropertyValue::Number(number) => joined.push_str(&json_number(number)),
+                    PropertyValue::Number(number) => joined.push_str(&format_json_number(number)),
                     PropertyValue::Unknown(_) => unknown = true,
-                    other => return Err(cannot_join(reference, &other)),
+                    other => return Err(cannot_join_error(reference, &other)),
                 }
             }
         }
@@ -81,7 +81,7 @@ pub fn text(template: &Template, lookup: &mut Lookup<'_>) -> Result<PropertyValu
     })
 }
 
-fn cannot_join(reference: &Reference, value: &PropertyValue) -> Box<Diagnostic> {
+fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagnostic> {
     let kind = match value {
         PropertyValue::Null => "null",
         PropertyValue::List(_) => "a list",
@@ -93,12 +93,12 @@ fn cannot_join(reference: &Reference, value: &PropertyValue) -> Box<Diagnostic> 
         reference.span,
         format!("{reference} is {kind}: it cannot be part of a text"),
     )
-    .help("let it stand alone, or name something inside of it")
+    .help("use it as the whole value, or reference a property inside it")
     .into()
 }
 
-/// A double as Go writes it in JSON.
-fn json_number(number: f64) -> String {
+/// Formats a double as Go does in JSON.
+fn format_json_number(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}");
@@ -110,16 +110,16 @@ fn json_number(number: f64) -> String {
     number.to_string()
 }
 
-/// Warns of scalars that others read otherwise, and of numbers that lose digits.
+/// Warns of scalars that YAML 1.1 reads differently, and of numbers that lose digits.
 pub(super) fn check(node: &Node, diagnostics: &mut Vec<Diagnostic>) {
     match &node.value {
-        Value::Scalar(scalar) => match free(scalar) {
-            Free::Number(_, Exactness::Rounded) => diagnostics.push(
+        Value::Scalar(scalar) => match read_untyped(scalar) {
+            UntypedScalar::Number(_, Exactness::Rounded) => diagnostics.push(
                 Diagnostic::warning(Code("rounded-number"), node.span, "the number is too large to be exact")
                     .detail("integers beyond 2^53 lose their last digits")
                     .help("put it in quotes if it is an identifier"),
             ),
-            Free::Text(Ambiguity::Ambiguous) => diagnostics.push(
+            UntypedScalar::Text(Ambiguity::Ambiguous) => diagnostics.push(
                 Diagnostic::warning(Code("ambiguous-scalar"), node.span, format!("`{}` is read as text", scalar.text))
                     .detail("YAML 1.1 reads it as something else")
                     .help("put it in quotes"),
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_text_look_like_those_of_json() {
-        let texts = [24.0, -0.5, 1e21, 1.5e-7, 1e20, 0.0].map(json_number);
+    fn numbers_in_text_are_formatted_as_in_json() {
+        let texts = [24.0, -0.5, 1e21, 1.5e-7, 1e20, 0.0].map(format_json_number);
         assert_eq!(texts, ["24", "-0.5", "1e+21", "1.5e-7", "100000000000000000000", "0"]);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bridge::host::{BootRequest, HostError, ProviderHost};
+use bridge::host::{HostError, ProviderHost, ProviderRequest};
 use bridge::provider::{CheckReply, CheckRequest, CreateReply, CreateRequest, Provider, ProviderError};
 use engine::events::{Event, EventSink, Operation};
 use engine::{Deployment, DeploymentOptions, Goal, ProgramEnd, Registrar as _, StopSignals};
@@ -30,7 +30,7 @@ impl Provider for Demo {
 
 #[async_trait]
 impl ProviderHost for Demo {
-    async fn boot(&self, _: &BootRequest) -> Result<Arc<dyn Provider>, HostError> {
+    async fn start_provider(&self, _: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
         Ok(Arc::new(Demo))
     }
 }

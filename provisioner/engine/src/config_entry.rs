@@ -1,14 +1,14 @@
-//! The configuration of a stack.
+//! Configuration values of a stack.
 
-/// One value of a stack's configuration.
+/// Configuration value of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigEntry {
-    /// The package it concerns.
+    /// Namespace of the key: a package or a project.
     pub namespace: String,
-    /// Its name.
+    /// Name of the key.
     pub name: String,
-    /// Its text; anything but a string is JSON.
+    /// Text of the value. Values other than strings are JSON.
     pub value: String,
-    /// Whether it is secret.
+    /// True if the value is secret.
     pub secret: bool,
 }

@@ -13,7 +13,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{ResourceState, Snapshot, StateRecorder};
 use tokio::sync::{OnceCell, RwLock, Semaphore, oneshot, watch};
 
-use crate::decisions::autonaming::Naming;
+use crate::decisions::autonaming::AutonamingConfig;
 use crate::deployment_state::{DeploymentState, SharedState};
 use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 use crate::jobs::Jobs;
@@ -49,7 +49,7 @@ pub(crate) struct Context {
     pub(crate) deciding: RwLock<()>,
     pub(crate) initial_refresh: watch::Sender<InitialRefresh>,
     /// Physical names that the configuration proposes, or the error in the configuration.
-    pub(crate) naming: Result<Naming, String>,
+    pub(crate) autonaming: Result<AutonamingConfig, String>,
     /// Registrations of provider resources that the first resource that needs them starts.
     once_registered: Mutex<HashMap<ProviderKey, Arc<OnceRegistered>>>,
     monitor: MonitorService,
@@ -64,7 +64,7 @@ pub(crate) enum ProviderKey {
         package: String,
         /// Version of the package; `None`: any.
         version: Option<String>,
-        /// URL that the package comes from; `None`: the usual place.
+        /// URL that the package comes from; `None`: the default source.
         download_url: Option<String>,
     },
     /// A provider that an import declares.
@@ -111,7 +111,7 @@ impl Context {
             slots: Semaphore::new(options.parallel.max(1)),
             deciding: RwLock::new(()),
             initial_refresh: watch::Sender::new(InitialRefresh::Running),
-            naming: Naming::read(&options.config, &options.project, &options.stack),
+            autonaming: AutonamingConfig::read(&options.config, &options.project, &options.stack),
             once_registered: Mutex::default(),
             monitor: MonitorService { monitor, endpoint: OnceCell::new() },
             signals,
@@ -135,24 +135,24 @@ impl Context {
     }
 
     /// Emits a message about a resource that is not an error.
-    pub(crate) fn message(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
+    pub(crate) fn emit_message(&self, urn: &Urn, source: Option<SourceRef>, message: Message) {
         self.emit(Event::Message(about(urn, source, message)));
     }
 
     /// Reports an error of a resource.
-    pub(crate) fn error(
+    pub(crate) fn report_error(
         &self,
         urn: &Urn,
         source: Option<SourceRef>,
         message: Message,
         failure: Failure,
     ) -> ErrorReported {
-        self.general_error(about(urn, source, message), failure)
+        self.report_general_error(about(urn, source, message), failure)
     }
 
     /// Reports an error that is not about one resource.
-    pub(crate) fn general_error(&self, message: Message, failure: Failure) -> ErrorReported {
-        let error = self.reporter.error(message, failure);
+    pub(crate) fn report_general_error(&self, message: Message, failure: Failure) -> ErrorReported {
+        let error = self.reporter.report_error(message, failure);
         self.shared.wake();
         error
     }
@@ -165,8 +165,8 @@ impl Context {
     }
 
     /// Reports a fatal error of a resource outside of its steps: nothing new starts.
-    pub(crate) fn fatal(&self, urn: &Urn, source: Option<SourceRef>, message: Message) -> ErrorReported {
-        self.error(urn, source, message, Failure::Fatal)
+    pub(crate) fn report_fatal(&self, urn: &Urn, source: Option<SourceRef>, message: Message) -> ErrorReported {
+        self.report_error(urn, source, message, Failure::Fatal)
     }
 
     /// Returns whether nothing new may start: after a fatal error, after a stop, or after a failed step unless the run
@@ -185,18 +185,18 @@ impl Context {
         if self.is_halted() { Err(self.halted()) } else { Ok(()) }
     }
 
-    /// Returns the reason that the run goes no further.
+    /// Returns the reason that the run is halted.
     pub(crate) fn halted(&self) -> Halted {
         self.reporter.first_error().map_or(Halted::Stopped, Halted::Failed)
     }
 
-    /// Waits until every resource that a resource refers to, and that this run has begun, is settled; or until nothing
+    /// Waits until every resource that a resource refers to, and that this run has begun, is finished; or until nothing
     /// new may start.
     pub(crate) async fn wait_for_references(&self, resource: &ResourceState) {
         self.wait_until(|state| {
             resource.provider_and_references().all(|urn| {
-                let urn = state.new_name(urn);
-                !state.has_begun(urn) || state.is_settled(urn)
+                let urn = state.new_urn(urn);
+                !state.has_begun(urn) || state.is_finished(urn)
             })
         })
         .await;
@@ -205,7 +205,7 @@ impl Context {
     /// Waits until the steps of another resource have carried the entry of a URN over, if there are such steps; or
     /// until nothing new may start.
     pub(crate) async fn wait_until_carried_over(&self, urn: &Urn) {
-        self.wait_until(|state| !state.is_carried_over(urn) || state.is_settled(urn)).await;
+        self.wait_until(|state| !state.is_carried_over(urn) || state.is_finished(urn)).await;
     }
 
     async fn wait_until(&self, holds: impl Fn(&DeploymentState) -> bool) {
@@ -213,11 +213,11 @@ impl Context {
     }
 
     /// Closes an instance that no resource refers to, as a job of the deployment.
-    pub(crate) fn close_later(self: &Arc<Self>, provider: Arc<dyn Provider>) {
+    pub(crate) fn start_closing(self: &Arc<Self>, provider: Arc<dyn Provider>) {
         let context = Arc::clone(self);
         let closing = async move {
             provider.close().await;
-            context.providers.closed(&provider);
+            context.providers.remove_closed(&provider);
         };
         // A deployment that has ended has closed every instance.
         self.jobs.start(closing).ok();
@@ -230,7 +230,7 @@ impl Context {
         let closing = async move {
             unused.await;
             provider.close().await;
-            context.providers.closed(&provider);
+            context.providers.remove_closed(&provider);
         };
         self.jobs.start(closing).ok();
     }
@@ -241,7 +241,7 @@ impl Context {
     ///
     /// # Errors
     /// The error of the work; [`Halted`] if the deployment has ended.
-    pub(crate) async fn job<T: Send + 'static, E: From<Halted> + Send + 'static>(
+    pub(crate) async fn run_job<T: Send + 'static, E: From<Halted> + Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> BoxFuture<'static, Result<T, E>>,
     ) -> Result<T, E> {
@@ -276,7 +276,7 @@ impl Context {
             let name = reference.urn.name();
             return Err(HostError::new(format!("the provider {name} is not recorded and was not registered")));
         };
-        self.reporter.secrets(&recorded);
+        self.reporter.emit_secrets(&recorded);
         self.providers.load(reference, &recorded, &self.jobs).await
     }
 
@@ -284,18 +284,18 @@ impl Context {
     ///
     /// # Errors
     /// The error of [`Context::load_instance`], which is fatal.
-    pub(crate) async fn instance(
+    pub(crate) async fn require_instance(
         &self,
         reference: &ProviderReference,
         urn: &Urn,
         source: Option<SourceRef>,
     ) -> Result<Arc<Instance>, ErrorReported> {
-        self.load_instance(reference).await.map_err(|error| self.fatal(urn, source, host_error(error)))
+        self.load_instance(reference).await.map_err(|error| self.report_fatal(urn, source, host_error(error)))
     }
 
-    /// Emits which secrets a provider is about to receive.
+    /// Emits the secrets that a provider is about to receive.
     pub(crate) fn emit_secrets(&self, values: &PropertyMap) {
-        self.reporter.secrets(values);
+        self.reporter.emit_secrets(values);
     }
 
     /// Returns the address of the resource monitor, which is served from the first call on.

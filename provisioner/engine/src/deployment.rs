@@ -1,8 +1,8 @@
 //! The deployment: the handle that programs drive it with, and the one task that polls everything and orders the
 //! phases.
 //!
-//! Each request of a program becomes a job that this task polls beside the providers' replies, so the request goes on
-//! even if its caller stops waiting.
+//! Each request of a program becomes a job that this task polls together with the replies of providers, so the request
+//! goes on even if its caller stops waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use bridge::host::{PackageTypes, ProviderHost};
 use futures_util::future::{FusedFuture, FutureExt as _, try_join_all};
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::Urn;
-use state::{Snapshot, StateRecorder, free_aside};
+use state::{Snapshot, StateRecorder, drop_in_background};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::context::{Context, InitialRefresh, Parts, host_error};
@@ -39,7 +39,7 @@ pub struct Deployment {
 pub enum ProgramEnd {
     /// The program registered all its resources.
     Completed,
-    /// The program failed: the deployment deletes nothing that was not registered.
+    /// The program failed: the deployment deletes none of the unregistered resources.
     Failed,
 }
 
@@ -49,7 +49,7 @@ pub struct DeploymentEnd {
     /// Outcome of the run.
     pub outcome: Outcome,
     /// Snapshot at the end of the run, pending operations included. In a preview, the snapshot that the run would
-    /// leave.
+    /// record.
     pub snapshot: Snapshot,
     /// Summary of the run, as in [`Event::PhaseEnded`].
     pub summary: Summary,
@@ -57,7 +57,7 @@ pub struct DeploymentEnd {
 
 impl Deployment {
     /// Returns the handle for the program of a deployment, and the future that does the work. The caller polls both
-    /// side by side.
+    /// concurrently.
     ///
     /// `recorder` is `None` in previews.
     pub fn new(
@@ -79,7 +79,7 @@ impl Deployment {
     }
 
     /// Reports the end of the program, and returns once the deployment has completed all jobs. After a completed
-    /// program, the deployment then deletes what was not registered.
+    /// program, the deployment then deletes the unregistered resources.
     pub async fn finish(&self, end: ProgramEnd) {
         let (sender, taken) = oneshot::channel();
         if self.ends.send((end, sender)).is_ok() {
@@ -95,35 +95,35 @@ impl Registrar for Deployment {
         self.context.is_preview()
     }
 
-    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
+    async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         let host = self.context.providers.host();
-        let ask = async |plugin: String| host.type_facts(&plugin).await.map(|types| (plugin, types));
+        let load = async |plugin: String| host.package_types(&plugin).await.map(|types| (plugin, types));
         let signals = &self.context.signals;
         let types = tokio::select! {
-            types = try_join_all(plugins.into_iter().map(ask)) => types,
+            types = try_join_all(plugins.into_iter().map(load)) => types,
             // No resource is registered after a stop or an abort.
             () = signals.stop.cancelled() => return Err(Halted::Stopped),
             () = signals.abort.cancelled() => return Err(Halted::Stopped),
         };
-        let types = types.map_err(|error| self.context.general_error(host_error(error), Failure::Fatal))?;
+        let types = types.map_err(|error| self.context.report_general_error(host_error(error), Failure::Fatal))?;
         Ok(types.into_iter().collect())
     }
 
     async fn register(&self, goal: Goal) -> Result<Registered, Halted> {
-        self.context.job(|ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
+        self.context.run_job(|ctx| async move { phases::register(&ctx, goal).await }.boxed()).await
     }
 
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
         let urn = urn.clone();
-        self.context.job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed()).await
+        self.context.run_job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed()).await
     }
 
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
-        self.context.job(|ctx| async move { phases::read(&ctx, goal).await }.boxed()).await
+        self.context.run_job(|ctx| async move { phases::read(&ctx, goal).await }.boxed()).await
     }
 
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
-        self.context.job(|ctx| async move { phases::invoke(&ctx, goal).await }.boxed()).await
+        self.context.run_job(|ctx| async move { phases::invoke(&ctx, goal).await }.boxed()).await
     }
 }
 
@@ -152,7 +152,7 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
         let mut state = ctx.state();
         let snapshot = state.ledger_mut().snapshot();
         let changes = state.take_counts();
-        free_aside(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
+        drop_in_background(std::mem::replace(&mut *state, DeploymentState::new(Snapshot::default())));
         (snapshot, changes)
     };
     let summary = Summary { phase, changes, outcome, duration: started.elapsed() };
@@ -160,7 +160,7 @@ async fn run(ctx: Arc<Context>, mut queue: JobQueue, ends: ProgramEnds) -> Deplo
     DeploymentEnd { outcome, snapshot, summary }
 }
 
-/// Runs the phases: refresh, program or import, deletion of what was not registered.
+/// Runs the phases: refresh, program or import, deletion of unregistered resources.
 async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramEnds) -> PhaseEnd {
     let canceller = Arc::clone(ctx);
     let cancel = async move {
@@ -174,13 +174,13 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     phases::report_pending_operations(ctx);
     let mut end = PhaseEnd::Complete;
     if phases::check_names(ctx).and_then(|()| phases::check_hooks(ctx)).is_ok() {
-        end = beside(&mut cancel, queue.run_until(phases::refresh_first(ctx))).await;
+        end = poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_first(ctx))).await;
     }
     ctx.initial_refresh.send_replace(InitialRefresh::Done);
 
     if ctx.options.has_program() {
-        let program_end = beside(&mut cancel, queue.run_until(ends.recv())).await;
-        beside(&mut cancel, queue.run_to_end()).await;
+        let program_end = poll_with_cancel(&mut cancel, queue.run_until(ends.recv())).await;
+        poll_with_cancel(&mut cancel, queue.run_to_end()).await;
         end = end.and(PhaseEnd::of(ctx, true));
         let program_end = program_end.map(|(program_end, received)| {
             received.send(()).ok();
@@ -195,30 +195,30 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
         }
     }
     if ctx.options.operation == Operation::Import && !ctx.is_halted() {
-        end = end.and(beside(&mut cancel, queue.run_until(phases::import_all(ctx))).await);
+        end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::import_all(ctx))).await);
     }
     phases::check_targets_found(ctx);
     if ctx.is_halted() {
-        end = end.and(PhaseEnd::of(ctx, deletes_follow(ctx) || ctx.options.has_program()));
+        end = end.and(PhaseEnd::of(ctx, has_deletion_phase(ctx) || ctx.options.has_program()));
     } else {
-        end = end.and(beside(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
-        if deletes_follow(ctx) {
-            end = end.and(beside(&mut cancel, queue.run_until(phases::delete_unregistered(ctx))).await);
+        end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
+        if has_deletion_phase(ctx) {
+            end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::delete_unregistered(ctx))).await);
         }
     }
-    beside(&mut cancel, queue.run_to_end()).await;
-    phases::rename_superseded(ctx).await;
-    beside(&mut cancel, queue.run_until(phases::record_stack_outputs(ctx))).await;
-    beside(&mut cancel, queue.run_to_end()).await;
+    poll_with_cancel(&mut cancel, queue.run_to_end()).await;
+    phases::rename_pending_deletes(ctx).await;
+    poll_with_cancel(&mut cancel, queue.run_until(phases::record_stack_outputs(ctx))).await;
+    poll_with_cancel(&mut cancel, queue.run_to_end()).await;
     end.and(PhaseEnd::of(ctx, ctx.reporter.has_failed(Failure::AtEnd)))
 }
 
-fn deletes_follow(ctx: &Context) -> bool {
+fn has_deletion_phase(ctx: &Context) -> bool {
     matches!(ctx.options.operation, Operation::Update | Operation::Destroy)
 }
 
-/// Polls work, and beside it the future that cancels the providers once the user stops the run.
-async fn beside<T>(cancel: &mut (impl FusedFuture<Output = ()> + Unpin), work: impl Future<Output = T>) -> T {
+/// Polls work together with the future that cancels the providers once the user stops the run.
+async fn poll_with_cancel<T>(cancel: &mut (impl FusedFuture<Output = ()> + Unpin), work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     loop {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! One entry of the recorded list, with its number.
+//! Entry of the recorded list, with its number.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a program asks for: registrations, reads, function calls; and what an import takes over.
+//! Requests of a program: registrations, reads, function calls; and resources to import.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,65 +11,66 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
 use crate::events::SourceRef;
 
-/// One registration: what a resource is to be.
+/// Registration of a resource: its desired inputs and its options.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// The resource's type.
+    /// Type of the resource.
     pub type_token: TypeToken,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
-    /// Managed by a plugin; components are not.
+    /// True for custom and provider resources, false for components.
     pub custom: bool,
-    /// A component that its plugin is to construct: children and all.
+    /// True for a component that its plugin constructs, together with its children.
     pub remote: bool,
-    /// Inputs as the program gives them. Unknowns only in a preview.
+    /// Inputs of the program. They contain unknown values only in a preview.
     pub inputs: Arc<PropertyMap>,
-    /// Parent; must have been registered in this run.
+    /// Parent, which must have been registered in this run.
     pub parent: Option<Urn>,
-    /// Everything it depends on.
+    /// URNs of all dependencies.
     pub dependencies: Vec<Urn>,
-    /// Input name to the URNs it came from; every input has an entry.
+    /// URNs that each input depends on, by input name. Every input has an entry.
     pub property_dependencies: BTreeMap<String, Vec<Urn>>,
-    /// The provider resource that serves it; `None`: the default provider of its package, or an inherited one.
+    /// Provider of the resource; `None`: the inherited provider, or the default provider of the package.
     pub provider: Option<ProviderReference>,
-    /// Of a component: package to the provider that its children use where they name none.
+    /// Providers that children of a component inherit, by package.
     pub providers: BTreeMap<String, ProviderReference>,
-    /// Refuse deletion; `None`: as the parent.
+    /// Option `protect`; `None`: inherited from the parent.
     pub protect: Option<bool>,
-    /// Delete before replacing; `None`: as the provider says.
+    /// Option `deleteBeforeReplace`; `None`: decided by the provider.
     pub delete_before_replace: Option<bool>,
-    /// Paths whose changes do not count.
+    /// Paths whose changes are ignored.
     pub ignore_changes: Vec<String>,
-    /// Paths whose changes replace.
+    /// Paths whose changes replace the resource.
     pub replace_on_changes: Vec<String>,
-    /// Outputs to keep secret.
+    /// Names of outputs that are secret.
     pub additional_secret_outputs: Vec<String>,
-    /// Where it was before.
+    /// Aliases, under which the resource may be recorded.
     pub aliases: Vec<Alias>,
-    /// How long operations may take.
+    /// Timeouts of the operations on the resource.
     pub custom_timeouts: Timeouts,
-    /// Id of an existing resource to import; `None` without import.
+    /// Id of the existing resource to import; `None` without import.
     pub import_id: Option<ResourceId>,
-    /// Forget instead of deleting; `None`: as the parent.
+    /// Option `retainOnDelete`; `None`: inherited from the parent.
     pub retain_on_delete: Option<bool>,
-    /// Gone with that resource, without a call; `None`: as the parent.
+    /// Option `deletedWith`: the resource needs no Delete if that resource is deleted. `None`: inherited from the
+    /// parent.
     pub deleted_with: Option<Urn>,
-    /// Replaced when one of these is.
+    /// Option `replaceWith`: the resource is replaced if one of these is.
     pub replace_with: Vec<Urn>,
-    /// Replace when this changes.
+    /// Value whose changes replace the resource.
     pub replacement_trigger: Option<PropertyValue>,
     /// Paths whose changes are not shown.
     pub hide_diff: Vec<String>,
     /// Version of the package for a default provider; `None`: any.
     pub version: Option<String>,
-    /// Where the package of a default provider comes from; `None`: the usual place.
+    /// Download URL of the package for a default provider; `None`: the default source.
     pub plugin_download_url: Option<String>,
-    /// Where the program wrote it.
+    /// Place where the program wrote the resource.
     pub source: Option<SourceRef>,
 }
 
 impl Goal {
-    /// Returns what manages the resource.
+    /// Returns the kind of the resource.
     pub(crate) fn kind(&self) -> ResourceKind {
         match (self.custom, self.type_token.is_provider()) {
             (false, _) => ResourceKind::Component,
@@ -78,19 +79,19 @@ impl Goal {
         }
     }
 
-    /// Returns every URN that the recorded resource will refer to, its provider apart.
+    /// Returns all URNs that the recorded resource will refer to, except that of its provider.
     pub(crate) fn references(&self) -> impl Iterator<Item = &Urn> {
         let by_property = self.property_dependencies.values().flatten();
         let by_option = self.deleted_with.iter().chain(&self.replace_with);
         self.parent.iter().chain(&self.dependencies).chain(by_property).chain(by_option)
     }
 
-    /// A custom resource without any options.
+    /// Creates the goal of a custom resource without options.
     pub fn custom(type_token: TypeToken, name: impl Into<String>, inputs: PropertyMap) -> Self {
         Self { custom: true, ..Self::component(type_token, name, inputs) }
     }
 
-    /// A component without any options.
+    /// Creates the goal of a component without options.
     pub fn component(type_token: TypeToken, name: impl Into<String>, inputs: PropertyMap) -> Self {
         Self {
             type_token,
@@ -123,91 +124,91 @@ impl Goal {
     }
 }
 
-/// What manages a resource.
+/// Kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResourceKind {
-    /// Nothing: no provider is asked.
+    /// Component: no provider is called.
     Component,
-    /// The engine itself: of a provider resource the configuration is checked and compared.
+    /// Provider resource: CheckConfig and DiffConfig are called for its configuration.
     Provider,
-    /// A plugin.
+    /// Custom resource: a plugin manages it.
     Custom,
 }
 
-/// A read of a resource that the stack does not own.
+/// Read of a resource that the stack does not own.
 #[derive(Clone, Debug)]
 pub struct ReadGoal {
-    /// The resource's type.
+    /// Type of the resource.
     pub type_token: TypeToken,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
-    /// Id of the resource to read; may be unknown in a preview.
+    /// Id of the resource to read, which may be unknown in a preview.
     pub id: ReferenceId,
-    /// What is known of it, to find it by.
+    /// Known properties, which help the provider to find the resource.
     pub properties: PropertyMap,
-    /// Parent.
+    /// Parent of the resource.
     pub parent: Option<Urn>,
-    /// Everything it depends on.
+    /// URNs of all dependencies.
     pub dependencies: Vec<Urn>,
-    /// The provider resource that serves it.
+    /// Provider to call; `None`: the default provider of the package.
     pub provider: Option<ProviderReference>,
-    /// Outputs to keep secret.
+    /// Names of outputs that are secret.
     pub additional_secret_outputs: Vec<String>,
     /// Version of the package for a default provider; `None`: any.
     pub version: Option<String>,
-    /// Where the package of a default provider comes from; `None`: the usual place.
+    /// Download URL of the package for a default provider; `None`: the default source.
     pub plugin_download_url: Option<String>,
-    /// Where the program wrote it.
+    /// Place where the program wrote the resource.
     pub source: Option<SourceRef>,
 }
 
-/// A call of a function.
+/// Call of a function.
 #[derive(Clone, Debug)]
 pub struct InvokeGoal {
     /// Token of the function.
     pub token: TypeToken,
-    /// Arguments. Unknown ones are not sent: ask only when all are known.
+    /// Arguments. All of them must be known, because unknown values are not sent.
     pub arguments: PropertyMap,
-    /// The provider resource that serves it.
+    /// Provider to call; `None`: the default provider of the package.
     pub provider: Option<ProviderReference>,
     /// Version of the package for a default provider; `None`: any.
     pub version: Option<String>,
-    /// Where the package of a default provider comes from; `None`: the usual place.
+    /// Download URL of the package for a default provider; `None`: the default source.
     pub plugin_download_url: Option<String>,
 }
 
-/// An existing resource that is to be recorded.
+/// Existing resource to import.
 #[derive(Clone, Debug)]
 pub struct ImportGoal {
-    /// Its type.
+    /// Type of the resource.
     pub type_token: TypeToken,
-    /// Its name in the stack.
+    /// Name of the resource in the stack.
     pub name: String,
-    /// Id that the provider reads it by.
+    /// Id with which the provider reads the resource.
     pub id: ResourceId,
-    /// Its parent; `None`: the stack.
+    /// Parent of the resource; `None`: the root stack.
     pub parent: Option<Urn>,
-    /// Who reads it.
+    /// Provider that reads the resource.
     pub provider: ImportProvider,
-    /// Refuse deletion.
+    /// Option `protect`.
     pub protect: bool,
-    /// What it was called before.
+    /// Aliases, under which the resource may be recorded.
     pub aliases: Vec<Alias>,
-    /// Inputs that are known of it: those that are secret are secret in what is read, too.
+    /// Known inputs. Values that are secret among them are secret in the inputs that are read, too.
     pub inputs: Arc<PropertyMap>,
-    /// Outputs to keep secret.
+    /// Names of outputs that are secret.
     pub additional_secret_outputs: Vec<String>,
-    /// Where the user wrote what it is.
+    /// Place where the user wrote the import.
     pub source: Option<SourceRef>,
 }
 
-/// The provider of an imported resource.
+/// Provider of an imported resource.
 #[derive(Clone, Debug)]
 pub enum ImportProvider {
-    /// The default one of its package; of this version, or of any.
+    /// Default provider of the package, with this version or any version.
     Default(Option<String>),
-    /// One that is recorded.
+    /// Recorded provider.
     Recorded(ProviderReference),
-    /// This one, made if it is not recorded.
+    /// Provider of this goal, which is registered if it is not recorded.
     Declared(Box<Goal>),
 }

@@ -1,32 +1,32 @@
-//! The work of a deployment that goes on beside everything else, polled by one task.
+//! Concurrent jobs of a deployment, polled by one task.
 
 use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-/// Work that the deployment polls until it is done.
+/// Job that the deployment polls until it is done.
 pub(crate) type Job = BoxFuture<'static, ()>;
 
-/// The deployment has ended: it takes no more jobs.
+/// Error of a job that cannot start: the deployment has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeploymentEnded;
 
-/// Hands work to the deployment.
+/// Sender of jobs to the deployment.
 #[derive(Clone, Debug)]
 pub(crate) struct Jobs(mpsc::UnboundedSender<Job>);
 
 impl Jobs {
-    /// Has work polled beside everything else, whether or not its caller goes on waiting for it.
+    /// Starts a job, which goes on even if its caller stops waiting for it.
     ///
     /// # Errors
-    /// [`DeploymentEnded`].
+    /// [`DeploymentEnded`] if the deployment accepts no more jobs.
     pub(crate) fn start(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), DeploymentEnded> {
         self.0.send(work.boxed()).map_err(|_| DeploymentEnded)
     }
 }
 
-/// All work of a deployment.
+/// Jobs of a deployment.
 #[derive(Debug)]
 pub(crate) struct JobQueue {
     incoming: mpsc::UnboundedReceiver<Job>,
@@ -34,13 +34,13 @@ pub(crate) struct JobQueue {
 }
 
 impl JobQueue {
-    /// Returns a queue, and what hands work to it.
+    /// Creates a queue, and the sender of its jobs.
     pub(crate) fn new() -> (Jobs, Self) {
         let (sender, incoming) = mpsc::unbounded_channel();
         (Jobs(sender), Self { incoming, running: FuturesUnordered::new() })
     }
 
-    /// Polls all work until `until` is done.
+    /// Polls all jobs until `until` is done.
     pub(crate) async fn run_until<T>(&mut self, until: impl Future<Output = T>) -> T {
         tokio::pin!(until);
         loop {
@@ -53,7 +53,7 @@ impl JobQueue {
         }
     }
 
-    /// Polls all work until none is left.
+    /// Polls all jobs until none is left.
     pub(crate) async fn run_to_end(&mut self) {
         loop {
             while let Ok(job) = self.incoming.try_recv() {

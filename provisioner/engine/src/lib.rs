@@ -1,11 +1,11 @@
-//! A deployment engine for Pulumi resource providers: registrations in, provider calls and records out.
+//! Deployment engine for Pulumi resource providers: maps registrations to provider calls and records.
 //!
-//! Enters: a loaded snapshot, goals from a program, a host that starts providers. Leaves: records for the state, events,
-//! and the replies that the program waits for. Never here: files, processes, terminals, the grammar of programs.
+//! Input: a loaded snapshot, goals from a program, a host that starts providers. Output: records for the state,
+//! events, and the replies to the program. Excluded: files, processes, terminals, the grammar of programs.
 //!
-//! A program drives a [`Deployment`] through [`Registrar`]. Inside, the parts are those of Pulumi's engine: the step generator
-//! (with its pure core in `decisions`), the step executor, the deployment's state, the phases, the resource monitor. The
-//! semantics are those of `docs/engine.md`, held against recordings of the real engine.
+//! A program drives a [`Deployment`] through [`Registrar`]. Inside, the parts are those of Pulumi's engine: the step
+//! generator (with its pure core in `decisions`), the step executor, the deployment state, the phases, the resource
+//! monitor. The semantics are those of `docs/engine.md`; tests compare them with recordings of Pulumi's engine.
 
 mod config_entry;
 mod context;

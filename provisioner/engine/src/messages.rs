@@ -1,4 +1,4 @@
-//! What the engine says, in its own words.
+//! Texts of the messages that the engine emits.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -10,29 +10,29 @@ use pulumi_proto::urn::Urn;
 use state::{OperationKind, ResourceState, StateError};
 
 use crate::decisions::deletions::Undeletable;
-use crate::decisions::imports::NotTaken;
+use crate::decisions::imports::ImportFailure;
 use crate::decisions::registration::Refusal;
 use crate::events::{Message, Severity};
 use crate::step::{Step, StepError};
 
-/// What to do about a creation of which nobody knows what came.
-const UNKNOWN_CREATION: &str = "it may exist without being recorded: look for it, and say what its id is \
-     (`sc refresh` asks, and takes it with --import-pending-creates);\n`sc refresh --clear-pending-creates` forgets that \
-     it was begun";
+/// Hint for a pending creation, whose outcome is unknown.
+const UNKNOWN_CREATION: &str = "it may exist without being recorded: find its id, and import it with \
+     `sc refresh` (interactively, or with --import-pending-creates);\n`sc refresh --clear-pending-creates` removes \
+     the pending operation";
 
 /// Returns the message of an error with its causes.
-pub(crate) fn of_error(error: &(dyn Error + 'static)) -> Message {
+pub(crate) fn error_message(error: &(dyn Error + 'static)) -> Message {
     Message::new(Severity::Error, chain(error))
 }
 
-/// The message of a step that failed.
+/// Returns the message of a failed step.
 pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
-    let mut message = of_error(error);
+    let mut message = error_message(error);
     if let StepError::Provider(error) = error {
         message.plugin = Some(package_of(&step.urn));
         message.hint = match error {
-            ProviderError::Partial { .. } if !step.records_failure(error) => {
-                Some("the provider gave no id, so nothing is recorded: look whether something was left behind")
+            ProviderError::Partial { .. } if !step.is_failure_recorded(error) => {
+                Some("the provider returned no id, so nothing is recorded: check whether the resource exists")
             }
             error => hint(error),
         }
@@ -44,64 +44,68 @@ pub(crate) fn step_message(step: &Step, error: &StepError) -> Message {
     if let StepError::State(StateError::Secrets(error)) = error {
         message.hint = error.hint().map(Cow::into_owned);
     }
-    if let StepError::NotDeleted { why, .. } = error {
-        message.hint = Some(undeletable_hint(&step.urn, *why));
+    if let StepError::NotDeleted { reason, .. } = error {
+        message.hint = Some(undeletable_hint(&step.urn, *reason));
     }
     message
 }
 
-/// Why something is not deleted.
-pub(crate) fn not_deleted(urn: &Urn, why: Undeletable) -> StepError {
-    let text = match why {
+/// Returns the error of a delete step whose entry cannot be deleted.
+pub(crate) fn not_deleted_error(urn: &Urn, reason: Undeletable) -> StepError {
+    let text = match reason {
         Undeletable::Protected => protected_from_deletion(urn),
-        why => undeletable("it", why),
+        reason => undeletable_text("it", reason),
     };
-    StepError::NotDeleted { why, text }
+    StepError::NotDeleted { reason, text }
 }
 
-/// The same in words.
-pub(crate) fn undeletable(whose: &str, why: Undeletable) -> String {
-    match why {
-        Undeletable::Protected => format!("{whose} is protected"),
-        Undeletable::Hooked => {
-            format!("{whose} has hooks that are to run with its deletion, which only its program has")
+/// Returns the reason that a resource cannot be deleted, as a sentence about `name`.
+pub(crate) fn undeletable_text(name: &str, reason: Undeletable) -> String {
+    match reason {
+        Undeletable::Protected => format!("{name} is protected"),
+        Undeletable::HasDeleteHooks => {
+            format!("{name} has delete hooks, which only its program can run")
         }
-        Undeletable::Unserved => {
-            format!("{whose} is recorded without a provider, so nobody can be asked to delete it")
+        Undeletable::WithoutProvider => {
+            format!("{name} is recorded without a provider, so it cannot be deleted")
         }
     }
 }
 
-/// What to do about it.
-pub(crate) fn undeletable_hint(urn: &Urn, why: Undeletable) -> String {
-    match why {
-        Undeletable::Protected => "take `protect` off the resource and provision once more before it goes".to_owned(),
-        Undeletable::Hooked => {
-            "let `pulumi` do it, with the program that has them, or provision it once without deleting \
-                                or replacing it: what server.yaml describes has no hooks"
+/// Returns the hint for a resource that cannot be deleted.
+pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> String {
+    match reason {
+        Undeletable::Protected => {
+            "remove `protect` from the resource and provision it once more before deleting it".to_owned()
+        }
+        Undeletable::HasDeleteHooks => {
+            "delete it with `pulumi` and the program that defines the hooks, or provision it once without \
+                                deleting or replacing it: resources of server.yaml have no hooks"
                 .to_owned()
         }
-        Undeletable::Unserved => {
-            format!("delete it by other means, and forget it with `sc state rm {}`", urn.name())
+        Undeletable::WithoutProvider => {
+            format!("delete it by other means, and remove it from the state with `sc state rm {}`", urn.name())
         }
     }
 }
 
-/// Whose type a resource has.
+/// Returns the package of the type of a resource.
 pub(crate) fn package_of(urn: &Urn) -> String {
     pulumi_proto::urn::TypeToken::new(urn.type_token()).package().to_owned()
 }
 
-/// Returns what to do about the error of a provider.
+/// Returns the hint for the error of a provider, if there is one.
 fn hint(error: &ProviderError) -> Option<&'static str> {
     Some(match error {
-        ProviderError::Died { method: Method::Create, reached: true, .. } => UNKNOWN_CREATION,
-        ProviderError::Died { method: Method::Update | Method::Delete, reached: true, .. } => {
-            "what became of it is not known; the next refresh reads it, and the next run goes on from there"
+        ProviderError::PluginExited { method: Method::Create, is_sent: true, .. } => UNKNOWN_CREATION,
+        ProviderError::PluginExited { method: Method::Update | Method::Delete, is_sent: true, .. } => {
+            "the outcome is unknown; the next refresh reads the resource, and the next run continues from its state"
         }
-        ProviderError::Died { .. } => "nothing was done to it: once the plugin stays alive, run the command once more",
+        ProviderError::PluginExited { .. } => {
+            "the resource was not changed: run the command again once the plugin no longer exits"
+        }
         ProviderError::Partial { .. } => {
-            "the resource exists and is recorded; the next run updates it until it comes up"
+            "the resource exists and is recorded; the next run updates it until its initialization succeeds"
         }
         ProviderError::MissingConfig(_) => "add the missing keys to the plugin's `config`",
         ProviderError::Failed { .. }
@@ -111,7 +115,7 @@ fn hint(error: &ProviderError) -> Option<&'static str> {
     })
 }
 
-/// The message of inputs that were refused.
+/// Returns the message of an input that Check has rejected.
 pub(crate) fn refused_input(urn: &Urn, failure: &CheckFailure) -> Message {
     let text = match &failure.property {
         None => failure.reason.clone(),
@@ -123,16 +127,16 @@ pub(crate) fn refused_input(urn: &Urn, failure: &CheckFailure) -> Message {
     message
 }
 
-/// The message of a registration that cannot be.
+/// Returns the message of a registration that is refused.
 pub(crate) fn refusal(urn: &Urn, refusal: Refusal) -> Message {
     let (text, hint) = match refusal {
         Refusal::Protected => (
             format!("{} would be replaced, and is protected", urn.name()),
-            "take `protect` off the resource, or undo the change that replaces it",
+            "remove `protect` from the resource, or undo the change that replaces it",
         ),
         Refusal::ImportMismatch => (
-            format!("{} was imported, and what exists would have to be replaced to match", urn.name()),
-            "make the properties say what exists, or take `import` off the resource",
+            format!("{} is imported, and the existing resource would have to be replaced to match", urn.name()),
+            "make the properties match the existing resource, or remove `import` from the resource",
         ),
         Refusal::UnknownTrigger => {
             (format!("the replacement trigger of {} is not known", urn.name()), "use a value that is known")
@@ -143,32 +147,32 @@ pub(crate) fn refusal(urn: &Urn, refusal: Refusal) -> Message {
     message
 }
 
-/// Why a protected resource stays.
+/// Returns the reason that a protected resource is not deleted.
 pub(crate) fn protected_from_deletion(urn: &Urn) -> String {
     format!("{} is protected and cannot be deleted", urn.name())
 }
 
-/// Why a read or an import found nothing.
+/// Returns the reason that a read or an import failed: the resource does not exist.
 pub(crate) fn does_not_exist(urn: &Urn, id: Option<&ResourceId>) -> String {
     format!("{} {:?} does not exist", urn.type_token(), ResourceId::text(id))
 }
 
-/// Why what is to be imported was not taken over.
-pub(crate) fn not_taken(wanted: &ResourceState, why: NotTaken) -> String {
-    match why {
-        NotTaken::Missing => does_not_exist(&wanted.urn, wanted.id.as_ref()),
-        NotTaken::WithoutInputs => {
-            format!("the provider cannot import resources of type {}: it read no inputs", wanted.type_token)
+/// Returns the reason that a resource was not imported.
+pub(crate) fn import_failure(planned: &ResourceState, reason: ImportFailure) -> String {
+    match reason {
+        ImportFailure::Missing => does_not_exist(&planned.urn, planned.id.as_ref()),
+        ImportFailure::WithoutInputs => {
+            format!("the provider cannot import resources of type {}: it read no inputs", planned.type_token)
         }
     }
 }
 
-/// Why what exists already cannot be imported.
-pub(crate) fn is_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
+/// Returns the reason that a recorded resource cannot be imported.
+pub(crate) fn already_recorded(urn: &Urn, id: Option<&ResourceId>) -> String {
     format!("{} is recorded already, with the id {:?}", urn.name(), ResourceId::text(id))
 }
 
-/// What an earlier run left behind.
+/// Returns the warning about a pending operation of an interrupted run.
 pub fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
     let text = format!("an earlier run was interrupted while {} it", kind.as_str());
     let mut message = Message::new(Severity::Warning, text);
@@ -176,7 +180,7 @@ pub fn interrupted(urn: &Urn, kind: OperationKind) -> Message {
     let hint = match kind {
         OperationKind::Creating => UNKNOWN_CREATION,
         OperationKind::Updating | OperationKind::Deleting | OperationKind::Reading | OperationKind::Importing => {
-            "what is recorded of it may be from before; a refresh reads what became of it"
+            "its recorded state may be stale; run `sc refresh`"
         }
     };
     message.hint = Some(hint.to_owned());

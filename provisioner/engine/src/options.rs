@@ -1,4 +1,4 @@
-//! What a deployment is told to do.
+//! Options of a deployment.
 
 use pulumi_proto::urn::Urn;
 use tokio_util::sync::CancellationToken;
@@ -10,43 +10,43 @@ use crate::decisions::scope::{Scope, UrnPattern};
 use crate::goal::ImportGoal;
 use crate::run_mode::RunMode;
 
-/// What a deployment is told to do.
+/// Options of a deployment.
 #[derive(Clone, Debug)]
 pub struct DeploymentOptions {
     /// Name of the stack.
     pub stack: String,
     /// Name of the project.
     pub project: String,
-    /// What is done.
+    /// Operation on the stack.
     pub operation: Operation,
-    /// Ask providers what they would do; change nothing.
+    /// True for a preview, which changes nothing.
     pub preview: bool,
-    /// Read everything first.
+    /// True if all resources in scope are refreshed before they are changed.
     pub refresh: bool,
-    /// A refresh and a destroy, too, run the program: provider resources and components are brought up to date, and what is
-    /// read is read by the providers that the program describes. A reading before an update or a destroy then happens where
-    /// the program registers the resource.
+    /// True if a refresh and a destroy run the program, too: provider resources and components are updated, and
+    /// resources are read with the providers of the program. A refresh before an update or a destroy then reads each
+    /// resource when the program registers it.
     pub run_program: bool,
-    /// How many resources may be worked on at once.
+    /// Maximal number of concurrent operations on resources.
     pub parallel: usize,
-    /// Which resources may be touched.
+    /// Resources that the run may change.
     pub scope: Scope,
-    /// Resources to replace whether or not anything changed.
+    /// Resources to replace even if they have not changed.
     pub replace: Vec<UrnPattern>,
-    /// What an earlier reading found gone: who names it makes no mistake.
-    pub gone: Vec<Urn>,
-    /// Go on with what does not hang on a failure.
+    /// Resources that an earlier refresh has removed from the state: targets and excludes may still name them.
+    pub removed_by_refresh: Vec<Urn>,
+    /// True if resources that do not depend on a failed one are still deployed.
     pub continue_on_error: bool,
-    /// What an import takes in.
+    /// Resources that an import operation imports.
     pub imports: Vec<ImportGoal>,
-    /// In a destroy, keep protected resources and what they need instead of failing.
+    /// True if a destroy keeps protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
-    /// The stack's configuration, for default providers.
+    /// Configuration of the stack, for default providers.
     pub config: Vec<ConfigEntry>,
 }
 
 impl DeploymentOptions {
-    /// Everything of a stack, sixteen at a time, stopping at the first failure.
+    /// Creates the options of an operation on all resources of a stack, 16 at a time, that stops at the first failure.
     pub fn new(stack: impl Into<String>, project: impl Into<String>, operation: Operation) -> Self {
         Self {
             stack: stack.into(),
@@ -58,7 +58,7 @@ impl DeploymentOptions {
             parallel: 16,
             scope: Scope::default(),
             replace: Vec::new(),
-            gone: Vec::new(),
+            removed_by_refresh: Vec::new(),
             continue_on_error: false,
             imports: Vec::new(),
             exclude_protected: false,
@@ -66,12 +66,12 @@ impl DeploymentOptions {
         }
     }
 
-    /// Returns whether providers and state are changed.
+    /// Returns the mode of the run: preview or apply.
     pub(crate) fn mode(&self) -> RunMode {
         if self.preview { RunMode::Preview } else { RunMode::Apply }
     }
 
-    /// Whether a program drives the deployment.
+    /// Returns whether a program registers the resources.
     pub fn has_program(&self) -> bool {
         match self.operation {
             Operation::Update => true,
@@ -81,11 +81,11 @@ impl DeploymentOptions {
     }
 }
 
-/// The two ways to end a run early.
+/// Signals that end a run early.
 #[derive(Clone, Debug, Default)]
 pub struct StopSignals {
-    /// Start nothing new, ask providers to come to an end, record what they answer.
+    /// Starts nothing new, cancels the calls of providers, and records their replies.
     pub stop: CancellationToken,
-    /// Return at once; what is under way stays recorded as pending.
+    /// Returns at once. Operations in progress stay recorded as pending.
     pub abort: CancellationToken,
 }

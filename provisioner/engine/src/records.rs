@@ -1,4 +1,4 @@
-//! Records of a run: what is about to begin, and what came of it, written before the deployment's state takes it in.
+//! Records of a run: begins and effects of operations, written before they are applied to the deployment state.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::deployment_state::{DeploymentState, SharedState};
 use crate::run_mode::RunMode;
 
-/// Writes records, one at a time, and applies them to the deployment's state.
+/// Writes records, one at a time, and applies them to the deployment state.
 pub(crate) struct Records {
     state: Arc<SharedState>,
     mode: RunMode,
@@ -25,12 +25,12 @@ impl fmt::Debug for Records {
 }
 
 impl Records {
-    /// Records to a recorder; without one only to the deployment's state.
+    /// Creates the writer of a deployment. Without a recorder, records are only applied to the deployment state.
     pub(crate) fn new(state: Arc<SharedState>, mode: RunMode, recorder: Option<Box<dyn StateRecorder>>) -> Self {
         Self { state, mode, recorder: Mutex::new(recorder), secrets_ready: OnceCell::new() }
     }
 
-    /// Records that an operation is about to begin. It must not begin if that fails.
+    /// Records that an operation is about to begin. The operation must not begin if the record cannot be written.
     ///
     /// # Errors
     /// [`StateError`] if the record cannot be written.
@@ -53,7 +53,7 @@ impl Records {
     /// Records the effects of an operation, or of a change without one.
     ///
     /// # Errors
-    /// [`StateError`] if the record cannot be written. The deployment's state has the effects all the same.
+    /// [`StateError`] if the record cannot be written. The effects are applied to the deployment state nevertheless.
     pub(crate) async fn end(
         &self,
         operation: Option<OperationId>,
@@ -69,12 +69,12 @@ impl Records {
     /// Records that an operation had no effect.
     ///
     /// # Errors
-    /// As [`Records::end`].
+    /// Same as [`Records::end`].
     pub(crate) async fn end_without_effect(&self, operation: Option<OperationId>) -> Result<(), StateError> {
         self.end(operation, |_| Vec::new()).await
     }
 
-    /// Records a change that may be lost in a crash without harm. All of it survives or nothing does.
+    /// Records a change that may be lost in a crash without harm. Either all effects of the change are lost, or none.
     pub(crate) async fn defer(&self, effects: impl FnOnce(&DeploymentState) -> Vec<Effect>) {
         let mut recorder = self.recorder.lock().await;
         let effects = effects(&self.state.lock());
@@ -88,10 +88,10 @@ impl Records {
         }
     }
 
-    /// Writes a record and applies it. A record that could not be written is applied all the same, so that the state at the
-    /// end includes it; only what was to begin must then not happen.
+    /// Writes a record and applies it. A record that could not be written is applied nevertheless, so that the state at
+    /// the end includes it; the begin of an operation is the exception, because the operation does not begin.
     ///
-    /// The record is made once nothing else can be written in between, from the list as it is then.
+    /// The record is created under the lock of the recorder, from the current list of entries.
     async fn write(&self, record: impl FnOnce(&DeploymentState) -> Record) -> Result<(), StateError> {
         let mut recorder = self.recorder.lock().await;
         let record = record(&self.state.lock());
@@ -108,8 +108,8 @@ impl Records {
         written
     }
 
-    /// Appends a record. Nothing may begin whose outcome could not be written for want of the key to the secrets; a record
-    /// that merely confirms or removes entries needs no key, unless it holds secrets.
+    /// Appends a record. An operation begins only if its outcome can be written, which may need the key of the secrets
+    /// manager. Other records need no key unless they contain secrets.
     async fn append(&self, recorder: &mut dyn StateRecorder, record: &Record) -> Result<(), StateError> {
         if self.secrets_ready.get().is_none() {
             if !matches!(record, Record::Begin { .. }) {
@@ -118,7 +118,7 @@ impl Records {
                     written => return written,
                 }
             }
-            recorder.secrets_ready().await?;
+            recorder.wait_for_secrets().await?;
             self.secrets_ready.set(()).ok();
         }
         recorder.append(record)

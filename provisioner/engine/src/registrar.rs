@@ -14,23 +14,29 @@ use state::ResourceState;
 use crate::goal::{Goal, InvokeGoal, ReadGoal};
 use crate::reporter::ErrorReported;
 
-/// What a program may ask of a deployment. Every call returns once its outcome is decided and recorded.
+/// Requests of a program to a deployment. Each call returns once its outcome is decided and recorded.
 ///
-/// The program registers a resource when all that it refers to is known, and many at once; scope (targets, previews,
-/// continue-on-error, what destroy means) belongs to the deployment alone.
+/// The program registers a resource once all its references are known, and may register many at once. Targets,
+/// previews, continue-on-error and the meaning of destroy are up to the deployment.
 #[async_trait]
 pub trait Registrar: Send + Sync {
-    /// Whether this is a preview: unknown inputs are allowed, and outputs may be unknown.
+    /// Returns whether the run is a preview: unknown inputs are allowed, and outputs may be unknown.
     fn is_preview(&self) -> bool;
 
-    /// What the schemas of these plugins say of the types of their packages, by plugin; components are to be registered as
-    /// [`Goal::remote`]. An error ends the program, as with [`Registrar::register`].
-    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted>;
+    /// Returns the types of the packages of these plugins, from their schemas, by plugin. Components among the types
+    /// must be registered with [`Goal::remote`].
+    ///
+    /// # Errors
+    /// [`Halted`] ends the program, as with [`Registrar::register`].
+    async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted>;
 
-    /// Registers a resource. An error ends the program: register nothing more that is not under way.
+    /// Registers a resource.
+    ///
+    /// # Errors
+    /// [`Halted`] ends the program: it must begin no further registrations.
     async fn register(&self, goal: Goal) -> Result<Registered, Halted>;
 
-    /// Says what the outputs of a component, or of the stack, are.
+    /// Registers the outputs of a component, or of the stack.
     async fn register_outputs(&self, urn: &Urn, outputs: PropertyMap) -> Result<(), Halted>;
 
     /// Reads a resource that the stack does not own.
@@ -40,13 +46,13 @@ pub trait Registrar: Send + Sync {
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted>;
 }
 
-/// Why the deployment takes no more registrations.
+/// Reason that the deployment accepts no more registrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deployment has stopped")]
 pub enum Halted {
-    /// It has failed. The error has been reported as an event.
+    /// The deployment has failed. The error has been reported as an event.
     Failed(ErrorReported),
-    /// The user stopped it, or it has ended.
+    /// The user stopped the deployment, or it has ended.
     Stopped,
 }
 
@@ -56,28 +62,28 @@ impl From<ErrorReported> for Halted {
     }
 }
 
-/// What became of a registration.
+/// Result of a registration or a read.
 #[derive(Clone, Debug)]
 pub struct Registered {
-    /// The resource's URN.
+    /// URN of the resource.
     pub urn: Urn,
-    /// Its id; `None`: unknown (a preview), or a component.
+    /// Id of the resource; `None` for an unknown id (in a preview) and for a component.
     pub id: Option<ResourceId>,
-    /// Its outputs. In a preview, what is missing from them is unknown.
+    /// Outputs of the resource. In a preview, missing outputs are unknown.
     pub outputs: Arc<PropertyMap>,
-    /// Output name to the resources that it depends on; only of components that their plugin constructed.
+    /// Resources that each output depends on, by output name; only for components that their plugin constructed.
     pub dependencies: BTreeMap<String, Vec<Urn>>,
-    /// How it went.
+    /// Outcome of the registration.
     pub result: RegistrationResult,
 }
 
 impl Registered {
-    /// One of which nothing is known.
+    /// Creates a result without id and outputs.
     pub fn without_outputs(urn: Urn, result: RegistrationResult) -> Self {
         Self { urn, id: None, outputs: Arc::default(), dependencies: BTreeMap::new(), result }
     }
 
-    /// One that is there, or would be, as its entry says.
+    /// Creates the result of a resource that exists, or would exist, with the id and the outputs of its entry.
     pub(crate) fn as_recorded(urn: Urn, state: &ResourceState) -> Self {
         Self {
             id: ReferenceId::from(state.id.as_ref()).known().cloned(),
@@ -86,19 +92,20 @@ impl Registered {
         }
     }
 
-    /// The reference to this resource, where it is a provider resource; an unknown id becomes the sentinel.
+    /// Returns the provider reference of a provider resource. An unknown id becomes the sentinel of unknown values.
     pub fn as_provider_reference(&self) -> ProviderReference {
         ProviderReference::new(self.urn.clone(), self.id.as_ref())
     }
 }
 
-/// How a registration went.
+/// Outcome of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistrationResult {
-    /// Done (or, in a preview, would be done).
+    /// The steps were carried out, or would be in a preview.
     Succeeded,
-    /// Failed, and the run goes on with what does not hang on it.
+    /// The registration failed. The run goes on with resources that do not depend on it.
     Failed,
-    /// Not attempted: out of scope, or something it hangs on failed. All its outputs are unknown.
+    /// The registration was not attempted: the resource is out of scope, or a dependency failed. All outputs are
+    /// unknown.
     Skipped,
 }

@@ -1,4 +1,4 @@
-//! Reports what happens in a run, and remembers whether it has failed.
+//! Reporter of the events of a run, which stores whether the run has failed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,14 +15,14 @@ use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorReported(());
 
-/// What an error means for the run. Each includes those before it.
+/// Effect of an error on the run, in ascending severity. Each one includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Failure {
     /// The run goes on, and fails at its end.
     AtEnd,
-    /// A step failed: nothing new starts, unless the user asked to continue on errors.
+    /// A step failed: nothing new starts, unless the run continues on errors.
     Step,
-    /// A fatal error: nothing new starts, whatever the user asked.
+    /// A fatal error: nothing new starts, even if the run continues on errors.
     Fatal,
 }
 
@@ -36,10 +36,10 @@ impl Failure {
     }
 }
 
-/// Reports events, and remembers the gravest failure.
+/// Reports events, and stores the most severe failure.
 pub(crate) struct Reporter {
     sink: Arc<dyn EventSink>,
-    /// The level of the gravest failure; 0: none.
+    /// Level of the most severe failure; 0 if there is none.
     failure: AtomicU8,
     first_error: OnceLock<ErrorReported>,
 }
@@ -51,7 +51,7 @@ impl fmt::Debug for Reporter {
 }
 
 impl Reporter {
-    /// A reporter of a run in which nothing has failed.
+    /// Creates the reporter of a run without failures.
     pub(crate) fn new(sink: Arc<dyn EventSink>) -> Self {
         Self { sink, failure: AtomicU8::new(0), first_error: OnceLock::new() }
     }
@@ -61,34 +61,34 @@ impl Reporter {
         self.sink.emit(event);
     }
 
-    /// Emits which secrets a provider is about to receive, so that its words can be masked.
-    pub(crate) fn secrets(&self, values: &PropertyMap) {
+    /// Emits the secrets that a provider is about to receive, so that they can be masked in its output.
+    pub(crate) fn emit_secrets(&self, values: &PropertyMap) {
         let secret = values.iter().filter(|(_, value)| value.contains_secrets());
         let secret: PropertyMap = secret.map(|(key, value)| (key.clone(), value.clone())).collect();
         if !secret.is_empty() {
-            self.emit(Event::SecretsTold(Arc::new(secret)));
+            self.emit(Event::SecretsSent(Arc::new(secret)));
         }
     }
 
-    /// Reports an error, which the run fails with.
-    pub(crate) fn error(&self, message: Message, failure: Failure) -> ErrorReported {
+    /// Reports an error, and stores that the run has failed.
+    pub(crate) fn report_error(&self, message: Message, failure: Failure) -> ErrorReported {
         self.emit(Event::Message(Message { severity: Severity::Error, ..message }));
         self.escalate(ErrorReported(()), failure)
     }
 
-    /// Makes more of an error that has been reported.
+    /// Raises the failure of the run to `failure`, at least, for an error that has been reported.
     pub(crate) fn escalate(&self, error: ErrorReported, failure: Failure) -> ErrorReported {
         self.first_error.set(error).ok();
         self.failure.fetch_max(failure.level(), Ordering::Relaxed);
         error
     }
 
-    /// Notes that the program has failed. It has reported its errors itself.
+    /// Stores that the program has failed. The program has reported its own errors.
     pub(crate) fn program_failed(&self) {
         self.escalate(ErrorReported(()), Failure::Fatal);
     }
 
-    /// Whether the run has failed so gravely, or worse.
+    /// Returns whether the run has a failure of this severity, or a higher one.
     pub(crate) fn has_failed(&self, failure: Failure) -> bool {
         self.failure.load(Ordering::Relaxed) >= failure.level()
     }
@@ -125,21 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_includes_the_lesser_ones_and_is_never_taken_back() {
+    fn failure_includes_lower_severities_and_never_decreases() {
         let reporter = Reporter::new(Arc::new(Events::default()));
         let message = || Message::new(Severity::Error, "it failed");
         assert!(!reporter.has_failed(Failure::AtEnd));
-        reporter.error(message(), Failure::Step);
-        reporter.error(message(), Failure::AtEnd);
+        reporter.report_error(message(), Failure::Step);
+        reporter.report_error(message(), Failure::AtEnd);
         assert!(reporter.has_failed(Failure::AtEnd) && reporter.has_failed(Failure::Step));
         assert!(!reporter.has_failed(Failure::Fatal));
     }
 
     #[test]
-    fn an_error_is_reported_as_one_whatever_its_message_says() {
+    fn error_is_reported_with_severity_error() {
         let events = Arc::new(Events::default());
         let reporter = Reporter::new(Arc::clone(&events) as Arc<dyn EventSink>);
-        reporter.error(Message::new(Severity::Warning, "it failed"), Failure::AtEnd);
+        reporter.report_error(Message::new(Severity::Warning, "it failed"), Failure::AtEnd);
         let events = events.0.lock().unwrap();
         assert!(matches!(&events[..], [Event::Message(message)] if message.severity == Severity::Error));
     }

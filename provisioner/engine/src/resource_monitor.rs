@@ -5,8 +5,7 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use bridge::error::chain;
 use bridge::host::{
-    FunctionCall, MethodCall, Monitor, MonitorRefusal, ResourceAnswer, ResourceOutcome, ResourceRead,
-    ResourceRegistration,
+    FunctionCall, MethodCall, Monitor, MonitorError, ResourceOutcome, ResourceRead, ResourceRegistration, ResourceReply,
 };
 use bridge::provider::{CallReply, CheckFailure, InvokeReply, RunInfo};
 use futures_util::FutureExt as _;
@@ -38,12 +37,12 @@ impl ResourceMonitor {
         Self { context, run: run_info(options) }
     }
 
-    async fn job<T: Send + 'static, E: From<Halted> + Send + 'static>(
+    async fn run_job<T: Send + 'static, E: From<Halted> + Send + 'static>(
         &self,
         work: impl FnOnce(Arc<Context>) -> BoxFuture<'static, Result<T, E>> + Send,
     ) -> Result<T, E> {
         match self.context.upgrade() {
-            Some(context) => context.job(work).await,
+            Some(context) => context.run_job(work).await,
             None => Err(Halted::Stopped.into()),
         }
     }
@@ -55,18 +54,19 @@ impl Monitor for ResourceMonitor {
         &self.run
     }
 
-    fn refuse(&self, what: &str) {
+    fn report_unsupported(&self, feature: &str) {
         let Some(context) = self.context.upgrade() else { return };
         let mut message =
-            Message::new(Severity::Error, format!("a component asks for {what}, which sc does not serve"));
-        message.hint = Some("make the component without them, or provision this stack with Pulumi".to_owned());
-        context.general_error(message, Failure::Fatal);
+            Message::new(Severity::Error, format!("a component requires {feature}, which sc does not support"));
+        message.hint =
+            Some("change the component so that it does not use them, or provision this stack with Pulumi".to_owned());
+        context.report_general_error(message, Failure::Fatal);
     }
 
-    async fn register(&self, request: ResourceRegistration) -> Result<ResourceAnswer, MonitorRefusal> {
+    async fn register(&self, request: ResourceRegistration) -> Result<ResourceReply, MonitorError> {
         let goal = goal(request);
         let is_component = !goal.custom && !goal.remote;
-        let reply = self.job(move |ctx| {
+        let reply = self.run_job(move |ctx| {
             async move {
                 let mut registered = phases::register(&ctx, goal).await?;
                 if is_component {
@@ -80,13 +80,13 @@ impl Monitor for ResourceMonitor {
         reply.await.map_err(refusal)
     }
 
-    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorRefusal> {
-        self.job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed())
+    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorError> {
+        self.run_job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed())
             .await
             .map_err(refusal)
     }
 
-    async fn read(&self, request: ResourceRead) -> Result<ResourceAnswer, MonitorRefusal> {
+    async fn read(&self, request: ResourceRead) -> Result<ResourceReply, MonitorError> {
         let goal = ReadGoal {
             type_token: request.type_token,
             name: request.name,
@@ -100,7 +100,7 @@ impl Monitor for ResourceMonitor {
             plugin_download_url: request.package.download_url,
             source: None,
         };
-        let reply = self.job(|ctx| {
+        let reply = self.run_job(|ctx| {
             async move {
                 let registered = phases::read(&ctx, goal).await?;
                 Ok::<_, Halted>(reply(&ctx, registered))
@@ -110,13 +110,13 @@ impl Monitor for ResourceMonitor {
         reply.await.map_err(refusal)
     }
 
-    async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorRefusal> {
-        let reply = self.job(|ctx| {
+    async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorError> {
+        let reply = self.run_job(|ctx| {
             async move {
                 if request.token.as_str() == GET_RESOURCE {
                     return Ok(Some(get_resource(&ctx, &request.arguments)));
                 }
-                if waits_for_ids(&ctx, &request.depends_on) {
+                if has_missing_ids(&ctx, &request.depends_on) {
                     return Ok(None);
                 }
                 let mut package = request.package;
@@ -137,7 +137,7 @@ impl Monitor for ResourceMonitor {
         reply.await.map_err(call_refusal)
     }
 
-    async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorRefusal> {
+    async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorError> {
         let goal = InvokeGoal {
             token: request.token,
             arguments: request.arguments,
@@ -146,30 +146,30 @@ impl Monitor for ResourceMonitor {
             plugin_download_url: request.package.download_url,
         };
         let dependencies = request.argument_dependencies;
-        let reply = self.job(|ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
+        let reply = self.run_job(|ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
         reply.await.map_err(call_refusal)
     }
 }
 
-fn refusal(halted: Halted) -> MonitorRefusal {
-    MonitorRefusal(halted.to_string())
+fn refusal(halted: Halted) -> MonitorError {
+    MonitorError(halted.to_string())
 }
 
-fn call_refusal(error: CallError) -> MonitorRefusal {
+fn call_refusal(error: CallError) -> MonitorError {
     match error {
-        CallError::Provider(error) => MonitorRefusal(chain(&error)),
+        CallError::Provider(error) => MonitorError(chain(&error)),
         CallError::Halted(halted) => refusal(halted),
     }
 }
 
-fn reply(ctx: &Context, registered: Registered) -> ResourceAnswer {
+fn reply(ctx: &Context, registered: Registered) -> ResourceReply {
     let outcome = match registered.result {
         RegistrationResult::Succeeded => ResourceOutcome::Succeeded,
         RegistrationResult::Failed => ResourceOutcome::Failed,
         RegistrationResult::Skipped if ctx.state().has_failed(&registered.urn) => ResourceOutcome::Failed,
         RegistrationResult::Skipped => ResourceOutcome::Unknown,
     };
-    ResourceAnswer {
+    ResourceReply {
         urn: registered.urn,
         id: registered.id,
         outputs: registered.outputs,
@@ -180,7 +180,7 @@ fn reply(ctx: &Context, registered: Registered) -> ResourceAnswer {
 
 /// Returns whether any of these resources, or any custom resource below a component among them, does not exist yet
 /// (section 8.3).
-fn waits_for_ids(ctx: &Context, urns: &[Urn]) -> bool {
+fn has_missing_ids(ctx: &Context, urns: &[Urn]) -> bool {
     let state = ctx.state();
     let mut open: Vec<&Urn> = urns.iter().collect();
     while let Some(urn) = open.pop() {

@@ -1,9 +1,9 @@
-//! Whether a deployment changes anything.
+//! Mode of a run: preview or apply.
 
-/// Whether a deployment changes anything.
+/// Mode of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
-    /// Providers are asked what they would do.
+    /// Preview: providers report the changes that they would make, and none is made.
     Preview,
     /// Steps are carried out and recorded.
     Apply,

@@ -1,4 +1,4 @@
-//! Outputs that must be secret, whatever the provider said (engine semantics, section 7).
+//! Outputs that must be secret even if the provider returned them as plain values (docs/spec/engine-semantics.md#7).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use state::ResourceState;
 /// Marks the outputs that must be secret: those whose inputs are, and those that `additionalSecretOutputs` names.
 pub(crate) fn mark_secrets(state: &mut ResourceState) {
     let must_be_secret = |key: &String, value: &PropertyValue| {
-        // Ids are none of the outputs that may be named.
+        // The output `id` cannot be marked as secret by name.
         let is_named = || key != "id" && state.additional_secret_outputs.contains(key);
         !value.is_secret() && (state.inputs.get(key).is_some_and(PropertyValue::is_secret) || is_named())
     };

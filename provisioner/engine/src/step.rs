@@ -16,14 +16,14 @@ use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
 
-/// Operation on one entry.
+/// Operation on one entry, with everything that the step executor needs.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) op: StepOp,
     pub(crate) urn: Urn,
-    /// Entry as it is.
+    /// Entry before the step.
     pub(crate) old: Option<Entry>,
-    /// Entry as it is to become.
+    /// Entry after the step, as far as the step generator can decide it.
     pub(crate) new: Option<Arc<ResourceState>>,
     pub(crate) change: Change,
     /// Actor that carries the step out.
@@ -35,7 +35,8 @@ pub(crate) struct Step {
     pub(crate) delete_first: bool,
     /// Form in which the entry is carried over; `None` if it is not carried over.
     pub(crate) carry_over: Option<CarryOver>,
-    /// Inputs of the program, for an import. Values that are secret among them are secret in what is read, too.
+    /// Inputs of the program, for an import. Values that are secret among them are secret in the inputs that are read,
+    /// too.
     pub(crate) known_inputs: Arc<PropertyMap>,
     /// Reports the deletion of the entry.
     pub(crate) deletion_report: Option<DeletionReport>,
@@ -43,7 +44,7 @@ pub(crate) struct Step {
     pub(crate) after: Vec<DeletionWait>,
 }
 
-/// Form in which an entry is carried over. Steps of other registrations may still change what the entry refers to.
+/// Form in which an entry is carried over. Steps of other registrations may still change its references.
 #[derive(Clone, Debug)]
 pub(crate) enum CarryOver {
     /// The entry is carried over as it is recorded.
@@ -56,11 +57,11 @@ pub(crate) enum CarryOver {
 /// Actor that carries a step out.
 #[derive(Clone, Debug)]
 pub(crate) enum Actor {
-    /// The engine alone: no provider is called.
+    /// Engine alone: no provider is called.
     Engine,
-    /// The configured provider of a resource.
+    /// Configured provider of a resource.
     Instance(Arc<Instance>),
-    /// The new instance of a provider resource, not configured yet.
+    /// New instance of a provider resource, not configured yet.
     Unconfigured(Arc<dyn Provider>),
     /// The provider that the step needs could not be started.
     Missing(HostError),
@@ -79,7 +80,7 @@ pub(crate) enum StepError {
     Refused(String),
     /// The entry is not deleted. If it is protected, the run goes on and fails at its end.
     #[error("{text}")]
-    NotDeleted { why: Undeletable, text: String },
+    NotDeleted { reason: Undeletable, text: String },
 }
 
 impl Step {
@@ -112,7 +113,7 @@ impl Step {
 
     /// Returns whether a failed step is recorded nevertheless: after a partial failure, except of a Create that
     /// returned no id.
-    pub(crate) fn records_failure(&self, error: &ProviderError) -> bool {
+    pub(crate) fn is_failure_recorded(&self, error: &ProviderError) -> bool {
         let ProviderError::Partial { failure, .. } = error else { return false };
         !matches!(self.op, StepOp::Create | StepOp::CreateReplacement) || failure.id.is_some()
     }

@@ -1,10 +1,10 @@
-//! Access to the state of a stack: its store, the key of its secrets, the stack file at the root of the repository.
+//! Access to the state of a stack: its store, its passphrase, and the stack file at the root of the repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use config::{SecretsProvider, Stack, StateStorage, Surroundings};
+use config::{ProcessContext, SecretsProvider, Stack, StateStorage};
 use state::secrets::{Keyring, Passphrase};
 use state::store::{FileStore, FileUrl, StackReference};
 use state::{StackAccess, StackSettings};
@@ -12,10 +12,10 @@ use state::{StackAccess, StackSettings};
 use super::stacks::Stacks;
 use super::storage::file_options;
 
-/// Version that states name as their writer.
+/// Version of the writer, as recorded in the manifest of a state.
 const ENGINE_VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
-/// Environment variables for a passphrase that the configuration does not have (state and secrets, section 5): the
-/// text, or the path of a file that contains it.
+/// Environment variables for the passphrase if the configuration has none (docs/spec/state-and-secrets.md#5): the text,
+/// or the path of a file that contains it.
 const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
 const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
 
@@ -26,7 +26,7 @@ const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
 /// file cannot be read.
 pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<StackAccess> {
     let store = open_store(stacks, stack).await?;
-    let keyring = Keyring::new(passphrase(stack, &stacks.surroundings)?);
+    let keyring = Keyring::new(passphrase(stack, &stacks.process_context)?);
     let settings = settings(&stacks.repository.root, stack)?;
     Ok(StackAccess {
         journals: store.folder().to_owned(),
@@ -41,25 +41,25 @@ pub(crate) async fn access(stacks: &Stacks, stack: &Stack) -> anyhow::Result<Sta
 
 async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore> {
     let StateStorage::FileSystem { url, .. } = &stack.provisioner.state_storage;
-    let home = stacks.surroundings.account.as_ref().map(|account| account.home.as_path());
+    let home = stacks.process_context.account.as_ref().map(|account| account.home.as_path());
     // A path is relative to the repository, so that the working directory of the command does not matter.
     let url = FileUrl::parse(url, &stacks.repository.root, home);
-    let options = file_options(&stacks.surroundings.environment)?;
+    let options = file_options(&stacks.process_context.environment)?;
     let store = async { anyhow::Ok(FileStore::open_with(&url?, options).await?) };
     store.await.with_context(|| format!("the state storage of stack {} cannot be opened", stack.name))
 }
 
 /// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the
 /// environment.
-fn passphrase(stack: &Stack, surroundings: &Surroundings) -> anyhow::Result<Option<Passphrase>> {
+fn passphrase(stack: &Stack, process_context: &ProcessContext) -> anyhow::Result<Option<Passphrase>> {
     let SecretsProvider::Passphrase { passphrase, .. } = &stack.provisioner.secrets_provider;
     if let Some(passphrase) = passphrase {
         return Ok(Some(Passphrase::new(passphrase.expose())));
     }
-    if let Some(passphrase) = surroundings.environment.get(PASSPHRASE) {
+    if let Some(passphrase) = process_context.environment.get(PASSPHRASE) {
         return Ok(Some(Passphrase::new(passphrase)));
     }
-    let Some(file) = surroundings.environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
+    let Some(file) = process_context.environment.get(PASSPHRASE_FILE).filter(|file| !file.is_empty()) else {
         return Ok(None);
     };
     let text = std::fs::read_to_string(file)
@@ -67,7 +67,7 @@ fn passphrase(stack: &Stack, surroundings: &Surroundings) -> anyhow::Result<Opti
     Ok(Some(Passphrase::new(text.trim())))
 }
 
-/// Returns the path of a stack's settings.
+/// Returns the path of the settings file of a stack, `Pulumi.<stack>.yaml`.
 pub(crate) fn settings_file(root: &Path, stack: &str) -> PathBuf {
     root.join(format!("Pulumi.{stack}.yaml"))
 }
@@ -77,7 +77,7 @@ fn settings(root: &Path, stack: &Stack) -> anyhow::Result<StackSettings> {
     let path = settings_file(root, &stack.name);
     match std::fs::read_to_string(&path) {
         Ok(text) => {
-            StackSettings::parse(&text, &stack.project).with_context(|| format!("{} cannot be used", path.display()))
+            StackSettings::parse(&text, &stack.project).with_context(|| format!("{} is invalid", path.display()))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(StackSettings::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),

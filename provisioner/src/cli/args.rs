@@ -7,17 +7,17 @@ use clap::{Args, ValueEnum};
 
 use super::display::Secrets;
 
-/// What every command takes.
+/// Arguments of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// Show more: debug messages, long texts whole
+    /// Show more output: debug messages, and long texts in full
     #[arg(short, long, global = true, display_order = 900)]
     pub(crate) verbose: bool,
-    /// Read the profile `.sc/cfg.<PROFILE>.yaml` [default: default]
+    /// Use the profile `.sc/cfg.<PROFILE>.yaml` [default: default]
     #[arg(short, long, global = true, value_name = "PROFILE", display_order = 901)]
     pub(crate) profile: Option<String>,
-    /// Work as if started in this folder
+    /// Run as if started in this folder
     #[arg(short = 'C', long, global = true, value_name = "FOLDER", display_order = 902)]
     pub(crate) cwd: Option<PathBuf>,
     /// Use colour: `auto` (on a terminal, unless NO_COLOR is set), `always` or `never`
@@ -31,12 +31,12 @@ pub(crate) struct GlobalArgs {
         display_order = 903
     )]
     pub(crate) color: ColorArg,
-    /// Write each event as one line of JSON to standard output, and nothing else there
+    /// Print each event as one line of JSON to standard output, and nothing else
     #[arg(long, global = true, display_order = 904)]
     pub(crate) json: bool,
 }
 
-/// When colour is used.
+/// Use of colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorArg {
     /// On a terminal, unless NO_COLOR is set; CLICOLOR_FORCE is honoured
@@ -48,46 +48,46 @@ pub(crate) enum ColorArg {
     Never,
 }
 
-/// Which stacks a command is about, where it may be several.
+/// Stacks of a command that works on several.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StacksArgs {
-    /// Stacks to work on, separated by commas or given several times [default: all, inherited ones first]
+    /// Stacks to work on, separated by commas; can be repeated [default: all, each after the stacks it inherits from]
     #[arg(short, long, alias = "stack", value_name = "STACK", value_delimiter = ',')]
     pub(crate) stacks: Vec<String>,
     #[command(flatten)]
     pub(crate) dir: DirArgs,
 }
 
-/// Which stack a command is about.
+/// Stack of a command that works on one.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StackArgs {
-    /// Stack to work on [default: the only one there is]
+    /// Stack to work on [default: the only stack]
     #[arg(short, long, alias = "stacks", value_name = "STACK")]
     pub(crate) stack: Option<String>,
     #[command(flatten)]
     pub(crate) dir: DirArgs,
 }
 
-/// Where the stacks are.
+/// Location of the stacks.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DirArgs {
-    /// Folder that holds the stacks [default: `stacksDir` of the profile, else .sc/stacks]
+    /// Folder that contains the stacks [default: `stacksDir` of the profile, else .sc/stacks]
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// How a run works and what it shows.
+/// Options of a run and of its display.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Do not read first what the cloud really looks like
+    /// Skip the refresh before the operation, and rely on the recorded state
     #[arg(short = 'R', long)]
     pub(crate) skip_refresh: bool,
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
-    /// Work on at most this many resources at once
+    /// Maximum number of resource operations to run in parallel
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
-    /// Go on with what does not depend on a resource that failed, deletes included
+    /// Continue with resources that do not depend on a failed resource, including deletes
     #[arg(long)]
     pub(crate) continue_on_error: bool,
     #[command(flatten)]
@@ -96,48 +96,48 @@ pub(crate) struct RunArgs {
     pub(crate) scope: ScopeArgs,
 }
 
-/// Whether what only reads or deletes goes by server.yaml, too.
+/// Source of the provider configuration for reads and deletes.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct ProgramArgs {
-    /// Read and delete by the plugins as server.yaml configures them now, not by what is recorded of them
+    /// Read and delete with the provider configuration in server.yaml instead of the recorded one
     #[arg(long)]
     pub(crate) run_program: bool,
 }
 
-/// Which resources of a stack are touched.
+/// Resources of a stack that an operation may change.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Part of a stack")]
+#[command(next_help_heading = "Resource selection")]
 pub(crate) struct ScopeArgs {
-    /// Touch only this resource, by its name or URN; `*` stands for anything; may be given several times
+    /// Operate only on this resource, given by name or URN; `*` is a wildcard; can be repeated
     #[arg(short, long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target: Vec<String>,
-    /// Also touch what depends on a target
+    /// Operate on dependents of the targets as well
     #[arg(long)]
     pub(crate) target_dependents: bool,
-    /// Touch all but this resource, by its name or URN, and keep what it needs; may be given several times
+    /// Exclude this resource, given by name or URN, and keep its dependencies; can be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) exclude: Vec<String>,
-    /// Neither touch what depends on an excluded resource
+    /// Exclude dependents of the excluded resources as well
     #[arg(long, requires = "exclude")]
     pub(crate) exclude_dependents: bool,
 }
 
-/// Which resources of a stack are made anew.
+/// Resources of a stack to replace.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Part of a stack")]
+#[command(next_help_heading = "Resource selection")]
 pub(crate) struct ReplaceArgs {
-    /// Replace this resource even if nothing about it has changed, by its name or URN; may be given several times
+    /// Replace this resource, given by name or URN, even if it has no changes; can be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) replace: Vec<String>,
-    /// Replace this resource, and touch no other: --target and --replace at once
+    /// Replace this resource and operate on no other; same as --target and --replace together
     #[arg(long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target_replace: Vec<String>,
 }
 
-/// What is shown that usually is not.
+/// Display of values that are masked by default.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Show secrets in clear
+    /// Show secrets in plaintext
     #[arg(long)]
     pub(crate) show_secrets: bool,
 }
@@ -148,10 +148,10 @@ impl ShowArgs {
     }
 }
 
-/// Whether changes are shown property by property.
+/// Detail of the displayed changes.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// Show what changes property by property; `--diff=false` shows only the names of the properties
+    /// Show changed properties with their old and new values; `--diff=false` shows only their names
     #[arg(
         short = 'D',
         long,
@@ -167,10 +167,10 @@ pub(crate) struct DiffArgs {
     pub(crate) diff: bool,
 }
 
-/// Answers given beforehand.
+/// Confirmation that is given on the command line.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConfirmArgs {
-    /// Do not ask, go on
+    /// Proceed without asking for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

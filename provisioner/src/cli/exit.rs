@@ -1,4 +1,4 @@
-//! End of the program: the table of exit codes, and the printed form of errors.
+//! End of the program: exit codes and the printed form of errors.
 
 use std::borrow::Cow;
 use std::io;
@@ -16,13 +16,13 @@ use super::display::{Line, Palette};
 /// Outcome of the program, with one exit code each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command is done; so is a preview that shows changes.
+    /// The command succeeded. A preview that shows changes succeeds as well.
     Done,
     /// The command failed; its errors have been reported.
     Failed,
-    /// The arguments are wrong, or a question could not be asked.
+    /// The arguments are wrong, or there is no terminal to ask for confirmation.
     Usage,
-    /// The reader of the output has closed it.
+    /// The reader of the output closed it.
     BrokenPipe,
     /// Another run holds the lock of the stack.
     Locked,
@@ -79,29 +79,29 @@ impl Exit {
         if locked_stack(cause).is_some() {
             return Some(Self::Locked);
         }
-        if let Some(OperationError::Stopped) = known::<OperationError>(cause) {
+        if let Some(OperationError::Stopped) = downcast::<OperationError>(cause) {
             return Some(Self::Canceled);
         }
-        let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-        cause.downcast_ref::<io::Error>().filter(|error| broken(error)).map(|_| Self::BrokenPipe)
+        let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        cause.downcast_ref::<io::Error>().filter(|error| is_broken_pipe(error)).map(|_| Self::BrokenPipe)
     }
 }
 
 /// Treatment of changes (`--expect-no-changes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changes {
-    Welcome,
+    Allowed,
     Unexpected,
 }
 
 impl Changes {
     /// Returns the treatment that `--expect-no-changes` selects.
     pub(crate) fn expected(expect_no_changes: bool) -> Self {
-        if expect_no_changes { Self::Unexpected } else { Self::Welcome }
+        if expect_no_changes { Self::Unexpected } else { Self::Allowed }
     }
 }
 
-/// Returns whether a run changed anything, or would (engine semantics, section 9.3).
+/// Returns whether a run made changes, or would make them for a preview (docs/spec/engine-semantics.md#9.3).
 fn has_changes(summary: &Summary) -> bool {
     let is_change = |op| !matches!(op, StepOp::Same | StepOp::Read | StepOp::Discard | StepOp::ReadReplacement);
     summary.changes.iter().any(|(op, count)| *count > 0 && is_change(*op))
@@ -122,7 +122,7 @@ impl CliError {
         Self { exit: Exit::Usage, ..Self::failed(message, hint) }
     }
 
-    /// Returns an error for a command that cannot be carried out in the present state.
+    /// Returns an error for a command that failed. An empty hint is not printed.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
         Self { exit: Exit::Failed, message: message.into(), hint }
@@ -136,15 +136,15 @@ impl Hint for CliError {
 }
 
 /// Downcasts a cause to an error type, including a boxed one.
-fn known<'e, E: std::error::Error + 'static>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e E> {
+fn downcast<'e, E: std::error::Error + 'static>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e E> {
     cause.downcast_ref::<E>().or_else(|| cause.downcast_ref::<Box<E>>().map(AsRef::as_ref))
 }
 
 /// Returns the state error of a cause, including one inside a transparent [`OperationError`], which the chain skips.
 fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StateError> {
-    match known::<OperationError>(cause) {
+    match downcast::<OperationError>(cause) {
         Some(OperationError::State(error)) => Some(error),
-        _ => known::<StateError>(cause),
+        _ => downcast::<StateError>(cause),
     }
 }
 
@@ -152,7 +152,7 @@ fn state_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e S
 fn locked_stack<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StackReference> {
     let store_error = match state_error(cause) {
         Some(StateError::Store(error)) => Some(error),
-        _ => known::<StoreError>(cause),
+        _ => downcast::<StoreError>(cause),
     };
     match store_error {
         Some(StoreError::Locked { stack, .. }) => Some(stack),
@@ -167,21 +167,21 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     }
     if let Some(stack) = locked_stack(cause) {
         return Some(format!(
-            "wait for that run to end; if it is gone, `sc cancel -s {}` gives up its lock",
+            "wait for that run to end; if it was interrupted, remove its lock with `sc cancel -s {}`",
             stack.stack()
         ));
     }
-    match known::<OperationError>(cause) {
+    match downcast::<OperationError>(cause) {
         Some(OperationError::Plugins(error)) => return error.hint().map(Cow::into_owned),
         Some(OperationError::Unserved { .. }) => {
             return Some(
-                "declare the plugin again in `plugins`, or enable it: who made them has to delete them".to_owned(),
+                "declare and enable the plugin in `plugins`: it is needed to delete these resources".to_owned(),
             );
         }
         Some(OperationError::NotPending { pending, .. }) => {
             return Some(match pending.as_slice() {
-                [] => "nothing is pending: leave it out".to_owned(),
-                pending => format!("pending are: {}", pending.join(", ")),
+                [] => "there are no pending creates: omit it".to_owned(),
+                pending => format!("the pending creates are: {}", pending.join(", ")),
             });
         }
         Some(OperationError::State(_) | OperationError::Stopped) | None => {}
@@ -190,11 +190,11 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         Some(StateError::Secrets(error)) => return error.hint().map(Cow::into_owned),
         Some(error) => state_hint(error).map(str::to_owned),
         None => {
-            let of_secrets = known::<SecretsError>(cause).and_then(SecretsError::hint).map(Cow::into_owned);
-            of_secrets.or_else(|| known::<StoreError>(cause).and_then(store_hint).map(str::to_owned))
+            let of_secrets = downcast::<SecretsError>(cause).and_then(SecretsError::hint).map(Cow::into_owned);
+            of_secrets.or_else(|| downcast::<StoreError>(cause).and_then(store_hint).map(str::to_owned))
         }
     };
-    of_state.or_else(|| match known::<FormatError>(cause) {
+    of_state.or_else(|| match downcast::<FormatError>(cause) {
         Some(FormatError::Secret(error)) => error.hint().map(Cow::into_owned),
         _ => None,
     })
@@ -203,12 +203,12 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
 fn store_hint(error: &StoreError) -> Option<&'static str> {
     match error {
         StoreError::Legacy(_) => Some(
-            "`pulumi state upgrade` gives it the layout of today; PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which \
-             that needs as well, has it used as it is",
+            "`pulumi state upgrade` converts it to the current layout; to use it unchanged, set \
+             PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which the upgrade needs as well",
         ),
         StoreError::LockLost { .. } => Some(
-            "once nobody works on the stack, run again: what a journal holds is taken in first, or told if the state \
-             has changed since",
+            "run again once no other run uses the stack: the journal is merged into the state first, or a conflict is \
+             reported if the state has changed since",
         ),
         _ => None,
     }
@@ -222,34 +222,36 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             | FormatError::TooOld(_)
             | FormatError::TooNew(_)
             | FormatError::UnknownFeature(_) => None,
-            _ => Some("the store keeps the state before (`.bak` beside it) and earlier ones (`.pulumi/backups`)"),
+            _ => Some("the store keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)"),
         },
         StateError::Integrity(_) => Some(
-            "nothing was changed; `sc state repair` can mend it, and the store keeps earlier ones \
+            "nothing was changed; `sc state repair` can repair the state, and the store keeps earlier states \
              (`.pulumi/backups`)",
         ),
-        // `store_hint` has the hint for the error inside.
+        // `store_hint` has the hint for the source error.
         StateError::Unsaved { source, .. } if matches!(&**source, StateError::Store(StoreError::LockLost { .. })) => {
             None
         }
         StateError::Unsaved { .. } => Some(
-            "put right what is in the way, then give up the lock with `sc cancel` and run again: what the journal \
-             holds is taken in first",
+            "fix the cause, remove the lock with `sc cancel` and run again: the journal is merged into the state \
+             first",
         ),
         StateError::Store(error) => store_hint(error),
-        StateError::Import(_) => Some("nothing was changed; --force takes it all the same"),
-        StateError::NoExport(_) => Some("`sc stack export` and `pulumi stack export` write what is read here"),
-        StateError::Interrupted { .. } => Some("`sc refresh` takes in what that run did; come back after that"),
-        StateError::NoStack(_) => Some("`sc stack ls` shows what there is"),
+        StateError::Import(_) => Some("nothing was changed; --force imports it anyway"),
+        StateError::NotAnExport(_) => Some("use a file written by `sc stack export` or `pulumi stack export`"),
+        StateError::Interrupted { .. } => {
+            Some("run `sc refresh` to merge the journal into the state, and then this command again")
+        }
+        StateError::NoStack(_) => Some("`sc stack ls` lists the stacks"),
         StateError::NotEmpty { .. } => {
-            Some("`sc destroy --parent` deletes what is left; --force forgets it, and leaves it in the cloud")
+            Some("`sc destroy --parent` deletes them; --force removes the stack and leaves them in the cloud")
         }
-        StateError::Unsettled { .. } => {
-            Some("`sc refresh` asks what came of it, or is told with --clear-pending-creates; --force forgets it")
-        }
+        StateError::PendingCreations { .. } => Some(
+            "`sc refresh` asks how to resolve pending creates, or drops them with --clear-pending-creates; --force drops them, too",
+        ),
         StateError::Conflict(_) => Some(
-            "keep this list and remove the journal; then look what of it exists and the state lacks, and take that in with \
-             `sc import` or `options.import`",
+            "keep this list and remove the journal; then import the resources in it that exist but are missing from the \
+             state, with `sc import` or `options.import`",
         ),
         _ => None,
     }
@@ -292,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_are_those_that_scripts_know() {
+    fn exit_codes_are_stable() {
         let table = [
             (Exit::Done, 0),
             (Exit::Failed, 1),
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_of_several_runs_decides_how_the_program_ends() {
+    fn most_severe_outcome_of_several_runs_is_the_exit() {
         let phase = Phase { operation: Operation::Update, preview: true };
         let run = |outcome, op| Summary { phase, changes: [(op, 1)].into(), outcome, duration: Duration::ZERO };
         let unchanged = run(Outcome::Succeeded, StepOp::Same);
@@ -318,11 +320,11 @@ mod tests {
         let canceled = run(Outcome::Canceled, StepOp::Create);
         let table: [(&[Summary], _, _); 6] = [
             (&[], Changes::Unexpected, Exit::Done),
-            (&[unchanged.clone(), changed.clone()], Changes::Welcome, Exit::Done),
+            (&[unchanged.clone(), changed.clone()], Changes::Allowed, Exit::Done),
             (std::slice::from_ref(&unchanged), Changes::Unexpected, Exit::Done),
             (&[unchanged.clone(), changed.clone()], Changes::Unexpected, Exit::UnexpectedChanges),
             (&[changed.clone(), canceled.clone()], Changes::Unexpected, Exit::Canceled),
-            (&[canceled, failed], Changes::Welcome, Exit::Failed),
+            (&[canceled, failed], Changes::Allowed, Exit::Failed),
         ];
         for (summaries, changes, expected) in table {
             assert_eq!(Exit::of_runs(summaries, changes), expected, "{summaries:?}");
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_of_an_error_decides_how_the_program_ends() {
+    fn cause_of_an_error_decides_the_exit() {
         let exit = |error: anyhow::Error| Exit::of_error(&error.context("while doing something"));
         assert_eq!(exit(anyhow::anyhow!("no")), Exit::Failed);
         assert_eq!(exit(CliError::usage("no stack", "").into()), Exit::Usage);
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_somebody_else_works_on_has_a_code_of_its_own() {
+    fn locked_stack_has_its_own_exit_code() {
         let stack = StackReference::new("reef", "aquarium").unwrap();
         let locked = || StoreError::Locked { stack: stack.clone(), holders: vec![] };
         assert_eq!(Exit::of_error(&locked().into()), Exit::Locked);
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_a_task_is_a_bug_of_ours() {
+    fn panic_in_a_task_exits_as_a_bug() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let error = runtime
             .block_on(async { tokio::task::spawn_blocking(|| std::panic::resume_unwind(Box::new("oh"))).await })
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_prints_its_causes_and_what_to_do() {
+    fn error_is_printed_with_causes_and_hint() {
         let error = Err::<(), _>(CliError::usage("there are two stacks:\nreef, shore", "choose one with --stack"))
             .context("nothing was changed")
             .unwrap_err();

@@ -1,8 +1,8 @@
 //! The command line: parses arguments, runs an operation of the library, shows its events, and returns an exit code.
 //!
-//! Only this module uses a terminal, the environment, signals and exit codes. Never here: a rule of the engine.
+//! Only this module uses a terminal, the environment, signals and exit codes. Rules of the engine must not be here.
 
-#![allow(clippy::disallowed_methods, reason = "this room is the program: it looks at the environment")]
+#![allow(clippy::disallowed_methods, reason = "only this module of the binary reads the environment")]
 
 mod access;
 mod args;
@@ -35,19 +35,19 @@ pub(crate) fn main() -> ExitCode {
     if let Some(code) = bridge::process::run_helper(std::env::args_os().skip(1)) {
         return code;
     }
-    let bugs = panic::report_bugs();
+    let panics = panic::install_hook();
     let exit = run(std::env::args_os().collect());
-    // A task that panicked may have been reported as a failed one.
-    let exit = if bugs.seen() { Exit::Bug } else { exit };
+    // A task that panicked may have been reported as a failed task.
+    let exit = if panics.has_panicked() { Exit::Bug } else { exit };
     ExitCode::from(exit.code())
 }
 
 fn run(arguments: Vec<OsString>) -> Exit {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return print_arguments_error(&error),
     };
-    let ui = Ui::new(&cli.global, &ui::Facts::of_process());
+    let ui = Ui::new(&cli.global, &ui::StreamProperties::of_process());
     // A run mostly waits for plugins and disks, so handing the rest to other threads would cost more than it saves.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -59,8 +59,8 @@ fn run(arguments: Vec<OsString>) -> Exit {
     result.unwrap_or_else(|error| ui.fail(&error))
 }
 
-/// Prints the message of an arguments error: help and version as results, all else as an error.
-fn refuse(error: &clap::Error) -> Exit {
+/// Prints the message of an arguments error: help and version on standard output, errors on standard error.
+fn print_arguments_error(error: &clap::Error) -> Exit {
     let printed = match error.kind() {
         ErrorKind::DisplayVersion => ui::print_result(concat!(env!("CARGO_PKG_VERSION"), "\n")),
         _ => error.print(),

@@ -1,6 +1,6 @@
-//! Report of a panic, which is a bug in `sc`: an apology, the position in the code, the way to report it.
+//! Report of a panic, which is a bug in `sc`: the position in the code and how to report it.
 //!
-//! Never here: the text of a panic that was formatted at run time, as it may contain secrets.
+//! Panic messages that were formatted at run time are not printed, as they may contain secrets.
 
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
@@ -8,35 +8,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Flag that is set once any thread of the process has panicked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bugs(Arc<AtomicBool>);
+pub(crate) struct PanicFlag(Arc<AtomicBool>);
 
-impl Bugs {
-    /// Returns whether a panic has happened.
-    pub(crate) fn seen(&self) -> bool {
+impl PanicFlag {
+    /// Returns whether a thread has panicked.
+    pub(crate) fn has_panicked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Installs a panic hook that prints an apology on standard error instead of Rust's message.
-pub(crate) fn report_bugs() -> Bugs {
-    let bugs = Bugs::default();
-    let seen = bugs.clone();
+/// Installs a panic hook that prints a bug report on standard error instead of Rust's message.
+pub(crate) fn install_hook() -> PanicFlag {
+    let flag = PanicFlag::default();
+    let hook_flag = flag.clone();
     std::panic::set_hook(Box::new(move |info| {
-        seen.0.store(true, Ordering::Relaxed);
-        super::ui::print_bug(&apology(info));
+        hook_flag.0.store(true, Ordering::Relaxed);
+        super::ui::print_bug(&bug_report(info));
     }));
-    bugs
+    flag
 }
 
-fn apology(info: &PanicHookInfo<'_>) -> String {
+fn bug_report(info: &PanicHookInfo<'_>) -> String {
     let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-    let what = info.payload().downcast_ref::<&'static str>().map(|text| format!(": {text}")).unwrap_or_default();
+    let message = info.payload().downcast_ref::<&'static str>().map(|text| format!(": {text}")).unwrap_or_default();
     format!(
         "This is a bug in sc, and we are sorry for it.
-  where: {place}{what}
+  where: {place}{message}
   version: {} ({} {})
-  What was done so far is recorded; the next run goes on from there.
-  hint: please report it to the maintainers of sc with these lines and the command you ran",
+  Completed steps are recorded; the next run continues from there.
+  hint: please report these lines and the command to the maintainers of sc",
         env!("CARGO_PKG_VERSION"),
         std::env::consts::OS,
         std::env::consts::ARCH,

@@ -1,38 +1,38 @@
-//! Environment of the process, for modules that must not read it themselves.
+//! Environment of the process: working folder, environment variables, time and user account.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use config::{Account, Surroundings};
+use config::{Account, ProcessContext};
 use jiff::Zoned;
 
 use super::exit::CliError;
 
 /// Returns the environment variables, the time and the account of this process.
-pub(crate) fn surroundings() -> Surroundings {
-    // Variables that are not UTF-8 are left out, as a stack cannot refer to them.
+pub(crate) fn process_context() -> ProcessContext {
+    // Variables that are not UTF-8 are skipped, as a stack cannot refer to them.
     let environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let account = user_id().and_then(|id| account(&accounts, &id, &environment));
-    Surroundings { environment, now: Zoned::now(), account }
+    ProcessContext { environment, now: Zoned::now(), account }
 }
 
 /// Returns the working folder: `cwd`, else that of the process.
 ///
 /// # Errors
-/// Wrong usage, if `cwd` is no folder.
+/// Wrong usage, if `cwd` is not a folder.
 pub(crate) fn working_folder(cwd: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let here = std::env::current_dir().context("the current folder cannot be found")?;
+    let here = std::env::current_dir().context("the current working folder cannot be determined")?;
     let Some(cwd) = cwd else { return Ok(here) };
     let folder = here.join(cwd);
     if folder.is_dir() {
         return Ok(folder);
     }
     let message = format!("there is no folder {}", folder.display());
-    Err(CliError::usage(message, "--cwd takes the folder to work in").into())
+    Err(CliError::usage(message, "give an existing folder with --cwd").into())
 }
 
 #[cfg(unix)]
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_account_comes_from_the_database_and_else_from_the_environment() {
+    fn account_falls_back_to_the_environment() {
         let accounts = "root:x:0:0:root:/root:/bin/sh\nme:x:1000:1000:My Self,Room 1,,:/home/me:/bin/sh\n";
         let environment =
             BTreeMap::from([("HOME".to_owned(), "/tmp/h".to_owned()), ("USER".to_owned(), "guest".to_owned())]);

@@ -13,8 +13,8 @@ use bridge::provider::grpc::Limits;
 use config::Stack;
 use engine::events::{Outcome, Summary};
 use engine::{Scope, UrnPattern};
-use provisioner::operation::{PluginRoom, Report, RunOptions, StackRun, open_config};
-use state::free_aside;
+use provisioner::operation::{PluginSettings, Report, RunOptions, StackRun, decrypt_config};
+use state::drop_in_background;
 use state::store::LockHolder;
 
 use super::access::access;
@@ -53,8 +53,8 @@ impl Runs {
         Self { options, diff, secrets: args.show.secrets(), timeout, changes }
     }
 
-    /// Creates the settings of a command that refreshes nothing before and has the whole stack in scope.
-    pub(crate) fn reading(parallel: u32, show: ShowArgs, changes: Changes) -> Self {
+    /// Creates the settings of an import, which has no refresh before it and the whole stack in scope.
+    pub(crate) fn for_import(parallel: u32, show: ShowArgs, changes: Changes) -> Self {
         let run = RunArgs {
             skip_refresh: false,
             program: ProgramArgs::default(),
@@ -67,25 +67,28 @@ impl Runs {
     }
 
     /// Adds resources to replace.
-    pub(crate) fn replacing(mut self, args: &ReplaceArgs) -> Self {
+    pub(crate) fn with_replacements(mut self, args: &ReplaceArgs) -> Self {
         self.options.scope.targets.extend(patterns(&args.target_replace));
         self.options.replace.extend(patterns(&args.replace).chain(patterns(&args.target_replace)));
         self
     }
 
-    /// Refuses resource names for several stacks, as the other stacks would not have these resources.
-    fn check_names(&self, stacks: &Stacks) -> Result<(), CliError> {
+    /// Rejects resource names for several stacks, as the other stacks do not have these resources.
+    fn check_resource_names(&self, stacks: &Stacks) -> Result<(), CliError> {
         let RunOptions { scope, replace, .. } = &self.options;
         if scope.target_dependents && scope.targets.is_empty() {
-            return Err(CliError::usage("--target-dependents needs a target", "name one with --target"));
+            return Err(CliError::usage("--target-dependents requires a target", "give one with --target"));
         }
         let named = scope.targets.len() + scope.excludes.len() + replace.len();
-        let asked = stacks.asked().count();
-        if named == 0 || asked <= 1 {
+        let requested = stacks.requested().count();
+        if named == 0 || requested <= 1 {
             return Ok(());
         }
-        let hint = "say which one: -s STACK";
-        Err(CliError::usage(format!("the resources of one stack can be named, and {asked} are asked for"), hint))
+        let hint = "select one stack with -s STACK";
+        Err(CliError::usage(
+            format!("resources can be selected in one stack only, but {requested} stacks are selected"),
+            hint,
+        ))
     }
 }
 
@@ -112,21 +115,21 @@ pub(crate) async fn on_stacks(
     runs: Runs,
     operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
 ) -> anyhow::Result<Exit> {
-    runs.check_names(stacks)?;
+    runs.check_resource_names(stacks)?;
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, timeout: runs.timeout };
-    let plugins = plugin_room(stacks)?;
+    let plugins = plugin_settings(stacks)?;
     session::run(ui, options, async |session| {
         let mut summaries: Vec<Summary> = Vec::new();
-        for stack in stacks.asked() {
+        for stack in stacks.requested() {
             let run = stack_run(stacks, stack, session, &plugins, &runs.options).await?;
             let Some(report) = operation(&run, session).await? else { return Ok(Exit::Canceled) };
             let Report { summary, snapshot, diagnostics } = report;
-            free_aside(snapshot);
+            drop_in_background(snapshot);
             session.pause();
             ui.print_diagnostics(&diagnostics, &stacks.sources);
-            let ended = summary.outcome;
+            let outcome = summary.outcome;
             summaries.push(summary);
-            if ended != Outcome::Succeeded {
+            if outcome != Outcome::Succeeded {
                 break;
             }
         }
@@ -139,13 +142,13 @@ async fn stack_run(
     stacks: &Stacks,
     stack: &Arc<Stack>,
     session: &Session<'_>,
-    plugins: &PluginRoom,
+    plugins: &PluginSettings,
     options: &RunOptions,
 ) -> anyhow::Result<StackRun> {
     let access = access(stacks, stack).await?;
     let program = program(stack);
     let locate = locate(Arc::clone(&stacks.sources), program.clone());
-    let config = open_config(&access).await.context("the configuration in the stack file cannot be opened")?;
+    let config = decrypt_config(&access).await.context("the configuration in the stack file cannot be read")?;
     Ok(StackRun {
         config,
         events: session.sink(&stack.name, Some(locate)),
@@ -158,9 +161,9 @@ async fn stack_run(
     })
 }
 
-/// Returns the holder that locks of this process name.
+/// Returns the holder that is written into locks of this process.
 pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
-    let account = stacks.surroundings.account.as_ref();
+    let account = stacks.process_context.account.as_ref();
     LockHolder {
         pid: std::process::id(),
         username: account.map(|account| account.username.clone()).unwrap_or_default(),
@@ -170,12 +173,12 @@ pub(crate) fn holder(stacks: &Stacks) -> LockHolder {
 
 /// Returns the settings for the plugins of all stacks. A supervisor starts the plugins, so that none outlives this
 /// process.
-pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
-    let variables = &stacks.surroundings.environment;
+pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
+    let variables = &stacks.process_context.environment;
     let environment = HostEnvironment::new(
         variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
     );
-    let program = std::env::current_exe().context("our own program cannot be found")?;
+    let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
     let spawner = Spawner::supervised(Arc::new(Supervisor::start(&program)?));
     let root = stacks.repository.root.clone();
     let fetched = CacheSettings {
@@ -184,14 +187,14 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
         environment: environment.clone(),
         spawner: spawner.clone(),
     };
-    let type_facts = fetched.folder.join("types");
+    let type_cache = fetched.folder.join("types");
     let local = LocalPackages {
         root: root.clone(),
         work: fetched.work(),
         environment: environment.clone(),
         spawner: spawner.clone(),
     };
-    Ok(PluginRoom {
+    Ok(PluginSettings {
         directory: root,
         environment,
         spawner,
@@ -200,7 +203,7 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
             github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
             git: Some(Arc::new(GitRepositories::new(fetched))),
         },
-        type_facts,
+        type_cache,
         limits: Limits::default(),
     })
 }
@@ -208,7 +211,7 @@ pub(crate) fn plugin_room(stacks: &Stacks) -> anyhow::Result<PluginRoom> {
 /// Returns the folder for packages, and for copies of plugins that are about to run: the user's cache folder, as
 /// programs can be executed there.
 fn cache_folder(stacks: &Stacks, root: &Path) -> PathBuf {
-    let variable = |name: &str| stacks.surroundings.environment.get(name).filter(|value| !value.is_empty());
+    let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
     match (variable("XDG_CACHE_HOME"), variable("HOME")) {
         (Some(cache), _) => Path::new(cache).join("sc"),
         (None, Some(home)) => Path::new(home).join(".cache/sc"),

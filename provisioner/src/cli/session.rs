@@ -8,7 +8,7 @@ use engine::events::{EventSink, Message, Severity};
 
 use super::display::{Display, Locate, Secrets};
 use super::exit::Exit;
-use super::prompt::{self, Answer};
+use super::prompt::{self, Confirmation};
 use super::signals;
 use super::ui::Ui;
 
@@ -46,8 +46,8 @@ impl Session<'_> {
     /// Asks for a confirmation, once all earlier events are on the screen.
     ///
     /// # Errors
-    /// Wrong usage, if there is no terminal to ask on.
-    pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Answer> {
+    /// Wrong usage, if standard input or standard error is not a terminal.
+    pub(crate) async fn confirm(&self, question: &str, yes: bool) -> anyhow::Result<Confirmation> {
         self.display.pause();
         prompt::confirm(self.ui, &self.signals.stop, question, yes).await
     }
@@ -68,11 +68,11 @@ pub(crate) async fn run(
     let display = ui.start_display(options.diff, options.secrets)?;
     let session = Session { ui, display, signals: StopSignals::default() };
     let sink = session.sink("", None);
-    let tell = |text: &str| sink.emit(engine::events::Event::Message(Message::new(Severity::Warning, text)));
+    let warn = |text: &str| sink.emit(engine::events::Event::Message(Message::new(Severity::Warning, text)));
     let result = tokio::select! {
         result = work(&session) => result,
-        exit = signals::listen(&session.signals, tell) => Ok(exit),
-        never = time_out(&session.signals, options.timeout, tell) => match never {},
+        exit = signals::listen(&session.signals, warn) => Ok(exit),
+        never = stop_after_timeout(&session.signals, options.timeout, warn) => match never {},
     };
     let shown = session.display.finish();
     let exit = result?;
@@ -80,12 +80,16 @@ pub(crate) async fn run(
     Ok(exit)
 }
 
-async fn time_out(signals: &StopSignals, timeout: Option<Duration>, tell: impl Fn(&str)) -> std::convert::Infallible {
+async fn stop_after_timeout(
+    signals: &StopSignals,
+    timeout: Option<Duration>,
+    warn: impl Fn(&str),
+) -> std::convert::Infallible {
     if let Some(timeout) = timeout {
         tokio::time::sleep(timeout).await;
         if !signals.stop.is_cancelled() {
             signals.stop.cancel();
-            tell("stopping: the execution timeout is over; what has begun is finished first");
+            warn("stopping: the execution timeout has expired; waiting for running steps to finish");
         }
     }
     std::future::pending().await

@@ -6,21 +6,22 @@ use engine::StopSignals;
 
 use super::exit::Exit;
 
-/// Escalates the stop of a run. Returns the message for the user; `None` if the run is aborted already.
+/// Stops the run, or aborts it if it is stopping already. Returns the message for the user; `None` if the run is
+/// aborted already.
 fn escalate(signals: &StopSignals) -> Option<&'static str> {
     if !signals.stop.is_cancelled() {
         signals.stop.cancel();
-        return Some("stopping: what has begun is finished first (press Ctrl-C again to abort it)");
+        return Some("stopping: waiting for running steps to finish (press Ctrl-C again to abort them)");
     }
     if !signals.abort.is_cancelled() {
         signals.abort.cancel();
-        return Some("aborting: what is under way stays recorded as pending");
+        return Some("aborting: running steps stay recorded as pending operations");
     }
     None
 }
 
 /// Waits for signals (interrupt, terminate, hang up) while it is polled. Returns after the third.
-pub(crate) async fn listen(stop_signals: &StopSignals, tell: impl Fn(&str)) -> Exit {
+pub(crate) async fn listen(stop_signals: &StopSignals, warn: impl Fn(&str)) -> Exit {
     let Ok(mut signals) = Signals::new() else {
         // Without handlers, signals have their default effect.
         return std::future::pending().await;
@@ -28,7 +29,7 @@ pub(crate) async fn listen(stop_signals: &StopSignals, tell: impl Fn(&str)) -> E
     loop {
         signals.next().await;
         match escalate(stop_signals) {
-            Some(text) => tell(text),
+            Some(text) => warn(text),
             None => return Exit::Canceled,
         }
     }
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_signal_stops_the_second_aborts_and_the_third_leaves() {
+    fn first_signal_stops_second_aborts_third_exits() {
         let signals = StopSignals::default();
         let state = || (signals.stop.is_cancelled(), signals.abort.is_cancelled());
         assert_eq!(state(), (false, false));

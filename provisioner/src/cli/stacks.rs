@@ -1,10 +1,10 @@
-//! Loading of the stacks that a command works on, from the repository. Mistakes in their files are printed.
+//! Loading of the stacks that a command works on, from the repository. Errors in their files are printed.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use config::diagnostics::{Diagnostic, SourceFiles, closest, excerpt, has_errors};
-use config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
@@ -24,13 +24,13 @@ const DEFAULT_PROFILE: &str = "default";
 #[derive(Debug)]
 pub(crate) struct Stacks {
     pub(crate) repository: Repository,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) process_context: ProcessContext,
     /// Texts of all files that were read, for messages with positions in them.
     pub(crate) sources: Arc<SourceFiles>,
     /// Loaded stacks, in an order in which each comes after those that it inherits from.
     pub(crate) stacks: Vec<Arc<Stack>>,
     /// Names of the requested stacks.
-    asked: Vec<String>,
+    requested: Vec<String>,
 }
 
 impl Stacks {
@@ -39,12 +39,12 @@ impl Stacks {
     /// # Errors
     /// The stack was not loaded, which is a bug.
     pub(crate) fn only(&self) -> anyhow::Result<&Arc<Stack>> {
-        self.asked().next().context("no stack was read")
+        self.requested().next().context("no stack was read")
     }
 
     /// Returns the requested stacks, in an order in which each comes after those that it inherits from.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &Arc<Stack>> {
-        self.stacks.iter().filter(|stack| self.asked.contains(&stack.name))
+    pub(crate) fn requested(&self) -> impl Iterator<Item = &Arc<Stack>> {
+        self.stacks.iter().filter(|stack| self.requested.contains(&stack.name))
     }
 
     /// Checks that the plugins of the stacks serve the packages that their core types need.
@@ -52,8 +52,8 @@ impl Stacks {
     /// # Errors
     /// Some packages are not served; the reasons have been printed.
     pub(crate) fn check_packages(&self, ui: &Ui) -> anyhow::Result<()> {
-        let found: Vec<Diagnostic> = self.asked().flat_map(|stack| program(stack).check_packages()).collect();
-        if found.is_empty() { Ok(()) } else { Err(mistakes(ui, &found, &self.sources)) }
+        let found: Vec<Diagnostic> = self.requested().flat_map(|stack| program(stack).check_packages()).collect();
+        if found.is_empty() { Ok(()) } else { Err(configuration_error(ui, &found, &self.sources)) }
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn locate(sources: Arc<SourceFiles>, program: Program) -> Locate {
 /// Loads the named stacks, or all.
 ///
 /// # Errors
-/// Wrong usage; mistakes in the files, which have been printed.
+/// Wrong usage; errors in the files, which have been printed.
 pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
     read(ui, global, &args.dir, |names| choose_stacks(names, &args.stacks))
 }
@@ -87,7 +87,7 @@ pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> an
 /// Loads the named stack, or the only one.
 ///
 /// # Errors
-/// Wrong usage; mistakes in the files, which have been printed.
+/// Wrong usage; errors in the files, which have been printed.
 pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyhow::Result<Stacks> {
     read(ui, global, &args.dir, |names| Ok(vec![choose_stack(names, args.stack.as_deref())?]))
 }
@@ -95,7 +95,7 @@ pub(crate) fn read_stack(ui: &Ui, global: &GlobalArgs, args: &StackArgs) -> anyh
 /// Loads all stacks of a folder.
 ///
 /// # Errors
-/// Mistakes in the files, which have been printed.
+/// Errors in the files, which have been printed.
 pub(crate) fn read_all(ui: &Ui, global: &GlobalArgs, dir: &DirArgs) -> anyhow::Result<Stacks> {
     read(ui, global, dir, |names| Ok(names.to_vec()))
 }
@@ -106,59 +106,59 @@ fn read(
     dir: &DirArgs,
     choose: impl FnOnce(&[String]) -> Result<Vec<String>, CliError>,
 ) -> anyhow::Result<Stacks> {
-    let surroundings = process::surroundings();
+    let process_context = process::process_context();
     let repository = Repository::discover(&process::working_folder(global.cwd.as_deref())?);
     let mut sources = SourceFiles::default();
     let name = global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE);
-    let profile = Profile::read(name, &repository, &surroundings, &mut sources);
-    let profile = profile.map_err(|found| mistakes(ui, &found, &sources))?;
+    let profile = Profile::read(name, &repository, &process_context, &mut sources);
+    let profile = profile.map_err(|found| configuration_error(ui, &found, &sources))?;
     let types = types::product();
     let workspace = Workspace {
         repository: &repository,
         profile: &profile,
         stacks_dir: dir.dir.as_deref(),
-        surroundings: &surroundings,
+        process_context: &process_context,
         types: &types,
     };
-    let names = workspace.stack_names().map_err(|found| mistakes(ui, &[*found], &sources))?;
+    let names = workspace.stack_names().map_err(|found| configuration_error(ui, &[*found], &sources))?;
     let chosen = choose(&names)?;
-    let Loaded { stacks, diagnostics } = workspace.load(&chosen, &mut sources);
+    let LoadedStacks { stacks, diagnostics } = workspace.load(&chosen, &mut sources);
     if has_errors(&diagnostics) {
-        return Err(mistakes(ui, &diagnostics, &sources));
+        return Err(configuration_error(ui, &diagnostics, &sources));
     }
     ui.print_diagnostics(&diagnostics, &sources);
     let stacks = stacks.into_iter().map(Arc::new).collect();
-    Ok(Stacks { repository, surroundings, sources: Arc::new(sources), stacks, asked: chosen })
+    Ok(Stacks { repository, process_context, sources: Arc::new(sources), stacks, requested: chosen })
 }
 
-/// Prints mistakes, and returns an error with their number.
-fn mistakes(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
+/// Prints diagnostics, and returns an error with the number of errors among them.
+fn configuration_error(ui: &Ui, found: &[Diagnostic], sources: &SourceFiles) -> anyhow::Error {
     ui.print_diagnostics(found, sources);
     match found.iter().filter(|diagnostic| has_errors(std::slice::from_ref(diagnostic))).count() {
-        1 => anyhow::anyhow!("there is a mistake in the configuration; nothing was touched"),
-        count => anyhow::anyhow!("there are {count} mistakes in the configuration; nothing was touched"),
+        1 => anyhow::anyhow!("the configuration has an error; nothing was changed"),
+        count => anyhow::anyhow!("the configuration has {count} errors; nothing was changed"),
     }
 }
 
 /// Returns the named stacks without duplicates; all stacks if none is named.
-fn choose_stacks(there: &[String], named: &[String]) -> Result<Vec<String>, CliError> {
+fn choose_stacks(existing: &[String], named: &[String]) -> Result<Vec<String>, CliError> {
     let mut chosen: Vec<String> = Vec::new();
     for name in named.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
-        check_exists(there, name)?;
+        check_exists(existing, name)?;
         if !chosen.iter().any(|known| known == name) {
             chosen.push(name.to_owned());
         }
     }
-    if chosen.is_empty() && there.is_empty() {
+    if chosen.is_empty() && existing.is_empty() {
         return Err(no_stacks());
     }
-    Ok(if chosen.is_empty() { there.to_vec() } else { chosen })
+    Ok(if chosen.is_empty() { existing.to_vec() } else { chosen })
 }
 
 /// Returns the named stack, or the only one.
-fn choose_stack(there: &[String], named: Option<&str>) -> Result<String, CliError> {
-    match (named.map(str::trim).filter(|name| !name.is_empty()), there) {
-        (Some(name), _) => check_exists(there, name).map(|()| name.to_owned()),
+fn choose_stack(existing: &[String], named: Option<&str>) -> Result<String, CliError> {
+    match (named.map(str::trim).filter(|name| !name.is_empty()), existing) {
+        (Some(name), _) => check_exists(existing, name).map(|()| name.to_owned()),
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(no_stacks()),
         (None, several) => {
@@ -168,16 +168,16 @@ fn choose_stack(there: &[String], named: Option<&str>) -> Result<String, CliErro
     }
 }
 
-fn check_exists(there: &[String], name: &str) -> Result<(), CliError> {
-    if there.iter().any(|known| known == name) {
+fn check_exists(existing: &[String], name: &str) -> Result<(), CliError> {
+    if existing.iter().any(|known| known == name) {
         return Ok(());
     }
-    if there.is_empty() {
+    if existing.is_empty() {
         return Err(no_stacks());
     }
-    let hint = match closest(name, there.iter().map(String::as_str)) {
+    let hint = match closest(name, existing.iter().map(String::as_str)) {
         Some(close) => format!("did you mean {close}?"),
-        None => format!("the stacks are: {}", there.join(", ")),
+        None => format!("the stacks are: {}", existing.join(", ")),
     };
     Err(CliError::usage(format!("there is no stack {name}"), hint))
 }
@@ -187,7 +187,7 @@ fn no_stacks() -> CliError {
 }
 
 pub(crate) fn not_provisioned(stack: &StackReference) -> CliError {
-    let hint = format!("`sc provision -s {}` does that", stack.stack());
+    let hint = format!("provision it with `sc provision -s {}`", stack.stack());
     CliError::failed(format!("{} has not been provisioned yet", stack.stack()), hint)
 }
 
@@ -199,36 +199,36 @@ mod tests {
         names.map(str::to_owned).to_vec()
     }
 
-    fn refused<T: std::fmt::Debug>(result: Result<T, CliError>) -> String {
+    fn error_text<T: std::fmt::Debug>(result: Result<T, CliError>) -> String {
         let lines = super::super::exit::error_lines(&result.unwrap_err().into());
         lines.iter().map(|line| line.render(false) + "\n").collect()
     }
 
     #[test]
-    fn several_stacks_are_all_there_are_or_those_that_are_named_once_each() {
-        let there = names(["network", "reef", "shore"]);
-        assert_eq!(choose_stacks(&there, &[]).unwrap(), there);
-        assert_eq!(choose_stacks(&there, &names(["shore", "", "reef", "shore"])).unwrap(), ["shore", "reef"]);
-        insta::assert_snapshot!(refused(choose_stacks(&there, &names(["ref"]))), @"
+    fn stacks_are_selected_by_name_without_duplicates_or_all() {
+        let existing = names(["network", "reef", "shore"]);
+        assert_eq!(choose_stacks(&existing, &[]).unwrap(), existing);
+        assert_eq!(choose_stacks(&existing, &names(["shore", "", "reef", "shore"])).unwrap(), ["shore", "reef"]);
+        insta::assert_snapshot!(error_text(choose_stacks(&existing, &names(["ref"]))), @"
         error: there is no stack ref
           hint: did you mean reef?
         ");
-        insta::assert_snapshot!(refused(choose_stacks(&[], &[])), @"
+        insta::assert_snapshot!(error_text(choose_stacks(&[], &[])), @"
         error: there are no stacks
           hint: a stack is a folder with a server.yaml below `.sc/stacks`
         ");
     }
 
     #[test]
-    fn one_stack_is_the_only_one_or_the_one_that_is_named() {
-        let there = names(["reef", "shore"]);
-        assert_eq!(choose_stack(&there[..1], None).unwrap(), "reef");
-        assert_eq!(choose_stack(&there, Some("shore")).unwrap(), "shore");
-        insta::assert_snapshot!(refused(choose_stack(&there, None)), @"
+    fn single_stack_is_selected_by_name_or_is_the_only_one() {
+        let existing = names(["reef", "shore"]);
+        assert_eq!(choose_stack(&existing[..1], None).unwrap(), "reef");
+        assert_eq!(choose_stack(&existing, Some("shore")).unwrap(), "shore");
+        insta::assert_snapshot!(error_text(choose_stack(&existing, None)), @"
         error: there are 2 stacks: reef, shore
           hint: choose one with --stack
         ");
-        insta::assert_snapshot!(refused(choose_stack(&there, Some("mountains"))), @"
+        insta::assert_snapshot!(error_text(choose_stack(&existing, Some("mountains"))), @"
         error: there is no stack mountains
           hint: the stacks are: reef, shore
         ");

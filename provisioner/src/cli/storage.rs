@@ -6,7 +6,7 @@ use state::store::{Compression, FileOptions, Layout, LegacyStores};
 
 use super::exit::CliError;
 
-/// Names of an environment variable: the present one, and the former one, which is read if the present one is not set.
+/// Names of an environment variable: the current name, and an older name that is read if the current one is not set.
 type Variable = &'static [&'static str];
 
 const GZIP: Variable = &["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"];
@@ -27,7 +27,7 @@ pub(crate) fn file_options(environment: &BTreeMap<String, String>) -> Result<Fil
         (false, true) => Compression::Zstd,
         (true, true) => {
             let message = format!("{} and {} are both set", GZIP[0], ZSTD[0]);
-            return Err(CliError::usage(message, "states are compressed in one way only: unset one of them"));
+            return Err(CliError::usage(message, "only one compression can be used: unset one of them"));
         }
     };
     Ok(FileOptions {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_states_are_stored_plainly() {
+    fn states_are_not_compressed_by_default() {
         assert_eq!(options([]), FileOptions::default());
         for no in ["", "0", "yes", "false"] {
             assert_eq!(options([(GZIP[0], no)]), FileOptions::default(), "{no:?}");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn one_compression_may_be_chosen() {
+    fn one_compression_can_be_selected() {
         assert_eq!(options([(GZIP[0], "1")]).compression, Compression::Gzip);
         assert_eq!(options([(ZSTD[0], "True")]).compression, Compression::Zstd);
         let both = [GZIP[0], ZSTD[0]].map(|name| (name.to_owned(), "true".to_owned()));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_may_be_kept_or_left_out() {
+    fn checkpoint_copies_and_backups_can_be_configured() {
         assert!(options([(RETAIN[0], "1")]).retain_checkpoints);
         assert!(options([(RETAIN[1], "TRUE")]).retain_checkpoints);
         assert!(options([(SKIP_BACKUPS[0], "true")]).skip_backups);
@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_of_long_ago_may_be_asked_for_and_accepted() {
+    fn legacy_layout_can_be_selected_and_accepted() {
         assert_eq!(options([(NEW_LEGACY[0], "1")]).new_layout, Layout::Legacy);
         assert_eq!(options([(NEW_LEGACY[1], "1")]).new_layout, Layout::Legacy);
         assert_eq!(options([(ACCEPT_LEGACY[0], "true")]).legacy_stores, LegacyStores::Accepted);
     }
 
     #[test]
-    fn the_older_name_counts_where_the_newer_one_is_not_set() {
+    fn older_variable_name_is_used_if_the_current_one_is_not_set() {
         assert_eq!(options([(GZIP[1], "1")]).compression, Compression::Gzip);
         assert_eq!(options([(GZIP[0], "0"), (GZIP[1], "1")]).compression, Compression::None);
     }

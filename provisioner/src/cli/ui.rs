@@ -1,4 +1,4 @@
-//! Output of the program: results go to standard output, all else to standard error.
+//! Output of the program: results go to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,7 +14,7 @@ use super::exit::{Exit, error_lines, warning_lines};
 
 /// Properties of the process's streams and terminal.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct StreamProperties {
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Facts {
     pub(crate) stderr_has_color: bool,
 }
 
-impl Facts {
+impl StreamProperties {
     pub(crate) fn of_process() -> Self {
         Self {
             stdin_is_terminal: io::stdin().is_terminal(),
@@ -41,7 +41,7 @@ impl Facts {
 /// Output streams and their properties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ui {
-    facts: Facts,
+    streams: StreamProperties,
     json: bool,
     verbose: bool,
     stdout_color: bool,
@@ -49,24 +49,24 @@ pub(crate) struct Ui {
 }
 
 impl Ui {
-    pub(crate) fn new(global: &GlobalArgs, facts: &Facts) -> Self {
+    pub(crate) fn new(global: &GlobalArgs, streams: &StreamProperties) -> Self {
         let color = |auto| match global.color {
             ColorArg::Auto => auto,
             ColorArg::Always => true,
             ColorArg::Never => false,
         };
         Self {
-            facts: *facts,
+            streams: *streams,
             json: global.json,
             verbose: global.verbose,
-            stdout_color: color(facts.stdout_has_color),
-            stderr_color: color(facts.stderr_has_color),
+            stdout_color: color(streams.stdout_has_color),
+            stderr_color: color(streams.stderr_has_color),
         }
     }
 
     /// Returns whether the user can be asked a question.
     pub(crate) fn can_ask(&self) -> bool {
-        self.facts.stdin_is_terminal && self.facts.stderr_is_terminal && !self.json
+        self.streams.stdin_is_terminal && self.streams.stderr_is_terminal && !self.json
     }
 
     /// Returns whether `--json` was given.
@@ -74,9 +74,9 @@ impl Ui {
         self.json
     }
 
-    /// Returns whether a program reads the results: with `--json`, or if standard output is no terminal.
+    /// Returns whether a program reads the results: with `--json`, or if standard output is not a terminal.
     pub(crate) fn results_are_for_programs(&self) -> bool {
-        self.json || !self.facts.stdout_is_terminal
+        self.json || !self.streams.stdout_is_terminal
     }
 
     /// Returns the extent of values that are shown outside a run.
@@ -93,12 +93,12 @@ impl Ui {
             color: self.stderr_color,
             results_color: self.stdout_color,
         };
-        // Styles are only written where they are wanted; `always` merely lets old Windows consoles render them.
+        // Styles are written only if colour is enabled; `always` only makes old Windows consoles render them.
         let stdout = || AutoStream::always(io::stdout());
         let stderr = || AutoStream::always(io::stderr());
         let renderer: Box<dyn Renderer> = if self.json {
             Box::new(JsonDisplay::new(io::stdout(), secrets))
-        } else if self.facts.stderr_is_terminal && !self.facts.terminal_is_dumb {
+        } else if self.streams.stderr_is_terminal && !self.streams.terminal_is_dumb {
             Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options))
         } else {
             Box::new(PlainDisplay::new(stderr(), stdout(), self.results_width(), options))
@@ -111,10 +111,10 @@ impl Ui {
         print_lines(&mut AutoStream::always(io::stdout()), lines, self.stdout_color)
     }
 
-    /// Prints mistakes and warnings about the user's files.
-    pub(crate) fn print_diagnostics(&self, found: &[Diagnostic], sources: &SourceFiles) {
+    /// Prints errors and warnings about the user's files.
+    pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceFiles) {
         let style = if self.stderr_color { Style::Coloured } else { Style::Plain };
-        let text: String = found.iter().map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
+        let text: String = diagnostics.iter().map(|diagnostic| render(diagnostic, sources, style) + "\n\n").collect();
         // An error means that standard error is closed, so it cannot be reported there.
         drop(AutoStream::always(io::stderr()).write_all(text.as_bytes()));
     }
@@ -123,25 +123,25 @@ impl Ui {
     pub(crate) fn fail(&self, error: &anyhow::Error) -> Exit {
         let exit = Exit::of_error(error);
         if exit != Exit::BrokenPipe {
-            self.say(&error_lines(error));
+            self.print_messages(&error_lines(error));
         }
         exit
     }
 
     /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
-        self.say(&warning_lines(text));
+        self.print_messages(&warning_lines(text));
     }
 
     /// Prints lines on standard error.
-    pub(crate) fn say(&self, lines: &[Line]) {
+    pub(crate) fn print_messages(&self, lines: &[Line]) {
         // An error means that standard error is closed, so it cannot be reported there.
         drop(print_lines(&mut AutoStream::always(io::stderr()), lines, self.stderr_color));
     }
 
     fn results_width(&self) -> Option<usize> {
         let size = terminal_size::terminal_size_of(io::stdout());
-        size.filter(|_| self.facts.stdout_is_terminal).map(|(width, _)| width.0.into())
+        size.filter(|_| self.streams.stdout_is_terminal).map(|(width, _)| width.0.into())
     }
 }
 

@@ -1,10 +1,10 @@
-//! Deployment of an operation, driven by its program.
+//! Deployment of an operation, together with the program of the stack.
 
 use std::sync::Arc;
 
 use bridge::host::ProviderHost;
 
-use crate::program::End;
+use crate::program::ProgramCompletion;
 use engine::events::{Event, EventSink, Operation, StepOp};
 use engine::{Deployment, DeploymentOptions, ProgramEnd};
 use state::secrets::SecretsManager;
@@ -12,17 +12,16 @@ use state::{JournalRecorder, Snapshot, StateRecorder};
 
 use super::{Report, StackRun};
 
-/// Effect of a deployment on resources and state.
+/// Mode of a deployment: preview or update of resources and state.
 pub(super) enum Effect {
-    /// Preview: changes neither resources nor state. Holds the secrets manager whose key a real run would need, if a
-    /// real run may follow.
+    /// Preview: changes neither resources nor state. Holds the secrets manager of the stack if an update may follow.
     Preview(Option<Arc<dyn SecretsManager>>),
-    /// Real run: changes resources, and records its steps with this recorder.
-    Real(JournalRecorder),
+    /// Changes resources, and records the steps with this recorder.
+    Update(JournalRecorder),
 }
 
 impl StackRun {
-    /// Runs one deployment from a snapshot, side by side with the program if the operation has one.
+    /// Runs one deployment from a snapshot, concurrently with the program if the operation has one.
     pub(super) async fn deploy(
         &self,
         host: &Arc<impl ProviderHost + 'static>,
@@ -35,17 +34,17 @@ impl StackRun {
         let events = Arc::clone(&self.events);
         let (preview, recorder, events) = match effect {
             Effect::Preview(None) => (true, None, events),
-            Effect::Preview(Some(secrets)) => (true, None, Arc::new(Foresight { events, secrets }) as _),
-            Effect::Real(recorder) => {
-                // The key is prepared early only if the run is sure to write records.
+            Effect::Preview(Some(secrets)) => (true, None, Arc::new(KeyPreparingSink { events, secrets }) as _),
+            Effect::Update(recorder) => {
+                // The key is prepared early only if the run certainly writes records.
                 let empty = snapshot.resources.is_empty();
-                let is_sure = match operation {
+                let writes_records = match operation {
                     Operation::Import => true,
                     Operation::Update => empty,
                     Operation::Destroy => !empty,
                     Operation::Refresh => false,
                 };
-                if is_sure {
+                if writes_records {
                     recorder.prepare_secrets();
                 }
                 (false, Some(Box::new(recorder) as Box<dyn StateRecorder>), events)
@@ -58,8 +57,8 @@ impl StackRun {
             parallel: self.options.parallel,
             scope: self.options.scope.clone(),
             replace: self.options.replace.clone(),
-            gone: self.options.gone.clone(),
-            // A failed import does not stop the others.
+            removed_by_refresh: self.options.removed_by_refresh.clone(),
+            // A failed import does not stop the other imports.
             continue_on_error: self.options.continue_on_error || operation == Operation::Import,
             imports: self.options.imports.clone(),
             exclude_protected: self.options.exclude_protected,
@@ -73,27 +72,27 @@ impl StackRun {
             if !has_program {
                 return Vec::new();
             }
-            let ended = self.program.run(&deployment).await;
-            let end = match ended.end {
-                End::Complete => ProgramEnd::Completed,
-                End::Incomplete => ProgramEnd::Failed,
+            let result = self.program.run(&deployment).await;
+            let end = match result.end {
+                ProgramCompletion::Complete => ProgramEnd::Completed,
+                ProgramCompletion::Incomplete => ProgramEnd::Failed,
             };
             deployment.finish(end).await;
-            ended.diagnostics
+            result.diagnostics
         };
         let (end, diagnostics) = tokio::join!(run, program);
         Report { summary: end.summary, snapshot: end.snapshot, diagnostics }
     }
 }
 
-/// Event sink of previews that prepares the key of a stack at the first step that a real run would record, since a real
-/// run is likely to follow. Earlier preparation would waste processor time, as most runs change nothing.
-struct Foresight {
+/// Event sink of previews that prepares the key of a stack at the first step that an update would record, because an
+/// update is likely to follow. Earlier preparation would waste processor time, because most runs change no resource.
+struct KeyPreparingSink {
     events: Arc<dyn EventSink>,
     secrets: Arc<dyn SecretsManager>,
 }
 
-impl EventSink for Foresight {
+impl EventSink for KeyPreparingSink {
     fn emit(&self, event: Event) {
         if let Event::StepStarted(step) = &event
             && !matches!(step.op, StepOp::Same | StepOp::Refresh)
@@ -117,10 +116,10 @@ mod tests {
     use state::secrets::{Crypter, SecretsError};
 
     #[derive(Default)]
-    struct Counted(AtomicUsize);
+    struct CountingSecretsManager(AtomicUsize);
 
     #[async_trait]
-    impl SecretsManager for Counted {
+    impl SecretsManager for CountingSecretsManager {
         fn describe(&self) -> SecretsDescription {
             SecretsDescription { kind: "counted".to_owned(), state: serde_json::Value::Null }
         }
@@ -134,26 +133,26 @@ mod tests {
         }
     }
 
-    struct Nobody;
+    struct DiscardingSink;
 
-    impl EventSink for Nobody {
+    impl EventSink for DiscardingSink {
         fn emit(&self, _: Event) {}
     }
 
     #[test]
-    fn the_key_is_made_ready_once_a_preview_finds_something_to_write_down() {
-        let secrets = Arc::new(Counted::default());
-        let foresight = Foresight { events: Arc::new(Nobody), secrets: Arc::clone(&secrets) as _ };
-        let told = |op| {
+    fn preview_prepares_key_at_each_step_that_update_would_record() {
+        let secrets = Arc::new(CountingSecretsManager::default());
+        let sink = KeyPreparingSink { events: Arc::new(DiscardingSink), secrets: Arc::clone(&secrets) as _ };
+        let prepare_count_after = |op| {
             let urn = "urn:pulumi:s::p::t:m:T::n".parse().unwrap();
             let (old, new, detailed_diff) = (None, None, BTreeMap::new());
             let (replace_keys, diffs) = (Vec::new(), Vec::new());
             let step =
                 StepInfo { op, result: None, urn, old, new, replace_keys, diffs, detailed_diff, internal: false };
-            foresight.emit(Event::StepStarted(Arc::new(step)));
+            sink.emit(Event::StepStarted(Arc::new(step)));
             secrets.0.load(Ordering::Relaxed)
         };
-        assert_eq!([StepOp::Same, StepOp::Refresh].map(told), [0, 0]);
-        assert_eq!([StepOp::Read, StepOp::Update, StepOp::Delete].map(told), [1, 2, 3]);
+        assert_eq!([StepOp::Same, StepOp::Refresh].map(prepare_count_after), [0, 0]);
+        assert_eq!([StepOp::Read, StepOp::Update, StepOp::Delete].map(prepare_count_after), [1, 2, 3]);
     }
 }

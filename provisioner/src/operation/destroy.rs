@@ -5,7 +5,7 @@ use state::format::UpdateKind;
 
 use super::{OperationError, RefreshOptions, Report, StackRun};
 
-/// Deletes all recorded resources, dependents first. With `refresh`, reads their actual state before.
+/// Deletes all recorded resources, dependents first. With `refresh`, reads their actual state first.
 ///
 /// # Errors
 /// Returns the errors of [`super::provision()`].
@@ -13,5 +13,5 @@ use super::{OperationError, RefreshOptions, Report, StackRun};
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
 pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
-    run.on_recorded(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
+    run.run_on_recorded(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
 }

@@ -1,4 +1,4 @@
-//! Import: records existing resources beside the recorded ones.
+//! Import: adds existing resources to the state.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use state::format::UpdateKind;
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
 
-/// Reads existing resources and records them, without a change to them. A failed import does not stop the others.
+/// Reads existing resources and records them, without changing them. A failed import does not stop the other imports.
 ///
 /// # Errors
 /// Returns the errors of [`super::provision()`].
@@ -22,7 +22,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     let outcome = async {
         let started = Timestamp::now().as_second();
         let state = run.open(&host).await?;
-        let effect = Effect::Real(state.recorder());
+        let effect = Effect::Update(state.recorder());
         let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), effect).await;
         state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
         Ok(report)

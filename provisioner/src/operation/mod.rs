@@ -1,7 +1,7 @@
-//! Orchestration, one file per operation: calls the other modules in order and has no rules of its own.
+//! Orchestration of operations, one file each: calls the other modules in order and has no rules of its own.
 //!
-//! Enters: a loaded stack ([`StackRun`]), and the options of the operation. Leaves: a [`Report`]; events during the
-//! run. Never here: decisions about resources, the grammar of files, terminals.
+//! Input: a loaded stack ([`StackRun`]), and the options of the operation. Output: a [`Report`]; events during the run.
+//! Excluded: decisions about resources, the grammar of files, terminals.
 
 mod deploy;
 mod destroy;
@@ -32,46 +32,46 @@ use pulumi_proto::urn::{TypeToken, Urn};
 
 pub use destroy::destroy;
 pub use import::import;
-pub use plugins::Installed;
+pub use plugins::InstalledPlugin;
 pub use preview::{preview, preview_destroy, preview_refresh};
 pub use provision::{ProvisionOptions, provision};
-pub use refresh::{Fate, RefreshOptions, recovery_text, refresh};
-pub use stack_config::open_config;
+pub use refresh::{PendingCreateResolution, RefreshOptions, recovery_text, refresh};
+pub use stack_config::decrypt_config;
 
-/// Stack, with all that an operation on it needs.
+/// Stack with the inputs of an operation on it.
 #[derive(Clone)]
 pub struct StackRun {
     /// Program that registers the resources of the stack's files.
     pub program: Program,
     /// Access to the recorded state of the stack.
     pub access: StackAccess,
-    /// Holder that the lock of the stack is acquired for.
+    /// Holder that is recorded in the lock of the stack.
     pub holder: LockHolder,
-    /// Settings for plugins: how they are found and started.
-    pub plugins: PluginRoom,
+    /// Settings for finding and starting plugins.
+    pub plugins: PluginSettings,
     /// Sink that receives all events of the run.
     pub events: Arc<dyn EventSink>,
     /// Signals that stop or abort the run.
     pub signals: StopSignals,
     /// Options of the run.
     pub options: RunOptions,
-    /// Configuration of the stack: see [`open_config`].
+    /// Configuration of the stack: see [`decrypt_config`].
     pub config: Vec<ConfigEntry>,
 }
 
-/// Settings for plugins: how they are found and started.
+/// Settings for finding and starting plugins.
 #[derive(Clone)]
-pub struct PluginRoom {
+pub struct PluginSettings {
     /// Working directory of plugins: the root of the repository.
     pub directory: PathBuf,
-    /// Environment of the host, of which plugins get a part.
+    /// Environment of the host. Plugins receive a part of it.
     pub environment: HostEnvironment,
     /// Spawner of the plugins' processes.
     pub spawner: Spawner,
     /// Sources that packages are fetched from.
     pub sources: Sources,
-    /// Folder that caches the facts about types which schemas state.
-    pub type_facts: PathBuf,
+    /// Folder of the cached type facts of schemas.
+    pub type_cache: PathBuf,
     /// Time limits for quick calls to plugins.
     pub limits: Limits,
 }
@@ -79,21 +79,21 @@ pub struct PluginRoom {
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Maximum number of resources that are worked on at once.
+    /// Maximum number of concurrent resource operations.
     pub parallel: usize,
     /// True if a failure stops only the resources that depend on the failed one.
     pub continue_on_error: bool,
     /// True if a refresh or destroy also runs the program: see [`engine::DeploymentOptions::run_program`].
     pub run_program: bool,
-    /// Resources that the run may touch.
+    /// Targets and excludes of the run.
     pub scope: Scope,
     /// Resources to replace even if nothing changed.
     pub replace: Vec<UrnPattern>,
-    /// Resources that an earlier refresh found missing. A pattern that matches only these is no error.
-    pub gone: Vec<Urn>,
+    /// Resources that an earlier refresh found deleted. A target pattern that matches only these is not an error.
+    pub removed_by_refresh: Vec<Urn>,
     /// Resources that an import reads and records.
     pub imports: Vec<ImportGoal>,
-    /// True if a destroy keeps protected resources and their dependencies instead of failing.
+    /// True if a destroy excludes protected resources and their dependencies instead of failing.
     pub exclude_protected: bool,
 }
 
@@ -105,7 +105,7 @@ impl Default for RunOptions {
             run_program: false,
             scope: Scope::default(),
             replace: Vec::new(),
-            gone: Vec::new(),
+            removed_by_refresh: Vec::new(),
             imports: Vec::new(),
             exclude_protected: false,
         }
@@ -115,15 +115,15 @@ impl Default for RunOptions {
 /// Result of an operation.
 #[derive(Debug)]
 pub struct Report {
-    /// Outcome of the last phase, and the number of steps by kind that it took, or would take.
+    /// Outcome of the last phase, and the number of its steps by kind.
     pub summary: Summary,
-    /// State after the operation; in a preview, the state that the operation would leave.
+    /// State after the operation; in a preview, the predicted state.
     pub snapshot: Snapshot,
-    /// Mistakes in the files that only running the program detects. They have not been reported yet.
+    /// Errors in the files that are detected only while the program runs. They are not reported yet.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Error that prevents an operation. Failures of single resources are reported as events instead.
+/// Error that prevents an operation. Failures of resources are reported as events instead.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     /// A plugin could not be loaded.
@@ -133,18 +133,18 @@ pub enum OperationError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The user stopped the operation before it changed anything.
-    #[error("stopped before anything was done")]
+    #[error("stopped before any change was made")]
     Stopped,
-    /// The user settled a creation that is not pending.
-    #[error("no creation of {name} is pending")]
+    /// The user named a pending create that does not exist.
+    #[error("there is no pending create of {name}")]
     NotPending {
         /// Name that the user gave.
         name: String,
-        /// Names of the pending creations.
+        /// Names of the resources with pending creates.
         pending: Vec<String>,
     },
     /// No enabled plugin can read, update or delete some of the recorded resources.
-    #[error("no enabled plugin serves the package {package:?}, of which the state holds {}", names(urns))]
+    #[error("no enabled plugin serves the package {package:?} of recorded resources: {}", names(urns))]
     Unserved {
         /// Package that no enabled plugin serves.
         package: String,
@@ -153,20 +153,20 @@ pub enum OperationError {
     },
 }
 
-/// Returns the names of the first ten resources, and the number of the others.
+/// Returns the names of the first ten resources, and the number of further resources.
 fn names(urns: &[Urn]) -> String {
-    const MANY: usize = 10;
-    let names: Vec<&str> = urns.iter().take(MANY).map(Urn::name).collect();
-    let rest = if urns.len() > MANY { format!(" and {} more", urns.len() - MANY) } else { String::new() };
+    const MAX_NAMES: usize = 10;
+    let names: Vec<&str> = urns.iter().take(MAX_NAMES).map(Urn::name).collect();
+    let rest = if urns.len() > MAX_NAMES { format!(" and {} more", urns.len() - MAX_NAMES) } else { String::new() };
     names.join(", ") + &rest
 }
 
 impl StackRun {
-    /// Locks the stack, loads its state, and reports what was recovered from the journal of a crashed run.
+    /// Locks the stack, loads its state, and reports operations that were recovered from the journal of a crashed run.
     async fn open(&self, host: &PluginHost) -> Result<StackState, OperationError> {
         let state = StackState::open(self.access.clone(), &self.holder).await?;
-        self.tell_recovery(state.recovered(), true);
-        match check_served(host, state.snapshot()) {
+        self.report_recovery(state.recovered(), true);
+        match check_packages_are_served(host, state.snapshot()) {
             Ok(()) => Ok(state),
             Err(error) => {
                 state.release().await?;
@@ -176,8 +176,8 @@ impl StackRun {
     }
 }
 
-/// Refuses a state with resources of packages that no enabled plugin serves.
-fn check_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
+/// Checks that an enabled plugin serves the package of each recorded resource.
+fn check_packages_are_served(host: &PluginHost, snapshot: &Snapshot) -> Result<(), OperationError> {
     let unserved = |resource: &ResourceState| {
         let provider = TypeToken::new(resource.provider.as_ref()?.urn.type_token());
         let package = provider.provider_package()?;

@@ -16,18 +16,18 @@ use engine::events::{Download, DownloadStage, Event, EventSink, Message, Severit
 use engine::{ConfigEntry, StopSignals};
 use pulumi_proto::property::PropertyValue;
 
-use super::{OperationError, PluginRoom, StackRun};
+use super::{OperationError, PluginSettings, StackRun};
 
 impl StackRun {
-    /// Fetches, checks and starts every enabled plugin once, so that a plugin which cannot start fails the run before
-    /// it touches the stack.
+    /// Fetches, verifies and starts every enabled plugin once, so that a plugin which cannot start fails the run before
+    /// the stack is changed.
     pub(super) async fn load_plugins(&self) -> Result<Arc<PluginHost>, OperationError> {
         self.plugins.load(self.program.stack(), &self.config, &self.events, &self.signals).await
     }
 }
 
-/// Returns the message that initialises a plugin. The profile is never part of it, as it holds keys.
-fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
+/// Returns the input of a plugin's Initialize. It never includes the profile, which holds keys.
+fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
     let map = |value: PropertyValue| match value {
         PropertyValue::Map(map) => map,
         _ => Default::default(),
@@ -45,74 +45,74 @@ fn init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
                 (name.clone(), AuthEntry { kind: auth.kind.as_str().to_owned(), config: fields.collect() })
             })
             .collect(),
-        config: map(values::plain(&plugin.config).without_wrappers()),
+        config: map(values::evaluate_constant(&plugin.config).without_wrappers()),
     }
 }
 
-/// Secrets that plugins and package sources receive, and those of the stack's configuration. Output of plugins and
-/// errors of sources may contain them.
-struct ToldSecrets(Vec<String>);
+/// Secrets to mask in output of plugins and in errors of package sources: secrets that plugins and sources receive, and
+/// secrets of the stack's configuration.
+struct MaskedSecrets(Vec<String>);
 
-impl ToldSecrets {
-    /// Length in bytes below which a text is not masked: shorter texts occur by chance, and masking them would reveal
-    /// them.
-    const SHORTEST: usize = 4;
+impl MaskedSecrets {
+    /// Minimum length in bytes of a masked text. Shorter texts occur by chance, and masking them would reveal them.
+    const MIN_LENGTH: usize = 4;
 
     fn of(plugins: &[PluginDeclaration], config: &[ConfigEntry]) -> Self {
-        let told = plugins.iter().map(|plugin| &plugin.secrets);
-        let texts =
-            told.flat_map(|told| told.secrets.values().chain(told.auth.values().flat_map(|auth| auth.config.values())));
+        let plugin_secrets = plugins.iter().map(|plugin| &plugin.secrets);
+        let texts = plugin_secrets.flat_map(|secrets| {
+            secrets.secrets.values().chain(secrets.auth.values().flat_map(|auth| auth.config.values()))
+        });
         let of_sources = plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
         let of_config = config.iter().filter(|entry| entry.secret).map(|entry| entry.value.as_str());
         let texts = texts.map(SecretText::expose).chain(of_sources).chain(of_config);
         let mut texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
-        texts.retain(|text| text.len() >= Self::SHORTEST);
-        // Longest first, so that masking a secret leaves no part of a longer one that contains it.
+        texts.retain(|text| text.len() >= Self::MIN_LENGTH);
+        // Longest first, so that a longer secret is masked before a shorter one that it contains.
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         Self(texts)
     }
 
-    fn mask(&self, words: &mut String) {
+    fn mask(&self, message: &mut String) {
         for text in &self.0 {
-            if words.contains(text) {
-                *words = words.replace(text, "[secret]");
+            if message.contains(text) {
+                *message = message.replace(text, "[secret]");
             }
         }
     }
 
     /// Masks the secrets in an error and its causes. Causes are immutable, so an error that contains a secret is
     /// replaced by its masked text.
-    fn masked(&self, error: HostError) -> HostError {
-        let said = chain(&error);
-        let mut masked = said.clone();
+    fn mask_error(&self, error: HostError) -> HostError {
+        let text = chain(&error);
+        let mut masked = text.clone();
         self.mask(&mut masked);
-        if masked == said {
+        if masked == text {
             return error;
         }
-        let hidden = HostError::new(masked);
+        let masked_error = HostError::new(masked);
         match error.hint() {
-            Some(hint) => hidden.with_hint(hint),
-            None => hidden,
+            Some(hint) => masked_error.with_hint(hint),
+            None => masked_error,
         }
     }
 }
 
-fn relay(events: &Arc<dyn EventSink>, secrets: &Arc<ToldSecrets>) -> Arc<dyn HostEvents> {
+fn relay(events: &Arc<dyn EventSink>, secrets: &Arc<MaskedSecrets>) -> Arc<dyn HostEvents> {
     Arc::new(Relay { events: Arc::clone(events), secrets: Arc::clone(secrets), downloads: Mutex::default() })
 }
 
 /// Enabled plugin of a stack, and the result of its installation.
 #[derive(Debug)]
-pub struct Installed {
+pub struct InstalledPlugin {
     /// Declaration of the plugin.
     pub plugin: PluginConfig,
     /// Verified package, or the error that prevented its installation.
     pub package: Result<VerifiedPackage, HostError>,
 }
 
-impl PluginRoom {
-    /// Starts every enabled plugin of a stack, and returns the schemas of their packages. Configures no plugin, and
-    /// leaves none running.
+impl PluginSettings {
+    /// Starts every enabled plugin of a stack, returns the schemas of their packages, and stops the plugins. Configures
+    /// no plugin.
     ///
     /// # Errors
     /// [`OperationError::Plugins`] if a plugin does not load or a schema cannot be read; [`OperationError::Stopped`] if
@@ -124,9 +124,9 @@ impl PluginRoom {
         signals: &StopSignals,
     ) -> Result<Vec<Package>, OperationError> {
         let host = self.load(stack, &[], events, signals).await?;
-        let asked = tokio::select! {
-            asked = host.schemas() => asked.map_err(|error| {
-                OperationError::Plugins(ToldSecrets::of(&stack.plugins, &[]).masked(error))
+        let schemas = tokio::select! {
+            result = host.schemas() => result.map_err(|error| {
+                OperationError::Plugins(MaskedSecrets::of(&stack.plugins, &[]).mask_error(error))
             }),
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         };
@@ -139,7 +139,7 @@ impl PluginRoom {
             let schemas = text.as_deref().map(schemas::convert_package).transpose().map_err(unreadable)?;
             Ok(Package { schemas, name })
         };
-        asked?.into_iter().map(read).collect()
+        schemas?.into_iter().map(read).collect()
     }
 
     async fn load(
@@ -151,9 +151,9 @@ impl PluginRoom {
     ) -> Result<Arc<PluginHost>, OperationError> {
         let declared = stack.plugins.iter().map(|plugin| DeclaredPlugin {
             config: plugin.plugin.clone(),
-            init: init(plugin, &stack.project, &stack.name),
+            init: plugin_init(plugin, &stack.project, &stack.name),
         });
-        let secrets = Arc::new(ToldSecrets::of(&stack.plugins, config));
+        let secrets = Arc::new(MaskedSecrets::of(&stack.plugins, config));
         let settings = HostSettings {
             project: stack.project.clone(),
             directory: self.directory.clone(),
@@ -161,21 +161,21 @@ impl PluginRoom {
             spawner: self.spawner.clone(),
             sources: self.sources.clone(),
             limits: self.limits,
-            type_facts: Some(self.type_facts.clone()),
+            type_cache: Some(self.type_cache.clone()),
             events: relay(events, &secrets),
         };
         let loading = PluginHost::load(settings, declared.collect());
         tokio::select! {
             loaded = loading => {
-                loaded.map(Arc::new).map_err(|error| OperationError::Plugins(secrets.masked(error)))
+                loaded.map(Arc::new).map_err(|error| OperationError::Plugins(secrets.mask_error(error)))
             }
             // Dropping the future kills the started processes.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
     }
 
-    /// Fetches and checks every enabled plugin of a stack, all at once, and starts none. A plugin that fails does not
-    /// stop the others.
+    /// Fetches and verifies all enabled plugins of a stack concurrently, without starting them. A plugin that fails
+    /// does not stop the other plugins.
     ///
     /// # Errors
     /// [`OperationError::Stopped`] if the user stopped the operation.
@@ -184,12 +184,12 @@ impl PluginRoom {
         stack: &Stack,
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
-    ) -> Result<Vec<Installed>, OperationError> {
-        let secrets = Arc::new(ToldSecrets::of(&stack.plugins, &[]));
+    ) -> Result<Vec<InstalledPlugin>, OperationError> {
+        let secrets = Arc::new(MaskedSecrets::of(&stack.plugins, &[]));
         let events = relay(events, &secrets);
         let fetch = async |plugin: &PluginConfig| {
-            let package = self.sources.fetch(plugin, &events).await.map_err(|error| secrets.masked(error));
-            Installed { plugin: plugin.clone(), package }
+            let package = self.sources.fetch(plugin, &events).await.map_err(|error| secrets.mask_error(error));
+            InstalledPlugin { plugin: plugin.clone(), package }
         };
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
         tokio::select! {
@@ -200,10 +200,10 @@ impl PluginRoom {
     }
 }
 
-/// Relay that turns the events of the plugin host into events of the run, with secrets masked.
+/// Converts events of the plugin host to events of the run, with masked secrets.
 struct Relay {
     events: Arc<dyn EventSink>,
-    secrets: Arc<ToldSecrets>,
+    secrets: Arc<MaskedSecrets>,
     /// Downloads by plugin.
     downloads: Mutex<HashMap<String, Option<Download>>>,
 }
@@ -214,10 +214,10 @@ impl Relay {
         let message = match event {
             FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".to_owned()),
             FetchEvent::Warning(text) => about(Severity::Warning, text),
-            FetchEvent::Started { what, bytes } => {
+            FetchEvent::Started { name, bytes } => {
                 return self.download(plugin.clone(), |known| {
                     let stage = DownloadStage::Started;
-                    *known = Some(Download { plugin, what, received: 0, total: bytes, stage });
+                    *known = Some(Download { plugin, name, received: 0, total: bytes, stage });
                 });
             }
             FetchEvent::Received { bytes } => {
@@ -236,10 +236,10 @@ impl Relay {
                 });
             }
         };
-        self.tell(message);
+        self.emit_message(message);
     }
 
-    /// Updates the progress of a plugin's download, and emits it.
+    /// Updates and emits the progress of a plugin's download.
     fn download(&self, plugin: String, change: impl FnOnce(&mut Option<Download>)) {
         let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
         let known = downloads.entry(plugin).or_default();
@@ -249,7 +249,7 @@ impl Relay {
         }
     }
 
-    fn tell(&self, mut message: Message) {
+    fn emit_message(&self, mut message: Message) {
         self.secrets.mask(&mut message.text);
         self.events.emit(Event::Message(message));
     }
@@ -276,7 +276,7 @@ impl HostEvents for Relay {
                 Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
             }
         };
-        self.tell(message);
+        self.emit_message(message);
     }
 }
 

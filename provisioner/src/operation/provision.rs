@@ -10,10 +10,10 @@ use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 use super::deploy::Effect;
 use super::{OperationError, Report, RunOptions, StackRun};
 
-/// Parts of a provision that may be left out.
+/// Optional phases of a provision.
 #[derive(Clone, Copy, Debug)]
 pub struct ProvisionOptions {
-    /// True if all recorded resources are read first.
+    /// True if all recorded resources are refreshed first.
     pub refresh: bool,
     /// True if a preview comes before the update.
     pub preview: bool,
@@ -26,7 +26,7 @@ pub struct ProvisionOptions {
 /// in the report.
 ///
 /// # Cancellation
-/// Is stopped by the signals of the run. Dropping the future leaves the lock held, and begun steps as pending
+/// The signals of the run stop it. If the future is dropped, the lock stays held, and started steps stay pending
 /// operations.
 pub async fn provision(run: &StackRun, options: ProvisionOptions) -> Result<Report, OperationError> {
     let host = run.load_plugins().await?;
@@ -46,21 +46,22 @@ async fn provision_with(
     let refresh = options.refresh && !snapshot.resources.is_empty();
     let refresh_first = refresh && options.preview;
 
-    // A refresh before a preview is a deployment of its own, and is recorded. Without a preview the update refreshes,
-    // too.
+    // A refresh before a preview is a separate deployment, and is recorded. Without a preview the update deployment
+    // includes the refresh.
     let mut run = run.clone();
-    let known = snapshot.resources.iter().map(|resource| &resource.urn);
-    if refresh_first && let Some(scope) = run.options.scope.among(known) {
-        let reading = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
-        let report = reading.deploy(host, Operation::Refresh, false, snapshot, Effect::Real(state.recorder())).await;
+    let urns = snapshot.resources.iter().map(|resource| &resource.urn);
+    if refresh_first && let Some(scope) = run.options.scope.restricted_to(urns) {
+        let refresh_run = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
+        let report =
+            refresh_run.deploy(host, Operation::Refresh, false, snapshot, Effect::Update(state.recorder())).await;
         if report.summary.outcome != Outcome::Succeeded {
             state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Refresh, started, &report))).await?;
             return Ok(report);
         }
         snapshot = report.snapshot;
-        let left: HashSet<&Urn> = snapshot.resources.iter().map(|resource| &resource.urn).collect();
+        let remaining: HashSet<&Urn> = snapshot.resources.iter().map(|resource| &resource.urn).collect();
         let before = state.snapshot().resources.iter().map(|resource| &resource.urn);
-        run.options.gone = before.filter(|urn| !left.contains(urn)).cloned().collect();
+        run.options.removed_by_refresh = before.filter(|urn| !remaining.contains(urn)).cloned().collect();
     }
     if options.preview {
         let effect = Effect::Preview(state.secrets());
@@ -69,13 +70,13 @@ async fn provision_with(
             if refresh_first {
                 state.close(snapshot.clone(), None).await?;
             } else {
-                // No change was made, so a stack that did not exist is not created.
+                // No change was made, so a new stack is not created.
                 state.release().await?;
             }
             return Ok(Report { snapshot, ..report });
         }
     }
-    let effect = Effect::Real(state.recorder());
+    let effect = Effect::Update(state.recorder());
     let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, effect).await;
     state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Update, started, &report))).await?;
     Ok(report)

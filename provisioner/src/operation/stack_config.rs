@@ -1,14 +1,14 @@
-//! Configuration of a stack, decrypted for its run.
+//! Decrypted configuration of a stack.
 
 use engine::ConfigEntry;
 use state::StackAccess;
 use state::secrets::SecretsError;
 
-/// Returns the configuration of the stack file (`Pulumi.<stack>.yaml`), with its secrets decrypted.
+/// Returns the configuration of the stack file (`Pulumi.<stack>.yaml`), with decrypted secrets.
 ///
 /// # Errors
 /// [`SecretsError`] if a secret cannot be decrypted. A configuration without secrets needs no key.
-pub async fn open_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
+pub async fn decrypt_config(access: &StackAccess) -> Result<Vec<ConfigEntry>, SecretsError> {
     let crypter = match &access.configured_secrets {
         Some(description) if access.config.values().any(|value| value.is_secret()) => {
             Some(access.keyring.manager(description)?.crypter().await?)

@@ -1,22 +1,22 @@
-//! Goals for the declarations of a stack: its root, the providers of its plugins, its plugin resources.
+//! Goals of a stack: root stack resource, providers of plugins, plugin resources.
 
 use std::sync::Arc;
 
-use bridge::host::TypeFacts;
+use bridge::host::TypeInfo;
 use bridge::plugin::PluginSource;
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
-use super::known::Known;
 use super::positions;
-use crate::registry::provision::{Inputs, Resolved};
+use super::references::ReferencedResources;
+use crate::registry::provision::{Inputs, ResolvedValue};
 use config::diagnostics::Diagnostic;
 use config::{AliasOption, AliasParentOption, PluginDeclaration, Resource, Stack};
 use engine::Goal;
 
-/// Returns the goal of the root stack resource, the parent of all others.
+/// Returns the goal of the root stack resource, the parent of all other resources.
 pub(super) fn root(stack: &Stack) -> Goal {
     let name = format!("{}-{}", stack.project, stack.name);
     let mut goal = Goal::component(TypeToken::new(ROOT_STACK_TYPE), name, PropertyMap::new());
@@ -24,12 +24,12 @@ pub(super) fn root(stack: &Stack) -> Goal {
     goal
 }
 
-/// Returns the goal of a plugin's provider resource. The deployment writes version and download URL into its inputs.
+/// Returns the goal of a plugin's provider resource. The deployment adds version and download URL to its inputs.
 pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn) -> Goal {
     let plugin = &declaration.plugin;
     let mut inputs = Inputs::default();
     for (name, value) in &plugin.config {
-        inputs = inputs.set(name, Resolved::known(value.clone()));
+        inputs = inputs.set(name, ResolvedValue::known(value.clone()));
     }
     let mut goal = inputs.into_goal(TypeToken::provider(declaration.package()), declaration.name(), &[]);
     if let Some(version) = plugin.source.version() {
@@ -37,11 +37,11 @@ pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn
         goal.plugin_download_url = download_url(&plugin.source, declaration.package());
     }
     goal.parent = Some(root.clone());
-    goal.source = Some(positions::of_plugin(index));
+    goal.source = Some(positions::plugin_ref(index));
     goal
 }
 
-/// Returns the URL where Pulumi's own tools find the package; `None` if it is the one that they use by default.
+/// Returns the plugin download URL for Pulumi's tools; `None` if it is Pulumi's default.
 fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     let PluginSource::GithubRelease(release) = source else { return None };
     let without_scheme = release.repository.strip_prefix("https://");
@@ -53,8 +53,8 @@ fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     let path = path.strip_suffix(".git").unwrap_or(path);
     let api = release.api_url.as_deref().and_then(|url| url.split("://").nth(1)?.split('/').next());
     let api = api.or(host.filter(|host| *host != "github.com")).unwrap_or("api.github.com");
-    let usual = api == "api.github.com" && path == format!("pulumi/pulumi-{package}");
-    (!usual).then(|| format!("github://{api}/{path}"))
+    let is_default = api == "api.github.com" && path == format!("pulumi/pulumi-{package}");
+    (!is_default).then(|| format!("github://{api}/{path}"))
 }
 
 /// Plugin resource whose provider is registered.
@@ -68,11 +68,11 @@ pub(super) struct PluginResource<'r> {
 }
 
 impl PluginResource<'_> {
-    /// Returns the goal of the resource, with all references filled in.
-    pub(super) fn goal(self, known: &Known) -> Result<Goal, Box<Diagnostic>> {
+    /// Returns the goal of the resource, with resolved references.
+    pub(super) fn goal(self, referenced: &ReferencedResources) -> Result<Goal, Box<Diagnostic>> {
         let mut inputs = Inputs::default();
         for entry in self.resource.config.as_mapping().into_iter().flatten() {
-            inputs = inputs.set(&entry.key, known.tree(&entry.value, Some(self.environment))?);
+            inputs = inputs.set(&entry.key, referenced.evaluate(&entry.value, Some(self.environment))?);
         }
         let options = &self.resource.options;
         let name = format!("{}--{}", self.resource.key, self.environment);
@@ -92,11 +92,11 @@ impl PluginResource<'_> {
     }
 }
 
-/// Adds the facts of the schema about the type, which programs get from their SDK or language host.
-pub(super) fn fill_in(goal: &mut Goal, facts: &TypeFacts) {
+/// Adds the options that the schema of the type specifies, as an SDK or language host does.
+pub(super) fn apply_type_info(goal: &mut Goal, facts: &TypeInfo) {
     let inputs = Arc::make_mut(&mut goal.inputs);
     for name in &facts.secret_inputs {
-        // A value that is unknown as a whole is not marked secret.
+        // An unknown value is not marked as secret.
         if let Some(value) = inputs.get_mut(name).filter(|value| !matches!(value, PropertyValue::Unknown(_))) {
             *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
         }
@@ -106,7 +106,7 @@ pub(super) fn fill_in(goal: &mut Goal, facts: &TypeFacts) {
             serde_json::Value::Bool(value) => PropertyValue::Bool(*value),
             serde_json::Value::Number(value) => PropertyValue::Number(value.as_f64().unwrap_or_default()),
             serde_json::Value::String(value) => PropertyValue::from(value.as_str()),
-            // Constants in schemas have no other types.
+            // Schemas have no constants of other types.
             serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => continue,
         };
         inputs.insert(name.clone(), constant);
@@ -141,7 +141,7 @@ pub(super) fn alias(option: &AliasOption) -> Alias {
 }
 
 /// Adds a stack output, unless its value is null.
-pub(super) fn output(outputs: &mut PropertyMap, name: &str, value: PropertyValue) {
+pub(super) fn insert_output(outputs: &mut PropertyMap, name: &str, value: PropertyValue) {
     if value != PropertyValue::Null {
         outputs.insert(name.to_owned(), value);
     }

@@ -11,21 +11,21 @@ use config::diagnostics::closest;
 use config::{Resource, Stack, Target, values};
 use engine::{ImportGoal, ImportProvider};
 
-/// Reason that a stack has no import goal for a name.
+/// Error of a lookup of the resource to import.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoImport {
+pub enum ImportLookupError {
     /// The stack declares no resource with the name.
-    #[error("the stack {stack} describes no resource {name}")]
+    #[error("the stack {stack} declares no resource {name}")]
     Unknown {
         /// Name of the stack.
         stack: String,
         /// Name that the user gave.
         name: String,
         /// Similar name of a declared resource, if there is one.
-        close: Option<String>,
+        similar: Option<String>,
     },
     /// The resource is of a core type, which registers several resources.
-    #[error("{name} is of the core type {type_name}, which stands for several resources")]
+    #[error("{name} is of the core type {type_name}, which registers several resources")]
     CoreType {
         /// Name that the user gave.
         name: String,
@@ -34,20 +34,20 @@ pub enum NoImport {
     },
 }
 
-/// The import of a plugin resource, by its name in the state.
-pub(super) fn find(stack: &Stack, name: &str, id: &ResourceId) -> Result<ImportGoal, NoImport> {
+/// Returns the import goal of a plugin resource, by its name in the state.
+pub(super) fn find_import(stack: &Stack, name: &str, id: &ResourceId) -> Result<ImportGoal, ImportLookupError> {
     let named = stack.resources().map(|(environment, resource)| {
         let name = format!("{}--{}", resource.key, environment.name);
         (name, resource)
     });
     let named: Vec<_> = named.collect();
-    let Some((slot, (_, resource))) = named.iter().enumerate().find(|(_, (known, _))| known == name) else {
-        let close = closest(name, named.iter().map(|(known, _)| known.as_str())).map(str::to_owned);
-        return Err(NoImport::Unknown { stack: stack.name.clone(), name: name.to_owned(), close });
+    let Some((index, (_, resource))) = named.iter().enumerate().find(|(_, (known, _))| known == name) else {
+        let similar = closest(name, named.iter().map(|(known, _)| known.as_str())).map(str::to_owned);
+        return Err(ImportLookupError::Unknown { stack: stack.name.clone(), name: name.to_owned(), similar });
     };
     match &resource.target {
         Target::Core { type_name } => {
-            Err(NoImport::CoreType { name: name.to_owned(), type_name: type_name.as_str().to_owned() })
+            Err(ImportLookupError::CoreType { name: name.to_owned(), type_name: type_name.as_str().to_owned() })
         }
         Target::Plugin { token, plugin } => {
             let root = Urn::root_stack(&stack.name, &stack.project);
@@ -60,17 +60,17 @@ pub(super) fn find(stack: &Stack, name: &str, id: &ResourceId) -> Result<ImportG
                 provider: ImportProvider::Declared(Box::new(provider)),
                 protect: resource.options.protect.unwrap_or_default(),
                 aliases: resource.options.aliases.iter().map(goals::alias).collect(),
-                inputs: Arc::new(inputs(resource)),
+                inputs: Arc::new(constant_inputs(resource)),
                 additional_secret_outputs: resource.options.additional_secret_outputs.clone(),
-                source: Some(positions::of_resource(stack.plugins.len(), slot)),
+                source: Some(positions::resource_ref(stack.plugins.len(), index)),
             })
         }
     }
 }
 
-/// Returns the inputs that are known without other resources.
-fn inputs(resource: &Resource) -> PropertyMap {
-    match values::plain(&resource.config) {
+/// Returns the inputs that do not depend on other resources.
+fn constant_inputs(resource: &Resource) -> PropertyMap {
+    match values::evaluate_constant(&resource.config) {
         PropertyValue::Map(inputs) => inputs.into_iter().filter(|(_, value)| !value.contains_unknowns()).collect(),
         _ => PropertyMap::new(),
     }

@@ -1,15 +1,14 @@
-//! Program of a stack: the resources to register, their order and their references.
+//! Program of a stack: registers its resources, in the order of their dependencies.
 //!
-//! Enters: a [`Stack`] whose names are checked and whose graph has no cycle. Leaves: registrations through
-//! [`Registrar`], each as soon as all that it refers to is registered; the position in the files of every registration.
-//! Never here: the scope of a run, the effect of a failure on the run (the deployment decides both), the reading of
-//! files.
+//! Input: a [`Stack`] with valid references and without dependency cycles. Output: registrations through [`Registrar`],
+//! each as soon as its dependencies are registered; the position of every registration in the files. Excluded: targets
+//! and excludes, treatment of failures (both are decided by the deployment), reading of files.
 
 mod goals;
 mod imports;
-mod known;
 mod packages;
 mod positions;
+mod references;
 mod run;
 
 use std::sync::Arc;
@@ -22,10 +21,10 @@ use engine::{ImportGoal, Registrar};
 use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::resource_id::ResourceId;
 
-pub use imports::NoImport;
-pub use run::{End, Ended};
+pub use imports::ImportLookupError;
+pub use run::{ProgramCompletion, ProgramResult};
 
-/// Stack that drives deployments. Several runs of one stack (preview, then update) share one program.
+/// Program of a stack. Several deployments of one stack (preview, then update) share one program.
 #[derive(Clone, Debug)]
 pub struct Program {
     stack: Arc<Stack>,
@@ -33,17 +32,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates the program of a stack. `core` maps its core types to what they register.
+    /// Creates the program of a stack. `core` holds the provisioners of its core types.
     pub fn new(stack: Arc<Stack>, core: ProvisionTable) -> Self {
         Self { stack, core }
     }
 
-    /// The stack.
+    /// Returns the stack.
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// Returns the mistakes that keep the plugins of the stack from serving its core types, for a check before the run.
+    /// Checks that plugins of the stack serve the packages of its core types. Returns errors; none if all are served.
     pub fn check_packages(&self) -> Vec<Diagnostic> {
         packages::check(&self.stack, &self.core)
     }
@@ -51,23 +50,23 @@ impl Program {
     /// Registers all resources and outputs of the stack.
     ///
     /// # Cancellation
-    /// The deployment refuses registrations once it is stopped. The program then waits for the running ones and
-    /// returns.
-    pub async fn run(&self, registrar: &dyn Registrar) -> Ended {
+    /// Once the deployment is stopped, it rejects registrations. The program then waits for the running registrations
+    /// and returns.
+    pub async fn run(&self, registrar: &dyn Registrar) -> ProgramResult {
         run::run(&self.stack, &self.core, registrar).await
     }
 
-    /// Returns the import of an existing resource that the stack declares, by its name in the state:
+    /// Returns the import goal of an existing resource that the stack declares, by its name in the state:
     /// `<key>--<environment>`.
     ///
     /// # Errors
-    /// [`NoImport`] if it describes none of that name that a provider could read.
-    pub fn import(&self, name: &str, id: &ResourceId) -> Result<ImportGoal, NoImport> {
-        imports::find(&self.stack, name, id)
+    /// [`ImportLookupError`] if the stack declares no plugin resource with this name.
+    pub fn import(&self, name: &str, id: &ResourceId) -> Result<ImportGoal, ImportLookupError> {
+        imports::find_import(&self.stack, name, id)
     }
 
-    /// Returns the position of a registration in the file: that of the deepest part of the property path that the file
-    /// has. `None` for the root, which no file declares.
+    /// Returns the position of a registration in the file, or of the deepest element of the property path that the file
+    /// has. `None` for the root stack resource, which no file declares.
     pub fn source_of(&self, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
         positions::find(&self.stack, source, property)
     }

@@ -1,4 +1,4 @@
-//! Packages that the core types of a stack need, and the plugins that serve them.
+//! Packages of the core types of a stack, and the plugins that serve them.
 
 use std::collections::BTreeSet;
 
@@ -19,20 +19,20 @@ fn core_resources<'s>(
     })
 }
 
-/// Returns the names of the plugins whose type facts a run needs: those of plugin resources, and enabled ones with a
-/// configuration of their own, unless a core type needs their package.
-pub(super) fn with_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
-    let sources = of_core_types(stack, core);
+/// Returns the names of the plugins whose type facts the program needs: plugins of plugin resources, and enabled
+/// plugins that are configured, unless a core type needs their package.
+pub(super) fn plugins_with_package_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
+    let core_packages = core_type_packages(stack, core);
     let is_configured = |declaration: &&PluginDeclaration| {
         let plugin = &declaration.plugin;
-        plugin.enabled && !plugin.config.is_empty() && !sources.contains(declaration.package())
+        plugin.enabled && !plugin.config.is_empty() && !core_packages.contains(declaration.package())
     };
     let plugins = plugins_of_resources(stack).chain(stack.plugins.iter().filter(is_configured));
     plugins.map(|plugin| plugin.name().to_owned()).collect()
 }
 
 /// Returns the packages of the stack's plugin resources.
-pub(super) fn of_plugin_types(stack: &Stack) -> BTreeSet<String> {
+pub(super) fn plugin_type_packages(stack: &Stack) -> BTreeSet<String> {
     plugins_of_resources(stack).map(|plugin| plugin.package().to_owned()).collect()
 }
 
@@ -43,24 +43,24 @@ fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaratio
     })
 }
 
-/// Returns the enabled plugins that children of components use: each is the only enabled one of its package. Leaves out
-/// packages that only core types need, as their plugins may have no configuration of their own.
-pub(super) fn of_children(stack: &Stack, core: &ProvisionTable) -> Vec<usize> {
-    let (sources, used) = (of_core_types(stack, core), of_plugin_types(stack));
+/// Returns the enabled plugins for children of components: each is the only enabled plugin of its package. Omits
+/// packages that only core types need, because their plugins may have no configuration.
+pub(super) fn plugins_for_children(stack: &Stack, core: &ProvisionTable) -> Vec<usize> {
+    let (core_packages, used) = (core_type_packages(stack, core), plugin_type_packages(stack));
     let enabled = || stack.plugins.iter().enumerate().filter(|(_, plugin)| plugin.plugin.enabled);
-    let alone = |package: &str| enabled().filter(|(_, plugin)| plugin.package() == package).count() == 1;
-    let is_source_only = |package: &str| sources.contains(package) && !used.contains(package);
-    let serves = |plugin: &PluginDeclaration| alone(plugin.package()) && !is_source_only(plugin.package());
+    let is_only_plugin = |package: &str| enabled().filter(|(_, plugin)| plugin.package() == package).count() == 1;
+    let is_core_only = |package: &str| core_packages.contains(package) && !used.contains(package);
+    let serves = |plugin: &PluginDeclaration| is_only_plugin(plugin.package()) && !is_core_only(plugin.package());
     enabled().filter(|(_, plugin)| serves(plugin)).map(|(index, _)| index).collect()
 }
 
 /// Returns the packages that core types of the stack need.
-pub(super) fn of_core_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<&'static str> {
+pub(super) fn core_type_packages(stack: &Stack, core: &ProvisionTable) -> BTreeSet<&'static str> {
     core_resources(stack, core).map(|(_, _, package)| package.name).collect()
 }
 
-/// Returns the mistakes that keep plugins from serving core types, one per package, at the first resource that needs
-/// it.
+/// Checks that plugins serve the packages of core types. Returns one error per package, at the first resource that
+/// needs it.
 pub(super) fn check(stack: &Stack, core: &ProvisionTable) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     core_resources(stack, core)
@@ -81,7 +81,7 @@ fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: P
             ));
             Some(match declared.first() {
                 Some(disabled) => {
-                    missing.also(disabled.name_span, "this plugin is disabled").help("set `enabled: true` to use it")
+                    missing.label(disabled.name_span, "this plugin is disabled").help("set `enabled: true` to use it")
                 }
                 None => missing.help(format!(
                     "declare it in `plugins`: `name: {name}`, version {version} of pulumi/pulumi-{name}"
@@ -89,17 +89,20 @@ fn check_package(stack: &Stack, resource: &Resource, type_name: &str, package: P
             })
         }
         [plugin] => {
-            let wrong = plugin.plugin.source.version().filter(|declared| declared.to_string() != version)?;
+            let declared_version = plugin.plugin.source.version().filter(|declared| declared.to_string() != version)?;
             let summary = format!("the core type {type_name:?} needs version {version} of the package {name:?}");
-            Some(error(summary).also(plugin.name_span, format!("the plugin is declared with version {wrong}")))
+            Some(
+                error(summary)
+                    .label(plugin.name_span, format!("the plugin is declared with version {declared_version}")),
+            )
         }
         [first, ..] => {
             let names: Vec<&str> = enabled.iter().map(|plugin| plugin.name()).collect();
             let summary = format!("several plugins serve the package {name:?} of the core type {type_name:?}");
             Some(
                 error(summary)
-                    .also(first.name_span, "one of them")
-                    .help(format!("leave one of {} enabled: a core type cannot choose", names.join(", "))),
+                    .label(first.name_span, "one of them")
+                    .help(format!("enable only one of {}: a core type cannot select a plugin", names.join(", "))),
             )
         }
     }

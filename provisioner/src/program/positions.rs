@@ -11,28 +11,28 @@ use engine::events::SourceRef;
 pub(super) const ROOT: SourceRef = SourceRef(0);
 
 /// Returns the reference of a plugin's provider resource.
-pub(super) fn of_plugin(index: usize) -> SourceRef {
+pub(super) fn plugin_ref(index: usize) -> SourceRef {
     SourceRef(1 + index as u64)
 }
 
 /// Returns the reference of a resource, given its index in [`Stack::resources`].
-pub(super) fn of_resource(plugins: usize, index: usize) -> SourceRef {
+pub(super) fn resource_ref(plugins: usize, index: usize) -> SourceRef {
     SourceRef(1 + plugins as u64 + index as u64)
 }
 
-/// Returns the position of a registration: its key or name, or the part of its `config` that a property path leads to.
+/// Returns the position of a registration: its key or name, or the part of its `config` at a property path.
 pub(super) fn find(stack: &Stack, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
     let index = usize::try_from(source.0).ok()?.checked_sub(1)?;
     let (span, config) = match index.checked_sub(stack.plugins.len()) {
         None => stack.plugins.get(index).map(|plugin| (plugin.name_span, &plugin.config))?,
         Some(index) => stack.resources().nth(index).map(|(_, resource)| (resource.key_span, &resource.config))?,
     };
-    Some(property.map_or(span, |path| deepest(config, span, path)))
+    Some(property.map_or(span, |path| deepest_position(config, span, path)))
 }
 
-/// Returns the position of the key or item at the end of the path, or of the deepest one on it that the file has.
-fn deepest(config: &Node, whole: Span, path: &PropertyPath) -> Span {
-    let (mut node, mut span) = (config, whole);
+/// Returns the position of the last element of the path that the file has: a key or an item.
+fn deepest_position(config: &Node, default: Span, path: &PropertyPath) -> Span {
+    let (mut node, mut span) = (config, default);
     for element in path.elements() {
         match (element, &node.value) {
             (Element::Key(key), Value::Mapping(mapping)) => {

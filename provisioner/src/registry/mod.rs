@@ -1,7 +1,7 @@
-//! Static map of core types: the meaning of `type: s3-bucket`.
+//! Registry of core types, such as `type: s3-bucket`.
 //!
-//! The map has two halves with the same names: [`types`] builds the table that `config` reads stacks against;
-//! [`provision`] registers the resources of a type, for `program`. Never here: types that a plugin serves.
+//! [`types`] builds the table of types that `config` validates stacks with. [`provision`] registers the resources of a
+//! type, for `program`. Both have the same core types. Excluded: resource types of plugins.
 
 pub mod provision;
 pub mod types;

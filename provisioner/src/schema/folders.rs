@@ -1,4 +1,4 @@
-//! Folders of schemas by provider, in the envelopes of Simple Container's `schema-gen`.
+//! Schema files by provider, in the format of Simple Container's `schema-gen`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use schemas::PackageSchemas;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::json_schema::{DIALECT, closed, text};
+use super::json_schema::{DIALECT, closed_schema, to_json_text};
 use super::package::Package;
 use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
 
@@ -39,19 +39,24 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
     let mut files = BTreeMap::new();
     let mut providers = Map::new();
     for (provider, folder) in folders {
-        let what = folder.what();
-        let about = format!("{} provider {what}", folder.title);
+        let kinds = folder.content_kinds();
+        let about = format!("{} provider {kinds}", folder.title);
         providers.insert(provider.to_owned(), json!({ "count": folder.types.len(), "description": about }));
         let index = Index {
-            description: format!("JSON Schema definitions for {} {what}", folder.title),
+            description: format!("JSON Schema definitions for {} {kinds}", folder.title),
             provider,
             resources: folder.types.iter().map(|found| found.envelope(provider, json!({}))).collect(),
         };
-        files.insert(format!("{provider}/index.json"), text(&index));
+        files.insert(format!("{provider}/index.json"), to_json_text(&index));
         let shared = folder.shared.filter(|shared| !shared.is_empty());
-        files.extend(shared.map(|shared| (format!("{provider}/{SHARED}"), text(&Shared { dialect: DIALECT, shared }))));
+        files.extend(
+            shared.map(|shared| (format!("{provider}/{SHARED}"), to_json_text(&Shared { dialect: DIALECT, shared }))),
+        );
         for found in &folder.types {
-            files.insert(format!("{provider}/{}.json", found.file), text(&found.envelope(provider, &found.schema)));
+            files.insert(
+                format!("{provider}/{}.json", found.file),
+                to_json_text(&found.envelope(provider, &found.schema)),
+            );
         }
     }
     let index = json!({
@@ -59,7 +64,7 @@ pub(super) fn files(types: &TypeTable, packages: &[Package]) -> BTreeMap<String,
         "providers": providers,
         "title": "Simple Container Resource Schemas",
     });
-    files.insert("index.json".to_owned(), text(&index));
+    files.insert("index.json".to_owned(), to_json_text(&index));
     files
 }
 
@@ -112,10 +117,10 @@ struct Type<'p> {
     schema: Config<'p>,
 }
 
-/// Schema of a `config`. It is serialised without a copy, as those of large packages are large.
+/// Schema of a `config`. It is serialized without a copy, because schemas of large packages are large.
 enum Config<'p> {
     Core(Map<String, Value>),
-    /// Schema of a package's type, whose references are made to point to the shared file.
+    /// Schema of a package's type. Its references are rewritten to the shared file.
     OfPackage(&'p Value),
 }
 
@@ -134,10 +139,10 @@ impl Serialize for Config<'_> {
     }
 }
 
-/// Part of a schema, whose references are made to point to the shared file.
-struct Referring<'p>(&'p Value);
+/// Part of a schema. Its references are rewritten to the shared file.
+struct RewrittenSchema<'p>(&'p Value);
 
-impl Serialize for Referring<'_> {
+impl Serialize for RewrittenSchema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(members) => {
@@ -145,7 +150,7 @@ impl Serialize for Referring<'_> {
                 members.iter().try_for_each(|(key, value)| serialize_member(&mut map, key, value))?;
                 map.end()
             }
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Referring)),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(RewrittenSchema)),
             other => other.serialize(serializer),
         }
     }
@@ -154,7 +159,7 @@ impl Serialize for Referring<'_> {
 fn serialize_member<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M::Error> {
     match value {
         Value::String(target) if key == "$ref" => map.serialize_entry(key, &format!("{SHARED}{target}")),
-        _ => map.serialize_entry(key, &Referring(value)),
+        _ => map.serialize_entry(key, &RewrittenSchema(value)),
     }
 }
 
@@ -173,7 +178,7 @@ impl<'p> Folder<'p> {
 
     fn add_core(&mut self, core: &CoreType) {
         // The type `s3-bucket` becomes `S3Bucket`, as in Simple Container.
-        let words = core.name().split('-').map(capitalized);
+        let words = core.name().split('-').map(capitalize);
         let name: String = words.collect();
         let description = format!("{} {} configuration", self.title, name.to_lowercase());
         self.types.push(Type {
@@ -182,7 +187,7 @@ impl<'p> Folder<'p> {
             kind: RESOURCE,
             description,
             resource_type: core.name().to_owned(),
-            schema: Config::Core(closed(core.schema())),
+            schema: Config::Core(closed_schema(core.schema())),
         });
     }
 
@@ -194,12 +199,12 @@ impl<'p> Folder<'p> {
             kind: TEMPLATE,
             description: format!("{} deployment template configuration", self.title),
             resource_type: template.name().to_owned(),
-            schema: Config::Core(closed(template.schema())),
+            schema: Config::Core(closed_schema(template.schema())),
         });
     }
 
-    /// Returns the words for the kinds of types in the folder.
-    fn what(&self) -> &'static str {
+    /// Returns the kinds of types in the folder, for descriptions.
+    fn content_kinds(&self) -> &'static str {
         match self.types.iter().any(|found| found.kind == TEMPLATE) {
             true => "resources and templates",
             false => "resources",
@@ -207,7 +212,7 @@ impl<'p> Folder<'p> {
     }
 
     fn add_package(&mut self, package: &'p PackageSchemas) {
-        // References among the shared definitions stay as they are: they point within the file.
+        // References among the shared definitions are not rewritten: their targets are in the same file.
         self.shared = Some(&package.definitions);
         let mut taken: BTreeMap<String, usize> = BTreeMap::new();
         for (token, schema) in &package.resources {
@@ -254,11 +259,11 @@ fn title(provider: &str) -> String {
         "aws" => "AWS".to_owned(),
         "gcp" => "Google Cloud Platform".to_owned(),
         "mongodb" => "MongoDB Atlas".to_owned(),
-        other => capitalized(other),
+        other => capitalize(other),
     }
 }
 
-fn capitalized(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
 }

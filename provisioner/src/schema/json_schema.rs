@@ -1,4 +1,4 @@
-//! Functions that all generated schemas share.
+//! Helpers for all generated schemas.
 
 use schemars::Schema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(super) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Returns the schema of a `config` without additional properties, so that misspelled keys are errors.
-pub(super) fn closed(schema: Schema) -> Map<String, Value> {
+pub(super) fn closed_schema(schema: Schema) -> Map<String, Value> {
     let Value::Object(mut schema) = schema.to_value() else { return Map::new() };
     for key in ["$schema", "title"] {
         schema.remove(key);
@@ -22,9 +22,9 @@ pub(super) fn closed(schema: Schema) -> Map<String, Value> {
     }
 }
 
-/// Removes defaults that are empty: null, empty texts and lists, and objects of only those.
+/// Removes empty defaults: null, empty texts, empty lists, and objects with only null or empty lists.
 fn drop_empty_defaults(schema: &mut Value) {
-    let says_nothing = |default: &Value| match default {
+    let is_empty_default = |default: &Value| match default {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
@@ -33,7 +33,7 @@ fn drop_empty_defaults(schema: &mut Value) {
     };
     match schema {
         Value::Object(members) => {
-            if members.get("default").is_some_and(says_nothing) {
+            if members.get("default").is_some_and(is_empty_default) {
                 members.remove("default");
             }
             members.values_mut().for_each(drop_empty_defaults);
@@ -43,6 +43,6 @@ fn drop_empty_defaults(schema: &mut Value) {
     }
 }
 
-pub(super) fn text(value: &impl Serialize) -> String {
+pub(super) fn to_json_text(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("a value is JSON") + "\n"
 }

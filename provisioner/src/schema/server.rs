@@ -6,25 +6,25 @@ use config::types::{CoreType, TemplateConfigName, TemplateType, TypeTable};
 use schemas::PackageSchemas;
 use serde_json::{Map, Value, json};
 
-use super::json_schema::closed;
+use super::json_schema::closed_schema;
 use super::package::Package;
 
 /// Returns the schema of server.yaml.
-pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
-    let mut schema: Value = serde_json::from_str(include_str!("server.json")).expect("our own schema is JSON");
+pub(super) fn server_schema(types: &TypeTable, packages: Option<Vec<Package>>) -> Value {
+    let mut schema: Value = serde_json::from_str(include_str!("server.json")).expect("server.json is valid JSON");
     let mut definitions = Definitions(Map::new());
     let mut choices: Vec<Value> = Vec::new();
     let mut known: Vec<String> = Vec::new();
     let mut open: Vec<Value> = Vec::new();
     for core in types.iter() {
         known.push(core.name().to_owned());
-        choices.push(choice(exactly(core.name()), definitions.core(core)));
+        choices.push(if_type(const_schema(core.name()), definitions.add_core_type(core)));
     }
     let mut templates: Vec<Value> = Vec::new();
     for template in types.templates() {
         let TemplateConfigName { provider, name } = template.config();
-        let then = definitions.add(&format!("{provider} {name}"), closed(template.schema()));
-        templates.push(choice(exactly(template.name()), then));
+        let then = definitions.add(&format!("{provider} {name}"), closed_schema(template.schema()));
+        templates.push(if_type(const_schema(template.name()), then));
     }
     let mut configurations: Vec<Value> = Vec::new();
     if packages.is_none() {
@@ -38,8 +38,8 @@ pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value
         known.extend(schemas.resources.keys().cloned());
         let prefix = json!({ "pattern": format!("^{name}:") });
         let PackageSchemas { resources, configuration, definitions: shared, .. } = schemas;
-        choices.push(json!({ "if": of_type(&prefix), "then": definitions.package(&name, resources) }));
-        configurations.push(definitions.configuration(&name, configuration));
+        choices.push(json!({ "if": of_type(&prefix), "then": definitions.add_package(&name, resources) }));
+        configurations.push(definitions.add_configuration(&name, configuration));
         definitions.0.extend(shared);
     }
     let known = json!({ "enum": known });
@@ -49,18 +49,18 @@ pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value
         open.insert(0, known);
         json!({ "anyOf": open })
     };
-    let target = schema.pointer_mut("/$defs").and_then(Value::as_object_mut).expect("our own schema has definitions");
+    let target = schema.pointer_mut("/$defs").and_then(Value::as_object_mut).expect("server.json has `$defs`");
     target.extend(definitions.0);
-    let mut put = |pointer: &str, value: Value| {
-        *schema.pointer_mut(pointer).expect("our own schema has these places") = value;
+    let mut replace = |pointer: &str, value: Value| {
+        *schema.pointer_mut(pointer).expect("server.json has these pointers") = value;
     };
     // JSON Schema does not allow an empty `allOf`.
-    let some = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
-    put("/$defs/resource/allOf", some(choices));
+    let non_empty = |list: Vec<Value>| if list.is_empty() { json!([true]) } else { list.into() };
+    replace("/$defs/resource/allOf", non_empty(choices));
     let template_types: Vec<_> = types.templates().iter().map(TemplateType::name).collect();
-    put("/$defs/template/else/properties/type/enum", json!(template_types));
-    put("/$defs/plugin/allOf", some(configurations));
-    put("/$defs/template/else/allOf", some(templates));
+    replace("/$defs/template/else/properties/type/enum", json!(template_types));
+    replace("/$defs/plugin/allOf", non_empty(configurations));
+    replace("/$defs/template/else/allOf", non_empty(templates));
     let kind = &mut schema["$defs"]["resource"]["properties"]["type"];
     if let (Value::Object(kind), Value::Object(accepted)) = (kind, accepted) {
         kind.extend(accepted);
@@ -72,33 +72,33 @@ pub(super) fn server(types: &TypeTable, packages: Option<Vec<Package>>) -> Value
 struct Definitions(Map<String, Value>);
 
 impl Definitions {
-    /// Adds the `config` of a core type, and returns the reference to it.
-    fn core(&mut self, core: &CoreType) -> Then {
-        let mut schema = closed(core.schema());
+    /// Adds the schema of a core type's `config`, and returns the reference to it.
+    fn add_core_type(&mut self, core: &CoreType) -> ConfigSchemaReference {
+        let mut schema = closed_schema(core.schema());
         if let Some(Value::Object(shared)) = schema.remove("$defs") {
             self.0.extend(shared);
         }
         self.add(core.name(), schema)
     }
 
-    /// Adds the types of a package, and returns the condition for its resources: a choice by module, then by type, so
-    /// that a validator does not try thousands of types for each resource.
-    fn package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
+    /// Adds the types of a package, and returns the condition for its resources. The condition selects by module, then
+    /// by type, so that a validator does not try thousands of types for each resource.
+    fn add_package(&mut self, name: &str, resources: BTreeMap<String, Value>) -> Value {
         let mut modules: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for (token, schema) in resources {
             let Value::Object(schema) = schema else { continue };
             let then = self.add(&format!("config of {token}"), schema);
-            modules.entry(module(&token).to_owned()).or_default().push(choice(exactly(&token), then));
+            modules.entry(token_module(&token).to_owned()).or_default().push(if_type(const_schema(&token), then));
         }
         let by_module = modules.into_iter().map(|(module, choices)| {
-            let prefix = json!({ "pattern": format!("^{name}:{}[/:]", escaped(&module)) });
+            let prefix = json!({ "pattern": format!("^{name}:{}[/:]", escape_regex(&module)) });
             json!({ "if": of_type(&prefix), "then": { "allOf": choices } })
         });
         json!({ "allOf": by_module.collect::<Vec<_>>() })
     }
 
     /// Adds the configuration of a package, and returns the condition for its plugins.
-    fn configuration(&mut self, name: &str, configuration: Value) -> Value {
+    fn add_configuration(&mut self, name: &str, configuration: Value) -> Value {
         let Value::Object(mut schema) = configuration else { return true.into() };
         // A missing property may come from the environment of the plugin.
         schema.remove("required");
@@ -112,51 +112,51 @@ impl Definitions {
         })
     }
 
-    fn add(&mut self, name: &str, schema: Map<String, Value>) -> Then {
+    fn add(&mut self, name: &str, schema: Map<String, Value>) -> ConfigSchemaReference {
         let required = schema.get("required").and_then(Value::as_array).is_some_and(|required| !required.is_empty());
         self.0.insert(name.to_owned(), schema.into());
-        Then { reference: reference(name), required }
+        ConfigSchemaReference { reference: definition_reference(name), required }
     }
 }
 
 /// Reference to the schema of a `config`, for a known type.
-struct Then {
+struct ConfigSchemaReference {
     reference: String,
     /// True if the schema has required properties, so that `config` itself is required.
     required: bool,
 }
 
 /// Returns the condition: `if` the type matches, `then` the schema holds for the config.
-fn choice(condition: Value, then: Then) -> Value {
-    let holds = if then.required {
+fn if_type(condition: Value, then: ConfigSchemaReference) -> Value {
+    let then_schema = if then.required {
         json!({ "properties": { "config": { "$ref": then.reference } }, "required": ["config"] })
     } else {
         json!({ "properties": { "config": { "anyOf": [{ "$ref": then.reference }, { "type": "null" }] } } })
     };
-    json!({ "if": of_type(&condition), "then": holds })
+    json!({ "if": of_type(&condition), "then": then_schema })
 }
 
 fn of_type(condition: &Value) -> Value {
     json!({ "properties": { "type": condition }, "required": ["type"] })
 }
 
-fn exactly(token: &str) -> Value {
+fn const_schema(token: &str) -> Value {
     json!({ "const": token })
 }
 
 /// Returns the reference to a definition: a JSON pointer, escaped for a URI.
-fn reference(name: &str) -> String {
+fn definition_reference(name: &str) -> String {
     let pointer = name.replace('~', "~0").replace('/', "~1").replace('%', "%25").replace(' ', "%20");
     format!("#/{}/{pointer}", schemas::DEFINITIONS)
 }
 
 /// Returns the module of a token: `s3` of `aws:s3/bucket:Bucket`.
-fn module(token: &str) -> &str {
+fn token_module(token: &str) -> &str {
     token.split(':').nth(1).and_then(|module| module.split('/').next()).unwrap_or_default()
 }
 
 /// Escapes a text for a regular expression.
-fn escaped(text: &str) -> String {
-    // ECMAScript forbids to escape other characters.
+fn escape_regex(text: &str) -> String {
+    // ECMAScript does not allow other escapes.
     text.chars().flat_map(|c| r"\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }

@@ -1,7 +1,7 @@
-//! Work that nothing waits for.
+//! Work that no task waits for.
 
-/// Frees what nobody needs any more. For a large state that takes as long as to write it, and nobody has to wait for it.
-/// Only where tokio runs.
-pub fn free_aside(value: impl Send + 'static) {
+/// Drops a value on a blocking thread: freeing a large state takes about as long as writing it. Must be called within a
+/// tokio runtime.
+pub fn drop_in_background(value: impl Send + 'static) {
     tokio::task::spawn_blocking(move || drop(value));
 }

@@ -1,22 +1,22 @@
-//! Checkpoints with their secrets: the text of one to a snapshot and back, with the key fetched only where it is needed.
+//! Decodes and encodes checkpoints with their secrets. The key is fetched only if it is needed.
 
 use std::sync::Arc;
 
-use super::format::{self, Checkpoint, FormatError, Opening, Sealing, StoredText};
+use super::format::{self, Checkpoint, FormatError, SecretDecryption, SecretEncryption, StoredText};
 use super::secrets::{CiphertextReuse, Keyring, SecretsError, SecretsManager};
 use super::snapshot::Snapshot;
 
-/// A checkpoint that was read.
+/// Checkpoint that was read.
 pub struct LoadedCheckpoint {
-    /// What it holds.
+    /// Content of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// The manager of its secrets, or why there is none to be had; `None` where it names none.
+    /// Manager of its secrets, or the reason why it is not available; `None` if the checkpoint names none.
     pub manager: Option<Result<Arc<dyn SecretsManager>, SecretsError>>,
-    /// How its secrets were sealed; valid for that manager only.
+    /// Ciphertexts of its secrets; valid for that manager only.
     pub reuse: CiphertextReuse,
 }
 
-/// Reads the text of a checkpoint. Waits for the key only if there are secrets in it.
+/// Reads the text of a checkpoint. Fetches the key only if the checkpoint contains secrets.
 ///
 /// # Errors
 /// [`FormatError`].
@@ -40,51 +40,51 @@ async fn decode<'a>(
     let stored = parse(text)?;
     let manager = stored.secrets().map(|description| keyring.manager(&description));
     let mut reuse = CiphertextReuse::default();
-    let checkpoint = match stored.read(Opening::Impossible) {
+    let checkpoint = match stored.read(SecretDecryption::NoKey) {
         Err(error) if error.needs_key() => {
             let Some(manager) = &manager else { return Err(error) };
             let crypter = manager.clone()?.crypter().await?;
-            parse(text)?.read(Opening::With(&*crypter, &mut reuse))?
+            parse(text)?.read(SecretDecryption::WithKey(&*crypter, &mut reuse))?
         }
         read => read?,
     };
     Ok(LoadedCheckpoint { checkpoint, manager, reuse })
 }
 
-/// Writes the text of a checkpoint. Secrets that did not change are written as they were loaded; waits for the key only if
-/// there are others.
+/// Writes the text of a checkpoint. Unchanged secrets are written with their loaded ciphertext; the key is fetched only
+/// if there are other secrets.
 ///
 /// # Errors
-/// [`SecretsError`] if there are secrets and no key to seal them with.
+/// [`SecretsError`] if there are secrets and no key to encrypt them with.
 pub async fn encode_checkpoint(
     stack: &str,
     snapshot: Option<&Snapshot>,
     manager: Option<&dyn SecretsManager>,
     reuse: &CiphertextReuse,
 ) -> Result<String, SecretsError> {
-    match format::write_checkpoint(stack, snapshot, Sealing::Reusing(reuse.pass(), None)) {
+    match format::write_checkpoint(stack, snapshot, SecretEncryption::Reuse(reuse.begin_pass(), None)) {
         Err(SecretsError::KeyNeeded) => {
             let crypter = manager.ok_or(SecretsError::KeyNeeded)?.crypter().await?;
-            format::write_checkpoint(stack, snapshot, Sealing::Reusing(reuse.pass(), Some(&*crypter)))
+            format::write_checkpoint(stack, snapshot, SecretEncryption::Reuse(reuse.begin_pass(), Some(&*crypter)))
         }
         written => written,
     }
 }
 
-/// Writes a snapshot as `pulumi stack export` does: with its secrets sealed as a checkpoint would have them, or (without a
-/// way to seal them) for all to see.
+/// Writes a snapshot as `pulumi stack export` does: with its secrets encrypted as in a checkpoint, or in plaintext if
+/// `encrypted` is `None`.
 ///
 /// # Errors
-/// [`SecretsError`] as for a checkpoint.
+/// [`SecretsError`] as for [`encode_checkpoint`].
 pub(super) async fn export_checkpoint(
     snapshot: Option<&Snapshot>,
-    sealed: Option<(Option<&dyn SecretsManager>, &CiphertextReuse)>,
+    encrypted: Option<(Option<&dyn SecretsManager>, &CiphertextReuse)>,
 ) -> Result<String, SecretsError> {
-    let Some((manager, reuse)) = sealed else { return format::write_export(snapshot, Sealing::Shown) };
-    match format::write_export(snapshot, Sealing::Reusing(reuse.pass(), None)) {
+    let Some((manager, reuse)) = encrypted else { return format::write_export(snapshot, SecretEncryption::Plaintext) };
+    match format::write_export(snapshot, SecretEncryption::Reuse(reuse.begin_pass(), None)) {
         Err(SecretsError::KeyNeeded) => {
             let crypter = manager.ok_or(SecretsError::KeyNeeded)?.crypter().await?;
-            format::write_export(snapshot, Sealing::Reusing(reuse.pass(), Some(&*crypter)))
+            format::write_export(snapshot, SecretEncryption::Reuse(reuse.begin_pass(), Some(&*crypter)))
         }
         written => written,
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with recorded state.
+//! Errors of reading and writing recorded state.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use super::journal::JournalError;
 use super::secrets::SecretsError;
 use super::store::{StackReference, StoreError};
 
-/// Why state could not be read, kept or written.
+/// Reason why state could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// A snapshot breaks its laws.
+    /// A snapshot violates its invariants.
     #[error(transparent)]
     Integrity(#[from] IntegrityError),
-    /// The store could not do its part.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The checkpoint of a stack could not be read.
@@ -25,19 +25,19 @@ pub enum StateError {
     Checkpoint {
         /// The stack.
         stack: StackReference,
-        /// Why not.
+        /// Cause of the failure.
         source: Box<FormatError>,
     },
-    /// What was to be imported is something else.
-    #[error("this is no export of a state")]
-    NoExport(#[source] serde_json::Error),
-    /// What was to be imported could not be read.
+    /// The input of an import is not JSON of an exported deployment.
+    #[error("this is not an exported deployment")]
+    NotAnExport(#[source] serde_json::Error),
+    /// The input of an import could not be read.
     #[error("the export cannot be read")]
     Export(#[source] Box<FormatError>),
-    /// What was to be imported is not fit for the stack.
+    /// The deployment to import does not fit the stack.
     #[error(transparent)]
     Import(#[from] ImportProblem),
-    /// A run that died left a journal, which has to be taken in first.
+    /// An interrupted run left a journal that has to be recovered first.
     #[error("an interrupted run of {stack} left the journal {}", journal.display())]
     Interrupted {
         /// The stack.
@@ -45,23 +45,23 @@ pub enum StateError {
         /// The journal.
         journal: PathBuf,
     },
-    /// There is no such stack in the store.
+    /// The stack does not exist in the store.
     #[error("there is no state of {0}")]
     NoStack(StackReference),
     /// The stack still has resources.
-    #[error("{stack} still has {}", resources(*count))]
+    #[error("{stack} still has {}", resource_count(*count))]
     NotEmpty {
         /// The stack.
         stack: StackReference,
-        /// How many.
+        /// Number of resources.
         count: usize,
     },
-    /// Nobody has said what came of what was being made when a run died.
-    #[error("nobody has said what came of {}, which a run that died was creating in {stack}", names.join(", "))]
-    Unsettled {
+    /// The stack has pending creations whose outcome is unknown.
+    #[error("{stack} has pending creations of an interrupted run: {}", names.join(", "))]
+    PendingCreations {
         /// The stack.
         stack: StackReference,
-        /// The names of what was being made.
+        /// Names of the resources that were being created.
         names: Vec<String>,
     },
     /// An entry of the history cannot be read.
@@ -69,69 +69,69 @@ pub enum StateError {
     History {
         /// The stack.
         stack: StackReference,
-        /// Why not.
+        /// Cause of the failure.
         source: serde_json::Error,
     },
     /// The journal could not be written or replayed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A run died, and somebody changed the checkpoint before its journal was replayed.
+    /// A run was interrupted, and the checkpoint was changed before its journal was replayed.
     #[error(transparent)]
     Conflict(#[from] Box<JournalConflict>),
-    /// The state breaks its laws. It was saved all the same, for there is no better record of what was done.
+    /// The state violates its invariants. It was saved all the same: it is the best record of the run.
     #[error("the state was saved, but must be repaired (`sc state repair`)")]
-    SavedBroken(#[source] IntegrityError),
-    /// The new checkpoint could not be saved. The journal holds everything, and the lock is kept for it.
+    SavedInvalid(#[source] IntegrityError),
+    /// The new checkpoint could not be saved. The journal has all records, and the lock is kept.
     #[error("the state of {stack} could not be saved; what was done is kept in {}", journal.display())]
     Unsaved {
         /// The stack.
         stack: StackReference,
         /// The journal.
         journal: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: Box<StateError>,
     },
-    /// The new checkpoint was saved; only the history lacks the run.
+    /// The new checkpoint was saved, but the history entry could not be written.
     #[error("the state of {stack} was saved, but the run could not be added to its history")]
-    Unarchived {
+    HistoryNotWritten {
         /// The stack.
         stack: StackReference,
-        /// Why not.
+        /// Cause of the failure.
         source: Box<StoreError>,
     },
-    /// A secret could not be sealed or opened.
+    /// A secret could not be encrypted or decrypted.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
 }
 
-/// What makes an import doubtful; who insists gets it all the same.
+/// Reason to refuse an import without `--force`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportProblem {
-    /// It holds resources of another stack, or of another name of this one.
+    /// The deployment contains resources of another stack, or of a former name of this stack.
     #[error("it holds {count} resources of another stack: {first} is not of {stack}")]
     OtherStack {
-        /// The stack that it is to become.
+        /// Stack that is imported into.
         stack: String,
-        /// How many resources are not of it.
+        /// Number of resources of other stacks.
         count: usize,
-        /// One of them.
+        /// First of these resources.
         first: Urn,
     },
-    /// It breaks the laws of a state.
+    /// The deployment violates the integrity of a snapshot.
     #[error(transparent)]
-    Broken(#[from] IntegrityError),
+    Integrity(#[from] IntegrityError),
 }
 
-/// The journal of a run that died belongs to another checkpoint than the one that is there.
+/// The journal of an interrupted run starts from another checkpoint than the current one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an interrupted run of {stack} left the journal {}, but the checkpoint has changed since: the journal starts from \
      {} and the checkpoint is {}{}{}",
     journal.display(),
-    digest(base),
-    digest(found),
-    creations(created),
-    unended(creating)
+    digest_text(base),
+    digest_text(found),
+    created_lines(created),
+    creating_lines(creating)
 )]
 pub struct JournalConflict {
     /// The stack.
@@ -140,27 +140,27 @@ pub struct JournalConflict {
     pub journal: PathBuf,
     /// SHA-256 of the checkpoint that the journal starts from, if there was one.
     pub base: Option<String>,
-    /// SHA-256 of the checkpoint that is there, if there is one.
+    /// SHA-256 of the current checkpoint, if there is one.
     pub found: Option<String>,
-    /// What the journal says was created, with its id: whoever gives the journal up gives these up.
+    /// Created resources in the journal, with their ids. Discarding the journal loses track of them.
     pub created: Vec<(Urn, Option<ResourceId>)>,
-    /// What it was creating, and nobody knows what came of it.
+    /// Begun creations in the journal whose outcome is unknown.
     pub creating: Vec<Urn>,
 }
 
-fn resources(count: usize) -> String {
+fn resource_count(count: usize) -> String {
     if count == 1 { "a resource".to_owned() } else { format!("{count} resources") }
 }
 
-fn digest(digest: &Option<String>) -> &str {
+fn digest_text(digest: &Option<String>) -> &str {
     digest.as_deref().unwrap_or("nothing")
 }
 
-fn unended(creating: &[Urn]) -> String {
+fn creating_lines(creating: &[Urn]) -> String {
     creating.iter().map(|urn| format!("\n  it was creating {urn}, which may exist")).collect()
 }
 
-fn creations(created: &[(Urn, Option<ResourceId>)]) -> String {
+fn created_lines(created: &[(Urn, Option<ResourceId>)]) -> String {
     created
         .iter()
         .map(|(urn, id)| format!("\n  it had created {urn} with id {:?}", ResourceId::text(id.as_ref())))

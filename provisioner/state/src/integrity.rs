@@ -1,4 +1,5 @@
-//! The laws of a snapshot (engine semantics, section 6.2), checked when one is loaded and before one is saved.
+//! Integrity of a snapshot (docs/spec/engine-semantics.md#6.2), checked when a snapshot is loaded and before one is
+//! saved.
 //!
 //! Pending operations are not checked: their provider may be gone.
 
@@ -11,11 +12,11 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use super::resource::ResourceState;
 use super::snapshot::Snapshot;
 
-/// A snapshot breaks its laws. Names every breach.
+/// Integrity error of a snapshot with all violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrityError {
-    /// What is wrong, in the order of the entries.
-    pub breaches: Vec<Breach>,
+    /// Violations in the order of the entries.
+    pub violations: Vec<Violation>,
 }
 
 impl std::error::Error for IntegrityError {}
@@ -23,68 +24,68 @@ impl std::error::Error for IntegrityError {}
 impl fmt::Display for IntegrityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the state is inconsistent")?;
-        for breach in &self.breaches {
-            write!(f, "\n  {breach}")?;
+        for violation in &self.violations {
+            write!(f, "\n  {violation}")?;
         }
         Ok(())
     }
 }
 
-/// One law broken.
+/// Violation of one invariant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Breach {
-    /// The checksum in the manifest is not that of its version.
+pub enum Violation {
+    /// The checksum in the manifest is not the checksum of its version.
     #[error("its manifest: has the checksum {0:?}, which is not that of its version")]
-    Checksum(String),
+    WrongChecksum(String),
     /// An entry has no type.
     #[error("{0}: has no type")]
-    NoType(Urn),
+    MissingType(Urn),
     /// A component has an id.
     #[error("{0}: is not managed by a provider, yet has the id {1:?}")]
     ComponentWithId(Urn, ResourceId),
-    /// The type says provider, the URN does not.
+    /// The type is a provider type, the type in the URN is not.
     #[error("{0}: is a provider, but its URN is not that of a provider")]
     NotAProviderUrn(Urn),
-    /// The provider that an entry names does not come before it.
+    /// The provider of an entry does not come before the entry.
     #[error("{urn}: its provider {provider} {position}")]
     Provider {
         /// The entry.
         urn: Urn,
-        /// What it names.
+        /// The provider reference.
         provider: ProviderReference,
-        /// Where that is.
-        position: Misplaced,
+        /// Position of the provider.
+        position: Misplacement,
     },
-    /// A resource that an entry names does not come before it.
+    /// A resource that an entry refers to does not come before the entry.
     #[error("{urn}: its {relation} {target} {position}")]
     Reference {
         /// The entry.
         urn: Urn,
-        /// How the two are related.
+        /// Relation of the entry to the target.
         relation: Relation,
-        /// What it names.
+        /// The referenced resource.
         target: Urn,
-        /// Where that is.
-        position: Misplaced,
+        /// Position of the referenced resource.
+        position: Misplacement,
     },
     /// A URN has more than one live entry.
     #[error("{0}: has {1} entries that are not marked for deletion")]
     Duplicate(Urn, usize),
-    /// A snippet has no identity of its own.
+    /// A snippet has no UUID, or the UUID of another snippet.
     #[error("snippet {0:?}: has no uuid, or one that another snippet has too")]
     Snippet(String),
 }
 
-/// Where something is that should come earlier.
+/// Position of an entry that has to come earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misplaced {
-    /// It comes later, or is the entry itself.
+pub enum Misplacement {
+    /// The entry comes later, or is the referring entry itself.
     Later,
-    /// It is not there.
+    /// The entry is missing.
     Missing,
 }
 
-impl fmt::Display for Misplaced {
+impl fmt::Display for Misplacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Later => "comes later in the state",
@@ -93,18 +94,18 @@ impl fmt::Display for Misplaced {
     }
 }
 
-/// How an entry refers to another.
+/// Relation by which an entry refers to another entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Parent.
+    /// Parent of the entry.
     Parent,
-    /// One of the dependencies.
+    /// Dependency of the entry.
     Dependency,
-    /// A dependency of that property.
+    /// Dependency of the named property.
     PropertyDependency(String),
-    /// The resource it goes with.
+    /// Target of `deletedWith`.
     DeletedWith,
-    /// One of the resources it is replaced with.
+    /// Element of `replaceWith`.
     ReplaceWith,
 }
 
@@ -120,23 +121,23 @@ impl fmt::Display for Relation {
     }
 }
 
-/// Checks a snapshot.
+/// Checks the integrity of a snapshot.
 ///
-/// The type in a URN need not follow from that of the parent: Pulumi accepts such entries.
+/// The type in a URN may differ from the type that the parent implies: Pulumi accepts such entries.
 ///
 /// # Errors
 /// [`IntegrityError`] with every violation found.
 pub fn verify(snapshot: &Snapshot) -> Result<(), IntegrityError> {
-    let mut check = Check { positions: Positions::of(snapshot), breaches: Vec::new() };
-    check.breaches.extend(snapshot.manifest.wrong_checksum.clone().map(Breach::Checksum));
+    let mut checker = IntegrityChecker { positions: Positions::new(snapshot), violations: Vec::new() };
+    checker.violations.extend(snapshot.manifest.wrong_checksum.clone().map(Violation::WrongChecksum));
     for (index, resource) in snapshot.resources.iter().enumerate() {
-        check.entry(index, resource);
+        checker.check_entry(index, resource);
     }
-    check.snippets(snapshot);
-    if check.breaches.is_empty() { Ok(()) } else { Err(IntegrityError { breaches: check.breaches }) }
+    checker.check_snippets(snapshot);
+    if checker.violations.is_empty() { Ok(()) } else { Err(IntegrityError { violations: checker.violations }) }
 }
 
-/// Where each URN and each provider first occurs.
+/// Index of the first occurrence of each URN and of each provider.
 struct Positions<'a> {
     first: HashMap<&'a Urn, usize>,
     live: HashMap<&'a Urn, usize>,
@@ -144,7 +145,7 @@ struct Positions<'a> {
 }
 
 impl<'a> Positions<'a> {
-    fn of(snapshot: &'a Snapshot) -> Self {
+    fn new(snapshot: &'a Snapshot) -> Self {
         let count = snapshot.resources.len();
         let mut positions = Self {
             first: HashMap::with_capacity(count),
@@ -164,85 +165,85 @@ impl<'a> Positions<'a> {
     }
 }
 
-struct Check<'a> {
+struct IntegrityChecker<'a> {
     positions: Positions<'a>,
-    breaches: Vec<Breach>,
+    violations: Vec<Violation>,
 }
 
-impl<'a> Check<'a> {
-    fn entry(&mut self, index: usize, resource: &'a ResourceState) {
+impl<'a> IntegrityChecker<'a> {
+    fn check_entry(&mut self, index: usize, resource: &'a ResourceState) {
         let urn = &resource.urn;
         if resource.type_token.as_str().is_empty() {
-            self.breaches.push(Breach::NoType(urn.clone()));
+            self.violations.push(Violation::MissingType(urn.clone()));
         }
         if let (false, Some(id)) = (resource.custom, &resource.id) {
-            self.breaches.push(Breach::ComponentWithId(urn.clone(), id.clone()));
+            self.violations.push(Violation::ComponentWithId(urn.clone(), id.clone()));
         }
         if resource.is_provider() && !TypeToken::new(urn.type_token()).is_provider() {
-            self.breaches.push(Breach::NotAProviderUrn(urn.clone()));
+            self.violations.push(Violation::NotAProviderUrn(urn.clone()));
         }
         if let Some(provider) = resource.provider.as_ref().filter(|_| !resource.pending_replacement) {
-            self.provider(index, urn, provider);
+            self.check_provider(index, urn, provider);
         }
-        self.references(index, resource);
+        self.check_references(index, resource);
         if self.positions.first.get(urn) == Some(&index)
             && let Some(live) = self.positions.live.get(urn).filter(|live| **live > 1)
         {
-            self.breaches.push(Breach::Duplicate(urn.clone(), *live));
+            self.violations.push(Violation::Duplicate(urn.clone(), *live));
         }
     }
 
-    fn provider(&mut self, index: usize, urn: &Urn, provider: &ProviderReference) {
+    fn check_provider(&mut self, index: usize, urn: &Urn, provider: &ProviderReference) {
         let found = self.positions.providers.get(provider);
-        if let Some(position) = misplaced(found, index) {
-            self.breaches.push(Breach::Provider { urn: urn.clone(), provider: provider.clone(), position });
+        if let Some(position) = find_misplacement(found, index) {
+            self.violations.push(Violation::Provider { urn: urn.clone(), provider: provider.clone(), position });
         }
     }
 
-    fn references(&mut self, index: usize, resource: &ResourceState) {
+    fn check_references(&mut self, index: usize, resource: &ResourceState) {
         let urn = &resource.urn;
         if let Some(parent) = &resource.parent {
-            self.reference(index, urn, || Relation::Parent, parent);
+            self.check_reference(index, urn, || Relation::Parent, parent);
         }
         for dependency in &resource.dependencies {
-            self.reference(index, urn, || Relation::Dependency, dependency);
+            self.check_reference(index, urn, || Relation::Dependency, dependency);
         }
         for (property, dependencies) in &resource.property_dependencies {
             for dependency in dependencies {
-                self.reference(index, urn, || Relation::PropertyDependency(property.clone()), dependency);
+                self.check_reference(index, urn, || Relation::PropertyDependency(property.clone()), dependency);
             }
         }
         if let Some(target) = &resource.deleted_with {
-            self.reference(index, urn, || Relation::DeletedWith, target);
+            self.check_reference(index, urn, || Relation::DeletedWith, target);
         }
         for target in &resource.replace_with {
-            self.reference(index, urn, || Relation::ReplaceWith, target);
+            self.check_reference(index, urn, || Relation::ReplaceWith, target);
         }
     }
 
-    fn reference(&mut self, index: usize, urn: &Urn, relation: impl FnOnce() -> Relation, target: &Urn) {
-        if let Some(position) = misplaced(self.positions.first.get(target), index) {
+    fn check_reference(&mut self, index: usize, urn: &Urn, relation: impl FnOnce() -> Relation, target: &Urn) {
+        if let Some(position) = find_misplacement(self.positions.first.get(target), index) {
             let (urn, target) = (urn.clone(), target.clone());
-            self.breaches.push(Breach::Reference { urn, relation: relation(), target, position });
+            self.violations.push(Violation::Reference { urn, relation: relation(), target, position });
         }
     }
 
-    fn snippets(&mut self, snapshot: &Snapshot) {
+    fn check_snippets(&mut self, snapshot: &Snapshot) {
         let mut seen = hashbrown::HashSet::new();
         for snippet in &snapshot.rest.snippets {
             let uuid = snippet.get("uuid").and_then(serde_json::Value::as_str).unwrap_or_default();
             if uuid.is_empty() || !seen.insert(uuid) {
-                self.breaches.push(Breach::Snippet(uuid.to_owned()));
+                self.violations.push(Violation::Snippet(uuid.to_owned()));
             }
         }
     }
 }
 
-fn misplaced(found: Option<&usize>, index: usize) -> Option<Misplaced> {
+fn find_misplacement(found: Option<&usize>, index: usize) -> Option<Misplacement> {
     match found {
         Some(position) if *position < index => None,
-        Some(_) => Some(Misplaced::Later),
-        None => Some(Misplaced::Missing),
+        Some(_) => Some(Misplacement::Later),
+        None => Some(Misplacement::Missing),
     }
 }
 
@@ -266,13 +267,13 @@ mod tests {
 
     fn check(resources: Vec<ResourceState>) -> String {
         let snapshot = Snapshot { resources: resources.into_iter().map(Arc::new).collect(), ..Snapshot::default() };
-        verify(&snapshot).map_or_else(|error| error.to_string(), |()| "sound".to_owned())
+        verify(&snapshot).map_or_else(|error| error.to_string(), |()| "valid".to_owned())
     }
 
     #[test]
-    fn what_an_entry_refers_to_comes_before_it() {
+    fn references_must_point_to_earlier_entries() {
         let child = || ResourceState { dependencies: vec![urn("t:m:T", "a")], ..resource("b") };
-        assert_eq!(check(vec![resource("a"), child()]), "sound");
+        assert_eq!(check(vec![resource("a"), child()]), "valid");
         let error = check(vec![child(), resource("a")]);
         assert!(error.contains("t:m:T::b: its dependency urn:pulumi:s::p::t:m:T::a comes later"), "{error}");
         let error = check(vec![child()]);
@@ -280,31 +281,31 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_named_by_urn_and_id_unless_the_replacement_is_owed() {
-        let served = |id: &str| ResourceState { provider: provider(id).as_provider_reference(), ..resource("a") };
-        assert_eq!(check(vec![provider("1"), served("1")]), "sound");
-        assert!(check(vec![provider("1"), served("2")]).contains("default::2 is missing"));
-        assert!(check(vec![served("1"), provider("1")]).contains("default::1 comes later"));
-        assert_eq!(check(vec![ResourceState { pending_replacement: true, ..served("1") }]), "sound");
+    fn provider_reference_must_match_urn_and_id_unless_replacement_is_pending() {
+        let resource_of = |id: &str| ResourceState { provider: provider(id).as_provider_reference(), ..resource("a") };
+        assert_eq!(check(vec![provider("1"), resource_of("1")]), "valid");
+        assert!(check(vec![provider("1"), resource_of("2")]).contains("default::2 is missing"));
+        assert!(check(vec![resource_of("1"), provider("1")]).contains("default::1 comes later"));
+        assert_eq!(check(vec![ResourceState { pending_replacement: true, ..resource_of("1") }]), "valid");
     }
 
     #[test]
-    fn only_one_entry_of_a_urn_is_alive() {
-        let superseded = ResourceState { delete: true, ..resource("a") };
-        assert_eq!(check(vec![resource("a"), superseded.clone(), superseded]), "sound");
+    fn urn_has_at_most_one_entry_without_pending_delete() {
+        let pending_delete = ResourceState { delete: true, ..resource("a") };
+        assert_eq!(check(vec![resource("a"), pending_delete.clone(), pending_delete]), "valid");
         assert!(check(vec![resource("a"), resource("a")]).contains("has 2 entries"));
     }
 
     #[test]
-    fn a_component_has_no_id() {
+    fn component_with_id_is_a_violation() {
         let component = ResourceState { custom: false, id: ResourceId::new("x"), ..resource("a") };
         assert!(check(vec![component]).contains("yet has the id \"x\""));
     }
 
     #[test]
-    fn a_urn_need_not_follow_from_its_parent() {
+    fn urn_that_does_not_follow_from_its_parent_is_accepted() {
         let child = ResourceState { parent: Some(urn("t:m:T", "a")), ..resource("b") };
-        assert!(!child.urn.follows_from(&urn("t:m:T", "a")));
-        assert_eq!(check(vec![resource("a"), child]), "sound");
+        assert!(!child.urn.is_child_of(&urn("t:m:T", "a")));
+        assert_eq!(check(vec![resource("a"), child]), "valid");
     }
 }

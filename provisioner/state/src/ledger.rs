@@ -1,10 +1,11 @@
-//! The entries of a run: what was there, what was begun, what came of it.
+//! Entries of a run: the loaded ones, the begun operations and their effects.
 //!
-//! The ledger is the only code that turns records into a snapshot: the engine feeds it while it runs, and recovery feeds
-//! it what the journal of a crashed run holds, so both come to the same list.
+//! The ledger is the only code that turns records into a snapshot: the engine applies its records to one while it runs,
+//! and the recovery applies the journal of an interrupted run, so both result in the same list.
 //!
-//! Order of the list (engine semantics, section 6.1): first what this run finished, in order of completion, then what it
-//! has not touched, in the old order. That is a valid order: a resource finishes only after what it depends on has.
+//! Order of the list (docs/spec/engine-semantics.md#6.1): first the entries that this run finished, in order of
+//! completion, then the untouched entries, in the old order. This order is valid: a resource finishes only after its
+//! dependencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,18 +17,18 @@ use super::record::{Effect, EntryId, OperationId, Record, Subject};
 use super::resource::ResourceState;
 use super::snapshot::{OperationKind, PendingOperation, Snapshot};
 
-/// The state of a run, kept up to date record by record.
+/// State of a run, updated with each record.
 #[derive(Debug)]
 pub struct Ledger {
     base: Snapshot,
     entries: HashMap<EntryId, Arc<ResourceState>>,
-    /// The entries of each URN: the live one, and those that await their deletion.
+    /// Entries of each URN: the live one, and those with a pending delete.
     names: HashMap<Urn, Vec<EntryId>>,
-    /// The entries that are views of each URN.
+    /// Entries that are views of each URN.
     views: HashMap<Urn, Vec<EntryId>>,
-    /// Entries in the order of the old list; those that moved or went are still named and skipped.
+    /// Entries in the order of the loaded list; moved and removed entries stay in it and are skipped.
     old_order: Vec<EntryId>,
-    /// Entries in order of completion, by a number that only grows.
+    /// Entries in order of completion; the keys only grow.
     finished: BTreeMap<u64, EntryId>,
     positions: HashMap<EntryId, u64>,
     next_position: u64,
@@ -38,7 +39,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Starts from a loaded snapshot.
+    /// Creates a ledger that starts from a loaded snapshot.
     pub fn new(base: Snapshot) -> Self {
         let count = base.resources.len() as u64;
         let mut entries = HashMap::with_capacity(base.resources.len());
@@ -67,40 +68,41 @@ impl Ledger {
         }
     }
 
-    /// The snapshot the run started from.
+    /// Returns the snapshot that the run started from.
     pub fn base(&self) -> &Snapshot {
         &self.base
     }
 
-    /// An entry as it was when the ledger began; `None` for one that was added since.
-    pub fn loaded(&self, id: EntryId) -> Option<&Arc<ResourceState>> {
+    /// Returns an entry as it was loaded; `None` for an entry that was added since.
+    pub fn loaded_entry(&self, id: EntryId) -> Option<&Arc<ResourceState>> {
         self.base.resources.get(usize::try_from(id.0).ok()?)
     }
 
-    /// A name for an entry that is about to be added.
+    /// Returns the id of an entry that is about to be added.
     pub fn new_entry(&mut self) -> EntryId {
         self.next_entry += 1;
         EntryId(self.next_entry - 1)
     }
 
-    /// A name for an operation that is about to begin.
+    /// Returns the id of an operation that is about to begin.
     pub fn new_operation(&mut self) -> OperationId {
         self.next_operation += 1;
         OperationId(self.next_operation - 1)
     }
 
-    /// The state of an entry that is still there.
+    /// Returns the state of an entry; `None` if the entry was removed.
     pub fn get(&self, entry: EntryId) -> Option<&Arc<ResourceState>> {
         self.entries.get(&entry)
     }
 
-    /// What an operation on this resource is done to: the entry, where the resource is one as it stands in the list.
+    /// Returns the subject of an operation on a resource: the entry if the list contains this very resource, else the
+    /// resource.
     pub fn subject(&self, resource: &Arc<ResourceState>) -> Subject {
-        let entry = self.named(&resource.urn).find(|(_, state)| Arc::ptr_eq(state, resource));
+        let entry = self.entries_of(&resource.urn).find(|(_, state)| Arc::ptr_eq(state, resource));
         entry.map_or_else(|| Subject::Resource(Arc::clone(resource)), |(entry, _)| Subject::Entry(entry))
     }
 
-    /// The resource that an operation is done to; `None` for an entry that is not there.
+    /// Returns the resource of a subject; `None` for an entry that is missing.
     pub fn resource_of<'a>(&'a self, subject: &'a Subject) -> Option<&'a Arc<ResourceState>> {
         match subject {
             Subject::Resource(resource) => Some(resource),
@@ -108,28 +110,28 @@ impl Ledger {
         }
     }
 
-    /// The entries of a URN, in no order.
-    pub fn named(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
+    /// Returns the entries of a URN, in no particular order.
+    pub fn entries_of(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
         self.names.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
-    /// The views of a URN: of the live entry, and of those that await their deletion.
-    pub fn views(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
+    /// Returns the views of a URN: those of the live entry and those with a pending delete.
+    pub fn views_of(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
         self.views.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
-    /// Whether this run has made or confirmed an entry.
+    /// Returns `true` if this run has added or confirmed the entry.
     pub fn is_finished(&self, entry: EntryId) -> bool {
         self.positions.contains_key(&entry)
     }
 
-    /// The entries in the order of the list.
+    /// Returns the entries in the order of the list.
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> {
-        let leftover = self.old_order.iter().filter(|entry| !self.positions.contains_key(*entry));
-        self.finished.values().chain(leftover).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+        let untouched = self.old_order.iter().filter(|entry| !self.positions.contains_key(*entry));
+        self.finished.values().chain(untouched).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
-    /// Takes a record in.
+    /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Begin { operation, kind, subject } => {
@@ -150,23 +152,23 @@ impl Ledger {
         match effect {
             Effect::Add(entry, state) => {
                 self.next_entry = self.next_entry.max(entry.0 + 1);
-                self.put(*entry, Some(state));
+                self.replace_state(*entry, Some(state));
                 self.move_to_end(*entry);
             }
             Effect::Remove(entry) => {
-                self.put(*entry, None);
+                self.replace_state(*entry, None);
                 if let Some(position) = self.positions.remove(entry) {
                     self.finished.remove(&position);
                 }
             }
-            Effect::Rewrite(entry, state) => self.put(*entry, Some(state)),
+            Effect::Rewrite(entry, state) => self.replace_state(*entry, Some(state)),
             Effect::Keep(entry) => self.move_to_end(*entry),
             Effect::DropInheritedPending => self.keep_inherited_pending = false,
         }
     }
 
-    /// Puts a state in the place of what an entry was.
-    fn put(&mut self, entry: EntryId, state: Option<&Arc<ResourceState>>) {
+    /// Replaces the state of an entry; `None` removes the entry.
+    fn replace_state(&mut self, entry: EntryId, state: Option<&Arc<ResourceState>>) {
         let old = match state {
             Some(state) => self.entries.insert(entry, Arc::clone(state)),
             None => self.entries.remove(&entry),
@@ -186,10 +188,10 @@ impl Ledger {
         self.next_position += 1;
     }
 
-    /// The snapshot as it would be written now. Manifest and secrets are those of the base.
+    /// Returns the snapshot as it would be written now. Manifest and secrets are those of the base.
     ///
-    /// Pending creations of earlier runs stay until somebody settles them; other inherited operations are forgotten,
-    /// for an ordinary Diff or Read repairs what they left (engine semantics, section 5.7).
+    /// Pending creations of earlier runs are kept until they are resolved; other inherited operations are dropped,
+    /// because an ordinary Diff or Read repairs their effects (docs/spec/engine-semantics.md#5.7).
     pub fn snapshot(&self) -> Snapshot {
         let inherited = self
             .base
@@ -207,7 +209,7 @@ impl Ledger {
     }
 }
 
-/// Moves an entry from one place of an index to another.
+/// Moves an entry from one key of an index to another.
 fn move_entry(index: &mut HashMap<Urn, Vec<EntryId>>, entry: EntryId, old: Option<&Urn>, new: Option<&Urn>) {
     if old == new {
         return;
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_finished_comes_first_and_leftovers_keep_their_order() {
+    fn finished_entries_come_first_and_untouched_ones_keep_their_order() {
         let mut ledger = ledger(&["a", "b", "c"]);
         let new = ledger.new_entry();
         ledger.apply(&Record::Change(vec![Effect::Keep(EntryId(1))]));
@@ -250,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_found_under_the_name_it_has_now() {
+    fn renamed_entry_is_found_by_its_new_urn() {
         let mut ledger = ledger(&["a", "b"]);
         let found = |ledger: &Ledger, name: &str| -> Vec<EntryId> {
-            ledger.named(&state(name).urn).map(|(entry, _)| entry).collect()
+            ledger.entries_of(&state(name).urn).map(|(entry, _)| entry).collect()
         };
         let second = ledger.new_entry();
         ledger.apply(&Record::Change(vec![Effect::Rewrite(EntryId(1), state("c")), Effect::Add(second, state("a"))]));
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_without_an_end_is_pending() {
+    fn operation_without_end_is_pending() {
         let mut ledger = ledger(&[]);
         let (first, second) = (ledger.new_operation(), ledger.new_operation());
         for operation in [first, second] {
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_on_an_entry_is_on_what_stands_there() {
+    fn operation_on_an_entry_refers_to_its_current_state() {
         let mut ledger = ledger(&["a", "b"]);
         let recorded = Arc::clone(ledger.get(EntryId(1)).unwrap());
         assert_eq!(ledger.subject(&recorded), Subject::Entry(EntryId(1)));
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn of_inherited_operations_only_creations_stay() {
+    fn inherited_pending_operations_are_dropped_except_creations() {
         let pending = |kind| PendingOperation { resource: state("x"), kind };
         let base = Snapshot {
             pending_operations: vec![pending(OperationKind::Creating), pending(OperationKind::Deleting)],

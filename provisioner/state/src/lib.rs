@@ -1,17 +1,18 @@
-//! The recorded state of Pulumi stacks: loaded, locked, journaled, saved, in the layout and the formats of Pulumi's command
-//! line.
+//! Recorded state of Pulumi stacks: loading, locking, journaling and saving, in the layout and the formats of Pulumi's
+//! command line.
 //!
-//! Enters: a store ([`store::FileUrl`]), the name of a stack, keys to its secrets ([`secrets::Keyring`]), and the records of
-//! a run ([`Record`]) as they happen. Leaves: a [`Snapshot`] of the resources, and files that `pulumi` reads, byte for byte
-//! as it would have written them.
+//! Input: a store ([`store::FileUrl`]), the name of a stack, keys to its secrets ([`secrets::Keyring`]), and the
+//! records of a run ([`Record`]) as they happen. Output: a [`Snapshot`] of the resources, and files that are byte for
+//! byte those of `pulumi`.
 //!
-//! Never here: providers, decisions about resources, the environment, the home directory, a terminal.
+//! Excluded: providers, decisions about resources, the environment, the home directory, a terminal.
 //!
 //! - [`StackState`] is a stack that is locked for a change: open it, record what a run does, close it.
-//! - [`StackView`] reads a stack without a lock; [`import`], [`rename_stack`] and [`remove_stack`] change it as a whole.
-//! - [`Ledger`] turns records into a snapshot: the engine's during a run, and the next run's after a crash.
-//! - [`integrity`] checks the invariants of a snapshot, [`surgery`] edits one by hand.
-//! - [`format`] and [`store`] hold the stored forms, [`secrets`] their encryption.
+//! - [`StackView`] reads a stack without a lock; [`import`], [`rename_stack`] and [`remove_stack`] change whole
+//!   stacks.
+//! - [`Ledger`] turns records into a snapshot: the engine's during a run, and the recovery's after a crash.
+//! - [`integrity`] checks the invariants of a snapshot, [`state_edit`] implements `sc state`.
+//! - [`mod@format`] and [`store`] contain the stored forms, [`secrets`] their encryption.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -58,10 +59,10 @@ pub mod secrets;
 mod settings;
 mod snapshot;
 mod stack_state;
+pub mod state_edit;
 pub mod store;
-pub mod surgery;
 
-pub use background::free_aside;
+pub use background::drop_in_background;
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
 pub use error::{ImportProblem, JournalConflict, StateError};
 pub use journal::JournalError;
@@ -72,6 +73,6 @@ pub use resource::{CustomTimeouts, ResourceState};
 pub use settings::{SettingsError, StackSettings};
 pub use snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 pub use stack_state::{
-    ExportedSecrets, Imported, JournalRecorder, Recovered, StackAccess, StackState, StackSummary, StackView, history,
-    import, remove_stack, rename_stack, summary,
+    ExportedSecrets, ImportReport, JournalRecorder, RecoveredRun, StackAccess, StackState, StackSummary, StackView,
+    history, import, remove_stack, rename_stack, summary,
 };

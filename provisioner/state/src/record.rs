@@ -1,61 +1,61 @@
-//! Records of what a run does to the entries of a state.
+//! Records of the changes that a run makes to the entries of a state.
 
 use std::sync::Arc;
 
 use super::resource::ResourceState;
 use super::snapshot::OperationKind;
 
-/// One physical entry of the state during a run. Entries of the loaded snapshot are numbered from 0 in its order.
+/// Id of an entry of the state during a run. Entries of the loaded snapshot are numbered from 0 in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryId(pub u64);
 
-/// One operation of a run that a provider is asked to do.
+/// Id of one provider operation of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u64);
 
-/// Something to be remembered. A record is applied whole or not at all.
+/// Record of a run. A record is applied as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// A provider is about to be asked to do something.
+    /// A provider call is about to begin.
     Begin {
-        /// Names the operation until its end.
+        /// Id of the operation until its end.
         operation: OperationId,
-        /// What it does.
+        /// Kind of the operation.
         kind: OperationKind,
-        /// What it does that to.
+        /// Resource or entry that the operation changes.
         subject: Subject,
     },
-    /// The operation ended, well or badly; these are its effects.
+    /// The operation succeeded or failed; these are its effects.
     End {
-        /// The operation that `Begin` named.
+        /// Id from the `Begin` record.
         operation: OperationId,
-        /// What changed; nothing after a plain failure.
+        /// Changes of the list; empty after a failure without effects.
         effects: Vec<Effect>,
     },
-    /// Something changed without an operation.
+    /// Changes of the list that belong to no operation.
     Change(Vec<Effect>),
 }
 
-/// What an operation is done to.
+/// Resource or entry that an operation changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
-    /// A resource as it is to become, or is not recorded yet.
+    /// Resource as it is to become, or resource that is not recorded yet.
     Resource(Arc<ResourceState>),
-    /// An entry as it stands in the list.
+    /// Entry of the list in its current state.
     Entry(EntryId),
 }
 
-/// One change of the list of entries.
+/// Change of the list of entries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// A new entry, at the end of what this run finished.
+    /// Adds an entry after the entries that this run finished.
     Add(EntryId, Arc<ResourceState>),
-    /// An entry goes.
+    /// Removes an entry.
     Remove(EntryId),
-    /// An entry changes where it stands.
+    /// Replaces the state of an entry in its place.
     Rewrite(EntryId, Arc<ResourceState>),
-    /// An entry that this run confirmed as it is: it moves behind what this run finished, unchanged.
+    /// Moves an unchanged entry that this run confirmed behind the entries that this run finished.
     Keep(EntryId),
-    /// The pending operations that the loaded snapshot brought along are settled.
+    /// Drops the pending operations of the loaded snapshot.
     DropInheritedPending,
 }

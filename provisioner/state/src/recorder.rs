@@ -1,4 +1,4 @@
-//! How a run writes down what it does, while it does it.
+//! Recorder of the steps of a run.
 
 use async_trait::async_trait;
 
@@ -8,33 +8,33 @@ use super::ledger::Ledger;
 use super::record::Record;
 use super::snapshot::Snapshot;
 
-/// Takes the records of a run.
+/// Receives the records of a run.
 ///
-/// The engine applies every record to its own ledger as well; a recorder only has to survive it. Records become durable in
-/// the order in which they were handed over, deferred ones included.
+/// The engine applies every record to its own ledger as well; a recorder only makes it durable. Records become durable
+/// in the order of the calls, deferred ones included.
 #[async_trait]
 pub trait StateRecorder: Send {
-    /// Writes a record down, and whatever was deferred before it. On return the record outlives the process: an
-    /// operation may begin, an outcome may be told. Does not wait for the disk.
+    /// Writes the deferred records and this record. On return the record outlives the process, so the operation may
+    /// begin or its outcome may be reported. Does not wait for the disk.
     ///
     /// # Errors
-    /// [`StateError`] if it could not be written. What it announced must then not happen.
-    /// [`SecretsError::KeyNeeded`](super::secrets::SecretsError::KeyNeeded): there is a secret in it, or in what was deferred,
-    /// and the key is not there yet; nothing was written, and it may be handed over once more.
+    /// [`StateError`] if the record could not be written. The operation or report that it announces must then not
+    /// happen. [`SecretsError::KeyNeeded`](super::secrets::SecretsError::KeyNeeded) if the record or a deferred one
+    /// contains a secret and the key is not loaded yet: nothing was written, and the call may be repeated.
     fn append(&mut self, record: &Record) -> Result<(), StateError>;
 
-    /// Remembers a record that may be lost in a crash without harm (an entry confirmed, a refreshed output). It is written
+    /// Keeps a record that may be lost in a crash without harm (a confirmed entry, a refreshed output). It is written
     /// together with the next appended one, so that a run that changes nothing writes nothing.
     fn defer(&mut self, record: Record);
 
-    /// Waits until secrets can be encrypted. To be awaited once before the first operation of a run begins.
+    /// Waits until secrets can be encrypted. Callers await it once before the first operation of a run begins.
     ///
     /// # Errors
-    /// [`StateError`] if the key cannot be had, for instance because the passphrase is wrong.
-    async fn secrets_ready(&mut self) -> Result<(), StateError>;
+    /// [`StateError`] if the key cannot be derived or fetched, for instance because the passphrase is wrong.
+    async fn wait_for_secrets(&mut self) -> Result<(), StateError>;
 }
 
-/// Keeps the records in memory and holds every prefix of them to the laws of a snapshot.
+/// Recorder for tests that keeps the records in memory and checks the integrity of the snapshot after each of them.
 #[derive(Debug)]
 pub struct MemoryRecorder {
     ledger: Ledger,
@@ -43,17 +43,17 @@ pub struct MemoryRecorder {
 }
 
 impl MemoryRecorder {
-    /// Records a run that starts from a snapshot.
+    /// Creates a recorder for a run that starts from a snapshot.
     pub fn new(base: Snapshot) -> Self {
         Self { ledger: Ledger::new(base), records: Vec::new(), deferred: Vec::new() }
     }
 
-    /// The records that are durable, in order.
+    /// Returns the durable records, in order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// What a crash at this moment would leave.
+    /// Returns the snapshot that a recovery would produce after a crash at this moment.
     pub fn snapshot(&self) -> Snapshot {
         self.ledger.snapshot()
     }
@@ -74,7 +74,7 @@ impl StateRecorder for MemoryRecorder {
         self.deferred.push(record);
     }
 
-    async fn secrets_ready(&mut self) -> Result<(), StateError> {
+    async fn wait_for_secrets(&mut self) -> Result<(), StateError> {
         Ok(())
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     use crate::{Effect, EntryId, ResourceState};
 
     #[test]
-    fn deferred_records_wait_for_the_next_appended_one() {
+    fn deferred_records_are_written_with_the_next_appended_one() {
         let state = |name| Arc::new(ResourceState::new(Urn::new("s", "p", None, "t:m:T", name), true));
         let base = Snapshot { resources: vec![state("a"), state("b")], ..Snapshot::default() };
         let mut recorder = MemoryRecorder::new(base);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_breaks_the_state_is_refused() {
+    fn record_that_violates_integrity_is_refused() {
         let missing = Urn::new("s", "p", None, "t:m:T", "missing");
         let mut orphan = ResourceState::new(Urn::new("s", "p", None, "t:m:T", "a"), true);
         orphan.parent = Some(missing);

@@ -1,4 +1,4 @@
-//! The recorded state of one resource.
+//! Recorded state of one resource.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,89 +11,90 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use serde::{Deserialize, Serialize};
 
-/// One entry of a snapshot: the record of one physical resource.
+/// Entry of a snapshot: the record of one physical resource.
 ///
-/// A URN may have several entries, of which at most one is not marked [`ResourceState::delete`]. What a member means
-/// is said in `docs/state.md`; the engine keeps even those it has no use for.
+/// A URN may have several entries, of which at most one is not marked [`ResourceState::delete`]. `docs/state.md`
+/// describes the members; the engine preserves those that it does not use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceState {
-    /// Identity of the goal the entry stands for.
+    /// URN of the resource.
     pub urn: Urn,
-    /// The last type in the URN.
+    /// Type of the resource, equal to the last type in the URN.
     pub type_token: TypeToken,
-    /// Managed by a plugin; components are not.
+    /// `true` for a custom resource, which a provider manages; `false` for a component.
     pub custom: bool,
-    /// Superseded, awaiting deletion.
+    /// Pending delete: a replacement exists, and this resource is still to be deleted.
     pub delete: bool,
-    /// Id that the provider gave; `None` for components, and while a creation is pending. Of a provider resource: a UUID.
+    /// Id from the provider; `None` for components and during a pending creation. A provider resource has a UUID.
     pub id: Option<ResourceId>,
     /// Checked inputs.
     pub inputs: Arc<PropertyMap>,
     /// Outputs.
     pub outputs: Arc<PropertyMap>,
-    /// Parent.
+    /// Parent resource.
     pub parent: Option<Urn>,
-    /// Refuse deletion.
+    /// Protected from deletion.
     pub protect: bool,
-    /// Replace at the next update.
+    /// Tainted: replaced by the next update.
     pub taint: bool,
-    /// Read, not owned.
+    /// External: read, not managed.
     pub external: bool,
-    /// Everything it depends on.
+    /// Dependencies.
     pub dependencies: Vec<Urn>,
-    /// Why it did not come up; empty if it did.
+    /// Initialization errors; empty if the resource was initialized.
     pub init_errors: Vec<String>,
-    /// The provider resource that serves it; components and provider resources have none.
+    /// Reference to its provider resource; `None` for components and provider resources.
     pub provider: Option<ProviderReference>,
-    /// Input name to the URNs it came from.
+    /// Dependencies by input property.
     pub property_dependencies: BTreeMap<String, Vec<Urn>>,
-    /// Deleted before its replacement, which is still owed.
+    /// Pending replacement: deleted before its replacement, which is still to be created.
     pub pending_replacement: bool,
-    /// Outputs to keep secret.
+    /// Names of outputs that are secret.
     pub additional_secret_outputs: Vec<String>,
-    /// Old URNs; only in files of long ago.
+    /// Former URNs; only in states of old versions.
     pub aliases: Vec<Urn>,
-    /// How long operations may take.
+    /// Custom timeouts of operations.
     pub custom_timeouts: CustomTimeouts,
-    /// Id of the import option; `None` for a resource that was not imported by the program.
+    /// Id of the `import` option; `None` for a resource that the program did not import.
     pub import_id: Option<ResourceId>,
-    /// Forget instead of deleting.
+    /// Retained on delete: removed from the state without a Delete.
     pub retain_on_delete: bool,
-    /// Gone with that resource, without a call.
+    /// Resource whose deletion deletes this one, without a Delete of its own.
     pub deleted_with: Option<Urn>,
-    /// Replaced when one of these is.
+    /// Resources whose replacement replaces this one.
     pub replace_with: Vec<Urn>,
-    /// When it was created or imported.
+    /// Time of creation or import.
     pub created: Option<Timestamp>,
-    /// When it was last changed.
+    /// Time of the last change.
     pub modified: Option<Timestamp>,
-    /// Position in the program that registered it; informational.
+    /// Source position of the registration; informational.
     pub source_position: Option<String>,
-    /// Positions of the frames of the program that registered it; informational.
+    /// Source positions of the stack frames of the registration; informational.
     pub stack_trace: Vec<Option<String>>,
-    /// Paths whose changes do not count.
+    /// Property paths whose changes are ignored.
     pub ignore_changes: Vec<String>,
-    /// Paths whose changes are not shown.
+    /// Property paths whose changes are not shown.
     pub hide_diff: Vec<String>,
-    /// Paths whose changes replace.
+    /// Property paths whose changes replace the resource.
     pub replace_on_changes: Vec<String>,
-    /// Replace when this changes; null without.
+    /// Value whose change replaces the resource; null if there is none.
     pub replacement_trigger: PropertyValue,
-    /// The provider wants a Read before each update.
+    /// The provider requires a Read before each update.
     pub refresh_before_update: bool,
-    /// The resource this entry is a view of.
+    /// Resource that this entry is a view of.
     pub view_of: Option<Urn>,
-    /// Hook kind to hook names.
+    /// Names of resource hooks by hook kind.
     pub resource_hooks: BTreeMap<String, Vec<String>>,
     /// Key into the snapshot's extensions.
     pub extension_ref: Option<String>,
-    /// Id of the snippet that it belongs to.
+    /// Id of the snippet that the resource belongs to.
     pub snippet_id: Option<String>,
 }
 
-/// How long operations may take, as it is recorded: in seconds.
+/// Custom timeouts of operations as they are recorded, in seconds.
 ///
-/// A recorded number that is no [`Duration`] (negative, too large, or not a whole number of nanoseconds) is kept as it is.
+/// A recorded number that is not a valid [`Duration`] (negative, too large, or not a whole number of nanoseconds) is
+/// preserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CustomTimeouts {
     create: Option<Timeout>,
@@ -103,7 +104,7 @@ pub struct CustomTimeouts {
 }
 
 impl CustomTimeouts {
-    /// Reads recorded numbers of seconds. An absent number and 0 set no limit.
+    /// Converts recorded numbers of seconds. An absent number and 0 set no limit.
     pub(crate) fn from_seconds(by_operation: TimeoutSeconds) -> Self {
         let timeout = |seconds: Option<f64>| seconds.and_then(Timeout::from_seconds);
         Self {
@@ -125,7 +126,8 @@ impl CustomTimeouts {
         }
     }
 
-    /// Returns the limits that apply. A recorded number that no [`Duration`] comes near, such as a negative one, sets none.
+    /// Returns the limits that apply. A recorded number that has no approximate [`Duration`], such as a negative one,
+    /// sets none.
     pub fn durations(&self) -> Timeouts {
         let duration = |timeout: Option<Timeout>| timeout.and_then(Timeout::duration);
         Timeouts {
@@ -149,7 +151,7 @@ impl From<Timeouts> for CustomTimeouts {
     }
 }
 
-/// Timeouts of operations as files hold them.
+/// Timeouts of operations in seconds, as files contain them.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct TimeoutSeconds {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +165,7 @@ pub(crate) struct TimeoutSeconds {
 }
 
 impl TimeoutSeconds {
-    /// Whether no operation has a number.
+    /// Returns `true` if no operation has a timeout.
     pub(crate) fn is_empty(&self) -> bool {
         [self.create, self.update, self.delete, self.read].iter().all(Option::is_none)
     }
@@ -203,18 +205,18 @@ impl Timeout {
 }
 
 impl ResourceState {
-    /// Whether something of its program is to be called before or after its deletion.
+    /// Returns `true` if the resource has hooks that run before or after its deletion.
     pub fn has_delete_hooks(&self) -> bool {
         let mut hooks = ["BeforeDelete", "AfterDelete"].into_iter().filter_map(|kind| self.resource_hooks.get(kind));
         hooks.any(|names| !names.is_empty())
     }
 
-    /// Returns the id as states and messages hold it: the empty text for none.
+    /// Returns the id as states and messages contain it: the empty string if there is none.
     pub fn id_text(&self) -> &str {
         ResourceId::text(self.id.as_ref())
     }
 
-    /// An entry with nothing but its identity.
+    /// Returns an entry with a URN and otherwise default values.
     pub fn new(urn: Urn, custom: bool) -> Self {
         Self {
             type_token: TypeToken::new(urn.type_token()),
@@ -256,8 +258,8 @@ impl ResourceState {
         }
     }
 
-    /// Every URN that it refers to, its provider left out: parent, dependencies, property dependencies, `deletedWith`,
-    /// `replaceWith`.
+    /// Returns the URNs that the entry refers to, without its provider: parent, dependencies, property dependencies,
+    /// `deletedWith`, `replaceWith`.
     pub fn references(&self) -> impl Iterator<Item = &Urn> {
         self.parent
             .iter()
@@ -272,17 +274,17 @@ impl ResourceState {
         self.provider.iter().map(|provider| &provider.urn).chain(self.references())
     }
 
-    /// Whether this is a provider resource.
+    /// Returns `true` for a provider resource.
     pub fn is_provider(&self) -> bool {
         self.type_token.is_provider()
     }
 
-    /// Whether this is a default provider: one that the engine registered by itself.
+    /// Returns `true` for a default provider, which the engine registers by itself.
     pub fn is_default_provider(&self) -> bool {
         self.is_provider() && self.urn.name().starts_with("default")
     }
 
-    /// The reference by which other entries name this provider resource.
+    /// Returns the reference by which other entries refer to this provider resource; `None` for other resources.
     pub fn as_provider_reference(&self) -> Option<ProviderReference> {
         self.is_provider().then(|| ProviderReference::new(self.urn.clone(), self.id.as_ref()))
     }
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_duration_set_no_limit() {
+    fn seconds_without_a_valid_duration_set_no_limit() {
         assert_eq!(create(90.5).durations().create, Some(Duration::from_millis(90_500)));
         assert_eq!(create(0.123_456_789_123).durations().create, Some(Duration::from_nanos(123_456_789)));
         for none in [1e-12, -5.0, 1e300, f64::NAN] {
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_zero_is_not_recorded() {
+    fn timeout_of_zero_is_not_recorded() {
         let zero = Timeouts { create: Some(Duration::ZERO), ..Timeouts::default() };
         assert_eq!(CustomTimeouts::from(zero), CustomTimeouts::default());
     }

@@ -1,6 +1,7 @@
-//! `Pulumi.<stack>.yaml`: the settings that Pulumi's command line keeps beside a project (spec of the state, section 6.2).
+//! Stack file `Pulumi.<stack>.yaml`: settings that Pulumi's command line keeps beside a project (spec of the state,
+//! section 6.2).
 //!
-//! Read if it is there, never written.
+//! The file is read if it exists, and never written.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +9,19 @@ use super::format::ConfigValue;
 use super::secrets::{Crypter, SecretsError};
 use super::snapshot::SecretsDescription;
 
-/// The settings of a stack.
+/// Settings of a stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StackSettings {
-    /// The secrets manager that the stack is to use, if the file names one.
+    /// Secrets manager of the stack, if the file names one.
     pub secrets: Option<SecretsDescription>,
-    /// The configuration by key, `namespace:name`.
+    /// Configuration by key, `namespace:name`.
     pub config: BTreeMap<String, ConfigValue>,
 }
 
-/// Why the settings of a stack make no sense.
+/// Reason why the settings of a stack are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The file is no YAML, or not of the right shape.
+    /// The file is not YAML, or has the wrong shape.
     #[error("it is not a stack file")]
     Malformed(#[source] serde_yaml::Error),
     /// A key has too many parts, or an empty one.
@@ -50,7 +51,7 @@ impl StackSettings {
         let Some(mut stored) = stored else { return Ok(Self::default()) };
         let mut config = BTreeMap::new();
         for (key, value) in stored.config.take().unwrap_or_default() {
-            let value = json(value).ok_or_else(|| SettingsError::Value(key.clone()))?;
+            let value = to_json(value).ok_or_else(|| SettingsError::Value(key.clone()))?;
             config.insert(full_key(&key, project)?, ConfigValue(value));
         }
         Ok(Self { secrets: stored.secrets(), config })
@@ -71,49 +72,52 @@ impl StoredSettings {
 }
 
 impl ConfigValue {
-    /// Whether the value is secret or holds a secret anywhere.
+    /// Returns `true` if the value is secret or contains a secret at any depth.
     pub fn is_secret(&self) -> bool {
-        fn holds_secret(value: &serde_json::Value) -> bool {
+        fn has_secret(value: &serde_json::Value) -> bool {
             match value {
-                serde_json::Value::Object(members) => secure(value).is_some() || members.values().any(holds_secret),
-                serde_json::Value::Array(items) => items.iter().any(holds_secret),
+                serde_json::Value::Object(members) => {
+                    secure_ciphertext(value).is_some() || members.values().any(has_secret)
+                }
+                serde_json::Value::Array(items) => items.iter().any(has_secret),
                 _ => false,
             }
         }
-        holds_secret(&self.0)
+        has_secret(&self.0)
     }
 
-    /// The value as a program sees it: a text verbatim, everything else in compact JSON, secrets opened.
+    /// Returns the value as a program receives it: a string verbatim, any other value in compact JSON, secrets
+    /// decrypted.
     ///
     /// # Errors
-    /// [`SecretsError`] if a secret cannot be opened, [`SecretsError::KeyNeeded`] without a key.
+    /// [`SecretsError`] if a secret cannot be decrypted, [`SecretsError::KeyNeeded`] without a key.
     pub fn program_text(&self, crypter: Option<&dyn Crypter>) -> Result<String, SecretsError> {
-        Ok(match opened(&self.0, crypter)? {
+        Ok(match decrypted(&self.0, crypter)? {
             serde_json::Value::String(text) => text,
             value => super::format::compact_json(&value),
         })
     }
 }
 
-/// The sealed text of a value that is secret as a whole.
-fn secure(value: &serde_json::Value) -> Option<&str> {
+/// Returns the ciphertext of a value that is secret as a whole.
+fn secure_ciphertext(value: &serde_json::Value) -> Option<&str> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     members.get("secure")?.as_str()
 }
 
-/// The value with its secrets opened and its members sorted.
-fn opened(value: &serde_json::Value, crypter: Option<&dyn Crypter>) -> Result<serde_json::Value, SecretsError> {
-    if let Some(sealed) = secure(value) {
-        return Ok(crypter.ok_or(SecretsError::KeyNeeded)?.decrypt(sealed)?.into());
+/// Returns the value with its secrets decrypted and its members sorted.
+fn decrypted(value: &serde_json::Value, crypter: Option<&dyn Crypter>) -> Result<serde_json::Value, SecretsError> {
+    if let Some(ciphertext) = secure_ciphertext(value) {
+        return Ok(crypter.ok_or(SecretsError::KeyNeeded)?.decrypt(ciphertext)?.into());
     }
     Ok(match value {
         serde_json::Value::Array(items) => {
-            items.iter().map(|item| opened(item, crypter)).collect::<Result<Vec<_>, _>>()?.into()
+            items.iter().map(|item| decrypted(item, crypter)).collect::<Result<Vec<_>, _>>()?.into()
         }
         serde_json::Value::Object(members) => {
             let sorted: BTreeMap<_, _> = members.iter().collect();
-            let opened = sorted.into_iter().map(|(name, value)| Ok((name.clone(), opened(value, crypter)?)));
-            serde_json::Value::Object(opened.collect::<Result<_, SecretsError>>()?)
+            let members = sorted.into_iter().map(|(name, value)| Ok((name.clone(), decrypted(value, crypter)?)));
+            serde_json::Value::Object(members.collect::<Result<_, SecretsError>>()?)
         }
         other => other.clone(),
     })
@@ -132,15 +136,15 @@ fn full_key(key: &str, project: &str) -> Result<String, SettingsError> {
     Ok(format!("{namespace}:{name}"))
 }
 
-/// A value in JSON; nothing where it has no counterpart. At the top, null is the empty text.
-fn json(value: serde_yaml::Value) -> Option<serde_json::Value> {
+/// Converts a value to JSON; `None` if it has no counterpart. A null at the top becomes the empty string.
+fn to_json(value: serde_yaml::Value) -> Option<serde_json::Value> {
     if value.is_null() {
         return Some(String::new().into());
     }
-    nested_json(value)
+    nested_to_json(value)
 }
 
-fn nested_json(value: serde_yaml::Value) -> Option<serde_json::Value> {
+fn nested_to_json(value: serde_yaml::Value) -> Option<serde_json::Value> {
     Some(match value {
         serde_yaml::Value::Null => serde_json::Value::Null,
         serde_yaml::Value::Bool(value) => value.into(),
@@ -150,10 +154,10 @@ fn nested_json(value: serde_yaml::Value) -> Option<serde_json::Value> {
             (None, None) => serde_json::Number::from_f64(number.as_f64()?)?.into(),
         },
         serde_yaml::Value::String(text) => text.into(),
-        serde_yaml::Value::Sequence(items) => items.into_iter().map(nested_json).collect::<Option<Vec<_>>>()?.into(),
+        serde_yaml::Value::Sequence(items) => items.into_iter().map(nested_to_json).collect::<Option<Vec<_>>>()?.into(),
         serde_yaml::Value::Mapping(members) => {
             let members = members.into_iter().map(|(name, value)| match name {
-                serde_yaml::Value::String(name) => Some((name, nested_json(value)?)),
+                serde_yaml::Value::String(name) => Some((name, nested_to_json(value)?)),
                 _ => None,
             });
             serde_json::Value::Object(members.collect::<Option<_>>()?)
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_see_texts_verbatim_and_everything_else_as_json() {
+    fn config_strings_are_verbatim_and_other_values_are_json() {
         let cases = [
             ("a <b>", "a <b>"),
             ("\"5\"", "5"),
@@ -198,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_anywhere_makes_the_value_secret() {
+    fn value_with_a_nested_secret_is_secret() {
         let config = config("k: {deep: [{secure: v1:x}]}");
         assert!(config["reef:k"].is_secret());
         assert_eq!(config["reef:k"].program_text(None), Err(SecretsError::KeyNeeded));
     }
 
     #[test]
-    fn the_file_names_the_secrets_manager() {
+    fn secrets_manager_is_read_from_the_file() {
         let parse = |text| StackSettings::parse(text, "reef").unwrap().secrets;
         assert_eq!(parse("\u{feff}encryptionsalt: v1:x:y").unwrap().kind, "passphrase");
         assert_eq!(parse("secretsprovider: awskms://k\nencryptedkey: abc").unwrap().kind, "cloud");

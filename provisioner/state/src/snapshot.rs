@@ -1,4 +1,4 @@
-//! The state of a stack: its entries in a valid order, and what a crash left pending.
+//! Snapshot of a stack: its entries in a valid order, and the pending operations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use pulumi_proto::property::PropertyMap;
 
 use super::resource::ResourceState;
 
-/// The recorded state of a stack. Knows nothing of files, encryption or versions of formats.
+/// Recorded state of a stack, independent of files, encryption and versions of formats.
 ///
 /// # Invariants
-/// Each entry comes after all that it refers to (parent, dependencies, provider); checked by `state::integrity`.
+/// Each entry comes after all entries that it refers to (parent, dependencies, provider); checked by
+/// `state::integrity`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Who wrote it, and when.
+    /// Version and time of the writer.
     pub manifest: Manifest,
     /// The secrets manager that its secrets are encrypted with; `None` in a stack that never had one.
     pub secrets: Option<SecretsDescription>,
@@ -21,22 +22,22 @@ pub struct Snapshot {
     pub resources: Vec<Arc<ResourceState>>,
     /// Operations that began and are not known to have ended.
     pub pending_operations: Vec<PendingOperation>,
-    /// Members that the engine keeps and has no use for.
+    /// Members that the engine preserves without using them.
     pub rest: SnapshotRest,
 }
 
-/// Who wrote a snapshot, and when.
+/// Version of the engine that wrote a snapshot, and the time of writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// Time of writing, RFC 3339.
     pub time: Option<String>,
     /// Version of the engine with a leading `v`; builds without a version have none.
     pub version: Option<String>,
-    /// The checksum that was read, where it is not that of the version. A new one is written.
+    /// The loaded checksum if it is not the checksum of the version. Saving writes the correct one.
     pub wrong_checksum: Option<String>,
 }
 
-/// How a secrets manager describes itself in a state: enough to find the key again, never the key.
+/// Description of a secrets manager in a state: enough to find the key again, never the key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecretsDescription {
     /// `passphrase`, `cloud`, `service`.
@@ -48,13 +49,13 @@ pub struct SecretsDescription {
 /// An operation that began and is not known to have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingOperation {
-    /// The resource as it was to become (creating, updating), or as it was.
+    /// Resource as it was to become (creating, updating), or as it was.
     pub resource: Arc<ResourceState>,
-    /// What was going on.
+    /// Kind of the operation.
     pub kind: OperationKind,
 }
 
-/// What goes on with a resource.
+/// Kind of a pending operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
     /// A Create.
@@ -63,14 +64,14 @@ pub enum OperationKind {
     Updating,
     /// A Delete.
     Deleting,
-    /// A Read of a resource that is not owned.
+    /// A Read of an external resource.
     Reading,
-    /// A Read of a resource that is to be owned.
+    /// A Read of a resource that is being imported.
     Importing,
 }
 
 impl OperationKind {
-    /// The word that stands for it in a state.
+    /// Returns the name of the kind in a checkpoint.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Creating => "creating",
@@ -82,7 +83,7 @@ impl OperationKind {
     }
 }
 
-/// Members of a deployment that the engine keeps and has no use for.
+/// Members of a deployment that the engine preserves without using them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SnapshotRest {
     /// `metadata`, normally empty.
@@ -94,7 +95,7 @@ pub struct SnapshotRest {
 }
 
 impl Snapshot {
-    /// The outputs of the stack: those of its root resource.
+    /// Returns the outputs of the stack: those of its root resource.
     pub fn stack_outputs(&self) -> Option<&PropertyMap> {
         self.resources
             .iter()

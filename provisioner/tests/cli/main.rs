@@ -15,24 +15,24 @@ fn sc(arguments: &[&str]) -> Command {
 
 /// Returns exit code, standard output and standard error as one text.
 fn check(arguments: &[&str]) -> String {
-    told(sc(arguments))
+    run(sc(arguments))
 }
 
-fn told(mut command: Command) -> String {
+fn run(mut command: Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     format!("exit {}\n--- out\n{}--- err\n{}", status.code().unwrap(), text(stdout), text(stderr))
 }
 
 #[test]
-fn the_version_is_printed_and_nothing_else() {
+fn version_option_prints_only_the_version() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(check(&["--version"]), format!("exit 0\n--- out\n{version}\n--- err\n"));
 }
 
 #[test]
-fn help_is_a_result_and_a_slip_is_wrong_usage() {
-    assert!(check(&["help", "provision"]).starts_with("exit 0\n--- out\nCreate, change and delete"));
+fn help_goes_to_stdout_and_misspelled_command_is_usage_error() {
+    assert!(check(&["help", "provision"]).starts_with("exit 0\n--- out\nCreate, update and delete"));
     insta::assert_snapshot!(check(&["provison"]), @"
     exit 2
     --- out
@@ -49,25 +49,25 @@ fn help_is_a_result_and_a_slip_is_wrong_usage() {
 }
 
 #[test]
-fn what_would_destroy_something_else_than_is_meant_is_refused() {
+fn destroy_without_parent_is_usage_error() {
     insta::assert_snapshot!(check(&["destroy", "--yes"]), @"
     exit 2
     --- out
     --- err
-    error: destroying a stack takes --parent
-      hint: give --parent to destroy all that `sc provision` made for the stack
+    error: destroying a stack requires --parent
+      hint: give --parent to delete all resources that `sc provision` created for the stack
     ");
     insta::assert_snapshot!(check(&["destroy", "--yes", "-e", "staging"]), @"
     exit 2
     --- out
     --- err
-    error: client stacks are not deployed by this sc, so none can be destroyed
-      hint: leave --env out and give --parent to destroy what `sc provision` made
+    error: this sc does not deploy client stacks and cannot destroy them
+      hint: omit --env, and give --parent to destroy the stack that `sc provision` created
     ");
 }
 
 #[test]
-fn a_reader_that_has_gone_is_told_by_the_exit_code_alone() {
+fn closed_stdout_is_reported_only_by_exit_code() {
     for arguments in [&["completion", "bash"][..], &["--version"], &["--help"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -77,7 +77,7 @@ fn a_reader_that_has_gone_is_told_by_the_exit_code_alone() {
 }
 
 #[test]
-fn colour_can_be_asked_for_and_refused() {
+fn color_option_overrides_environment() {
     let colored = |arguments: &[&str], variables: &[(&str, &str)]| {
         let output = sc(arguments).envs(variables.iter().copied()).output().unwrap();
         output.stderr.contains(&0x1b)

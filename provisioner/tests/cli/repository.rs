@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{sc, told};
+use crate::{run, sc};
 
 /// Creates a repository with one stack whose state is in the folder `backend`, and with further sections.
 pub(crate) fn repository(stack: &str, passphrase: &str, sections: &str) -> tempfile::TempDir {
@@ -29,7 +29,7 @@ fn check(plugins: &str, arguments: &[&str]) -> String {
     let folder = repository("reef", "hush", &format!("plugins:\n{plugins}"));
     let mut command = sc(arguments);
     command.current_dir(folder.path());
-    told(command)
+    run(command)
 }
 
 const PLUGINS: &str = "  - name: files
@@ -44,7 +44,7 @@ const PLUGINS: &str = "  - name: files
 ";
 
 #[test]
-fn plugins_are_listed_with_what_was_declared_of_them() {
+fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls"]), @r#"
     exit 0
     --- out
@@ -63,7 +63,7 @@ fn plugins_are_listed_with_what_was_declared_of_them() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are_and_counted() {
+fn configuration_errors_are_shown_with_position_and_count() {
     insta::assert_snapshot!(check("  - name: Files\n    sauce: {}\n", &["plugin", "ls"]), @r#"
     exit 1
     --- out
@@ -92,12 +92,12 @@ fn mistakes_are_shown_where_they_are_and_counted() {
       |
       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, package
 
-    error: there are 3 mistakes in the configuration; nothing was touched
+    error: the configuration has 3 errors; nothing was changed
     "#);
 }
 
 #[test]
-fn a_stack_or_a_folder_that_does_not_exist_is_wrong_usage() {
+fn missing_stack_or_folder_is_usage_error() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "-s", "reed"]), @r#"
     exit 2
     --- out
@@ -109,17 +109,17 @@ fn a_stack_or_a_folder_that_does_not_exist_is_wrong_usage() {
 }
 
 #[test]
-fn a_core_type_whose_package_no_plugin_serves_stops_before_anything_is_touched() {
+fn core_type_with_unserved_package_fails_before_any_change() {
     let bucket =
         "resources: { resources: { e: { resources: { b: { type: s3-bucket, config: { region: sea } } } } } }\n";
     for arguments in [&["provision", "--yes"][..], &["preview"]] {
         let folder = repository("reef", "hush", bucket);
         let mut command = sc(arguments);
         command.current_dir(folder.path());
-        let told = told(command);
-        assert!(told.starts_with("exit 1\n"), "{told}");
-        assert!(told.contains("needs the package \"aws\"") && told.contains("server.yaml:7:56"), "{told}");
-        assert!(told.contains("there is a mistake in the configuration; nothing was touched"), "{told}");
+        let output = run(command);
+        assert!(output.starts_with("exit 1\n"), "{output}");
+        assert!(output.contains("needs the package \"aws\"") && output.contains("server.yaml:7:56"), "{output}");
+        assert!(output.contains("the configuration has an error; nothing was changed"), "{output}");
         assert_eq!(fs::read_dir(folder.path().join("backend")).unwrap().count(), 0);
     }
 }

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::repository::repository;
-use crate::{sc, told};
+use crate::{run, sc};
 
 fn golden(case: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/state").join(case)
 }
 
-/// Creates a repository whose stack `dev` has the state of a case.
+/// Creates a repository whose stack `dev` has the recorded state of a case.
 fn with_state(case: &str) -> tempfile::TempDir {
     let facts: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(golden(case).join("case.json")).unwrap()).unwrap();
-    // A case whose key is kept by a cloud has no passphrase.
+    // A case with a cloud secrets manager has no passphrase.
     let folder = repository("dev", facts["passphrase"].as_str().unwrap_or("none"), "");
     copy(&golden(case).join("backend"), &folder.path().join("backend"));
     folder
@@ -36,11 +36,11 @@ fn copy(from: &Path, to: &Path) {
 fn check(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
     let mut command = sc(arguments);
     command.current_dir(folder.path());
-    told(command)
+    run(command)
 }
 
 #[test]
-fn a_state_is_exported_as_pulumi_exports_it() {
+fn state_is_exported_as_by_pulumi() {
     let folder = with_state("exported");
     let output = sc(&["stack", "export", "-s", "dev"]).current_dir(folder.path()).output().unwrap();
     let expected = fs::read_to_string(golden("exported").join("project/export.json")).unwrap();
@@ -51,7 +51,7 @@ fn a_state_is_exported_as_pulumi_exports_it() {
 }
 
 #[test]
-fn a_state_whose_key_a_cloud_keeps_is_exported_and_else_refused() {
+fn state_with_cloud_secrets_manager_can_only_be_exported() {
     let folder = with_state("cloud");
     let export = check(&folder, &["stack", "export"]);
     assert!(export.starts_with("exit 0\n") && export.contains("hashivault://reef-key"), "{export}");
@@ -60,13 +60,13 @@ fn a_state_whose_key_a_cloud_keeps_is_exported_and_else_refused() {
     --- out
     --- err
     error: the checkpoint of organization/reef/dev cannot be read
-      caused by: the secrets of the stack are kept by "cloud", which is not supported
-      hint: `pulumi stack change-secrets-provider passphrase` has a passphrase keep them; `sc stack export` needs no key
+      caused by: the secrets manager "cloud" of the stack is not supported
+      hint: `pulumi stack change-secrets-provider passphrase` protects them by a passphrase; `sc stack export` needs no key
     "#);
 }
 
 #[test]
-fn a_store_of_long_ago_is_refused_unless_somebody_insists() {
+fn legacy_backend_layout_is_rejected_unless_overridden() {
     let folder = with_state("legacy");
     insta::assert_snapshot!(check(&folder, &["stack", "outputs"]).replace(&*folder.path().to_string_lossy(), "FOLDER"), @"
     exit 1
@@ -74,16 +74,16 @@ fn a_store_of_long_ago_is_refused_unless_somebody_insists() {
     --- err
     error: the state storage of stack dev cannot be opened
       caused by: FOLDER/backend has the old layout without projects
-      hint: `pulumi state upgrade` gives it the layout of today; PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which that needs as well, has it used as it is
+      hint: `pulumi state upgrade` converts it to the current layout; to use it unchanged, set PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which the upgrade needs as well
     ");
     let mut command = sc(&["stack", "outputs", "--show-secrets"]);
     command.current_dir(folder.path()).env("PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR", "1");
-    let told = told(command);
-    assert!(told.starts_with("exit 0\n") && told.contains(r#""o":"o:\"old\"""#), "{told}");
+    let output = run(command);
+    assert!(output.starts_with("exit 0\n") && output.contains(r#""o":"o:\"old\"""#), "{output}");
 }
 
 #[test]
-fn outputs_are_masked_unless_secrets_are_asked_for() {
+fn secret_outputs_are_masked_without_show_secrets() {
     let folder = with_state("secrets");
     insta::assert_snapshot!(check(&folder, &["stack", "outputs"]), @r#"
     exit 0
@@ -100,14 +100,14 @@ fn outputs_are_masked_unless_secrets_are_asked_for() {
 }
 
 #[test]
-fn a_stack_that_was_never_provisioned_has_no_outputs() {
+fn stack_that_was_never_provisioned_has_no_outputs() {
     let folder = repository("dev", "hush", "");
     insta::assert_snapshot!(check(&folder, &["stack", "outputs"]), @r#"
     exit 1
     --- out
     --- err
     error: dev has not been provisioned yet
-      hint: `sc provision -s dev` does that
+      hint: provision it with `sc provision -s dev`
     "#);
     insta::assert_snapshot!(check(&folder, &["stack", "ls"]), @r#"
     exit 0
@@ -119,7 +119,7 @@ fn a_stack_that_was_never_provisioned_has_no_outputs() {
 }
 
 #[test]
-fn a_wrong_passphrase_and_a_missing_store_are_told() {
+fn wrong_passphrase_and_missing_backend_are_reported() {
     let folder = repository("dev", "not the one", "");
     copy(&golden("secrets").join("backend"), &folder.path().join("backend"));
     insta::assert_snapshot!(check(&folder, &["stack", "outputs"]), @r#"
@@ -137,12 +137,12 @@ fn a_wrong_passphrase_and_a_missing_store_are_told() {
     --- out
     --- err
     error: the state storage of stack dev cannot be opened
-      caused by: there is no folder FOLDER/backend (add `?create_dir=true` to the URL to have it made)
+      caused by: there is no folder FOLDER/backend (add `?create_dir=true` to the URL to create it)
     "#);
 }
 
 #[test]
-fn the_lock_of_a_run_that_died_is_shown_and_given_up_once_somebody_says_so() {
+fn cancel_shows_lock_of_crashed_run_and_releases_it_after_confirmation() {
     let folder = with_state("killed");
     assert!(check(&folder, &["stack", "ls", "--json"]).contains(r#""locked":true"#));
     insta::assert_snapshot!(check(&folder, &["cancel"]), @r#"
@@ -151,8 +151,8 @@ fn the_lock_of_a_run_that_died_is_shown_and_given_up_once_somebody_says_so() {
     --- err
     dev is locked:
       ccf8692d-f0b0-4c9f-82c0-347ab3d87b72.json: created by user@host (pid 15712) at 2026-11-21T00:50:36.63384618Z
-    error: there is no terminal to ask on: Is that run gone, and shall its lock be given up?
-      hint: give --yes to go on without being asked
+    error: no terminal to ask for confirmation: Remove the lock? Make sure that the run has ended.
+      hint: give --yes to proceed without confirmation
     "#);
     insta::assert_snapshot!(check(&folder, &["cancel", "--yes"]), @r#"
     exit 0
@@ -160,7 +160,7 @@ fn the_lock_of_a_run_that_died_is_shown_and_given_up_once_somebody_says_so() {
     --- err
     dev is locked:
       ccf8692d-f0b0-4c9f-82c0-347ab3d87b72.json: created by user@host (pid 15712) at 2026-11-21T00:50:36.63384618Z
-    gave up the lock of dev
+    removed the lock of dev
     "#);
     insta::assert_snapshot!(check(&folder, &["cancel"]), @r#"
     exit 0
@@ -170,8 +170,8 @@ fn the_lock_of_a_run_that_died_is_shown_and_given_up_once_somebody_says_so() {
     "#);
 }
 
-/// Creates a repository with the state of a case, for another stack than `dev`.
-fn of_stack(case: &str, stack: &str) -> tempfile::TempDir {
+/// Creates a repository whose stack `stack` has the recorded state of a case.
+fn with_state_of_stack(case: &str, stack: &str) -> tempfile::TempDir {
     let folder = with_state(case);
     let stacks = folder.path().join(".sc/stacks");
     fs::rename(stacks.join("dev"), stacks.join(stack)).unwrap();
@@ -179,19 +179,19 @@ fn of_stack(case: &str, stack: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_history_of_pulumi_is_listed_the_newest_first() {
-    let folder = of_stack("two-stacks", "prod");
+fn history_of_pulumi_is_listed_newest_first() {
+    let folder = with_state_of_stack("two-stacks", "prod");
     insta::assert_snapshot!(check(&folder, &["stack", "history"]), @"
     exit 0
     --- out
-    BEGAN                 TOOK  KIND    RESULT     STEPS             MESSAGE
-    2026-11-21T00:52:41Z  0s    update  succeeded  1 same, 1 update  -
-    2026-11-21T00:52:40Z  0s    update  succeeded  2 create          -
+    STARTED               DURATION  KIND    RESULT     STEPS             MESSAGE
+    2026-11-21T00:52:41Z  0s        update  succeeded  1 same, 1 update  -
+    2026-11-21T00:52:40Z  0s        update  succeeded  2 create          -
     --- err
     ");
-    let told = check(&folder, &["stack", "history", "--json"]);
-    assert_eq!(told.lines().count(), 5, "{told}");
-    let newest: serde_json::Value = serde_json::from_str(told.lines().nth(2).unwrap()).unwrap();
+    let output = check(&folder, &["stack", "history", "--json"]);
+    assert_eq!(output.lines().count(), 5, "{output}");
+    let newest: serde_json::Value = serde_json::from_str(output.lines().nth(2).unwrap()).unwrap();
     assert_eq!(
         (&newest["stack"], &newest["kind"], &newest["result"]),
         (&"prod".into(), &"update".into(), &"succeeded".into())
@@ -200,22 +200,22 @@ fn the_history_of_pulumi_is_listed_the_newest_first() {
 }
 
 #[test]
-fn a_stack_is_renamed_with_its_stack_file_and_its_user_is_told_what_is_left_to_do() {
+fn stack_rename_renames_stack_file_and_reports_remaining_steps() {
     let folder = with_state("up");
     fs::write(folder.path().join("Pulumi.dev.yaml"), "config: {}\n").unwrap();
     insta::assert_snapshot!(check(&folder, &["stack", "rename", "west"]), @"
     exit 2
     --- out
     --- err
-    error: there is no terminal to ask on: Rename the state organization/reef/dev to organization/reef/west? Nothing in the cloud is touched.
-      hint: give --yes to go on without being asked
+    error: no terminal to ask for confirmation: Rename the state of organization/reef/dev to organization/reef/west? Nothing in the cloud is changed.
+      hint: give --yes to proceed without confirmation
     ");
     insta::assert_snapshot!(check(&folder, &["stack", "rename", "dev", "--yes"]), @"
     exit 2
     --- out
     --- err
-    error: organization/reef/dev is called so already
-      hint: give another name
+    error: the stack already has the name organization/reef/dev
+      hint: give a different name
     ");
     insta::assert_snapshot!(check(&folder, &["stack", "rename", "de/v", "--yes"]), @r#"
     exit 2
@@ -228,9 +228,9 @@ fn a_stack_is_renamed_with_its_stack_file_and_its_user_is_told_what_is_left_to_d
     exit 0
     --- out
     --- err
-    organization/reef/dev is now organization/shore/west
+    renamed organization/reef/dev to organization/shore/west
     warning: rename the folder of its server.yaml to west before the next provision
-    warning: write `projectName: shore` into the profile before the next provision
+    warning: set `projectName: shore` in the profile before the next provision
     ");
     assert!(folder.path().join("Pulumi.west.yaml").exists() && !folder.path().join("Pulumi.dev.yaml").exists());
     assert!(folder.path().join("backend/.pulumi/stacks/shore/west.json").exists());
@@ -239,7 +239,7 @@ fn a_stack_is_renamed_with_its_stack_file_and_its_user_is_told_what_is_left_to_d
     --- out
     --- err
     error: there is no state of organization/reef/dev
-      hint: `sc stack ls` shows what there is
+      hint: `sc stack ls` lists the stacks
     ");
 
     let stacks = folder.path().join(".sc/stacks");
@@ -254,33 +254,33 @@ fn a_stack_is_renamed_with_its_stack_file_and_its_user_is_told_what_is_left_to_d
 }
 
 #[test]
-fn a_stack_file_that_is_there_already_is_not_replaced_by_a_rename() {
+fn stack_rename_does_not_replace_existing_stack_file() {
     let folder = with_state("up");
     for stack in ["dev", "west"] {
         fs::write(folder.path().join(format!("Pulumi.{stack}.yaml")), "config: {}\n").unwrap();
     }
-    let told = check(&folder, &["stack", "rename", "west", "--yes"]);
-    assert!(told.starts_with("exit 1\n") && told.contains("Pulumi.west.yaml is there already"), "{told}");
+    let output = check(&folder, &["stack", "rename", "west", "--yes"]);
+    assert!(output.starts_with("exit 1\n") && output.contains("Pulumi.west.yaml already exists"), "{output}");
     assert!(folder.path().join("backend/.pulumi/stacks/reef/dev.json").exists());
 }
 
 #[test]
-fn a_stack_with_resources_is_removed_only_where_that_is_insisted_on() {
+fn stack_with_resources_is_removed_only_with_force() {
     let folder = with_state("up");
     fs::write(folder.path().join("Pulumi.dev.yaml"), "config: {}\n").unwrap();
     insta::assert_snapshot!(check(&folder, &["stack", "rm"]), @"
     exit 2
     --- out
     --- err
-    error: there is no terminal to ask on: Remove the state of organization/reef/dev? Nothing in the cloud is touched.
-      hint: give --yes to go on without being asked
+    error: no terminal to ask for confirmation: Remove the state of organization/reef/dev? Nothing in the cloud is changed.
+      hint: give --yes to proceed without confirmation
     ");
     insta::assert_snapshot!(check(&folder, &["stack", "rm", "--yes"]), @"
     exit 1
     --- out
     --- err
     error: organization/reef/dev still has 3 resources
-      hint: `sc destroy --parent` deletes what is left; --force forgets it, and leaves it in the cloud
+      hint: `sc destroy --parent` deletes them; --force removes the stack and leaves them in the cloud
     ");
     insta::assert_snapshot!(check(&folder, &["stack", "rm", "--yes", "--force", "--preserve-config"]), @"
     exit 0
@@ -295,7 +295,7 @@ fn a_stack_with_resources_is_removed_only_where_that_is_insisted_on() {
     --- out
     --- err
     error: there is no state of organization/reef/dev
-      hint: `sc stack ls` shows what there is
+      hint: `sc stack ls` lists the stacks
     ");
 
     let folder = with_state("init");
@@ -325,7 +325,7 @@ fn tags_are_read_set_and_removed() {
     exit 0
     --- out
     --- err
-    tagged dev with tier
+    set the tag tier of dev
     ");
     insta::assert_snapshot!(check(&folder, &["stack", "tag", "ls", "--json"]), @r#"
     exit 0
@@ -354,20 +354,20 @@ fn tags_are_read_set_and_removed() {
     --- out
     --- err
     error: the stack has no tag owner
-      hint: it has none
+      hint: the stack has no tags
     ");
     assert!(!folder.path().join("backend/.pulumi/stacks/reef/dev.pulumi-tags").exists());
 }
 
 #[test]
-fn a_state_is_compressed_where_the_environment_says_so() {
+fn environment_variable_selects_compression_of_state() {
     let folder = with_state("gzip");
     let import = |variable: &str| {
         check(&folder, &["stack", "export", "-f", "state.json"]);
         let mut command = sc(&["stack", "import", "-f", "state.json"]);
         command.current_dir(folder.path()).env(variable, "true");
-        let told = told(command);
-        assert!(told.starts_with("exit 0\n"), "{told}");
+        let output = run(command);
+        assert!(output.starts_with("exit 0\n"), "{output}");
     };
     let stored = |name: &str| fs::read(folder.path().join("backend/.pulumi/stacks/reef").join(name)).unwrap();
     import("PULUMI_DIY_BACKEND_ZSTD");

@@ -1,4 +1,5 @@
-//! Tests of the registrations of both clouds' buckets, as simple-container §7.3 and §7.6 specify them.
+//! Tests of the registrations of `s3-bucket` and `gcp-bucket`, as specified in docs/spec/simple-container.md#7.3 and
+//! #7.6.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,24 +9,24 @@ use engine::{Goal, RegistrationResult};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 
-use crate::fake::{FakeDeployment, Subject};
+use crate::fake::{FakeDeployment, StackProgram};
 
 /// Creates a stack with environments, and with auth entries in its secrets.yaml.
-fn buckets(environments: &str, rest: &str) -> Subject {
+fn buckets(environments: &str, rest: &str) -> StackProgram {
     let secrets = "
 auth:
   reef: { type: aws-token, config: { account: '0042', accessKey: AK, secretAccessKey: 'S<K>', region: eu-north-1 } }
   shore: { type: aws-token, config: { region: eu-west-1 } }
   cloud: { type: gcp-service-account, config: { projectId: tide-7, credentials: '{\"k\": 1}' } }
 ";
-    Subject::with_secrets(&format!("resources: {{ resources: {{ {environments} }} }}\n{rest}"), secrets)
+    StackProgram::with_secrets(&format!("resources: {{ resources: {{ {environments} }} }}\n{rest}"), secrets)
 }
 
-fn bucket(resource: &str) -> Subject {
+fn bucket(resource: &str) -> StackProgram {
     buckets(&format!("staging: {{ resources: {{ {resource} }} }}"), "")
 }
 
-/// Creates a deployment that returns outputs of a cloud for the buckets below.
+/// Creates a deployment that returns outputs for the resources of the bucket `media`.
 fn cloud() -> FakeDeployment {
     FakeDeployment::default()
         .with("media--staging", "arn", "arn:of:media")
@@ -53,15 +54,15 @@ fn properties(map: &PropertyMap) -> Vec<String> {
 
 /// Formats a registration: its type and name, its inputs and their dependencies, its options.
 fn registration(goal: &Goal) -> String {
-    let mut told = format!("{} {}", goal.type_token, goal.name);
+    let mut text_of_goal = format!("{} {}", goal.type_token, goal.name);
     if let Some(version) = &goal.version {
-        write!(told, " ({version})").unwrap();
+        write!(text_of_goal, " ({version})").unwrap();
     }
     for (name, value) in &*goal.inputs {
-        write!(told, "\n  {name}: {}", text(value)).unwrap();
+        write!(text_of_goal, "\n  {name}: {}", text(value)).unwrap();
         let from: Vec<_> = goal.property_dependencies[name].iter().map(|urn| urn.name()).collect();
         if !from.is_empty() {
-            write!(told, "\n    from {}", from.join(", ")).unwrap();
+            write!(text_of_goal, "\n    from {}", from.join(", ")).unwrap();
         }
     }
     let after: Vec<_> = goal.dependencies.iter().map(|urn| urn.name()).collect();
@@ -83,14 +84,14 @@ fn registration(goal: &Goal) -> String {
         ("create within", timeout(goal.custom_timeouts.create)),
     ] {
         if !value.is_empty() {
-            write!(told, "\n  - {option} {value}").unwrap();
+            write!(text_of_goal, "\n  - {option} {value}").unwrap();
         }
     }
-    told
+    text_of_goal
 }
 
 /// Runs a program, and formats its registrations in order, except components, and then the stack outputs.
-async fn registrations(subject: &Subject, deployment: &FakeDeployment) -> String {
+async fn registrations(subject: &StackProgram, deployment: &FakeDeployment) -> String {
     subject.run(deployment).await;
     let goals = deployment.goals.lock().unwrap();
     let outputs = properties(deployment.stack_outputs.lock().unwrap().as_ref().unwrap());
@@ -99,7 +100,7 @@ async fn registrations(subject: &Subject, deployment: &FakeDeployment) -> String
 }
 
 #[tokio::test]
-async fn an_s3_bucket_comes_with_a_user_and_a_key() {
+async fn s3_bucket_registers_user_and_access_key() {
     let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");
     insta::assert_snapshot!(registrations(&subject, &cloud()).await, @r#"
     pulumi:providers:p p
@@ -157,7 +158,7 @@ async fn an_s3_bucket_comes_with_a_user_and_a_key() {
 }
 
 #[tokio::test]
-async fn an_s3_bucket_takes_a_name_other_sites_https_and_options() {
+async fn s3_bucket_applies_name_cors_https_and_options() {
     let subject = bucket(
         "site: { type: 'p:m:Site' },
          shelf:
@@ -255,7 +256,7 @@ async fn an_s3_bucket_takes_a_name_other_sites_https_and_options() {
 }
 
 #[tokio::test]
-async fn a_gcp_bucket_comes_with_an_account_and_a_key() {
+async fn gcp_bucket_registers_service_account_and_hmac_key() {
     let subject = bucket(
         "a_rather_long_name_of_a_bucket:
            { type: gcp-bucket,
@@ -311,7 +312,7 @@ async fn a_gcp_bucket_comes_with_an_account_and_a_key() {
 }
 
 #[tokio::test]
-async fn a_gcp_bucket_that_exists_is_taken_over() {
+async fn adopted_gcp_bucket_is_imported() {
     let subject = bucket(
         "media:
            { type: gcp-bucket,
@@ -359,7 +360,7 @@ async fn a_gcp_bucket_that_exists_is_taken_over() {
 }
 
 #[tokio::test]
-async fn each_environment_has_a_bucket_and_a_provider_of_its_own() {
+async fn each_environment_has_its_own_bucket_and_provider() {
     let resource = "{ type: s3-bucket, config: { credentials: '${auth:reef}' } }";
     let subject = buckets(
         &format!(
@@ -392,7 +393,7 @@ async fn each_environment_has_a_bucket_and_a_provider_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_others_refer_to_are_the_values_of_the_resource_not_its_exports() {
+async fn references_resolve_to_values_of_core_type() {
     let subject = buckets(
         "staging: { resources: {
            media: { type: s3-bucket, config: { credentials: '${auth:reef}' } },
@@ -437,7 +438,7 @@ async fn what_others_refer_to_are_the_values_of_the_resource_not_its_exports() {
 }
 
 #[tokio::test]
-async fn in_the_preview_of_a_new_bucket_what_the_cloud_chooses_is_unknown() {
+async fn computed_values_of_new_bucket_are_unknown_in_preview() {
     let subject = bucket(
         "media: { type: s3-bucket, config: { credentials: '${auth:reef}' } },
          cold: { type: gcp-bucket, config: { credentials: '${auth:cloud}', location: EU } }",
@@ -454,7 +455,7 @@ async fn in_the_preview_of_a_new_bucket_what_the_cloud_chooses_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_account_without_a_key_leaves_the_search_for_credentials_to_the_plugin() {
+async fn provider_has_no_credentials_if_account_has_no_key() {
     for account in ["credentials: '${auth:shore}'", "region: eu-west-1"] {
         let subject = bucket(&format!("media: {{ type: s3-bucket, config: {{ {account} }} }}"));
         let deployment = FakeDeployment::default();
@@ -468,7 +469,7 @@ async fn an_account_without_a_key_leaves_the_search_for_credentials_to_the_plugi
 }
 
 #[tokio::test]
-async fn an_account_may_come_from_another_resource() {
+async fn credentials_may_reference_another_resource() {
     let subject = bucket(
         "vault: { type: 'p:m:Vault' },
          whole: { type: s3-bucket, config: { credentials: '${resource:vault.account}' } },
@@ -494,11 +495,11 @@ async fn an_account_may_come_from_another_resource() {
         (&PropertyValue::UNKNOWN, &PropertyValue::secret(PropertyValue::UNKNOWN))
     );
 
-    let wrong = FakeDeployment::default()
+    let invalid = FakeDeployment::default()
         .with("vault--staging", "account", "top secret, and no account")
         .with("vault--staging", "key", "AK")
         .with("vault--staging", "secret", "SK");
-    insta::assert_snapshot!(subject.words(&wrong).await, @"
+    insta::assert_snapshot!(subject.diagnostics(&invalid).await, @"
     error[credentials]: these are not the credentials of an AWS account
      --> .sc/stacks/s/server.yaml:4:59
       |
@@ -508,7 +509,7 @@ async fn an_account_may_come_from_another_resource() {
 }
 
 #[tokio::test]
-async fn what_comes_from_a_skipped_part_is_left_out() {
+async fn outputs_of_skipped_resources_are_omitted() {
     let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");
     let skipped = [
         ("media--staging-user", RegistrationResult::Skipped),
@@ -523,25 +524,25 @@ async fn what_comes_from_a_skipped_part_is_left_out() {
 }
 
 #[tokio::test]
-async fn what_does_not_hang_on_a_failed_part_is_registered_all_the_same() {
+async fn resources_that_do_not_depend_on_failed_resource_are_registered() {
     let subject = bucket("media: { type: s3-bucket, config: { credentials: '${auth:reef}' } }");
-    for (failed, left_out) in [
+    for (failed, omitted) in [
         ("media--staging-access-block", &[][..]),
         ("media--staging-user", &["media--staging-access-key", "media--staging-policy"]),
     ] {
         let deployment =
             FakeDeployment { results: [(failed, RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
-        assert_eq!(subject.words(&deployment).await, "");
+        assert_eq!(subject.diagnostics(&deployment).await, "");
         let names = deployment.names();
         for part in ["access-block", "ownership-controls", "user", "access-key", "policy"] {
             let name = format!("media--staging-{part}");
-            assert_eq!(names.contains(&name), !left_out.contains(&name.as_str()), "{name} after {failed} failed");
+            assert_eq!(names.contains(&name), !omitted.contains(&name.as_str()), "{name} after {failed} failed");
         }
     }
 }
 
 #[tokio::test]
-async fn a_plugin_that_only_core_types_use_has_no_provider_of_its_own() {
+async fn plugin_used_only_by_core_types_registers_no_provider_resource() {
     let plugins = "plugins:\n- { name: aws, source: { type: local, path: aws } }\n- { name: p, source: { type: local, path: p } }\n";
     let resources = |more: &str| {
         format!(
@@ -550,7 +551,7 @@ async fn a_plugin_that_only_core_types_use_has_no_provider_of_its_own() {
     };
     let first = async |resources: &str| {
         let deployment = FakeDeployment::default();
-        Subject::server(&format!("{plugins}{resources}")).run(&deployment).await;
+        StackProgram::server(&format!("{plugins}{resources}")).run(&deployment).await;
         deployment.names()[1..3].to_vec()
     };
     assert_eq!(first(&resources("")).await, ["p", "s--s3-bucket--b--e--provider--e"]);
@@ -558,9 +559,9 @@ async fn a_plugin_that_only_core_types_use_has_no_provider_of_its_own() {
 }
 
 #[test]
-fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
-    let told = |plugins: &str| {
-        let subject = Subject::server(&format!(
+fn unserved_package_is_reported_at_first_resource_that_needs_it() {
+    let diagnostics = |plugins: &str| {
+        let subject = StackProgram::server(&format!(
             "plugins:
 {plugins}resources:
   resources:
@@ -574,12 +575,12 @@ fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
           config: {{ region: sea }}
 "
         ));
-        subject.told(&subject.program.check_packages())
+        subject.render(&subject.program.check_packages())
     };
     let aws = "- { name: aws, source: { type: github-release, repository: pulumi/pulumi-aws, version: v6.83.4 } }\n";
-    assert_eq!(told(aws), "");
-    assert_eq!(told("- { name: sea, package: aws, source: { type: local, path: aws } }\n"), "");
-    insta::assert_snapshot!(told(""), @r#"
+    assert_eq!(diagnostics(aws), "");
+    assert_eq!(diagnostics("- { name: sea, package: aws, source: { type: local, path: aws } }\n"), "");
+    insta::assert_snapshot!(diagnostics(""), @r#"
     error[package]: the core type "s3-bucket" needs the package "aws", and no enabled plugin serves it
      --> .sc/stacks/s/server.yaml:8:17
       |
@@ -588,7 +589,7 @@ fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
       |
       = hint: declare it in `plugins`: `name: aws`, version 6.83.4 of pulumi/pulumi-aws
     "#);
-    insta::assert_snapshot!(told("- { name: aws, enabled: false, source: { type: local, path: aws } }\n"), @r#"
+    insta::assert_snapshot!(diagnostics("- { name: aws, enabled: false, source: { type: local, path: aws } }\n"), @r#"
     error[package]: the core type "s3-bucket" needs the package "aws", and no enabled plugin serves it
      --> .sc/stacks/s/server.yaml:9:17
       |
@@ -600,7 +601,7 @@ fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
       |
       = hint: set `enabled: true` to use it
     "#);
-    insta::assert_snapshot!(told(&aws.replace("6.83.4", "7.0.0")), @r#"
+    insta::assert_snapshot!(diagnostics(&aws.replace("6.83.4", "7.0.0")), @r#"
     error[package]: the core type "s3-bucket" needs version 6.83.4 of the package "aws"
      --> .sc/stacks/s/server.yaml:9:17
       |
@@ -611,7 +612,7 @@ fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
       |                 ^^^^^^^^^
     "#);
     let several = format!("{aws}- {{ name: sea, package: aws, source: {{ type: local, path: aws }} }}\n");
-    insta::assert_snapshot!(told(&several), @r#"
+    insta::assert_snapshot!(diagnostics(&several), @r#"
     error[package]: several plugins serve the package "aws" of the core type "s3-bucket"
       --> .sc/stacks/s/server.yaml:10:17
        |
@@ -621,6 +622,6 @@ fn a_package_that_no_plugin_serves_is_told_where_it_is_needed_first() {
     10 |           type: s3-bucket
        |                 ^^^^^^^^^
        |
-       = hint: leave one of aws, sea enabled: a core type cannot choose
+       = hint: enable only one of aws, sea: a core type cannot select a plugin
     "#);
 }

@@ -1,4 +1,4 @@
-//! Tests of core types in general, with a type of their own: a pond with a fence around it.
+//! Tests of core types, with a type that exists only in tests: a pond with a fence.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use config::types::{CoreConfig, CoreType, TextHandle, TypeTable};
 use engine::RegistrationResult;
 use provisioner::registry::provision::{
-    CoreResource, Inputs, Package, Provision, ProvisionError, ProvisionTable, Provisioned, output,
+    CoreResource, Inputs, Package, Provision, ProvisionError, ProvisionResult, ProvisionTable, output,
 };
 use pulumi_proto::property::PropertyMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::fake::{FakeDeployment, Subject, urn};
+use crate::fake::{FakeDeployment, StackProgram, urn};
 
 #[derive(Deserialize, JsonSchema)]
 struct PondConfig {
@@ -34,18 +34,18 @@ impl Provision for Pond {
         WATER
     }
 
-    async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError> {
+    async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
         let config = resource.decode::<PondConfig>()?;
         let owner = resource.text(&config, config.config.owner)?;
         let inputs = Inputs::default().plain("region", "sea");
         let provider = resource.register_provider::<PondConfig>(WATER, inputs).await?;
-        let name = resource.qualified(resource.name);
+        let name = resource.qualified_name(resource.name);
         let inputs = Inputs::default().set("owner", owner.clone()).plain("deep", true);
         let pond = resource.register(provider.goal("water:pond:Pond", &name, inputs, &[])).await?;
         let inputs = Inputs::default().set("pond", output(&pond, "water"));
         let fence = provider.goal("water:pond:Fence", &format!("{name}-fence"), inputs, &[]);
         let fence = resource.register(fence).await?;
-        Ok(Provisioned {
+        Ok(ProvisionResult {
             values: [("water", output(&pond, "water")), ("owner", owner)].into(),
             exports: PropertyMap::from([(format!("{name}-water"), output(&pond, "water").value)]),
             registered: vec![pond.urn, fence.urn],
@@ -53,8 +53,8 @@ impl Provision for Pond {
     }
 }
 
-fn ponds(resources: &str, rest: &str) -> Subject {
-    Subject::with_types(
+fn ponds(resources: &str, rest: &str) -> StackProgram {
+    StackProgram::with_types(
         &format!(
             "plugins: [{{ name: p, source: {{ type: local, path: p }} }}]\nresources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}\n{rest}"
         ),
@@ -86,22 +86,22 @@ async fn core_and_plugin_resources_refer_to_each_other() {
 }
 
 #[tokio::test]
-async fn a_failed_part_of_a_core_type_holds_back_what_hangs_on_it() {
+async fn dependents_of_failed_core_type_resource_are_not_registered() {
     let subject = ponds(
         "big: { type: pond, config: { owner: x } }, boat: { type: 'p:m:Boat', config: { on: '${resource:big.water}' } }",
         "",
     );
     let deployment =
         FakeDeployment { results: [("big--e", RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
-    assert_eq!(subject.words(&deployment).await, "");
+    assert_eq!(subject.diagnostics(&deployment).await, "");
     assert_eq!(deployment.names(), ["reef-s", "p", "s--pond--big--e--provider--e", "big--e"]);
 }
 
 #[tokio::test]
-async fn an_output_that_a_core_type_exports_already_is_told() {
+async fn output_with_name_of_core_type_export_is_rejected() {
     let subject = ponds("big: { type: pond, config: { owner: x } }", "outputs: { big--e-water: 1 }\n");
     let deployment = FakeDeployment::default().with("big--e", "water", "wet");
-    insta::assert_snapshot!(subject.words(&deployment).await, @r#"
+    insta::assert_snapshot!(subject.diagnostics(&deployment).await, @r#"
     error[duplicate-output]: the output "big--e-water" is already exported by a core type
      --> .sc/stacks/s/server.yaml:4:12
       |

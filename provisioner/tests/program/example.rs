@@ -1,10 +1,10 @@
-//! Test of the example repository: the registrations are those of its table of URNs.
+//! Test of the example repository: its registrations equal those in its table of URNs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use provisioner::program::{End, Program};
+use provisioner::program::{Program, ProgramCompletion};
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::PropertyValue;
@@ -12,7 +12,7 @@ use pulumi_proto::property::PropertyValue;
 use crate::fake::{FakeDeployment, read};
 
 /// Reads the rows of the table: URN, name of the provider, names of the dependencies.
-fn promised(folder: &Path) -> BTreeSet<(String, String, BTreeSet<String>)> {
+fn expected_registrations(folder: &Path) -> BTreeSet<(String, String, BTreeSet<String>)> {
     let table = std::fs::read_to_string(folder.join("urns.tsv")).unwrap();
     let rows = table.lines().skip(1).filter(|line| !line.is_empty()).map(|line| {
         let mut cells = line.split('\t').map(str::to_owned);
@@ -23,7 +23,7 @@ fn promised(folder: &Path) -> BTreeSet<(String, String, BTreeSet<String>)> {
 }
 
 #[tokio::test]
-async fn every_registration_of_the_example_is_the_one_promised() {
+async fn registrations_of_example_match_its_table() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/example");
     let (stack, _) = read(&folder.join("repo"), "aquarium", &types::product());
     let deployment = FakeDeployment::default()
@@ -32,8 +32,8 @@ async fn every_registration_of_the_example_is_the_one_promised() {
         .with("admin-password--production", "result", PropertyValue::secret("pw".into()))
         .with("host-key--production", "privateKeyPem", PropertyValue::secret("pem".into()))
         .with("site-cert--production", "certPem", "cert");
-    let ended = Program::new(Arc::new(stack), ProvisionTable::product()).run(&deployment).await;
-    assert_eq!((ended.end, ended.diagnostics), (End::Complete, vec![]));
+    let result = Program::new(Arc::new(stack), ProvisionTable::product()).run(&deployment).await;
+    assert_eq!((result.end, result.diagnostics), (ProgramCompletion::Complete, vec![]));
 
     let goals = deployment.goals.lock().unwrap().clone();
     let registered: BTreeSet<_> = goals
@@ -44,7 +44,7 @@ async fn every_registration_of_the_example_is_the_one_promised() {
             (urn, provider, goal.dependencies.iter().map(|urn| urn.name().to_owned()).collect())
         })
         .collect();
-    assert_eq!(registered, promised(&folder));
+    assert_eq!(registered, expected_registrations(&folder));
 
     let text = |name: &str, property: &str| deployment.goal(name).inputs[property].clone();
     assert_eq!(text("index--staging", "content"), "Tide pool (aquarium)\nmedia: media--staging in eu-north-1\n".into());
@@ -66,7 +66,7 @@ async fn every_registration_of_the_example_is_the_one_promised() {
     let (files, tls) = (deployment.goal("files"), deployment.goal("tls"));
     assert_eq!(*files.inputs, [("root".to_owned(), "site".into())].into());
     assert_eq!((files.version, tls.version.as_deref()), (None, Some("5.2.2")));
-    assert_eq!(tls.plugin_download_url, None, "Pulumi's tools find it where it is");
+    assert_eq!(tls.plugin_download_url, None, "Pulumi's tools use their default URL");
     assert!(tls.inputs["proxy"].as_map().unwrap()["password"].is_secret());
     assert_eq!(tls.property_dependencies.keys().collect::<Vec<_>>(), ["proxy"]);
 }

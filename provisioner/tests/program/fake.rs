@@ -1,4 +1,4 @@
-//! A deployment that records registrations, and stacks that are read from text.
+//! Fake deployment that records registrations, and programs of stacks that are read from text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use bridge::host::PackageTypes;
 use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use config::types::TypeTable;
-use config::{Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, Registrar, RegistrationResult};
-use provisioner::program::{End, Program};
+use provisioner::program::{Program, ProgramCompletion};
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -21,28 +21,28 @@ use pulumi_proto::urn::Urn;
 /// Kind of a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// Registrations are carried out.
+    /// Registrations create resources.
     #[default]
-    Real,
+    Update,
     /// Registrations are previewed.
     Preview,
 }
 
-/// Deployment that replies to registrations. Outputs are the inputs and the entries of `outputs`.
+/// Deployment that records registrations. Outputs of a resource are its inputs and the entries of `outputs`.
 #[derive(Default)]
 pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
-    /// Facts of the schemas of its plugins, by plugin.
+    /// Type facts of schemas, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
-    /// Results of registrations, by resource name; others succeed.
+    /// Results of registrations, by resource name. Other registrations succeed.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
     /// Resource names at which the deployment stops.
-    pub(crate) refuse: Vec<&'static str>,
+    pub(crate) rejected: Vec<&'static str>,
     /// Registered goals, in order.
     pub(crate) goals: Mutex<Vec<Goal>>,
-    /// Outputs of the stack, once they are registered.
+    /// Stack outputs; `None` until they are registered.
     pub(crate) stack_outputs: Mutex<Option<PropertyMap>>,
 }
 
@@ -79,7 +79,7 @@ impl Registrar for FakeDeployment {
         self.run == Run::Preview
     }
 
-    async fn type_facts(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
+    async fn package_types(&self, plugins: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(self.types.clone().into_iter().filter(|(plugin, _)| plugins.contains(plugin)).collect())
     }
 
@@ -93,10 +93,10 @@ impl Registrar for FakeDeployment {
             }
             goals.push(goal.clone());
         }
-        if self.refuse.contains(&goal.name.as_str()) {
+        if self.rejected.contains(&goal.name.as_str()) {
             return Err(Halted::Stopped);
         }
-        // Replies come in another order than registrations.
+        // Responses arrive in another order than registrations.
         for _ in 0..goal.name.len() % 3 {
             tokio::task::yield_now().await;
         }
@@ -106,7 +106,7 @@ impl Registrar for FakeDeployment {
             outputs.extend((*goal.inputs).clone());
             outputs.extend(self.outputs.get(&goal.name).cloned().unwrap_or_default());
         }
-        let known = self.run == Run::Real && goal.custom && result == RegistrationResult::Succeeded;
+        let known = self.run == Run::Update && goal.custom && result == RegistrationResult::Succeeded;
         let id = known.then(|| format!("{}-1", goal.name)).and_then(ResourceId::new);
         Ok(Registered { id, outputs: Arc::new(outputs), ..Registered::without_outputs(urn, result) })
     }
@@ -126,13 +126,13 @@ impl Registrar for FakeDeployment {
     }
 }
 
-/// Program of a stack that was read from files, with their texts.
-pub(crate) struct Subject {
+/// Program of a stack that was read from files, with the text of the files.
+pub(crate) struct StackProgram {
     pub(crate) program: Program,
     pub(crate) sources: SourceFiles,
 }
 
-impl Subject {
+impl StackProgram {
     /// Reads a stack with a plugin `p`, resources in the environment `e`, and further sections.
     pub(crate) fn resources(resources: &str, rest: &str) -> Self {
         let indented: String = resources.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
@@ -152,20 +152,20 @@ resources:
 
     pub(crate) fn with_secrets(sections: &str, secrets: &str) -> Self {
         let plugin = "plugins: [{ name: p, source: { type: local, path: p } }]";
-        Self::written(&format!("{plugin}\n{sections}"), secrets, types::product(), ProvisionTable::product())
+        Self::with_plugins(&format!("{plugin}\n{sections}"), secrets, types::product(), ProvisionTable::product())
     }
 
     pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {
-        Self::written(sections, "values: { s: hush }", types, core)
+        Self::with_plugins(sections, "values: { s: hush }", types, core)
     }
 
-    fn written(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
+    fn with_plugins(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
         let provisioner = "provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: file:///x } }, secrets-provider: { type: passphrase } } }";
-        Self::whole(&format!("{provisioner}\n{sections}"), secrets, types, core)
+        Self::complete(&format!("{provisioner}\n{sections}"), secrets, types, core)
     }
 
     /// Reads a stack from a complete server.yaml.
-    pub(crate) fn whole(server: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
+    pub(crate) fn complete(server: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let stack = folder.path().join(".sc/stacks/s");
         fs::create_dir_all(&stack).unwrap();
@@ -178,33 +178,41 @@ resources:
 
     /// Runs the program, which must complete without diagnostics.
     pub(crate) async fn run(&self, deployment: &FakeDeployment) {
-        let ended = self.program.run(deployment).await;
-        assert_eq!((ended.end, ended.diagnostics), (End::Complete, vec![]));
+        let result = self.program.run(deployment).await;
+        assert_eq!((result.end, result.diagnostics), (ProgramCompletion::Complete, vec![]));
     }
 
     /// Runs the program, which must not complete, and returns its diagnostics as text.
-    pub(crate) async fn words(&self, deployment: &FakeDeployment) -> String {
-        let ended = self.program.run(deployment).await;
-        assert_eq!(ended.end, End::Incomplete);
-        self.told(&ended.diagnostics)
+    pub(crate) async fn diagnostics(&self, deployment: &FakeDeployment) -> String {
+        let result = self.program.run(deployment).await;
+        assert_eq!(result.end, ProgramCompletion::Incomplete);
+        self.render(&result.diagnostics)
     }
 
-    pub(crate) fn told(&self, diagnostics: &[Diagnostic]) -> String {
-        let words: Vec<_> = diagnostics.iter().map(|d| render(d, &self.sources, Style::Plain)).collect();
-        words.join("\n\n")
+    pub(crate) fn render(&self, diagnostics: &[Diagnostic]) -> String {
+        let messages: Vec<_> = diagnostics.iter().map(|d| render(d, &self.sources, Style::Plain)).collect();
+        messages.join("\n\n")
     }
 }
 
 pub(crate) fn read(root: &Path, name: &str, types: &TypeTable) -> (Stack, SourceFiles) {
-    let surroundings =
-        Surroundings { environment: BTreeMap::new(), now: "2024-01-02T03:04:05[UTC]".parse().unwrap(), account: None };
+    let process_context = ProcessContext {
+        environment: BTreeMap::new(),
+        now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+        account: None,
+    };
     let repository = Repository { root: root.to_owned(), git: None };
     let mut sources = SourceFiles::default();
-    let profile = Profile::read("default", &repository, &surroundings, &mut sources).unwrap();
-    let workspace =
-        Workspace { repository: &repository, profile: &profile, stacks_dir: None, surroundings: &surroundings, types };
-    let Loaded { mut stacks, diagnostics } = workspace.load(&[name.to_owned()], &mut sources);
-    let words: Vec<_> = diagnostics.iter().map(|d| render(d, &sources, Style::Plain)).collect();
-    assert_eq!(words.join("\n\n"), "");
+    let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
+    let workspace = Workspace {
+        repository: &repository,
+        profile: &profile,
+        stacks_dir: None,
+        process_context: &process_context,
+        types,
+    };
+    let LoadedStacks { mut stacks, diagnostics } = workspace.load(&[name.to_owned()], &mut sources);
+    let messages: Vec<_> = diagnostics.iter().map(|d| render(d, &sources, Style::Plain)).collect();
+    assert_eq!(messages.join("\n\n"), "");
     (stacks.remove(0), sources)
 }

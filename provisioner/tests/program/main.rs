@@ -1,5 +1,5 @@
-//! Tests of programs: their registrations, the order of these, and their references.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+//! Tests of programs: registrations, their order, and references.
+#![expect(clippy::unwrap_used, reason = "a test panics at the first failure")]
 
 mod fake;
 

@@ -1,4 +1,4 @@
-//! Compares the registrations for a server.yaml with those of the Go program, recorded at a monitor of Pulumi's.
+//! Compares registrations with those of the Go program, which were recorded at Pulumi's resource monitor.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,22 +13,22 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use serde_json::{Map, Value, json};
 
-use crate::fake::{FakeDeployment, Subject};
+use crate::fake::{FakeDeployment, StackProgram};
 
 /// Converts a value to the format of the recording.
-fn spelled(value: &PropertyValue) -> Value {
+fn to_recorded_value(value: &PropertyValue) -> Value {
     match value {
         PropertyValue::Bool(value) => (*value).into(),
         PropertyValue::String(text) => text.as_str().into(),
-        PropertyValue::List(items) => items.iter().map(spelled).collect(),
+        PropertyValue::List(items) => items.iter().map(to_recorded_value).collect(),
         PropertyValue::Map(map) => members(map),
-        PropertyValue::Secret(secret) => json!({ "secret": spelled(secret.expose()) }),
+        PropertyValue::Secret(secret) => json!({ "secret": to_recorded_value(secret.expose()) }),
         other => panic!("{other:?}"),
     }
 }
 
 fn members(map: &PropertyMap) -> Value {
-    map.iter().map(|(key, value)| (key.clone(), spelled(value))).collect::<Map<_, _>>().into()
+    map.iter().map(|(key, value)| (key.clone(), to_recorded_value(value))).collect::<Map<_, _>>().into()
 }
 
 fn names<'u>(urns: impl IntoIterator<Item = &'u Urn>) -> Value {
@@ -71,10 +71,10 @@ fn registration(goal: &Goal) -> Value {
         .into()
 }
 
-/// Converts a recorded provider registration to that of a Pulumi YAML program, which leaves the state that ours has to
-/// equal. Booleans are sent as JSON texts, which the provider accepts as well. Secret inputs make the outputs secret,
-/// so `additionalSecretOutputs` is left out.
-fn as_yaml_would(mut registration: Value) -> Value {
+/// Converts a recorded provider registration to that of a Pulumi YAML program, whose state is the expected state.
+/// Booleans are sent as JSON texts, which the provider accepts as well. Secret inputs make the outputs secret, so
+/// `additionalSecretOutputs` is omitted.
+fn to_yaml_registration(mut registration: Value) -> Value {
     if registration["type"].as_str().unwrap().starts_with("pulumi:providers:") {
         registration.as_object_mut().unwrap().remove("additionalSecretOutputs");
         for input in registration["inputs"].as_object_mut().unwrap().values_mut().filter(|input| input.is_boolean()) {
@@ -84,20 +84,20 @@ fn as_yaml_would(mut registration: Value) -> Value {
     registration
 }
 
-/// Returns a value without its secret mark. The engine adds the marks of `additionalSecretOutputs`, and there is no
-/// engine in this test.
-fn bare(value: &Value) -> &Value {
+/// Removes the secret mark of a value. The marks of `additionalSecretOutputs` are added by the engine, which this test
+/// does not run.
+fn without_secret_mark(value: &Value) -> &Value {
     value.get("secret").unwrap_or(value)
 }
 
 #[tokio::test]
-async fn every_recorded_server_yaml_registers_what_go_registers() {
+async fn registrations_match_recordings_of_go_program() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/simple-container/registrations/cases.json");
     let cases: Vec<Value> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     for case in &cases {
         let name = case["name"].as_str().unwrap();
         let server = case["server"].as_str().unwrap();
-        let subject = Subject::whole(server, "", types::product(), ProvisionTable::product());
+        let subject = StackProgram::complete(server, "", types::product(), ProvisionTable::product());
         let mut deployment = FakeDeployment::default();
         for (resource, outputs) in case["outputs"].as_object().unwrap() {
             for (property, value) in outputs.as_object().unwrap() {
@@ -107,23 +107,23 @@ async fn every_recorded_server_yaml_registers_what_go_registers() {
         subject.run(&deployment).await;
 
         let goals = deployment.goals.lock().unwrap();
-        let ours: BTreeMap<&str, Value> =
+        let actual: BTreeMap<&str, Value> =
             goals.iter().filter(|goal| goal.custom).map(|goal| (goal.name.as_str(), registration(goal))).collect();
-        let theirs = case["registrations"].as_array().unwrap();
-        let theirs: BTreeMap<&str, Value> =
-            theirs.iter().map(|goal| (goal["name"].as_str().unwrap(), as_yaml_would(goal.clone()))).collect();
-        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{name}");
-        for (key, expected) in &theirs {
-            assert_eq!(ours[key], *expected, "{name}: {key}");
+        let expected = case["registrations"].as_array().unwrap();
+        let expected: BTreeMap<&str, Value> =
+            expected.iter().map(|goal| (goal["name"].as_str().unwrap(), to_yaml_registration(goal.clone()))).collect();
+        assert_eq!(actual.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
+        for (key, expected) in &expected {
+            assert_eq!(actual[key], *expected, "{name}: {key}");
         }
 
         let outputs = deployment.stack_outputs.lock().unwrap();
-        let ours = members(outputs.as_ref().unwrap());
-        let (ours, theirs) = (ours.as_object().unwrap(), case["exports"].as_object().unwrap());
-        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{name}");
-        for (key, expected) in theirs {
-            assert_eq!(bare(&ours[key]), bare(expected), "{name}: {key}");
-            assert!(expected.get("secret").is_none() || ours[key].get("secret").is_some(), "{name}: {key} is secret");
+        let actual = members(outputs.as_ref().unwrap());
+        let (actual, expected) = (actual.as_object().unwrap(), case["exports"].as_object().unwrap());
+        assert_eq!(actual.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
+        for (key, expected) in expected {
+            assert_eq!(without_secret_mark(&actual[key]), without_secret_mark(expected), "{name}: {key}");
+            assert!(expected.get("secret").is_none() || actual[key].get("secret").is_some(), "{name}: {key} is secret");
         }
     }
     assert_eq!(cases.len(), 10);

@@ -6,11 +6,11 @@ use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 
-use crate::fake::{FakeDeployment, Subject, urn};
+use crate::fake::{FakeDeployment, StackProgram, urn};
 
 #[tokio::test]
-async fn a_resource_is_registered_after_all_it_refers_to() {
-    let subject = Subject::resources(
+async fn resource_is_registered_after_its_dependencies() {
+    let subject = StackProgram::resources(
         "
 c: { type: 'p:m:C', config: { x: '${resource:b.out}', y: 1, none: null }, options: { dependsOn: [d] } }
 b: { type: 'p:m:B', config: { x: '${resource:a.id}', y: [{ z: 'z${resource:a.n}' }] } }
@@ -33,14 +33,14 @@ d: { type: 'p:m:D' }
         c.property_dependencies,
         [("none".into(), vec![]), ("x".into(), vec![urn(&b)]), ("y".into(), vec![])].into()
     );
-    assert_eq!(c.inputs.keys().collect::<Vec<_>>(), ["x", "y"], "a null is left out");
+    assert_eq!(c.inputs.keys().collect::<Vec<_>>(), ["x", "y"], "a null is omitted");
     assert_eq!(c.parent, Some(urn(&deployment.goal("reef-s"))));
     assert_eq!(c.provider.unwrap().to_string(), "urn:pulumi:s::reef::pulumi:providers:p::p::p-1");
 }
 
 #[tokio::test]
-async fn a_reference_alone_keeps_its_type_and_joined_ones_become_text() {
-    let subject = Subject::resources(
+async fn single_reference_keeps_its_type_and_joined_references_become_text() {
+    let subject = StackProgram::resources(
         "
 a: { type: 'p:m:A' }
 b:
@@ -79,8 +79,8 @@ b:
 }
 
 #[tokio::test]
-async fn in_a_preview_what_is_missing_is_unknown_and_swallows_what_it_is_joined_with() {
-    let subject = Subject::resources(
+async fn missing_outputs_and_texts_joined_with_them_are_unknown_in_preview() {
+    let subject = StackProgram::resources(
         "
 a: { type: 'p:m:A', config: { n: 1 } }
 b: { type: 'p:m:B', config: { id: '${resource:a.id}', x: 'x${resource:a.out}${secret:s}', n: '${resource:a.n}', in: '${resource:a.s.k}' } }
@@ -100,7 +100,7 @@ b: { type: 'p:m:B', config: { id: '${resource:a.id}', x: 'x${resource:a.out}${se
 }
 
 #[tokio::test]
-async fn a_provider_says_where_its_package_comes_from() {
+async fn provider_goal_has_version_and_plugin_download_url() {
     for (source, version, url) in [
         ("type: local, path: p", "", ""),
         ("type: git, path: 'https://x.example/p.git', ref: main", "", ""),
@@ -110,7 +110,7 @@ async fn a_provider_says_where_its_package_comes_from() {
         ("type: github-release, path: o/n, ref: v1.2.3", "1.2.3", "github://api.github.com/o/n"),
         ("type: github-release, path: 'https://ghe.example/o/n.git', ref: 1.2.3", "1.2.3", "github://ghe.example/o/n"),
     ] {
-        let subject = Subject::server(&format!("plugins: [{{ name: p, source: {{ {source} }} }}]\n"));
+        let subject = StackProgram::server(&format!("plugins: [{{ name: p, source: {{ {source} }} }}]\n"));
         let deployment = FakeDeployment::default();
         subject.run(&deployment).await;
         let goal = deployment.goal("p");
@@ -123,8 +123,8 @@ async fn a_provider_says_where_its_package_comes_from() {
 }
 
 #[tokio::test]
-async fn options_reach_the_goal() {
-    let subject = Subject::resources(
+async fn options_are_set_in_goal() {
+    let subject = StackProgram::resources(
         "
 a:
   type: p:m:A
@@ -170,8 +170,8 @@ a:
 }
 
 #[tokio::test]
-async fn a_goal_leads_back_to_its_line() {
-    let subject = Subject::resources(
+async fn goal_has_position_of_its_declaration() {
+    let subject = StackProgram::resources(
         "
 a:
   type: p:m:A
@@ -183,15 +183,15 @@ a:
     );
     let deployment = FakeDeployment::default();
     subject.run(&deployment).await;
-    let place = |name: &str, path: Option<&str>| {
+    let position = |name: &str, path: Option<&str>| {
         let path = path.map(|path| path.parse::<PropertyPath>().unwrap());
         let span = subject.program.source_of(deployment.goal(name).source.unwrap(), path.as_ref())?;
         Some((subject.sources.position(span).line, subject.sources.slice(span)))
     };
-    assert_eq!(place("reef-s", None), None);
-    assert_eq!(place("p", None), Some((2, "p")));
-    assert_eq!(place("a--e", None), Some((7, "a")));
-    assert_eq!(place("a--e", Some("list[0].name")), Some((11, "name")));
-    assert_eq!(place("a--e", Some("list[0].nothing")), Some((11, "name: x")));
-    assert_eq!(place("a--e", Some("nothing.here")), Some((7, "a")));
+    assert_eq!(position("reef-s", None), None);
+    assert_eq!(position("p", None), Some((2, "p")));
+    assert_eq!(position("a--e", None), Some((7, "a")));
+    assert_eq!(position("a--e", Some("list[0].name")), Some((11, "name")));
+    assert_eq!(position("a--e", Some("list[0].nothing")), Some((11, "name: x")));
+    assert_eq!(position("a--e", Some("nothing.here")), Some((7, "a")));
 }

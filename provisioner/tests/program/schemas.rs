@@ -1,31 +1,31 @@
-//! Tests of the facts that a plugin's schema adds to the goals of its resources.
+//! Tests of the options that a plugin's schema adds to the goals of its resources.
 
 use std::collections::BTreeMap;
 
-use bridge::host::{PackageTypes, TypeFacts};
+use bridge::host::{PackageTypes, TypeInfo};
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::PropertyValue;
 use serde_json::json;
 
-use crate::fake::{FakeDeployment, Run, Subject};
+use crate::fake::{FakeDeployment, Run, StackProgram};
 
 fn types() -> BTreeMap<String, PackageTypes> {
-    let facts = TypeFacts {
+    let facts = TypeInfo {
         secret_inputs: vec!["password".to_owned(), "pin".to_owned(), "absent".to_owned()],
         secret_outputs: vec!["password".to_owned(), "token".to_owned()],
         constants: [("kind".to_owned(), json!("A")), ("level".to_owned(), json!(2))].into(),
         replace_on_changes: vec!["place".to_owned()],
         former_types: vec!["p:m:Old".to_owned()],
-        ..TypeFacts::default()
+        ..TypeInfo::default()
     };
-    let provider = TypeFacts { secret_inputs: vec!["key".to_owned()], ..TypeFacts::default() };
+    let provider = TypeInfo { secret_inputs: vec!["key".to_owned()], ..TypeInfo::default() };
     let types = [("p:m:A".to_owned(), facts), ("pulumi:providers:p".to_owned(), provider)].into();
     [("p".to_owned(), types)].into()
 }
 
 #[tokio::test]
-async fn a_resource_gets_what_its_type_says() {
-    let subject = Subject::resources(
+async fn schema_of_type_adds_secrets_constants_and_aliases_to_goal() {
+    let subject = StackProgram::resources(
         "
 a:
   type: p:m:A
@@ -39,7 +39,7 @@ b: { type: 'p:m:B', config: { password: open } }
     subject.run(&deployment).await;
     let a = deployment.goal("a--e");
     assert_eq!(a.inputs["password"], PropertyValue::secret("open".into()));
-    assert_eq!((&a.inputs["kind"], &a.inputs["level"]), (&"A".into(), &2.0.into()), "there is but one value");
+    assert_eq!((&a.inputs["kind"], &a.inputs["level"]), (&"A".into(), &2.0.into()), "a constant has only one value");
     assert_eq!(a.inputs.keys().collect::<Vec<_>>(), ["kind", "level", "password", "plain"]);
     assert_eq!((&a.property_dependencies["kind"], &a.property_dependencies["level"]), (&vec![], &vec![]));
     assert_eq!(a.additional_secret_outputs, ["token", "password", "token"], "as Pulumi's language hosts have it");
@@ -57,25 +57,25 @@ b: { type: 'p:m:B', config: { password: open } }
 }
 
 #[tokio::test]
-async fn what_is_unknown_is_not_secret_yet_but_what_holds_something_known_is() {
+async fn unknown_input_is_not_marked_secret_and_partially_known_input_is() {
     let resources = "
 a: { type: 'p:m:A', config: { password: '${resource:b.out}', pin: ['1', '${resource:b.out}'] } }
 b: { type: 'p:m:B' }
 ";
     let deployment = FakeDeployment { run: Run::Preview, types: types(), ..FakeDeployment::default() };
-    Subject::resources(resources, "").run(&deployment).await;
+    StackProgram::resources(resources, "").run(&deployment).await;
     let a = deployment.goal("a--e");
     assert_eq!(a.inputs["password"], PropertyValue::UNKNOWN);
     assert!(a.inputs["pin"].is_secret());
 }
 
 #[tokio::test]
-async fn so_does_a_provider() {
+async fn schema_of_provider_adds_secrets_to_provider_goal() {
     let plugins = "plugins: [{ name: p, source: { type: local, path: p }, config: { key: open, other: open } }]";
     // A provider that serves no resource is registered, too.
     for served in ["a: { type: 'p:m:A' }", ""] {
         let resources = format!("resources: {{ resources: {{ e: {{ resources: {{ {served} }} }} }} }}");
-        let subject = Subject::server(&format!("{plugins}\n{resources}"));
+        let subject = StackProgram::server(&format!("{plugins}\n{resources}"));
         let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
         subject.run(&deployment).await;
         let provider = deployment.goal("p");
@@ -85,7 +85,7 @@ async fn so_does_a_provider() {
 }
 
 #[tokio::test]
-async fn of_two_plugins_of_a_package_each_has_its_own_schema() {
+async fn plugins_of_same_package_use_their_own_schemas() {
     let plugins = "plugins:
   - { name: p, source: { type: local, path: p } }
   - { name: q, package: p, source: { type: local, path: q } }";
@@ -94,7 +94,7 @@ async fn of_two_plugins_of_a_package_each_has_its_own_schema() {
     };
     let resources = [resource("a", "p"), resource("b", "q")].join(", ");
     let resources = format!("resources: {{ resources: {{ e: {{ resources: {{ {resources} }} }} }} }}");
-    let subject = Subject::server(&format!("{plugins}\n{resources}"));
+    let subject = StackProgram::server(&format!("{plugins}\n{resources}"));
     let deployment = FakeDeployment { types: types(), ..FakeDeployment::default() };
     subject.run(&deployment).await;
     let is_secret = |name| deployment.goal(name).inputs["password"].is_secret();

@@ -1,4 +1,4 @@
-//! Tests of the `config` of both clouds' buckets: errors and warnings.
+//! Tests of the `config` of `s3-bucket` and `gcp-bucket`: errors and warnings.
 
 use provisioner::registry::types;
 
@@ -29,15 +29,15 @@ auth:
 }
 
 fn s3(config: &str) -> String {
-    bucket("s3-bucket", config).words()
+    bucket("s3-bucket", config).messages()
 }
 
 fn gcs(config: &str) -> String {
-    bucket("gcp-bucket", config).words()
+    bucket("gcp-bucket", config).messages()
 }
 
 #[test]
-fn buckets_that_are_whole_are_taken() {
+fn complete_bucket_configs_are_accepted() {
     for config in [
         "credentials: ${auth:reef}",
         "credentials: ${auth:reef}\ndomain: ''\nname: media\nindexDocument: home.html\nbaseDnsZone: reef.example",
@@ -47,15 +47,15 @@ fn buckets_that_are_whole_are_taken() {
     ] {
         let files = bucket("s3-bucket", config)
             .secrets("values: { x: hush }\nauth: { reef: { type: aws-token, config: { region: sea } } }");
-        let words = files.words();
+        let messages = files.messages();
         let unknown = config.contains("resource:").then_some("is not defined in env");
-        assert!(unknown.map_or(words.is_empty(), |unknown| words.contains(unknown)), "{config}: {words}");
+        assert!(unknown.map_or(messages.is_empty(), |unknown| messages.contains(unknown)), "{config}: {messages}");
     }
     assert_eq!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: yes\nbucketName: old"), "");
 }
 
 #[test]
-fn missing_and_useless_credentials_are_told() {
+fn missing_and_invalid_credentials_are_reported() {
     insta::assert_snapshot!(s3("name: media"), @r#"
     error[credentials]: the credentials of an AWS account are missing
       --> .sc/stacks/s/server.yaml:13:13
@@ -66,7 +66,7 @@ fn missing_and_useless_credentials_are_told() {
        = hint: add `credentials: "${auth:NAME}"`, where NAME is an `aws-token` in the stack's secrets.yaml
     "#);
     insta::assert_snapshot!(s3("region: sea\naccessKey: AK"), @"
-    error[credentials]: `accessKey` is of no use without `secretAccessKey`
+    error[credentials]: `accessKey` requires `secretAccessKey`
       --> .sc/stacks/s/server.yaml:14:24
        |
     14 |             accessKey: AK
@@ -82,7 +82,7 @@ fn missing_and_useless_credentials_are_told() {
        = hint: write `${auth:NAME}`, where NAME is an `aws-token` in the stack's secrets.yaml
     ");
     insta::assert_snapshot!(s3("credentials: ${auth:half}"), @"
-    error[credentials]: the credentials lack the access key, or its secret
+    error[credentials]: the credentials lack `accessKey` or `secretAccessKey`
       --> .sc/stacks/s/server.yaml:13:26
        |
     13 |             credentials: ${auth:half}
@@ -91,7 +91,7 @@ fn missing_and_useless_credentials_are_told() {
        = hint: an `aws-token` has `accessKey` and `secretAccessKey`
     ");
     insta::assert_snapshot!(s3("credentials: ${auth:nowhere}\nregion: land"), @"
-    error[credentials]: the credentials name no region
+    error[credentials]: the credentials have no region
       --> .sc/stacks/s/server.yaml:13:26
        |
     13 |             credentials: ${auth:nowhere}
@@ -99,7 +99,7 @@ fn missing_and_useless_credentials_are_told() {
        |
        = hint: add `region` to the `aws-token`
 
-    warning[unused]: `region` is ignored: that of `credentials` counts
+    warning[unused]: `region` is ignored: `credentials` overrides it
       --> .sc/stacks/s/server.yaml:14:21
        |
     14 |             region: land
@@ -125,7 +125,7 @@ fn missing_and_useless_credentials_are_told() {
 }
 
 #[test]
-fn a_domain_waits_for_the_registrar() {
+fn domain_is_not_supported_without_registrar() {
     insta::assert_snapshot!(s3("credentials: ${auth:reef}\ndomain: reef.example"), @"
     error[not-supported]: `domain` needs a registrar, which is not supported yet
       --> .sc/stacks/s/server.yaml:14:21
@@ -138,11 +138,11 @@ fn a_domain_waits_for_the_registrar() {
 }
 
 #[test]
-fn wrong_kinds_and_slips_are_told_at_their_lines() {
-    let words = s3(
+fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
+    let messages = s3(
         "credentials: ${auth:reef}\nname: [media]\nallowOnlyHttp: true\nallowOnlyHttps: 'true'\ncorsConfig:\n  allowedOrigin: https://reef.example\n  allowedMethods: GET",
     );
-    insta::assert_snapshot!(words, @"
+    insta::assert_snapshot!(messages, @"
     error[wrong-kind]: expected a text, found a list
       --> .sc/stacks/s/server.yaml:14:19
        |
@@ -187,7 +187,7 @@ fn wrong_kinds_and_slips_are_told_at_their_lines() {
        = hint: did you mean `bucketName`?
     ");
     insta::assert_snapshot!(gcs("credentials: ${auth:cloud}\nlocation: EU\nadopt: true"), @"
-    error[missing-key]: `adopt` needs the name of the bucket to take over
+    error[missing-key]: `adopt` needs the name of the existing bucket
       --> .sc/stacks/s/server.yaml:15:20
        |
     15 |             adopt: true
@@ -198,9 +198,9 @@ fn wrong_kinds_and_slips_are_told_at_their_lines() {
 }
 
 #[test]
-fn what_is_no_value_of_a_bucket_cannot_be_referred_to() {
+fn reference_to_unknown_output_of_bucket_is_rejected() {
     let files = bucket("s3-bucket", "credentials: ${auth:reef}");
-    let words = files.with(
+    let messages = files.with(
         ".sc/stacks/s/server.yaml",
         &format!(
             "{}resources: {{ resources: {{ e: {{ resources: {{ b: {{ type: s3-bucket, config: {{ region: sea }} }} }} }} }} }}
@@ -210,7 +210,7 @@ outputs:
             crate::repository::PROVISIONER
         ),
     );
-    insta::assert_snapshot!(words.words(), @r#"
+    insta::assert_snapshot!(messages.messages(), @r#"
     error[unknown-property]: the core type "s3-bucket" has no "acces-key"
      --> .sc/stacks/s/server.yaml:8:8
       |
@@ -223,8 +223,8 @@ outputs:
 }
 
 #[test]
-fn the_schemas_describe_every_key() {
-    let told = |name: &str| {
+fn schemas_describe_every_key() {
+    let properties = |name: &str| {
         let schema = types::product().get(name).unwrap().schema();
         let properties = schema.pointer("/properties").unwrap().as_object().unwrap();
         let line = |(name, property): (&String, &serde_json::Value)| {
@@ -234,7 +234,7 @@ fn the_schemas_describe_every_key() {
         };
         properties.iter().map(line).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(told("s3-bucket"), @r##"
+    insta::assert_snapshot!(properties("s3-bucket"), @r##"
     credentials: ["string","number","boolean","null"]
     account: ["string","number","boolean","null"]
     accessKey: ["string","number","boolean","null"]
@@ -249,7 +249,7 @@ fn the_schemas_describe_every_key() {
     baseDnsZone: ["string","number","boolean","null"]
     provisionWwwDomain: "boolean"
     "##);
-    insta::assert_snapshot!(told("gcp-bucket"), @r#"
+    insta::assert_snapshot!(properties("gcp-bucket"), @r#"
     credentials: ["string","number","boolean","null"]
     projectId: ["string","number","boolean","null"]
     name: "string"

@@ -1,4 +1,4 @@
-//! Tests that the schema for editors has exactly the keys that the reader of server.yaml accepts.
+//! Tests that the schema for editors has the same keys as the reader of server.yaml.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,24 @@ use serde_json::Value;
 use crate::sections;
 
 /// Returns the names of the properties at a pointer into the schema.
-fn named(pointer: &str) -> BTreeSet<String> {
+fn schema_keys(pointer: &str) -> BTreeSet<String> {
     let files = schema::files(&types::product(), None);
     let schema: Value = serde_json::from_str(&files["server.schema.json"]).unwrap();
     let section = schema.pointer(pointer).unwrap();
-    assert_eq!(section["additionalProperties"], false, "{pointer} takes no other key");
+    assert_eq!(section["additionalProperties"], false, "{pointer} accepts no other key");
     section["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
 /// Returns the keys that the reader suggests for a section with the unknown key `zzz`.
-fn taken(text: &str) -> BTreeSet<String> {
-    let words = sections(text).words();
-    let keys = words.lines().find_map(|line| line.trim().strip_prefix("= hint: the keys are "));
-    let keys = keys.unwrap_or_else(|| panic!("{words}"));
+fn accepted_keys(text: &str) -> BTreeSet<String> {
+    let messages = sections(text).messages();
+    let keys = messages.lines().find_map(|line| line.trim().strip_prefix("= hint: the keys are "));
+    let keys = keys.unwrap_or_else(|| panic!("{messages}"));
     keys.split(", ").map(str::to_owned).collect()
 }
 
 #[test]
-fn the_sections_in_which_a_slip_is_a_mistake_have_the_same_keys_in_both() {
+fn closed_sections_have_same_keys_in_schema_and_reader() {
     let plugin = |entry: &str| format!("plugins: [{{ name: acme, {entry} }}]\n");
     let resource = |options: &str| {
         plugin("source: { type: local, path: p }")
@@ -42,6 +42,6 @@ fn the_sections_in_which_a_slip_is_a_mistake_have_the_same_keys_in_both() {
         ("/$defs/options/properties/aliases/items/anyOf/1", resource("aliases: [{ zzz: 1 }]")),
     ];
     for (pointer, sections) in table {
-        assert_eq!(named(pointer), taken(&sections), "{pointer}");
+        assert_eq!(schema_keys(pointer), accepted_keys(&sections), "{pointer}");
     }
 }

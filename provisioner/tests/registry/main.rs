@@ -1,9 +1,9 @@
-//! Tests of the product's types in repositories: the `config` of each type, and its JSON Schema.
+//! Tests of the core types and template types of `sc`: `config` of each type, and its JSON Schema.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the first failure")]
 
 #[path = "../../config/tests/config/repository.rs"]
-#[allow(dead_code, reason = "the tests of `config` need more of it")]
+#[allow(dead_code, reason = "the tests of `config` use more of it")]
 mod repository;
 
 mod buckets;
@@ -13,7 +13,7 @@ mod templates;
 use provisioner::registry::types;
 use repository::Files;
 
-/// Creates a stack `s` with a provisioner and these sections, which is read with the types of the product.
+/// Creates a stack `s` with a provisioner and these sections, which is read with the types of `sc`.
 fn sections(text: &str) -> Files {
     Files::sections(text).types(types::product())
 }

@@ -1,4 +1,4 @@
-//! Tests of `templates`, which client stacks find among the outputs (simple-container §2.3, §5.1).
+//! Tests of `templates`, which are exported as outputs for client stacks (docs/spec/simple-container.md#2.3, #5.1).
 
 use config::Stack;
 use config::tree::Value;
@@ -25,9 +25,9 @@ fn files() -> Files {
     Files::empty().types(types::product())
 }
 
-/// Names of recorded cases whose text Go writes differently. Go loses line ends at the start, writes tabs in lines
-/// unescaped, writes a line separator as a line end, and escapes characters beyond the first plane of Unicode.
-const OTHERWISE: [&str; 7] = [
+/// Names of recorded cases whose text Go writes differently. Go drops line breaks at the start, writes tabs in lines
+/// unescaped, writes a line separator as a line break, and escapes characters beyond the first plane of Unicode.
+const INTENDED_DIFFERENCES: [&str; 7] = [
     r#"text "\na""#,
     r#"text "\n""#,
     r#"text "\n\n""#,
@@ -39,35 +39,35 @@ const OTHERWISE: [&str; 7] = [
 
 /// Compares each template byte by byte with the recorded output of the Go program's packages.
 #[test]
-fn every_recorded_template_is_exported_as_go_exports_it() {
+fn recorded_templates_are_exported_as_in_go() {
     let cases: Vec<Json> = recorded_cases("templates");
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for case in &cases {
         let template = case["in"].as_str().unwrap().replace('\n', "\n    ");
         let read = sections(&format!("templates:\n  t:\n    {template}\n")).read(&["s"]);
-        let ours = read.loaded.stacks.first().map(|stack| exported(stack).remove(0).1);
-        let otherwise = OTHERWISE.iter().any(|name| case["name"] == *name);
+        let actual = read.loaded.stacks.first().map(|stack| exported(stack).remove(0).1);
+        let is_intended = INTENDED_DIFFERENCES.iter().any(|name| case["name"] == *name);
         let parsed = |yaml: &str| serde_yaml::from_str::<serde_yaml::Value>(yaml).unwrap();
         let texts = |yaml: &str| {
             let value = parsed(yaml);
             (value.get("parentStack").cloned(), value["config"].get("region").cloned())
         };
-        let kept = match ours.as_deref() {
+        let is_text_kept = match actual.as_deref() {
             Some(yaml) if case["name"].as_str().is_some_and(|name| name.starts_with("text")) => {
                 texts(yaml) == texts(case["in"].as_str().unwrap())
             }
             _ => true,
         };
-        if (ours.as_deref() != case["out"].as_str()) != otherwise || !kept {
-            wrong.push(format!("{}\n{}\n{ours:?}\n{}", case["name"], case["out"], read.words()));
+        if (actual.as_deref() != case["out"].as_str()) != is_intended || !is_text_kept {
+            mismatches.push(format!("{}\n{}\n{actual:?}\n{}", case["name"], case["out"], read.messages()));
         }
     }
-    assert_eq!(wrong.join("\n\n"), "");
+    assert_eq!(mismatches.join("\n\n"), "");
     assert!(cases.len() > 100);
 }
 
 #[test]
-fn a_template_is_named_as_client_stacks_name_it_and_holds_what_its_placeholders_stand_for() {
+fn template_output_has_full_stack_name_and_resolved_placeholders() {
     let template = "templates:
   web:
     type: aws-lambda
@@ -81,7 +81,7 @@ values: { region: eu-north-1 }\n";
             .with(".sc/stacks/s/server.yaml", &format!("{provisioner}{template}"))
             .with(".sc/stacks/s/secrets.yaml", secrets)
             .read(&["s"]);
-        assert_eq!(read.words(), "");
+        assert_eq!(read.messages(), "");
         let account = r#"{"account":"012","accessKey":"k","secretAccessKey":"","region":"r","credentials":""}"#;
         let yaml = format!(
             "type: aws-lambda
@@ -100,7 +100,7 @@ inherit: \"\"
 }
 
 #[test]
-fn a_template_is_inherited_through_chains_and_resolved_with_the_heirs_names() {
+fn template_is_inherited_through_chains_and_resolved_for_the_inheriting_stack() {
     let base = server("templates: { far: { type: aws-lambda, config: { region: '${secret:region}' } } }\n");
     let files = files()
         .with(".sc/stacks/base/server.yaml", &base)
@@ -110,36 +110,36 @@ fn a_template_is_inherited_through_chains_and_resolved_with_the_heirs_names() {
         .with(".sc/stacks/app/secrets.yaml", "values: { region: of-the-app }");
     // Only `app` is requested; the stacks that it inherits from are read on demand.
     let read = files.read(&["app"]);
-    assert_eq!(read.words(), "");
+    assert_eq!(read.messages(), "");
     let [(name, yaml)] = &exported(&read.loaded.stacks[0])[..] else { panic!() };
     assert_eq!(*name, "/reef/app/web");
     assert!(yaml.contains("region: of-the-app\n") && yaml.ends_with("inherit: \"\"\n"), "{yaml}");
 }
 
 #[test]
-fn what_a_client_stack_fills_in_stays_as_it_is() {
+fn resource_and_dependency_placeholders_are_kept_for_client_stacks() {
     let template = "templates: { web: { type: aws-lambda, config: { region: 'x ${resource:db.host} ${dependency:a.b.c}', account: '${resource:a:here}' } } }\n";
     let read = sections(template).read(&["s"]);
-    assert_eq!(read.words(), "");
+    assert_eq!(read.messages(), "");
     let [(_, yaml)] = &exported(&read.loaded.stacks[0])[..] else { panic!() };
     assert!(yaml.contains("    region: x ${resource:db.host} ${dependency:a.b.c}\n"), "{yaml}");
     assert!(yaml.contains("    account: here\n"), "{yaml}");
 }
 
 #[test]
-fn the_organization_may_be_inherited_with_the_provisioner() {
+fn organization_is_inherited_with_provisioner() {
     let organization = PROVISIONER.replace("config:\n", "config:\n    organization: organization\n");
-    let heir = "provisioner: { inherit: base }\ntemplates: { web: { type: cloudrun } }\n";
+    let app = "provisioner: { inherit: base }\ntemplates: { web: { type: cloudrun } }\n";
     let read = files()
         .with(".sc/stacks/base/server.yaml", &organization)
-        .with(".sc/stacks/app/server.yaml", heir)
+        .with(".sc/stacks/app/server.yaml", app)
         .read(&["app"]);
-    assert_eq!(read.words(), "");
+    assert_eq!(read.messages(), "");
     assert_eq!(exported(&read.loaded.stacks[0])[0].0, "organization/reef/app/web");
 }
 
 #[test]
-fn mistakes_in_templates_are_told() {
+fn errors_in_templates_are_reported() {
     let text = "
 templates:
   a: { inherit: s/b }
@@ -153,7 +153,7 @@ templates:
   nothing:
 outputs: { /reef/s/web: 1 }
 ";
-    insta::assert_snapshot!(sections(text).words(), @r#"
+    insta::assert_snapshot!(sections(text).messages(), @r#"
     error[inherit-cycle]: the template is inherited in a circle: s/a -> s/b -> s/a
      --> .sc/stacks/s/server.yaml:8:17
       |
@@ -180,7 +180,7 @@ outputs: { /reef/s/web: 1 }
        |
        = hint: did you mean `web`?
 
-    error[duplicate-output]: the output "/reef/s/web" is that of a template
+    error[duplicate-output]: the output "/reef/s/web" has the name of a template
       --> .sc/stacks/s/server.yaml:12:3
        |
     12 |   web: { type: aws-lambda, config: { regoin: x } }

@@ -1,7 +1,6 @@
-//! Hashes of assets and archives (provider protocol, section 5.6): what makes two of them equal.
+//! Hashes of assets and archives (docs/spec/provider-protocol.md#5.6). Equal hashes make two of them equal.
 //!
-//! Enters: contents, handed in by who opened them. Leaves: lower-case hexadecimal SHA-256. Never here: opening files,
-//! walking folders, fetching.
+//! Input: readers of contents. Output: SHA-256 in lower-case hexadecimal. Excluded: access to files, folders or URLs.
 
 mod member;
 mod tar;
@@ -15,75 +14,74 @@ use sha2::{Digest, Sha256};
 
 pub use member::member_name;
 
-/// The hash of an asset without content, such as an empty text.
+/// Hash of an asset without content, such as an empty text.
 pub const EMPTY_ASSET_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// The hash of an archive without members.
+/// Hash of an archive without members.
 pub const EMPTY_ARCHIVE_HASH: &str = "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
 
-/// Hashes an asset (a text is its UTF-8), or a packed archive (`.tar`, `.tgz`, `.tar.gz`, `.zip`, `.jar`): the bytes as they
-/// are.
+/// Hashes the bytes of an asset (UTF-8 for a text) or of a packed archive (`.tar`, `.tgz`, `.tar.gz`, `.zip`, `.jar`).
 ///
 /// # Errors
-/// Those of the reader.
+/// Errors of the reader.
 pub fn hash_content(mut content: impl Read) -> io::Result<String> {
     let mut digest = Sha256::new();
     copy(&mut content, &mut digest)?;
     Ok(hex::encode(digest.finalize()))
 }
 
-/// Hashes an archive that is not packed, a folder or a map of assets: as the tar stream that Go's `archive/tar` would
-/// write of it, which is never kept.
+/// Hasher of an archive that is not packed: a folder or a map of assets. The hash is that of the tar stream that Go's
+/// `archive/tar` writes for it. The stream is not stored.
 #[derive(Default)]
 pub struct ArchiveHasher {
     digest: Sha256,
     names: HashSet<String>,
 }
 
-/// Why a member cannot be hashed.
+/// Error of a member that cannot be hashed.
 #[derive(Debug, thiserror::Error)]
 pub enum HashError {
-    /// No tar stream has members of this name: it holds a NUL, or it ends in a slash and there is content.
+    /// A tar stream cannot contain the name: it has a NUL, or it ends in a slash and the content is not empty.
     #[error("an archive cannot have a member named {0:?}")]
     Name(String),
-    /// The content was not as long as it was said to be.
+    /// The content has another size than announced.
     #[error("the archive member {name:?} has {actual} bytes instead of {expected}")]
     Size {
-        /// The member.
+        /// Name of the member.
         name: String,
-        /// The size it was said to have.
+        /// Announced size in bytes.
         expected: u64,
-        /// How much was read of it: at most one byte more than expected.
+        /// Number of bytes that were read, at most `expected + 1`.
         actual: u64,
     },
     /// The content could not be read.
     #[error("cannot read the archive member {name:?}")]
     Read {
-        /// The member.
+        /// Name of the member.
         name: String,
-        /// Why.
+        /// Error of the reader.
         source: io::Error,
     },
 }
 
 impl ArchiveHasher {
-    /// Begins an archive.
+    /// Creates a hasher without members.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a member of `size` bytes. Members come sorted by the bytes of their names, each folder on its own. A name
-    /// seen before is passed over, its content unread.
+    /// Adds a member of `size` bytes. Members must be sorted by the bytes of their names within each folder. A repeated
+    /// name is ignored, and its content is not read.
     ///
     /// # Errors
-    /// Names that no tar stream can hold, content of another size, and those of the reader. The hash is of no use then.
-    pub fn member(&mut self, name: &str, size: u64, content: impl Read) -> Result<(), HashError> {
+    /// [`HashError`]. The hasher must not be used then.
+    pub fn add_member(&mut self, name: &str, size: u64, content: impl Read) -> Result<(), HashError> {
         if !self.names.insert(name.to_owned()) {
             return Ok(());
         }
         let header = tar::header(name, size).ok_or_else(|| HashError::Name(name.to_owned()))?;
         self.digest.update(header);
-        // One byte more, to see that there is none.
+        // One byte more than expected, to detect a longer content.
         let actual = copy(&mut content.take(size.saturating_add(1)), &mut self.digest)
             .map_err(|source| HashError::Read { name: name.to_owned(), source })?;
         if actual != size {
@@ -93,7 +91,7 @@ impl ArchiveHasher {
         Ok(())
     }
 
-    /// Ends the archive and returns its hash.
+    /// Returns the hash of the archive.
     pub fn finish(mut self) -> String {
         self.digest.update([[0; tar::BLOCK]; 2].as_flattened());
         hex::encode(self.digest.finalize())

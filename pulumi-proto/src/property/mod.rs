@@ -1,7 +1,7 @@
-//! Property values: what the inputs and outputs of resources are made of.
+//! Property values: the inputs and outputs of resources.
 //!
-//! Enters: values built by hand, decoded from `Struct` ([`wire`]) or from a state file. Leaves: the same. Never here:
-//! I/O, encryption, decisions about what changed.
+//! Input: values in code, decoded from `Struct` ([`wire`]) or from a state file. Output: the same. Excluded: I/O,
+//! encryption, decisions about changes.
 
 pub mod hash;
 pub mod path;
@@ -16,7 +16,7 @@ use crate::urn::Urn;
 
 pub use unknown::{UNKNOWN_STRING, UnknownKind};
 
-/// The key that marks an object as something other than a map (provider protocol, tagged objects).
+/// Key that marks an object as a tagged object instead of a map (docs/spec/provider-protocol.md#5.2).
 pub const SIGNATURE_KEY: &str = "4dabf18193072939515e22adb298388d";
 /// Signature of a secret.
 pub const SECRET_SIGNATURE: &str = "1b47061264138c4ac30d75fd1eb44270";
@@ -26,60 +26,61 @@ pub const ASSET_SIGNATURE: &str = "c44067f5952c0a294b673a41bacd8c17";
 pub const ARCHIVE_SIGNATURE: &str = "0def7320c3a5731c473e5ecbe6d01bc7";
 /// Signature of a resource reference.
 pub const RESOURCE_SIGNATURE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
-/// Signature of an output value; travels only to components and method calls.
+/// Signature of an output value. Sent only to components and method calls.
 pub const OUTPUT_SIGNATURE: &str = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
 /// Signature of a string that is not UTF-8.
 pub const BYTES_SIGNATURE: &str = "803fd3297a5875dc03ca845dda5d2a98";
-/// Signature of a number that JSON cannot hold (state files only).
+/// Signature of a number that JSON cannot represent (state files only).
 pub const NUMBER_SIGNATURE: &str = "8ad145fe-0d11-4827-bfd7-1abcbf086f5c";
 
-/// The properties of a resource by name, sorted by the bytes of the name.
+/// Properties of a resource by name, sorted by the bytes of the name.
 pub type PropertyMap = BTreeMap<String, PropertyValue>;
 
-/// One property value.
+/// Property value.
 ///
-/// `==` compares structure, wrappers included; [`PropertyValue::same_as`] is the engine's own notion of "no change".
+/// `==` compares the structure including secrets and outputs. [`PropertyValue::same_as`] is the comparison of the
+/// engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PropertyValue {
-    /// Nothing, but said explicitly.
+    /// Explicit null.
     Null,
-    /// True or false.
+    /// Bool.
     Bool(bool),
-    /// All numbers are doubles; integers beyond 2^53 lose precision.
+    /// Number. All numbers are doubles, so integers beyond 2^53 lose precision.
     Number(f64),
-    /// A text.
+    /// String.
     String(String),
-    /// A string that is not UTF-8.
+    /// String that is not UTF-8.
     Bytes(Vec<u8>),
-    /// A list.
+    /// List.
     List(Vec<PropertyValue>),
-    /// A map.
+    /// Map.
     Map(PropertyMap),
-    /// A blob that the provider will read.
+    /// Asset: a blob that the provider reads.
     Asset(Asset),
-    /// A set of blobs that the provider will read.
+    /// Archive: a set of blobs that the provider reads.
     Archive(Archive),
-    /// A reference to another resource.
+    /// Reference to another resource.
     Resource(ResourceReference),
-    /// A value to be kept from logs and encrypted at rest.
+    /// Secret: redacted in logs and encrypted at rest.
     Secret(Secret),
-    /// A value with the resources it came from; travels only to components and method calls.
+    /// Output value with its dependencies. Sent only to components and method calls.
     Output(Box<OutputValue>),
-    /// Not computed yet.
+    /// Unknown value, not computed yet.
     Unknown(UnknownKind),
 }
 
-/// A secret value. Shows itself as `[secret]`; only [`Secret::expose`] gives it away.
+/// Secret value. `Debug` shows `[secret]`. [`Secret::expose`] and [`Secret::into_exposed`] return the value.
 #[derive(Clone, PartialEq)]
 pub struct Secret(Box<PropertyValue>);
 
 impl Secret {
-    /// The value inside.
+    /// Returns a reference to the plain value.
     pub fn expose(&self) -> &PropertyValue {
         &self.0
     }
 
-    /// The value inside, taken out.
+    /// Returns the plain value.
     pub fn into_exposed(self) -> PropertyValue {
         *self.0
     }
@@ -91,47 +92,47 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A blob. Equal to another when the hashes are equal.
+/// Blob. Two assets are equal if their hashes are equal.
 #[derive(Clone, Debug)]
 pub struct Asset {
-    /// Lower-case hexadecimal SHA-256 of the content; never empty. `None` where nobody computed it.
+    /// SHA-256 of the content in lower-case hexadecimal, never empty. `None` if it was not computed.
     pub hash: Option<String>,
-    /// Where the content is.
+    /// Location of the content.
     pub content: AssetContent,
 }
 
-/// Where the content of an asset is.
+/// Location of the content of an asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssetContent {
-    /// Not available: only the hash is known (or, where the hash is that of nothing, an empty text).
+    /// No content, only the hash. With the hash of an empty content it is an empty text.
     Elided,
-    /// The content itself.
+    /// Text that is the content.
     Text(String),
-    /// A file, relative to the provider's working directory.
+    /// Path of a file, relative to the provider's working directory.
     Path(String),
-    /// A URL: `http`, `https` or `file`.
+    /// URL with the scheme `http`, `https` or `file`.
     Uri(String),
 }
 
-/// A set of blobs. Equal to another when the hashes are equal.
+/// Set of blobs. Two archives are equal if their hashes are equal.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    /// Lower-case hexadecimal SHA-256; never empty. `None` where nobody computed it.
+    /// SHA-256 in lower-case hexadecimal, never empty. `None` if it was not computed.
     pub hash: Option<String>,
-    /// Where the content is.
+    /// Location of the content.
     pub content: ArchiveContent,
 }
 
-/// Where the content of an archive is.
+/// Location of the content of an archive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArchiveContent {
-    /// Not available: only the hash is known.
+    /// No content, only the hash.
     Elided,
     /// Members by name, each a [`PropertyValue::Asset`] or [`PropertyValue::Archive`].
     Assets(PropertyMap),
-    /// An archive file or a folder.
+    /// Path of an archive file or a folder.
     Path(String),
-    /// The URL of an archive file.
+    /// URL of an archive file.
     Uri(String),
 }
 
@@ -155,33 +156,33 @@ impl PartialEq for Archive {
     }
 }
 
-/// A reference to a resource as a value.
+/// Reference to a resource as a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceReference {
-    /// The resource's URN.
+    /// URN of the resource.
     pub urn: Urn,
-    /// Its id; components have none.
+    /// Id of the resource. `None` for a component.
     pub id: Option<ReferenceId>,
-    /// The version of the package that defines the resource's type; never empty.
+    /// Version of the package that defines the resource's type, never empty.
     pub package_version: Option<String>,
 }
 
-/// A value together with what is known about where it came from.
+/// Value with its secretness and its dependencies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputValue {
-    /// The value; `None` is unknown.
+    /// Value. `None` is unknown.
     pub value: Option<PropertyValue>,
-    /// Whether the value is secret.
+    /// True if the value is secret.
     pub secret: bool,
-    /// The resources the value depends on.
+    /// URNs of the resources that the value depends on.
     pub dependencies: Vec<Urn>,
 }
 
 impl PropertyValue {
-    /// An unknown of the kind that every SDK understands.
+    /// Unknown of the kind that every SDK supports.
     pub const UNKNOWN: Self = Self::Unknown(UnknownKind::String);
 
-    /// Wraps a value as a secret. A secret is not wrapped twice.
+    /// Wraps a value in a secret. Returns a secret unchanged.
     pub fn secret(value: PropertyValue) -> Self {
         match value {
             Self::Secret(_) => value,
@@ -189,12 +190,12 @@ impl PropertyValue {
         }
     }
 
-    /// Wraps a value as a secret, even where it is one already (as found on the wire or in a state).
+    /// Wraps a value in a secret, even if it is a secret already, as found on the wire or in a state.
     pub fn secret_verbatim(value: PropertyValue) -> Self {
         Self::Secret(Secret(Box::new(value)))
     }
 
-    /// The text, if this is a plain string.
+    /// Returns the text of a plain string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -202,7 +203,7 @@ impl PropertyValue {
         }
     }
 
-    /// The map, if this is a plain map.
+    /// Returns the members of a plain map.
     pub fn as_map(&self) -> Option<&PropertyMap> {
         match self {
             Self::Map(map) => Some(map),
@@ -210,7 +211,7 @@ impl PropertyValue {
         }
     }
 
-    /// Whether the value itself is a secret (an output value marked secret counts).
+    /// Returns true if the value itself is a secret or a secret output value.
     pub fn is_secret(&self) -> bool {
         match self {
             Self::Secret(_) => true,
@@ -219,12 +220,12 @@ impl PropertyValue {
         }
     }
 
-    /// Whether the value is a secret or holds one anywhere.
+    /// Returns true if the value is a secret or contains one at any depth.
     pub fn contains_secrets(&self) -> bool {
         self.is_secret() || self.any_child(Self::contains_secrets)
     }
 
-    /// Whether the value is unknown or holds an unknown anywhere.
+    /// Returns true if the value is unknown or contains an unknown at any depth.
     pub fn contains_unknowns(&self) -> bool {
         match self {
             Self::Unknown(_) => true,
@@ -233,7 +234,7 @@ impl PropertyValue {
         }
     }
 
-    /// Whether the predicate holds for a value directly inside this one.
+    /// Returns true if the predicate is true for a direct child of this value.
     fn any_child(&self, predicate: fn(&Self) -> bool) -> bool {
         match self {
             Self::List(items) => items.iter().any(predicate),
@@ -245,7 +246,7 @@ impl PropertyValue {
         }
     }
 
-    /// The value with every secret and output wrapper taken off, at every depth. Unknown outputs become unknowns.
+    /// Returns the value without secrets and output values at any depth. Unknown output values become unknowns.
     #[must_use]
     pub fn without_wrappers(&self) -> Self {
         match self {
@@ -259,7 +260,8 @@ impl PropertyValue {
         }
     }
 
-    /// The value with every output wrapper taken off, at every depth: secret where the output was, unknown where it was.
+    /// Returns the value without output values at any depth. Secret output values become secrets, unknown ones
+    /// unknowns.
     #[must_use]
     pub fn without_outputs(self) -> Self {
         match self {
@@ -276,7 +278,7 @@ impl PropertyValue {
         }
     }
 
-    /// Adds the resources that output values depend on, at every depth.
+    /// Appends the dependencies of output values at any depth to `found`.
     pub fn collect_dependencies(&self, found: &mut Vec<Urn>) {
         match self {
             Self::Output(output) => {
@@ -290,8 +292,9 @@ impl PropertyValue {
         }
     }
 
-    /// Whether going from this value to the other is no change: as `==`, but a null member of a map equals an absent
-    /// one, and references are equal when URN and id are. Wrappers count: see [`PropertyValue::without_wrappers`].
+    /// Returns true if the engine considers the values equal. Unlike `==`, a null member of a map equals an absent one,
+    /// and references are equal if URN and id are. Secrets and output values differ from their plain values: see
+    /// [`PropertyValue::without_wrappers`].
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b)),
@@ -303,7 +306,7 @@ impl PropertyValue {
     }
 }
 
-/// [`PropertyValue::same_as`] for whole property maps.
+/// Compares property maps like [`PropertyValue::same_as`].
 pub fn same_maps(a: &PropertyMap, b: &PropertyMap) -> bool {
     let null = PropertyValue::Null;
     a.iter().all(|(key, value)| value.same_as(b.get(key).unwrap_or(&null)))

@@ -1,29 +1,29 @@
-//! Property paths: which part of a bag a text such as `a.b[0]["c d"]` names (provider protocol, section 7.3).
+//! Property paths such as `a.b[0]["c d"]` (docs/spec/provider-protocol.md#7.3).
 //!
-//! Enters: text written by users and providers. Leaves: paths, and what they find or reset in a bag. Never here: what a
-//! path is used for.
+//! Input: texts of users and providers. Output: paths, and the values that they find or reset in a property bag. Excluded:
+//! the purpose of a path.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{PropertyMap, PropertyValue};
 
-/// A path to a part of a bag. The empty path is the bag itself.
+/// Path to a value in a property bag. The empty path is the bag itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PropertyPath(Vec<Element>);
 
-/// One step of a path.
+/// Element of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
-    /// The member of a map.
+    /// Member of a map.
     Key(String),
-    /// The item of a list, from zero.
+    /// Item of a list, counted from zero.
     Index(usize),
-    /// Every member or item; meant in what users write.
+    /// All members or items.
     Wildcard,
 }
 
-/// Why a text is no path.
+/// Error for a text that is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The text starts with a dot.
@@ -32,45 +32,45 @@ pub enum PathError {
     /// The text ends with a dot.
     #[error("a property path ends with a name or an index, not with a dot")]
     TrailingDot,
-    /// A quoted key does not end.
+    /// A quoted key has no closing quote.
     #[error("a quoted key of a property path lacks its closing quote")]
     OpenQuote,
-    /// A bracket does not end, or not where it should.
+    /// A closing bracket is missing.
     #[error("a bracket of a property path lacks its closing bracket")]
     OpenBracket,
-    /// Something in brackets that is neither quoted, nor a number, nor `*`.
+    /// The text in brackets is neither quoted, nor a number, nor `*`.
     #[error("[{0}] in a property path is neither an index nor a quoted key nor *")]
     Index(String),
 }
 
 impl PropertyPath {
-    /// The steps, from the outside in.
+    /// Returns the elements, outermost first.
     pub fn elements(&self) -> &[Element] {
         &self.0
     }
 
-    /// Whether this path names the same as the other or something around it. A wildcard of this path matches any step.
+    /// Returns true if this path equals `other` or is a prefix of it. A wildcard of this path matches any element.
     pub fn contains(&self, other: &Self) -> bool {
         self.0.len() <= other.0.len()
             && self.0.iter().zip(&other.0).all(|(own, other)| *own == Element::Wildcard || own == other)
     }
 
-    /// The value at the path, seen through secrets. A wildcard finds nothing.
+    /// Returns the value at the path in a property bag. Looks into secrets. Returns `None` for a path with a wildcard.
     pub fn get<'a>(&self, bag: &'a PropertyMap) -> Option<&'a PropertyValue> {
         let (Element::Key(key), rest) = self.0.split_first()? else { return None };
-        find(rest, bag.get(key)?)
+        find_value(rest, bag.get(key)?)
     }
 
-    /// The value at the path inside a value, seen through secrets; the empty path finds the value itself.
+    /// Returns the value at the path in a value. Looks into secrets. The empty path returns the value itself.
     pub fn get_in<'a>(&self, value: &'a PropertyValue) -> Option<&'a PropertyValue> {
-        find(&self.0, value)
+        find_value(&self.0, value)
     }
 
-    /// Takes back what changed at the path: the old value is written into the new bag, or removed from it where there
-    /// was none. Nothing is created around the place and lists keep their length. What was secret stays secret.
+    /// Reverts the change at the path: copies the old value to the new bag, or removes the new value if the old bag has
+    /// none. Does not create parents and does not change the length of lists. A value that was secret stays secret.
     ///
-    /// Returns whether the path made sense in both bags. A path that did not leaves what it could not reach as it is;
-    /// below a wildcard it may have reset a part. The empty path never makes sense.
+    /// Returns true if the path is valid in both bags. An invalid path changes no value, except that a path with a
+    /// wildcard may have reset some values. The empty path is invalid.
     pub fn reset(&self, old: &PropertyMap, new: &mut PropertyMap) -> bool {
         match self.0.split_first() {
             Some((element, rest)) => reset_in_map(element, rest, Some(old), new, Context::default()),
@@ -88,8 +88,8 @@ impl From<Vec<Element>> for PropertyPath {
 impl FromStr for PropertyPath {
     type Err = PathError;
 
-    /// Reads a path as Pulumi does, which takes more than the printer writes: a bare name runs to the next dot or
-    /// bracket, and a dot before a bracket is let pass.
+    /// Parses a path like Pulumi, which accepts more than `Display` writes: an unquoted name ends at the next dot or
+    /// bracket, and a dot before a bracket is ignored.
     fn from_str(text: &str) -> Result<Self, PathError> {
         if text.starts_with('.') {
             return Err(PathError::LeadingDot);
@@ -123,7 +123,7 @@ impl FromStr for PropertyPath {
     }
 }
 
-/// Reads up to the closing quote. The only escape is `\"`.
+/// Parses a key up to the closing quote. The only escape is `\"`.
 fn quoted_key(text: &str) -> Result<(String, &str), PathError> {
     let mut key = String::new();
     let mut rest = text;
@@ -144,14 +144,13 @@ fn quoted_key(text: &str) -> Result<(String, &str), PathError> {
     }
 }
 
-/// A literal key `*` cannot be written, not even in quotes.
+/// Returns a wildcard for `*`. A literal key `*` has no notation, not even in quotes.
 fn key_or_wildcard(key: String) -> Element {
     if key == "*" { Element::Wildcard } else { Element::Key(key) }
 }
 
 impl fmt::Display for PropertyPath {
-    /// Writes the form that every reader understands: a key is quoted unless it is made of ASCII letters, digits and
-    /// `_` alone.
+    /// Writes the most portable form: a key is quoted unless it consists of ASCII letters, digits and `_`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, element) in self.0.iter().enumerate() {
             match element {
@@ -169,33 +168,33 @@ fn is_bare(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn find<'a>(path: &[Element], value: &'a PropertyValue) -> Option<&'a PropertyValue> {
+fn find_value<'a>(path: &[Element], value: &'a PropertyValue) -> Option<&'a PropertyValue> {
     let Some((element, rest)) = path.split_first() else { return Some(value) };
-    let inside = match (element, exposed(value)) {
+    let inside = match (element, unwrap_secrets(value)) {
         (Element::Key(key), PropertyValue::Map(map)) => map.get(key)?,
         (Element::Index(index), PropertyValue::List(items)) => items.get(*index)?,
         _ => return None,
     };
-    find(rest, inside)
+    find_value(rest, inside)
 }
 
-/// The value without its secret marks.
-fn exposed(mut value: &PropertyValue) -> &PropertyValue {
+/// Returns the value inside any secrets.
+fn unwrap_secrets(mut value: &PropertyValue) -> &PropertyValue {
     while let PropertyValue::Secret(secret) = value {
         value = secret.expose();
     }
     value
 }
 
-/// The same, to change it in place.
-fn exposed_mut(mut value: &mut PropertyValue) -> &mut PropertyValue {
+/// Returns a mutable reference to the value inside any secrets.
+fn unwrap_secrets_mut(mut value: &mut PropertyValue) -> &mut PropertyValue {
     while let PropertyValue::Secret(secret) = value {
         value = &mut secret.0;
     }
     value
 }
 
-/// Whether the values on the way were secret.
+/// Secretness of the values along the path.
 #[derive(Clone, Copy, Default)]
 struct Context {
     old_is_secret: bool,
@@ -211,18 +210,18 @@ impl Context {
         }
     }
 
-    /// The old value as it goes into the new place.
-    fn carry(self, old: &PropertyValue) -> PropertyValue {
+    /// Returns the old value for the new bag: as a secret if only the old bag has a secret along the path.
+    fn copy_old_value(self, old: &PropertyValue) -> PropertyValue {
         if self.old_is_secret && !self.new_is_secret { PropertyValue::secret(old.clone()) } else { old.clone() }
     }
 }
 
-/// Resets a part of a value. `old` is absent where the old bag had nothing at this place.
-fn reset(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue, context: Context) -> bool {
+/// Resets a part of a value. `old` is `None` if the old bag has no value here.
+fn reset_value(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue, context: Context) -> bool {
     let Some((element, rest)) = path.split_first() else { return false };
     let context = context.within(old, new);
-    let old = old.map(exposed);
-    match (element, exposed_mut(new)) {
+    let old = old.map(unwrap_secrets);
+    match (element, unwrap_secrets_mut(new)) {
         (Element::Key(_) | Element::Wildcard, PropertyValue::Map(new)) => {
             reset_in_map(element, rest, old.and_then(PropertyValue::as_map), new, context)
         }
@@ -233,12 +232,12 @@ fn reset(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue,
             };
             reset_in_list(element, rest, old, new, context)
         }
-        _ => nothing_there(element, rest, old),
+        _ => is_missing_in_old(element, rest, old),
     }
 }
 
-/// Whether the step finds nothing in the old value either, where the new one cannot be stepped into.
-fn nothing_there(element: &Element, rest: &[Element], old: Option<&PropertyValue>) -> bool {
+/// Returns true if the element is missing in the old value, for a new value that does not have the element either.
+fn is_missing_in_old(element: &Element, rest: &[Element], old: Option<&PropertyValue>) -> bool {
     match (element, old) {
         (Element::Wildcard, _) => false,
         (Element::Key(key), Some(PropertyValue::Map(old))) => rest.is_empty() && !old.contains_key(key),
@@ -257,7 +256,7 @@ fn reset_in_map(
     match (element, old) {
         (Element::Key(key), old) if rest.is_empty() => {
             match old.and_then(|old| old.get(key)) {
-                Some(old) => new.insert(key.clone(), context.carry(old)),
+                Some(old) => new.insert(key.clone(), context.copy_old_value(old)),
                 None => new.remove(key),
             };
             true
@@ -265,15 +264,15 @@ fn reset_in_map(
         (Element::Key(key), Some(old)) => match (old.get(key), new.get_mut(key)) {
             (None, None) => true,
             (Some(_), None) => false,
-            (old, Some(new)) => reset(rest, old, new, context),
+            (old, Some(new)) => reset_value(rest, old, new, context),
         },
         (Element::Wildcard, Some(old)) if rest.is_empty() => {
-            *new = old.iter().map(|(key, old)| (key.clone(), context.carry(old))).collect();
+            *new = old.iter().map(|(key, old)| (key.clone(), context.copy_old_value(old))).collect();
             true
         }
-        // Up to the first that fails, by key; Pulumi goes in whatever order Go's map happens to have.
+        // Stops at the first failure in the order of keys. Pulumi uses the random order of Go's maps.
         (Element::Wildcard, Some(old)) => {
-            old.iter().all(|(key, old)| new.get_mut(key).is_some_and(|new| reset(rest, Some(old), new, context)))
+            old.iter().all(|(key, old)| new.get_mut(key).is_some_and(|new| reset_value(rest, Some(old), new, context)))
         }
         (Element::Wildcard, None) => rest.is_empty(),
         (Element::Key(_), None) => false,
@@ -291,10 +290,10 @@ fn reset_in_list(
 ) -> bool {
     let reset_item = |old: &PropertyValue, new: &mut PropertyValue| {
         if rest.is_empty() {
-            *new = context.carry(old);
+            *new = context.copy_old_value(old);
             true
         } else {
-            reset(rest, Some(old), new, context)
+            reset_value(rest, Some(old), new, context)
         }
     };
     match (element, old) {

@@ -1,30 +1,30 @@
-//! The kinds of unknown values, and the texts that stand for them (provider protocol, section 5.3).
+//! Kinds of unknown values, and their sentinel texts (docs/spec/provider-protocol.md#5.3).
 
-/// Text that stands for an unknown string, and for an id that is not known yet.
+/// Sentinel text of an unknown string and of an unknown id.
 pub const UNKNOWN_STRING: &str = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
-/// The type that an unknown value will have. A hint only: SDKs know none but [`UnknownKind::String`].
+/// Type that an unknown value will have. A hint only: SDKs support only [`UnknownKind::String`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownKind {
-    /// A bool.
+    /// Bool.
     Bool,
-    /// A number.
+    /// Number.
     Number,
-    /// A string, or a value of any type.
+    /// String, or value of any type.
     #[default]
     String,
-    /// A list.
+    /// List.
     List,
-    /// An asset.
+    /// Asset.
     Asset,
-    /// An archive.
+    /// Archive.
     Archive,
-    /// A map.
+    /// Map.
     Map,
 }
 
 impl UnknownKind {
-    /// Returns the text that stands for an unknown of this kind.
+    /// Returns the sentinel text of an unknown of this kind.
     pub fn sentinel(self) -> &'static str {
         match self {
             Self::Bool => "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -37,10 +37,10 @@ impl UnknownKind {
         }
     }
 
-    /// Returns the kind of unknown that a text stands for; `None` for every other text.
+    /// Returns the kind of a sentinel text. `None` for every other text.
     pub fn from_sentinel(text: &str) -> Option<Self> {
         use UnknownKind::{Archive, Asset, Bool, List, Map, Number, String};
-        // All are UUIDs; most strings are not.
+        // Fast path: all sentinels are UUIDs, most strings are not.
         if text.len() != UNKNOWN_STRING.len() {
             return None;
         }

@@ -1,7 +1,7 @@
-//! Property maps to `google.protobuf.Struct` and back (provider protocol, section 5).
+//! Encoding of property maps as `google.protobuf.Struct`, and decoding (docs/spec/provider-protocol.md#5).
 //!
-//! Enters: bags of ours, and structs as they came. Leaves: the other of the two, or an error that names the property.
-//! Never here: which call takes which options, hashing, files.
+//! Input and output: property maps and encoded structs, or an error with the path of the property. Excluded: options
+//! of individual calls, hashing, files.
 
 mod decode;
 mod encode;
@@ -19,46 +19,46 @@ pub use secretness::copy_secretness;
 
 use super::path::{Element, PropertyPath};
 
-/// A bag of properties as it travels.
+/// Encoded property map.
 pub type Bag = Encoded<prost_types::Struct>;
-/// A single property value as it travels.
+/// Encoded property value.
 pub type Value = Encoded<prost_types::Value>;
 
-/// How deep values may nest: half of what JSON readers take, for an archive in an archive is two objects in a state. What
-/// came in any deeper could be written down, and never read again.
+/// Maximum nesting of values: half of the limit of JSON parsers, because an archive in an archive is two objects in a
+/// state. Deeper values could be written to a state but not read again.
 pub const MAX_DEPTH: usize = 60;
 
-/// What happens to unknown values, output values without a value among them.
+/// Treatment of unknown values, including output values without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknowns {
-    /// They stay.
+    /// Keeps unknown values.
     Keep,
-    /// They vanish: a member of a map with its key, a secret with its mark. An item of a list vanishes when it is
-    /// encoded and becomes null when it is decoded.
+    /// Removes unknown values: a member of a map with its key, a secret with its wrapper. An item of a list is removed
+    /// by the encoder and replaced by null by the decoder.
     Drop,
-    /// They are an error.
+    /// Returns an error for an unknown value.
     Reject,
 }
 
-/// How to encode (provider protocol, section 5.4 lists what each call takes).
+/// Options of the encoder (docs/spec/provider-protocol.md#5.4 lists the options of each call).
 #[derive(Clone, Copy, Debug)]
 pub struct EncodeOptions {
-    /// What happens to unknown values.
+    /// Treatment of unknown values.
     pub unknowns: Unknowns,
-    /// Secrets keep their mark; otherwise the value inside is sent.
+    /// True encodes secrets as secrets, false as their plain values.
     pub keep_secrets: bool,
-    /// References stay references; otherwise the id is sent, or the URN of what has none.
+    /// True encodes resource references, false their ids, or the URNs of components.
     pub keep_resources: bool,
-    /// Output values stay; otherwise the value inside is sent, secret where it was, or an unknown.
+    /// True encodes output values, false their values, as secrets or unknowns if needed.
     pub keep_outputs: bool,
-    /// Strings that are not UTF-8 are sent; otherwise they are an error.
+    /// True encodes strings that are not UTF-8, false makes them an error.
     pub keep_bytes: bool,
-    /// Of assets and archives only the hash is sent.
+    /// True encodes only the hash of assets and archives.
     pub elide_assets: bool,
 }
 
 impl EncodeOptions {
-    /// Loses nothing.
+    /// Options without any loss of information.
     pub const EVERYTHING: Self = Self {
         unknowns: Unknowns::Keep,
         keep_secrets: true,
@@ -69,63 +69,63 @@ impl EncodeOptions {
     };
 }
 
-/// How to decode. Strings that are not UTF-8 are always taken.
+/// Options of the decoder. Strings that are not UTF-8 are always decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeOptions {
-    /// What happens to unknown values.
+    /// Treatment of unknown values.
     pub unknowns: Unknowns,
-    /// Secrets keep their mark; otherwise the value inside is taken.
+    /// True decodes secrets as secrets, false as their plain values.
     pub keep_secrets: bool,
-    /// References stay references; otherwise the id is taken, or the URN of what has none.
+    /// True decodes resource references, false their ids, or the URNs of components.
     pub keep_resources: bool,
-    /// Output values stay; otherwise the value inside is taken, secret where it was, or an unknown.
+    /// True decodes output values, false their values, as secrets or unknowns if needed.
     pub keep_outputs: bool,
 }
 
 impl DecodeOptions {
-    /// Loses nothing.
+    /// Options without any loss of information.
     pub const EVERYTHING: Self =
         Self { unknowns: Unknowns::Keep, keep_secrets: true, keep_resources: true, keep_outputs: true };
 }
 
-/// Why a bag could not be encoded or decoded.
+/// Error of the encoder or decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", at(path))]
 pub struct WireError {
-    /// Which property; empty where a single value was encoded or decoded.
+    /// Path of the property. Empty for a single value.
     pub path: PropertyPath,
-    /// What is wrong with it.
+    /// Problem of the property.
     pub problem: WireProblem,
 }
 
-/// What is wrong with a property on the wire.
+/// Problem of a property that is encoded or decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireProblem {
-    /// An unknown value where none may be.
+    /// An unknown value is not allowed here.
     #[error("unexpected unknown value")]
     Unknown,
-    /// A string that is not UTF-8, for a receiver that does not take them.
+    /// The receiver does not support strings that are not UTF-8.
     #[error("the string is not UTF-8, which the receiver does not support")]
     Bytes,
-    /// Values nested deeper than [`MAX_DEPTH`].
+    /// The values are nested deeper than [`MAX_DEPTH`].
     #[error("values nest deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// Bytes that are not what `google/protobuf/struct.proto` says.
-    #[error("the message is no protobuf struct")]
+    /// The bytes are not a message of `google/protobuf/struct.proto`.
+    #[error("the message is not a valid protobuf struct")]
     Unreadable,
-    /// A `google.protobuf.Value` of no kind.
+    /// A `google.protobuf.Value` has no kind.
     #[error("the value has no kind")]
     NoKind,
-    /// An object that claims to be something special which nobody knows.
+    /// The signature of a tagged object is unknown.
     #[error("unrecognized signature {0:?}")]
     UnrecognizedSignature(String),
-    /// A special object that lacks something, or holds the wrong thing.
-    #[error("malformed {what}: {fault}")]
+    /// A field of a tagged object is missing or has the wrong type.
+    #[error("malformed {kind}: {reason}")]
     Malformed {
-        /// What the object claims to be.
-        what: &'static str,
-        /// What is wrong with it.
-        fault: &'static str,
+        /// Kind of the tagged object, in words.
+        kind: &'static str,
+        /// Problem, in words.
+        reason: &'static str,
     },
 }
 
@@ -133,46 +133,46 @@ fn at(path: &PropertyPath) -> String {
     if path.elements().is_empty() { String::new() } else { format!("property {path}: ") }
 }
 
-/// A failure on its way out of nested values. Steps are noted from the inside out, so that nothing is paid for paths
-/// while all is well.
-struct Fault {
-    outward: Vec<Element>,
+/// Error inside nested values. Path elements are added while the error is propagated, innermost first, so that a
+/// successful run has no cost for paths.
+struct NestedError {
+    reversed_path: Vec<Element>,
     problem: WireProblem,
 }
 
-/// Boxed, for the sake of the way on which nothing fails.
-type Attempt<T> = Result<T, Box<Fault>>;
+/// Result with a boxed error, which keeps the success case small.
+type NestedResult<T> = Result<T, Box<NestedError>>;
 
-impl Fault {
+impl NestedError {
     fn new(problem: WireProblem) -> Box<Self> {
-        Box::new(Self { outward: Vec::new(), problem })
+        Box::new(Self { reversed_path: Vec::new(), problem })
     }
 
     fn inside(mut self: Box<Self>, element: Element) -> Box<Self> {
-        self.outward.push(element);
+        self.reversed_path.push(element);
         self
     }
 }
 
-impl From<Box<Fault>> for WireError {
-    fn from(mut fault: Box<Fault>) -> Self {
-        fault.outward.reverse();
-        Self { path: fault.outward.into(), problem: fault.problem }
+impl From<Box<NestedError>> for WireError {
+    fn from(mut error: Box<NestedError>) -> Self {
+        error.reversed_path.reverse();
+        Self { path: error.reversed_path.into(), problem: error.problem }
     }
 }
 
 impl Unknowns {
-    /// What becomes of an unknown value: `None` vanishes.
-    fn treat<T>(self, unknown: T) -> Attempt<Option<T>> {
+    /// Returns the unknown value, `None` if it must be removed, or an error.
+    fn apply<T>(self, unknown: T) -> NestedResult<Option<T>> {
         match self {
             Self::Keep => Ok(Some(unknown)),
             Self::Drop => Ok(None),
-            Self::Reject => Err(Fault::new(WireProblem::Unknown)),
+            Self::Reject => Err(NestedError::new(WireProblem::Unknown)),
         }
     }
 }
 
-/// One level deeper, unless that is too deep.
-fn descend(depth: usize) -> Attempt<usize> {
-    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(Fault::new(WireProblem::TooDeep)) }
+/// Returns the depth of the next level, or an error beyond [`MAX_DEPTH`].
+fn descend(depth: usize) -> NestedResult<usize> {
+    if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(NestedError::new(WireProblem::TooDeep)) }
 }

@@ -1,8 +1,9 @@
-//! What surrounds the engine, each held against a bare loop over the same bytes (`docs/performance.md`): reading stacks
-//! against parsing their YAML, a warm start of plugins against hashing their files, schemas against parsing their JSON.
+//! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
+//! Compares reading stacks with parsing their YAML, a warm start of plugins with hashing their files, and generating
+//! schemas with parsing their JSON.
 //!
-//! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take turns,
-//! and medians are compared. Says what it found and never fails because something was slow.
+//! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
+//! turns, and medians are compared. Prints the results, and never fails because of a slow result.
 
 #![allow(clippy::print_stdout, reason = "a benchmark is a program that prints")]
 
@@ -23,8 +24,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs both sides in turns, and says their medians.
-fn in_turns(
+/// Runs both sides in turns, and prints their medians.
+fn compare_in_turns(
     figure: &str,
     limit: f64,
     rounds: usize,
@@ -32,9 +33,9 @@ fn in_turns(
     mut bare: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let time = |work: &mut dyn FnMut() -> anyhow::Result<()>| -> anyhow::Result<Duration> {
-        let begun = Instant::now();
+        let started = Instant::now();
         work()?;
-        Ok(begun.elapsed())
+        Ok(started.elapsed())
     };
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..rounds {

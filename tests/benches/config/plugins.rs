@@ -1,4 +1,4 @@
-//! Plugins that are in the cache already: how long it takes until they may be started.
+//! Measurement of the time to resolve plugins that are already in the cache.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -12,9 +12,9 @@ use futures_util::future::try_join_all;
 use sha2::{Digest as _, Sha256};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 
-use crate::in_turns;
+use crate::compare_in_turns;
 
-/// As large as a small provider.
+/// Size of a plugin, that of a small provider.
 const SIZE: usize = 8 << 20;
 
 pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
@@ -28,7 +28,7 @@ pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
         spawner: Spawner::unsupervised(),
     });
     let server = runtime.block_on(ReleaseServer::start())?;
-    let mut declared = Vec::new();
+    let mut configs = Vec::new();
     for plugin in 0..plugins {
         let mut program = b"#!/bin/sh\n".to_vec();
         program.resize(SIZE, u8::try_from(plugin % 256)?);
@@ -43,11 +43,11 @@ pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
             token: None,
             api_url: Some(server.api_url()),
         };
-        declared.push(PluginConfig::new(format!("p{plugin}").parse()?, PluginSource::GithubRelease(release)));
+        configs.push(PluginConfig::new(format!("p{plugin}").parse()?, PluginSource::GithubRelease(release)));
     }
-    let start = || runtime.block_on(try_join_all(declared.iter().map(|plugin| source.resolve(plugin, &()))));
+    let start = || runtime.block_on(try_join_all(configs.iter().map(|plugin| source.resolve(plugin, &()))));
     let folders: Vec<PathBuf> = start()?.iter().map(|package| package.folder().to_owned()).collect();
-    // No network: nobody answers any more.
+    // From here on, no server responds.
     drop(server);
     let ours = || {
         ensure!(start()?.len() == plugins);
@@ -70,7 +70,7 @@ pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    in_turns(
+    compare_in_turns(
         &format!("{plugins} installed plugins of 8 MiB, found and checked without network"),
         1.5,
         rounds,

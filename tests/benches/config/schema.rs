@@ -1,11 +1,11 @@
-//! The schema of a large package.
+//! Measurement of the schema of a large package.
 
 use anyhow::ensure;
 use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 use serde_json::{Map, Value, json};
 
-use crate::in_turns;
+use crate::compare_in_turns;
 
 pub(crate) fn compare(types: usize, rounds: usize) -> anyhow::Result<()> {
     let text = package(types).to_string();
@@ -21,12 +21,12 @@ pub(crate) fn compare(types: usize, rounds: usize) -> anyhow::Result<()> {
         Ok(())
     };
     let megabytes = text.len() / 1_000_000;
-    in_turns(&format!("schemas of {types} types ({megabytes} MB of package schema)"), 2.0, rounds, ours, parse)
+    compare_in_turns(&format!("schemas of {types} types ({megabytes} MB of package schema)"), 2.0, rounds, ours, parse)
 }
 
-/// A package as the large ones are: most of it is documentation, and outputs repeat inputs.
+/// Returns a package schema like those of large packages: most of it is documentation, and outputs repeat inputs.
 fn package(types: usize) -> Value {
-    let about = "Lorem ipsum dolor sit amet, consectetur adipiscing elit. ".repeat(4);
+    let description = "Lorem ipsum dolor sit amet, consectetur adipiscing elit. ".repeat(4);
     let example = "## Example Usage\n\n```typescript\nconst a = new Thing();\n```\n".repeat(60);
     let properties = |prefix: usize| -> Map<String, Value> {
         let property = |at: usize| {
@@ -39,7 +39,7 @@ fn package(types: usize) -> Value {
                 _ => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             };
             let mut property = kind;
-            property["description"] = about.as_str().into();
+            property["description"] = description.as_str().into();
             (format!("property{at}"), property)
         };
         (0..20).map(property).collect()
@@ -47,7 +47,7 @@ fn package(types: usize) -> Value {
     let resource = |at: usize| {
         let properties = properties(at);
         let body = json!({
-            "description": format!("{about}\n\n{example}"),
+            "description": format!("{description}\n\n{example}"),
             "properties": properties, "required": ["property0"],
             "inputProperties": properties, "requiredInputs": ["property0"],
             "stateInputs": { "properties": properties },
@@ -55,8 +55,9 @@ fn package(types: usize) -> Value {
         (format!("big:m{}/t{at}:T{at}", at % 90), body)
     };
     let nested = |at: usize| {
-        let fields: Map<String, Value> =
-            (0..8).map(|field| (format!("field{field}"), json!({ "type": "string", "description": about }))).collect();
+        let fields: Map<String, Value> = (0..8)
+            .map(|field| (format!("field{field}"), json!({ "type": "string", "description": description })))
+            .collect();
         (format!("big:m{}/n{at}:N{at}", at % 90), json!({ "type": "object", "properties": fields }))
     };
     json!({

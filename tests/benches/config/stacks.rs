@@ -1,4 +1,4 @@
-//! Stacks with fifty resources each, which refer to each other and to secrets and variables.
+//! Measurement of reading stacks with fifty resources each, which refer to each other and to secrets and variables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use std::fs;
 
 use anyhow::ensure;
 use config::diagnostics::{SourceFiles, has_errors};
-use config::{Profile, Repository, Surroundings, Workspace};
+use config::{ProcessContext, Profile, Repository, Workspace};
 use provisioner::registry::types;
 
-use crate::in_turns;
+use crate::compare_in_turns;
 
 const RESOURCES: usize = 50;
 
@@ -19,21 +19,21 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
     fs::create_dir(folder.path().join(".sc"))?;
     fs::write(folder.path().join(".sc/cfg.default.yaml"), &texts[0])?;
     for stack in 0..stacks {
-        let home = folder.path().join(format!(".sc/stacks/stack{stack}"));
-        fs::create_dir_all(&home)?;
+        let stack_folder = folder.path().join(format!(".sc/stacks/stack{stack}"));
+        fs::create_dir_all(&stack_folder)?;
         for (name, text) in [("server.yaml", server()), ("secrets.yaml", SECRETS.to_owned())] {
-            fs::write(home.join(name), &text)?;
+            fs::write(stack_folder.join(name), &text)?;
             texts.push(text);
         }
     }
     let repository = Repository { root: folder.path().to_owned(), git: None };
     let read = || {
-        let surroundings = Surroundings { environment: BTreeMap::new(), now: jiff::Zoned::now(), account: None };
+        let process_context = ProcessContext { environment: BTreeMap::new(), now: jiff::Zoned::now(), account: None };
         let (types, mut sources) = (types::product(), SourceFiles::default());
-        let profile = Profile::read("default", &repository, &surroundings, &mut sources);
+        let profile = Profile::read("default", &repository, &process_context, &mut sources);
         let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;
-        let (repository, surroundings) = (&repository, &surroundings);
-        let workspace = Workspace { repository, profile: &profile, stacks_dir: None, surroundings, types: &types };
+        let (repository, process_context) = (&repository, &process_context);
+        let workspace = Workspace { repository, profile: &profile, stacks_dir: None, process_context, types: &types };
         let names = workspace.stack_names().map_err(|found| anyhow::anyhow!("{found:?}"))?;
         let loaded = workspace.load(&names, &mut sources);
         ensure!(!has_errors(&loaded.diagnostics), "{:?}", loaded.diagnostics.first());
@@ -47,7 +47,7 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    in_turns(&format!("{stacks} stacks of {RESOURCES} resources, read and resolved"), 10.0, rounds, read, parse)
+    compare_in_turns(&format!("{stacks} stacks of {RESOURCES} resources, read and resolved"), 10.0, rounds, read, parse)
 }
 
 const SECRETS: &str = "schemaVersion: 1.0\nvalues:\n  word: hush\n  other: quiet\n";

@@ -1,4 +1,4 @@
-//! The bare loop: the same calls to the same provider, with nothing around them.
+//! Bare loop: makes the same calls to the same provider, without an engine.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,12 +16,12 @@ use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::figures::{Figures, seconds};
-use crate::workload::{PARALLEL, TYPE, Thing, Workload};
+use crate::workload::{BenchResource, PARALLEL, TYPE, Workload};
 
 type Client = ResourceProviderClient<Channel>;
 
-/// What a provider said of a resource it made.
-struct Made {
+/// Resource that the provider created.
+struct CreatedResource {
     id: String,
     inputs: Struct,
     outputs: Struct,
@@ -29,15 +29,15 @@ struct Made {
 
 struct Loop {
     workload: Workload,
-    things: Vec<Thing>,
-    made: Vec<OnceCell<Made>>,
+    resources: Vec<BenchResource>,
+    created: Vec<OnceCell<CreatedResource>>,
 }
 
-/// Measures the loop: each operation with a provider process of its own, as the engine has it.
+/// Measures the loop. Like the engine, each operation has its own provider process.
 pub(crate) async fn measure(workload: Workload) -> anyhow::Result<Figures> {
-    let things = workload.things();
-    let made = things.iter().map(|_| OnceCell::new()).collect();
-    let work = Arc::new(Loop { workload, things, made });
+    let resources = workload.resources();
+    let created = resources.iter().map(|_| OnceCell::new()).collect();
+    let work = Arc::new(Loop { workload, resources, created });
     let mut times = Vec::new();
     for operation in [Operation::Create, Operation::NoOp, Operation::Destroy] {
         let (_process, mut client) = start().await?;
@@ -64,7 +64,7 @@ enum Operation {
     Destroy,
 }
 
-/// Works through some resources, so many at once.
+/// Handles a range of resources, [`PARALLEL`] at a time.
 async fn run(
     work: &Arc<Loop>,
     client: &Client,
@@ -84,7 +84,7 @@ async fn run(
                 }
                 match operation {
                     Operation::Create => work.create(&mut client, index).await?,
-                    Operation::NoOp => work.look(&mut client, index).await?,
+                    Operation::NoOp => work.check_unchanged(&mut client, index).await?,
                     Operation::Destroy => work.delete(&mut client, index).await?,
                 }
             }
@@ -97,102 +97,102 @@ async fn run(
 }
 
 impl Loop {
-    fn news(&self, thing: &Thing) -> Struct {
-        let made = thing.needs.iter().filter_map(|index| self.made[*index].get());
-        thing.message(made.map(|made| format!("c:{}", made.id)).collect())
+    fn news(&self, resource: &BenchResource) -> Struct {
+        let created = resource.dependencies.iter().filter_map(|index| self.created[*index].get());
+        resource.message(created.map(|created| format!("c:{}", created.id)).collect())
     }
 
     async fn create(&self, client: &mut Client, index: usize) -> anyhow::Result<()> {
-        let thing = &self.things[index];
-        let urn = thing.urn().to_string();
+        let resource = &self.resources[index];
+        let urn = resource.urn().to_string();
         let check = CheckRequest {
             urn: urn.clone(),
-            name: thing.name.clone(),
+            name: resource.name.clone(),
             r#type: TYPE.to_owned(),
             olds: Some(Bag::default()),
-            news: Some(self.news(thing).into()),
+            news: Some(self.news(resource).into()),
             random_seed: vec![7; 32],
             ..Default::default()
         };
-        let inputs = opened(client.check(check).await?.into_inner().inputs)?;
+        let inputs = decode_bag(client.check(check).await?.into_inner().inputs)?;
         let create = CreateRequest {
             urn,
-            name: thing.name.clone(),
+            name: resource.name.clone(),
             r#type: TYPE.to_owned(),
             properties: Some(Bag::from(&inputs)),
             ..Default::default()
         };
         let created = client.create(create).await?.into_inner();
-        let made = Made { id: created.id, inputs, outputs: opened(created.properties)? };
-        self.made[index].set(made).ok().context("a resource is made once")
+        let created = CreatedResource { id: created.id, inputs, outputs: decode_bag(created.properties)? };
+        self.created[index].set(created).ok().context("a resource is created once")
     }
 
-    async fn look(&self, client: &mut Client, index: usize) -> anyhow::Result<()> {
-        let (thing, made) = (&self.things[index], self.made(index)?);
-        let urn = thing.urn().to_string();
+    async fn check_unchanged(&self, client: &mut Client, index: usize) -> anyhow::Result<()> {
+        let (resource, created) = (&self.resources[index], self.created(index)?);
+        let urn = resource.urn().to_string();
         let check = CheckRequest {
             urn: urn.clone(),
-            name: thing.name.clone(),
+            name: resource.name.clone(),
             r#type: TYPE.to_owned(),
-            olds: Some(Bag::from(&made.inputs)),
-            news: Some(self.news(thing).into()),
+            olds: Some(Bag::from(&created.inputs)),
+            news: Some(self.news(resource).into()),
             random_seed: vec![7; 32],
             ..Default::default()
         };
-        let inputs = opened(client.check(check).await?.into_inner().inputs)?;
+        let inputs = decode_bag(client.check(check).await?.into_inner().inputs)?;
         let diff = DiffRequest {
             urn,
-            name: thing.name.clone(),
+            name: resource.name.clone(),
             r#type: TYPE.to_owned(),
-            id: made.id.clone(),
-            olds: Some(Bag::from(&made.outputs)),
-            old_inputs: Some(Bag::from(&made.inputs)),
+            id: created.id.clone(),
+            olds: Some(Bag::from(&created.outputs)),
+            old_inputs: Some(Bag::from(&created.inputs)),
             news: Some(inputs.into()),
             ..Default::default()
         };
         let reply = client.diff(diff).await?.into_inner();
-        anyhow::ensure!(reply.diffs.is_empty(), "nothing changed, and the provider sees a difference");
+        anyhow::ensure!(reply.diffs.is_empty(), "the provider reports a difference without a change");
         Ok(())
     }
 
     async fn delete(&self, client: &mut Client, index: usize) -> anyhow::Result<()> {
-        let (thing, made) = (&self.things[index], self.made(index)?);
+        let (resource, created) = (&self.resources[index], self.created(index)?);
         let delete = DeleteRequest {
-            urn: thing.urn().to_string(),
-            name: thing.name.clone(),
+            urn: resource.urn().to_string(),
+            name: resource.name.clone(),
             r#type: TYPE.to_owned(),
-            id: made.id.clone(),
-            properties: Some(Bag::from(&made.outputs)),
-            old_inputs: Some(Bag::from(&made.inputs)),
+            id: created.id.clone(),
+            properties: Some(Bag::from(&created.outputs)),
+            old_inputs: Some(Bag::from(&created.inputs)),
             ..Default::default()
         };
         client.delete(delete).await?;
         Ok(())
     }
 
-    fn made(&self, index: usize) -> anyhow::Result<&Made> {
-        self.made[index].get().context("it was made before")
+    fn created(&self, index: usize) -> anyhow::Result<&CreatedResource> {
+        self.created[index].get().context("the resource was created before")
     }
 }
 
-/// What is in a bag, as a program on prost's own types has it.
-fn opened(bag: Option<Bag>) -> anyhow::Result<Struct> {
+/// Decodes a bag to prost's own types.
+fn decode_bag(bag: Option<Bag>) -> anyhow::Result<Struct> {
     Ok(bag.unwrap_or_default().open()?)
 }
 
-/// A provider process that dies with this value.
+/// Provider process that is killed when it is dropped.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         self.0.kill().and_then(|()| self.0.wait()).ok();
     }
 }
 
 async fn start() -> anyhow::Result<(Process, Client)> {
     let mut child = Command::new(crate::PROVIDER).env_clear().stdout(Stdio::piped()).spawn()?;
-    let output = child.stdout.take().context("its output is piped")?;
+    let output = child.stdout.take().context("the output is piped")?;
     let process = Process(child);
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line)?;

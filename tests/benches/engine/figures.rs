@@ -1,70 +1,70 @@
-//! What one measuring process found out, as it says it to the process that compares.
+//! Results of one measuring process, which it prints as JSON for the comparing process.
 
 use std::fs;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The figures of one process. Times in seconds, sizes in bytes.
+/// Results of one process. Times are in seconds, sizes in bytes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// Creation of everything.
+    /// Creation of all resources.
     pub(crate) create: f64,
-    /// A run that finds nothing to do.
+    /// Run without changes.
     pub(crate) no_op: f64,
-    /// Deletion of everything.
+    /// Deletion of all resources.
     pub(crate) destroy: f64,
-    /// The engine only: what lies beside its work.
+    /// Further results of the engine.
     pub(crate) engine: Option<EngineFigures>,
-    /// The program only.
+    /// Further results of the program.
     pub(crate) command: Option<CommandFigures>,
 }
 
-/// What is measured of the program alone.
+/// Results that only the program has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CommandFigures {
-    /// A preview that finds nothing to do.
+    /// Preview without changes.
     pub(crate) preview: f64,
-    /// A refresh that finds everything as it was.
+    /// Refresh without drift.
     pub(crate) refresh: f64,
-    /// Refresh, preview and update in one command, of which none finds anything to do.
-    pub(crate) everything: f64,
-    /// Most memory that was resident at once in one of the runs, as the system showed it shortly before its end.
+    /// Refresh, preview and update in one command, all without changes.
+    pub(crate) combined: f64,
+    /// Peak resident memory of one of the runs, sampled until shortly before its end.
     pub(crate) peak_memory: u64,
 }
 
-/// What is measured of the engine alone.
+/// Results that only the engine has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct EngineFigures {
-    /// From the start of the provider's process to its answer to GetPluginInfo.
+    /// From the start of the provider's process to its reply to GetPluginInfo.
     pub(crate) provider_start: f64,
     /// Derivation of the key from the passphrase.
     pub(crate) key: f64,
-    /// A run that makes [`MORE`] further resources beside those that are there, with no change to these.
+    /// Run that adds [`ADDED_RESOURCES`] resources and changes no other.
     pub(crate) grow: f64,
     /// Steps of that run.
     pub(crate) grow_steps: usize,
-    /// What that run wrote to disk before its checkpoint.
+    /// Bytes that this run wrote to disk before its checkpoint.
     pub(crate) grow_written: u64,
-    /// What the creation of everything wrote to disk before its checkpoint.
+    /// Bytes that the creation of all resources wrote to disk before its checkpoint.
     pub(crate) create_written: u64,
-    /// The checkpoint of everything.
+    /// Size of the checkpoint with all resources.
     pub(crate) checkpoint: u64,
-    /// Creation of everything with a slow store; `None` where that was not tried.
+    /// Creation of all resources with a slow store; `None` if it was not measured.
     pub(crate) slow_create: Option<f64>,
-    /// Most memory that was resident at once, all runs together.
+    /// Peak resident memory of all runs.
     pub(crate) peak_memory: u64,
 }
 
-/// How many resources are made beside those that are there.
-pub(crate) const MORE: usize = 100;
+/// Number of resources that a run adds.
+pub(crate) const ADDED_RESOURCES: usize = 100;
 
-/// Most memory that was resident at once in this process, in bytes; 0 where the system does not say.
+/// Returns the peak resident memory of this process in bytes; 0 if the system does not report it.
 pub(crate) fn peak_memory() -> u64 {
     memory_of("self")
 }
 
-/// The same of another process.
+/// Returns the peak resident memory of another process in bytes; 0 if the system does not report it.
 pub(crate) fn memory_of(process: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -72,14 +72,14 @@ pub(crate) fn memory_of(process: &str) -> u64 {
     kibibytes.unwrap_or_default() * 1024
 }
 
-/// The median of some times.
+/// Returns the median of times.
 pub(crate) fn median(times: impl IntoIterator<Item = f64>) -> f64 {
     let mut times: Vec<f64> = times.into_iter().collect();
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Seconds.
+/// Returns a duration in seconds.
 pub(crate) fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }

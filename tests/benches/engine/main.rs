@@ -1,9 +1,9 @@
-//! What the engine costs, and the program around it, held against a bare loop that makes the same calls, and against
-//! Pulumi where that is on PATH (`docs/performance.md`).
+//! Benchmark of the engine and of the program `sc`: compares them with a bare loop that makes the same calls, and with
+//! Pulumi if it is on PATH (`docs/performance.md`).
 //!
-//! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. Each measurement is a
-//! process of its own, so that its memory is its own; engine and loop take turns, and medians are compared. Says what it
-//! found and never fails because something was slow.
+//! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. Each measurement
+//! has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared. Prints
+//! the results, and never fails because of a slow result.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
 
@@ -27,25 +27,25 @@ use pulumi::Checkpoints;
 use report::{Report, Round};
 use workload::{Shape, Workload};
 
-/// The scripted provider, which answers by its rules and records nothing.
+/// Scripted provider, which replies by its default rules and records no calls.
 const PROVIDER: &str = env!("CARGO_BIN_EXE_pulumi-resource-rec");
-/// A folder on a real disk.
+/// Folder on a real disk.
 const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
-/// The argument that makes this program measure one workload.
+/// Argument that makes this program measure one workload.
 const MEASURE: &str = "--measure";
 
-/// What is measured.
+/// Workload to measure.
 struct Plan {
     workload: Workload,
     rounds: usize,
-    /// Whether the program is run, too, from its start to its exit; and Pulumi's, where it is there.
+    /// True if the program `sc`, and Pulumi if it is installed, are measured from start to exit as well.
     with_command: bool,
 }
 
 impl Plan {
-    /// In how many rounds Pulumi takes part: for many resources it takes minutes.
-    fn pulumis_rounds(&self) -> usize {
-        match (self.with_command && pulumi::is_there(), self.workload.resources) {
+    /// Returns the number of rounds with Pulumi, which takes minutes for many resources.
+    fn pulumi_rounds(&self) -> usize {
+        match (self.with_command && pulumi::is_installed(), self.workload.resources) {
             (false, _) => 0,
             (true, ..=100) => 3,
             (true, _) => 1,
@@ -60,13 +60,13 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     match arguments.iter().map(|argument| &**argument).collect::<Vec<_>>()[..] {
-        [MEASURE, who, workload] => measure(who, &serde_json::from_str(workload)?)?,
+        [MEASURE, subject, workload] => measure(subject, &serde_json::from_str(workload)?)?,
         ref arguments => compare(&plans(arguments.contains(&"--test") || arguments.contains(&"--quick")))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is measured, the one that others are compared with first.
+/// Returns the workloads to measure. The others are compared with the first one.
 fn plans(quick: bool) -> Vec<Plan> {
     let plan = |resources, shape, rounds| Plan { workload: Workload { resources, shape }, rounds, with_command: false };
     let with_command = |plan| Plan { with_command: true, ..plan };
@@ -90,38 +90,44 @@ fn compare(plans: &[Plan]) -> anyhow::Result<()> {
     let mut report = Report::default();
     for plan in plans {
         for round in 0..plan.rounds {
-            let [ours, bare, single] = ["ours", "bare", "single"].map(|who| in_process(who, plan.workload));
-            let command = plan.with_command.then(|| in_process("command", plan.workload)).transpose()?;
-            let pulumis = |who| (round < plan.pulumis_rounds()).then(|| in_process(who, plan.workload)).transpose();
-            let (pulumi, hasty) = (pulumis("pulumi")?, pulumis("hasty")?);
-            report.add(plan.workload, Round { ours: ours?, bare: bare?, single: single?, command, pulumi, hasty });
+            let [ours, bare, single] =
+                ["ours", "bare", "single"].map(|subject| measure_in_process(subject, plan.workload));
+            let command = plan.with_command.then(|| measure_in_process("command", plan.workload)).transpose()?;
+            let with_pulumi = |subject| {
+                (round < plan.pulumi_rounds()).then(|| measure_in_process(subject, plan.workload)).transpose()
+            };
+            let (pulumi, without_checkpoints) = (with_pulumi("pulumi")?, with_pulumi("without-checkpoints")?);
+            report.add(
+                plan.workload,
+                Round { ours: ours?, bare: bare?, single: single?, command, pulumi, without_checkpoints },
+            );
         }
     }
     print!("{report}");
     Ok(())
 }
 
-fn in_process(who: &str, workload: Workload) -> anyhow::Result<Figures> {
+fn measure_in_process(subject: &str, workload: Workload) -> anyhow::Result<Figures> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args([MEASURE, who, &serde_json::to_string(&workload)?]).stderr(Stdio::inherit());
+    command.args([MEASURE, subject, &serde_json::to_string(&workload)?]).stderr(Stdio::inherit());
     let output = command.output()?;
-    anyhow::ensure!(output.status.success(), "{who} with {workload:?}: {}", output.status);
+    anyhow::ensure!(output.status.success(), "{subject} with {workload:?}: {}", output.status);
     serde_json::from_slice(&output.stdout).context("figures are JSON")
 }
 
-fn measure(who: &str, workload: &Workload) -> anyhow::Result<()> {
-    let figures = match who {
-        // As in `sc`.
+fn measure(subject: &str, workload: &Workload) -> anyhow::Result<()> {
+    let figures = match subject {
+        // The runtime of `sc`.
         "ours" => Builder::new_current_thread()
             .enable_all()
             .build()?
             .block_on(ours::measure(*workload, Path::new(SCRATCH)))?,
         "command" => command::measure(*workload, Path::new(SCRATCH))?,
         "pulumi" => pulumi::measure(*workload, Checkpoints::Each, Path::new(SCRATCH))?,
-        "hasty" => pulumi::measure(*workload, Checkpoints::Last, Path::new(SCRATCH))?,
-        // As `#[tokio::main]` has it.
+        "without-checkpoints" => pulumi::measure(*workload, Checkpoints::Last, Path::new(SCRATCH))?,
+        // The runtime of `#[tokio::main]`.
         "bare" => Builder::new_multi_thread().enable_all().build()?.block_on(bare::measure(*workload))?,
-        // The fastest that one thread can be.
+        // The bare loop on one thread.
         _ => Builder::new_current_thread().enable_all().build()?.block_on(bare::measure(*workload))?,
     };
     println!("{}", serde_json::to_string(&figures)?);

@@ -1,4 +1,4 @@
-//! The engine with everything it has: provider host, deployment, journal and checkpoint on disk.
+//! Measurement of the whole engine: provider host, deployment, journal and checkpoint on disk.
 
 use std::fs;
 use std::path::Path;
@@ -23,27 +23,27 @@ use state::store::{FileStore, FileUrl, LockHolder, StackReference};
 use state::{StackAccess, StackState};
 use tokio::sync::SetOnce;
 
-use crate::figures::{EngineFigures, Figures, MORE, peak_memory, seconds};
+use crate::figures::{ADDED_RESOURCES, EngineFigures, Figures, peak_memory, seconds};
 use crate::slow::SlowStore;
-use crate::workload::{PARALLEL, PROJECT, STACK, TYPE, Thing, Workload};
+use crate::workload::{BenchResource, PARALLEL, PROJECT, STACK, TYPE, Workload};
 
-/// Measures the operations on a stack of its own in a new folder.
+/// Measures the operations on a new stack in a new folder.
 pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Result<Figures> {
     let folder = tempfile::tempdir_in(scratch)?;
     let mut bench = Bench::new(folder.path()).await?;
-    let grown = Workload { resources: workload.resources + MORE, ..workload };
+    let larger = Workload { resources: workload.resources + ADDED_RESOURCES, ..workload };
 
     let create = bench.run(Operation::Update, workload).await?;
     let checkpoint = fs::metadata(folder.path().join(CHECKPOINT))?.len();
     let no_op = bench.run(Operation::Update, workload).await?;
-    ensure!(no_op.written == 0, "a run that changes nothing writes no journal");
-    let grow = bench.run(Operation::Update, grown).await?;
+    ensure!(no_op.written == 0, "a run without changes writes no journal");
+    let grow = bench.run(Operation::Update, larger).await?;
     let shrink = bench.run(Operation::Update, workload).await?;
     let destroy = bench.run(Operation::Destroy, workload).await?;
-    // The root and the default provider are steps, too.
+    // The root and the default provider have steps as well.
     ensure!(create.steps == workload.resources + 2 && no_op.steps == create.steps, "every resource has its step");
     ensure!(shrink.steps == grow.steps && destroy.steps == create.steps, "every resource has its step");
-    let slow_create = if workload.resources <= SLOWED {
+    let slow_create = if workload.resources <= SLOW_STORE_LIMIT {
         bench.access.store = Arc::new(SlowStore(bench.store.clone()));
         Some(bench.run(Operation::Update, workload).await?.time)
     } else {
@@ -68,14 +68,14 @@ pub(crate) async fn measure(workload: Workload, scratch: &Path) -> anyhow::Resul
     })
 }
 
-/// Where the state of the stack is in its store.
+/// Path of the stack's checkpoint in the store.
 const CHECKPOINT: &str = ".pulumi/stacks/bench/dev.json";
 
-/// Up to how many resources are made with a slow store, too.
-const SLOWED: usize = 1_000;
+/// Largest number of resources that is measured with a slow store as well.
+const SLOW_STORE_LIMIT: usize = 1_000;
 
-/// Between two runs.
-const SETTLE: Duration = Duration::from_millis(100);
+/// Pause between two runs, in which memory of the previous run is freed.
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 struct Bench<'f> {
     folder: &'f Path,
@@ -86,7 +86,7 @@ struct Bench<'f> {
     provider_start: f64,
 }
 
-/// One operation, from the lock to its return.
+/// Results of an operation, from the acquisition to the release of the lock.
 struct Run {
     time: f64,
     steps: usize,
@@ -121,17 +121,17 @@ impl<'f> Bench<'f> {
         let host = self.host().await?;
         self.provider_start = seconds(started.elapsed());
 
-        // What the run before left to be freed aside is freed meanwhile.
-        tokio::time::sleep(SETTLE).await;
+        // Memory of the previous run is freed in the background.
+        tokio::time::sleep(SETTLE_TIME).await;
         let started = Instant::now();
         let holder = LockHolder { pid: std::process::id(), username: "bench".into(), hostname: "bench".into() };
         let state = StackState::open(self.access.clone(), &holder).await?;
-        let (before, looked) = sized(self.folder)?;
+        let (before, before_duration) = timed_size_of(self.folder)?;
         let end = self.deploy(operation, workload, &state, Arc::new(host)).await?;
-        let (after, looked_again) = sized(self.folder)?;
+        let (after, after_duration) = timed_size_of(self.folder)?;
         let written = after - before;
         state.close(end.snapshot, None).await?;
-        let time = seconds(started.elapsed() - looked - looked_again);
+        let time = seconds(started.elapsed() - before_duration - after_duration);
 
         ensure!(end.outcome == Outcome::Succeeded, "the run failed");
         Ok(Run { time, steps: end.summary.changes.values().sum::<usize>() + 1, written })
@@ -151,7 +151,7 @@ impl<'f> Bench<'f> {
             state.snapshot().clone(),
             host,
             Some(recorder),
-            Arc::new(Silence),
+            Arc::new(ErrorOutput),
             StopSignals::default(),
         );
         let program = async {
@@ -164,7 +164,7 @@ impl<'f> Bench<'f> {
             registered
         };
         let (end, registered) = tokio::join!(run, program);
-        registered.context("the engine refused a registration")?;
+        registered.context("the engine rejected a registration")?;
         Ok(end)
     }
 
@@ -183,8 +183,8 @@ impl<'f> Bench<'f> {
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
-            type_facts: None,
-            events: Arc::new(Silence),
+            type_cache: None,
+            events: Arc::new(ErrorOutput),
         };
         let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });
         let name = "rec".parse().map_err(|_| HostError::new("no name"))?;
@@ -193,44 +193,45 @@ impl<'f> Bench<'f> {
     }
 }
 
-/// The program: each resource as soon as what it needs is known.
+/// Registers each resource as soon as its dependencies are registered.
 async fn register_all(deployment: &Deployment, workload: Workload) -> Result<(), Halted> {
     let root = Goal::component(TypeToken::new(ROOT_STACK_TYPE), format!("{PROJECT}-{STACK}"), PropertyMap::new());
     let root = deployment.register(root).await?.urn;
-    let things = workload.things();
-    let done: Vec<SetOnce<Registered>> = things.iter().map(|_| SetOnce::new()).collect();
-    let registrations = things.iter().map(|thing| register(deployment, &root, thing, &done));
+    let resources = workload.resources();
+    let done: Vec<SetOnce<Registered>> = resources.iter().map(|_| SetOnce::new()).collect();
+    let registrations = resources.iter().map(|resource| register(deployment, &root, resource, &done));
     join_all(registrations).await.into_iter().collect()
 }
 
 async fn register(
     deployment: &Deployment,
     root: &Urn,
-    thing: &Thing,
+    resource: &BenchResource,
     done: &[SetOnce<Registered>],
 ) -> Result<(), Halted> {
-    let mut needed = Vec::new();
-    for index in &thing.needs {
-        needed.push(done[*index].wait().await);
+    let mut dependencies = Vec::new();
+    for index in &resource.dependencies {
+        dependencies.push(done[*index].wait().await);
     }
-    let link = |needed: &&Registered| needed.outputs.get("cid").and_then(|cid| cid.as_str()).map(str::to_owned);
-    let inputs = thing.inputs(needed.iter().filter_map(link).collect());
-    let mut goal = Goal::custom(TypeToken::new(TYPE), &thing.name, inputs);
+    let link =
+        |dependencies: &&Registered| dependencies.outputs.get("cid").and_then(|cid| cid.as_str()).map(str::to_owned);
+    let inputs = resource.inputs(dependencies.iter().filter_map(link).collect());
+    let mut goal = Goal::custom(TypeToken::new(TYPE), &resource.name, inputs);
     goal.parent = Some(root.clone());
-    goal.dependencies = needed.iter().map(|needed| needed.urn.clone()).collect();
+    goal.dependencies = dependencies.iter().map(|dependencies| dependencies.urn.clone()).collect();
     goal.property_dependencies = goal.inputs.keys().map(|key| (key.clone(), Vec::new())).collect();
     goal.property_dependencies.insert("links".to_owned(), goal.dependencies.clone());
     let registered = deployment.register(goal).await?;
-    // Nobody else registers it.
-    done[thing.index].set(registered).ok();
+    // Each resource is registered once, so the cell is empty.
+    done[resource.index].set(registered).ok();
     Ok(())
 }
 
-/// Nobody listens.
+/// Event sink that prints messages and output to standard error.
 #[derive(Debug)]
-struct Silence;
+struct ErrorOutput;
 
-impl EventSink for Silence {
+impl EventSink for ErrorOutput {
     fn emit(&self, event: Event) {
         if let Event::Message(message) = event {
             eprintln!("{}", message.text);
@@ -238,7 +239,7 @@ impl EventSink for Silence {
     }
 }
 
-impl HostEvents for Silence {
+impl HostEvents for ErrorOutput {
     fn emit(&self, event: HostEvent) {
         if let HostEvent::Output { line, .. } | HostEvent::Warning { message: line, .. } = event {
             eprintln!("{line}");
@@ -246,13 +247,13 @@ impl HostEvents for Silence {
     }
 }
 
-/// Bytes of all files in a folder, and how long it took to look, which is no part of a run.
-fn sized(folder: &Path) -> std::io::Result<(u64, Duration)> {
+/// Returns the size of all files in a folder in bytes, and the duration of this call, which is no part of a run.
+fn timed_size_of(folder: &Path) -> std::io::Result<(u64, Duration)> {
     let started = Instant::now();
     Ok((size_of(folder)?, started.elapsed()))
 }
 
-/// Bytes of all files in a folder.
+/// Returns the size of all files in a folder in bytes.
 fn size_of(folder: &Path) -> std::io::Result<u64> {
     let mut total = 0;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! Pulumi's command line with its file backend, where it is on PATH: the same resources, as a program of its YAML host.
+//! Measurement of Pulumi's command line with its file backend and the same resources, as a program of its YAML host.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,34 +7,34 @@ use std::process::Command;
 
 use bridge::process::HostEnvironment;
 use serde_json::{Value, json};
-use tests::peers::first_on_path;
+use tests::sdks::first_on_path;
 
-use crate::command::{Spent, run};
+use crate::command::{CommandUsage, run};
 use crate::figures::{CommandFigures, Figures};
-use crate::workload::{PARALLEL, PROJECT, STACK, TYPE, Thing, Workload};
+use crate::workload::{BenchResource, PARALLEL, PROJECT, STACK, TYPE, Workload};
 
-/// When Pulumi writes its state.
+/// Time at which Pulumi writes its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checkpoints {
-    /// With every step, as it does unless told otherwise.
+    /// At every step, the default.
     Each,
-    /// At the end of a run: what a run that dies has made is not known then.
+    /// At the end of a run. A crash loses the state of the resources that the run created.
     Last,
 }
 
-/// Whether what it takes is on PATH.
-pub(crate) fn is_there() -> bool {
+/// Returns whether Pulumi and its YAML host are on PATH.
+pub(crate) fn is_installed() -> bool {
     let environment = HostEnvironment::new(std::env::vars_os());
     ["pulumi", "pulumi-language-yaml"].iter().all(|program| environment.find_program(program).is_some())
 }
 
-/// Measures each command on a stack of its own in a new folder.
+/// Measures each command on a new stack in a new folder.
 pub(crate) fn measure(workload: Workload, checkpoints: Checkpoints, scratch: &Path) -> anyhow::Result<Figures> {
     let folder = tempfile::tempdir_in(scratch)?;
     for part in ["home", "state"] {
         fs::create_dir_all(folder.path().join(part))?;
     }
-    fs::write(folder.path().join("Pulumi.yaml"), described(workload).to_string())?;
+    fs::write(folder.path().join("Pulumi.yaml"), program(workload).to_string())?;
     let providers = Path::new(crate::PROVIDER).parent().map(Path::to_owned).unwrap_or_default();
     let mut bench =
         Bench { folder: folder.path().to_owned(), path: first_on_path(&providers)?, checkpoints, memory: 0 };
@@ -42,14 +42,14 @@ pub(crate) fn measure(workload: Workload, checkpoints: Checkpoints, scratch: &Pa
     bench.run(&["stack", "init", STACK])?;
     bench.memory = 0;
     let parallel = format!("--parallel={PARALLEL}");
-    let at_once = ["--yes", "--skip-preview", &parallel];
-    let create = bench.run(&[&["up"], &at_once[..]].concat())?;
-    let no_op = bench.run(&[&["up", "--expect-no-changes"], &at_once[..]].concat())?;
+    let options = ["--yes", "--skip-preview", &parallel];
+    let create = bench.run(&[&["up"], &options[..]].concat())?;
+    let no_op = bench.run(&[&["up", "--expect-no-changes"], &options[..]].concat())?;
     let preview = bench.run(&["preview", "--expect-no-changes", &parallel])?;
-    let refresh = bench.run(&[&["refresh"], &at_once[..]].concat())?;
-    let everything = bench.run(&["up", "--yes", "--refresh", "--expect-no-changes", &parallel])?;
-    let destroy = bench.run(&[&["destroy"], &at_once[..]].concat())?;
-    let command = Some(CommandFigures { preview, refresh, everything, peak_memory: bench.memory });
+    let refresh = bench.run(&[&["refresh"], &options[..]].concat())?;
+    let combined = bench.run(&["up", "--yes", "--refresh", "--expect-no-changes", &parallel])?;
+    let destroy = bench.run(&[&["destroy"], &options[..]].concat())?;
+    let command = Some(CommandFigures { preview, refresh, combined, peak_memory: bench.memory });
     Ok(Figures { create, no_op, destroy, engine: None, command })
 }
 
@@ -61,7 +61,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs a command, which must succeed. How long that took, in seconds.
+    /// Runs a command, which must succeed, and returns its duration in seconds.
     fn run(&mut self, arguments: &[&str]) -> anyhow::Result<f64> {
         let mut command = Command::new("pulumi");
         command.args(arguments).arg("--non-interactive").current_dir(&self.folder).env_clear();
@@ -72,18 +72,18 @@ impl Bench {
         if self.checkpoints == Checkpoints::Last {
             command.env("PULUMI_EXPERIMENTAL", "true").env("PULUMI_SKIP_CHECKPOINTS", "true");
         }
-        let Spent { time, memory } = run(command, &self.folder.join("said"))?;
+        let CommandUsage { time, memory } = run(command, &self.folder.join("output"))?;
         self.memory = self.memory.max(memory);
         Ok(time)
     }
 }
 
-/// The program of a workload.
-fn described(workload: Workload) -> Value {
-    let resource = |thing: Thing| {
-        let properties = thing.described(|index| format!("${{thing-{index:06}.v}}"));
-        (thing.name, json!({"type": TYPE, "properties": properties}))
+/// Returns the Pulumi program of a workload.
+fn program(workload: Workload) -> Value {
+    let resource = |resource: BenchResource| {
+        let properties = resource.config(|index| format!("${{thing-{index:06}.v}}"));
+        (resource.name, json!({"type": TYPE, "properties": properties}))
     };
-    let resources: serde_json::Map<String, Value> = workload.things().into_iter().map(resource).collect();
+    let resources: serde_json::Map<String, Value> = workload.resources().into_iter().map(resource).collect();
     json!({"name": PROJECT, "runtime": "yaml", "resources": resources})
 }

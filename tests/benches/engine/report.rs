@@ -1,28 +1,28 @@
-//! The table.
+//! Report of the results as tables.
 
 use std::fmt;
 
-use crate::figures::{CommandFigures, EngineFigures, Figures, MORE, median};
+use crate::figures::{ADDED_RESOURCES, CommandFigures, EngineFigures, Figures, median};
 use crate::workload::{Shape, Workload};
 
-/// What may be asked of the time of a run, against the bare loop.
+/// Limit of the time of a run, relative to the bare loop.
 const TIME_LIMIT: f64 = 1.5;
-/// What may be asked of the time for one resource in a large stack, against a small one.
+/// Limit of the time for one resource in a large stack, relative to a small stack.
 const GROWTH_LIMIT: f64 = 1.2;
-/// How much longer a creation may take where each write of the store does, in seconds.
+/// Limit of the additional time of a creation with a slow store, in seconds.
 const SLOW_STORE_LIMIT: f64 = 1.0;
-/// What may be asked of the bytes for one step in a large stack, against a small one: not to grow, but for the digits of
-/// larger numbers.
+/// Limit of the bytes for one step in a large stack, relative to a small stack. The bytes must not grow, except for the
+/// digits of larger numbers.
 const BYTES_LIMIT: f64 = 1.05;
 
-/// The time of one operation.
+/// Time of an operation.
 type Time = fn(&Figures) -> f64;
-/// What is measured of a program.
+/// Result of a program.
 type CommandFigure = fn(&Figures, &CommandFigures) -> f64;
-/// How a figure is printed.
-type Shown = fn(f64) -> String;
+/// Format of a result.
+type Format = fn(f64) -> String;
 
-/// All that was measured.
+/// Results of all measurements.
 #[derive(Default)]
 pub(crate) struct Report {
     cases: Vec<Case>,
@@ -33,102 +33,103 @@ struct Case {
     rounds: Vec<Round>,
 }
 
-/// What each took for the same.
+/// Results of all programs for one workload.
 pub(crate) struct Round {
-    /// The engine.
+    /// Engine.
     pub(crate) ours: Figures,
-    /// The bare loop, as programs with tonic usually run: on as many threads as there are processors.
+    /// Bare loop on one thread for each processor, like most programs with tonic.
     pub(crate) bare: Figures,
-    /// The bare loop on one thread.
+    /// Bare loop on one thread.
     pub(crate) single: Figures,
-    /// The program, where that is measured.
+    /// Program `sc`, if it is measured.
     pub(crate) command: Option<Figures>,
-    /// Pulumi's, where it is there.
+    /// Pulumi, if it is installed.
     pub(crate) pulumi: Option<Figures>,
-    /// Pulumi's without its checkpoints.
-    pub(crate) hasty: Option<Figures>,
+    /// Pulumi without checkpoints.
+    pub(crate) without_checkpoints: Option<Figures>,
 }
 
 impl Report {
-    /// Adds one round.
+    /// Adds a round.
     pub(crate) fn add(&mut self, workload: Workload, round: Round) {
-        let same =
+        let is_same_workload =
             |case: &&mut Case| (case.workload.resources, case.workload.shape) == (workload.resources, workload.shape);
-        match self.cases.iter_mut().find(same) {
+        match self.cases.iter_mut().find(is_same_workload) {
             Some(case) => case.rounds.push(round),
             None => self.cases.push(Case { workload, rounds: vec![round] }),
         }
     }
 
-    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: Time) -> fmt::Result {
+    fn time_row(f: &mut fmt::Formatter<'_>, case: &Case, label: &str, time: Time) -> fmt::Result {
         let (ours, bare) = (case.ours(time), case.median(|round| time(&round.bare)));
-        let row = format!("{what} {}", case.name());
-        compared(f, &row, &milliseconds(ours), &milliseconds(bare), ours / bare, TIME_LIMIT)
+        let row = format!("{label} {}", case.name());
+        write_comparison(f, &row, &milliseconds(ours), &milliseconds(bare), ours / bare, TIME_LIMIT)
     }
 
-    fn single_row(f: &mut fmt::Formatter<'_>, case: &Case, what: &str, time: Time) -> fmt::Result {
+    fn single_row(f: &mut fmt::Formatter<'_>, case: &Case, label: &str, time: Time) -> fmt::Result {
         let (ours, single) = (case.ours(time), case.median(|round| time(&round.single)));
-        let (row, ratio) = (format!("{what} {}", case.name()), ours / single);
+        let (row, ratio) = (format!("{label} {}", case.name()), ours / single);
         writeln!(f, "{row:<36}{:>12}{:>12}{ratio:>8.2}", milliseconds(ours), milliseconds(single))
     }
 
-    /// The program from its start to its exit.
+    /// Writes the results of the program from start to exit.
     fn commands(f: &mut fmt::Formatter<'_>, cases: &[Case]) -> fmt::Result {
         writeln!(f, "\n{:<36}{:>12}{:>12}{:>8}", "start to exit", "sc", "bare loop", "ratio")?;
         for case in cases.iter().filter(|case| case.rounds.iter().any(|round| round.command.is_some())) {
             let times: [(&str, Time); 3] =
                 [("create", |run| run.create), ("no-op", |run| run.no_op), ("destroy", |run| run.destroy)];
-            for (what, time) in times {
+            for (label, time) in times {
                 let (sc, bare) = (case.command(|run, _| time(run)), case.median(|round| time(&round.bare)));
-                let (row, ratio) = (format!("{what} {}", case.name()), sc / bare);
+                let (row, ratio) = (format!("{label} {}", case.name()), sc / bare);
                 writeln!(f, "{row:<36}{:>12}{:>12}{ratio:>8.2}", milliseconds(sc), milliseconds(bare))?;
             }
-            for (what, figure) in [
+            for (label, figure) in [
                 ("preview", milliseconds(case.command(|_, command| command.preview))),
                 ("refresh", milliseconds(case.command(|_, command| command.refresh))),
-                ("refresh, preview, no-op", milliseconds(case.command(|_, command| command.everything))),
+                ("refresh, preview, no-op", milliseconds(case.command(|_, command| command.combined))),
                 ("memory", megabytes(case.command(|_, command| command.peak_memory as f64))),
             ] {
-                writeln!(f, "{:<36}{figure:>12}", format!("{what} {}", case.name()))?;
+                writeln!(f, "{:<36}{figure:>12}", format!("{label} {}", case.name()))?;
             }
         }
         Ok(())
     }
 
-    /// The program against Pulumi's, from start to exit.
+    /// Writes the comparison of the program with Pulumi, from start to exit.
     fn pulumi(f: &mut fmt::Formatter<'_>, cases: &[Case]) -> fmt::Result {
-        let measured = |case: &&Case| case.rounds.iter().any(|round| round.pulumi.is_some());
-        if !cases.iter().any(|case| measured(&case)) {
-            return writeln!(f, "\npulumi and pulumi-language-yaml are not both on PATH: not compared with them");
+        let has_pulumi = |case: &&Case| case.rounds.iter().any(|round| round.pulumi.is_some());
+        if !cases.iter().any(|case| has_pulumi(&case)) {
+            return writeln!(f, "\npulumi and pulumi-language-yaml are not both on PATH, so they are not compared");
         }
-        let what = "against pulumi";
-        writeln!(f, "\n{what:<36}{:>12}{:>12}{:>8}{:>16}{:>8}", "sc", "pulumi", "times", "no checkpoints", "times")?;
-        for case in cases.iter().filter(measured) {
-            let rows: [(&str, CommandFigure, Shown); 7] = [
+        let label = "against pulumi";
+        writeln!(f, "\n{label:<36}{:>12}{:>12}{:>8}{:>16}{:>8}", "sc", "pulumi", "times", "no checkpoints", "times")?;
+        for case in cases.iter().filter(has_pulumi) {
+            let rows: [(&str, CommandFigure, Format); 7] = [
                 ("create", |run, _| run.create, milliseconds),
                 ("no-op", |run, _| run.no_op, milliseconds),
                 ("preview", |_, command| command.preview, milliseconds),
                 ("refresh", |_, command| command.refresh, milliseconds),
-                ("refresh, preview, no-op", |_, command| command.everything, milliseconds),
+                ("refresh, preview, no-op", |_, command| command.combined, milliseconds),
                 ("destroy", |run, _| run.destroy, milliseconds),
                 ("memory", |_, command| command.peak_memory as f64, megabytes),
             ];
-            for (what, figure, shown) in rows {
+            for (label, figure, format_value) in rows {
                 let sc = case.command(figure);
-                let theirs = |round: fn(&Round) -> Option<&Figures>| {
+                let median_of = |round: fn(&Round) -> Option<&Figures>| {
                     let runs = case.rounds.iter().filter_map(round);
                     median(runs.filter_map(|run| Some(figure(run, run.command.as_ref()?))))
                 };
-                let (pulumi, hasty) = (theirs(|round| round.pulumi.as_ref()), theirs(|round| round.hasty.as_ref()));
+                let (pulumi, without_checkpoints) =
+                    (median_of(|round| round.pulumi.as_ref()), median_of(|round| round.without_checkpoints.as_ref()));
                 writeln!(
                     f,
                     "{:<36}{:>12}{:>12}{:>8.1}{:>16}{:>8.1}",
-                    format!("{what} {}", case.name()),
-                    shown(sc),
-                    shown(pulumi),
+                    format!("{label} {}", case.name()),
+                    format_value(sc),
+                    format_value(pulumi),
                     pulumi / sc,
-                    shown(hasty),
-                    hasty / sc
+                    format_value(without_checkpoints),
+                    without_checkpoints / sc
                 )?;
             }
         }
@@ -175,15 +176,15 @@ impl fmt::Display for Report {
         header(f, "time of a run", "engine", "bare loop")?;
         let times: [(&str, Time); 3] =
             [("create", |run| run.create), ("no-op", |run| run.no_op), ("destroy", |run| run.destroy)];
-        // One resource is measured for the program: beside it, what begins and ends a run is most of it.
-        let many = || self.cases.iter().filter(|case| case.workload.resources > 1);
-        for case in many() {
-            times.iter().try_for_each(|(what, time)| Self::time_row(f, case, what, *time))?;
+        // The workload with one resource is for the program only: most of its time is the start and the end of a run.
+        let cases_with_many_resources = || self.cases.iter().filter(|case| case.workload.resources > 1);
+        for case in cases_with_many_resources() {
+            times.iter().try_for_each(|(label, time)| Self::time_row(f, case, label, *time))?;
         }
 
         writeln!(f, "\n{:<36}{:>12}{:>12}{:>8}", "the loop on one thread", "engine", "bare loop", "ratio")?;
-        for case in many() {
-            times.iter().try_for_each(|(what, time)| Self::single_row(f, case, what, *time))?;
+        for case in cases_with_many_resources() {
+            times.iter().try_for_each(|(label, time)| Self::single_row(f, case, label, *time))?;
         }
         Self::commands(f, &self.cases)?;
         Self::pulumi(f, &self.cases)?;
@@ -192,10 +193,10 @@ impl fmt::Display for Report {
 
         header(f, "time for one resource", "large", &name)?;
         for case in &larger {
-            for (what, time) in times {
+            for (label, time) in times {
                 let (large, small) = (case.each(case.ours(time)), small.each(small.ours(time)));
-                let row = format!("{what} {}", case.name());
-                compared(f, &row, &microseconds(large), &microseconds(small), large / small, GROWTH_LIMIT)?;
+                let row = format!("{label} {}", case.name());
+                write_comparison(f, &row, &microseconds(large), &microseconds(small), large / small, GROWTH_LIMIT)?;
             }
         }
 
@@ -203,20 +204,27 @@ impl fmt::Display for Report {
         for case in &larger {
             let create = |case: &Case| case.each(case.engine(|engine| engine.create_written as f64));
             let step = |case: &Case| case.engine(|engine| engine.grow_written as f64 / engine.grow_steps as f64);
-            let change = |case: &Case| case.engine(|engine| engine.grow_written as f64 / MORE as f64);
+            let change = |case: &Case| case.engine(|engine| engine.grow_written as f64 / ADDED_RESOURCES as f64);
             let rows = [("create", create(case), create(small)), ("step of a run that adds", step(case), step(small))];
-            for (what, large, small) in rows {
-                compared(
+            for (label, large, small) in rows {
+                write_comparison(
                     f,
-                    &format!("{what} {}", case.name()),
+                    &format!("{label} {}", case.name()),
                     &bytes(large),
                     &bytes(small),
                     large / small,
                     BYTES_LIMIT,
                 )?;
             }
-            let what = format!("resource added to {}", case.name());
-            compared(f, &what, &bytes(change(case)), &bytes(change(small)), change(case) / change(small), BYTES_LIMIT)?;
+            let label = format!("resource added to {}", case.name());
+            write_comparison(
+                f,
+                &label,
+                &bytes(change(case)),
+                &bytes(change(small)),
+                change(case) / change(small),
+                BYTES_LIMIT,
+            )?;
         }
 
         header(f, "each write of the store 50 ms later", "slow", "as it is")?;
@@ -224,9 +232,9 @@ impl fmt::Display for Report {
             let slow = median(case.rounds.iter().filter_map(|round| round.ours.engine.as_ref()?.slow_create));
             if slow > 0.0 {
                 let create = case.ours(|run| run.create);
-                let verdict = if slow - create <= SLOW_STORE_LIMIT { "holds" } else { "OVER" };
+                let result = if slow - create <= SLOW_STORE_LIMIT { "holds" } else { "OVER" };
                 let row = format!("create {}, at most {} more", case.name(), milliseconds(SLOW_STORE_LIMIT));
-                writeln!(f, "{row:<36}{:>12}{:>12}{:>16}  {verdict}", milliseconds(slow), milliseconds(create), "")?;
+                writeln!(f, "{row:<36}{:>12}{:>12}{:>16}  {result}", milliseconds(slow), milliseconds(create), "")?;
             }
         }
 
@@ -251,13 +259,20 @@ impl fmt::Display for Report {
     }
 }
 
-fn header(f: &mut fmt::Formatter<'_>, what: &str, ours: &str, theirs: &str) -> fmt::Result {
-    writeln!(f, "\n{what:<36}{ours:>12}{theirs:>12}{:>8}{:>8}", "ratio", "limit")
+fn header(f: &mut fmt::Formatter<'_>, label: &str, ours: &str, median_of: &str) -> fmt::Result {
+    writeln!(f, "\n{label:<36}{ours:>12}{median_of:>12}{:>8}{:>8}", "ratio", "limit")
 }
 
-fn compared(f: &mut fmt::Formatter<'_>, what: &str, ours: &str, theirs: &str, ratio: f64, limit: f64) -> fmt::Result {
-    let verdict = if ratio <= limit { "holds" } else { "OVER" };
-    writeln!(f, "{what:<36}{ours:>12}{theirs:>12}{ratio:>8.2}{limit:>8.2}  {verdict}")
+fn write_comparison(
+    f: &mut fmt::Formatter<'_>,
+    label: &str,
+    ours: &str,
+    median_of: &str,
+    ratio: f64,
+    limit: f64,
+) -> fmt::Result {
+    let result = if ratio <= limit { "holds" } else { "OVER" };
+    writeln!(f, "{label:<36}{ours:>12}{median_of:>12}{ratio:>8.2}{limit:>8.2}  {result}")
 }
 
 fn milliseconds(seconds: f64) -> String {

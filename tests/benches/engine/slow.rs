@@ -1,4 +1,4 @@
-//! A store whose every write takes its time, as one on the other side of a network.
+//! Store with slow writes, like a store in a network.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use state::store::{
     Backups, FileStore, LockHolder, LockInfo, StackCatalog, StackLock, StackReference, StateStore, StoreError, Tags,
 };
 
-/// How much longer each write takes.
+/// Additional time of each write.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The store in a folder, slowed down. What is written one after the other waits one after the other.
+/// Store in a folder with slow writes. Consecutive writes of an operation are delayed one after the other.
 pub(crate) struct SlowStore(pub(crate) FileStore);
 
-async fn writes(objects: u32) {
+async fn delay_writes(objects: u32) {
     tokio::time::sleep(DELAY * objects).await;
 }
 
@@ -27,25 +27,25 @@ impl StateStore for SlowStore {
         self.0.load(stack).await
     }
 
-    /// The previous checkpoint under its other name, then the new one.
+    /// Delays the backup of the previous checkpoint and the write of the new one.
     async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
-        writes(2).await;
+        delay_writes(2).await;
         self.0.save(lock, checkpoint).await
     }
 
-    /// The entry, its checkpoint, the backup.
+    /// Delays the writes of the history entry, its checkpoint and the backup.
     async fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
-        writes(3).await;
+        delay_writes(3).await;
         self.0.archive(stack, update).await
     }
 
     async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
-        writes(1).await;
+        delay_writes(1).await;
         self.0.lock(stack, holder).await
     }
 
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError> {
-        writes(1).await;
+        delay_writes(1).await;
         self.0.unlock(lock).await
     }
 
@@ -54,7 +54,7 @@ impl StateStore for SlowStore {
     }
 
     async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
-        writes(1).await;
+        delay_writes(1).await;
         self.0.break_locks(stack).await
     }
 }
@@ -74,17 +74,17 @@ impl StackCatalog for SlowStore {
     }
 
     async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError> {
-        writes(1).await;
+        delay_writes(1).await;
         self.0.set_tags(stack, tags).await
     }
 
     async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        writes(2).await;
+        delay_writes(2).await;
         self.0.rename(lock, to, checkpoint).await
     }
 
     async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
-        writes(2).await;
+        delay_writes(2).await;
         self.0.remove(lock, backups).await
     }
 }

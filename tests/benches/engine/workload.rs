@@ -1,4 +1,4 @@
-//! What is made: resources that are the same for the engine and for the bare loop.
+//! Resources of a measurement, which are equal for the engine and for the bare loop.
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
@@ -10,73 +10,77 @@ use serde::{Deserialize, Serialize};
 pub(crate) const PROJECT: &str = "bench";
 /// Name of the stack.
 pub(crate) const STACK: &str = "dev";
-/// The type of all resources.
+/// Type of all resources.
 pub(crate) const TYPE: &str = "rec:index:Thing";
-/// How many calls are in flight.
+/// Number of concurrent calls.
 pub(crate) const PARALLEL: usize = 16;
-/// How many resources there are in a layer.
-const LAYER: usize = 50;
+/// Number of resources in a layer.
+const LAYER_SIZE: usize = 50;
 
-/// How the resources hang together.
+/// Dependencies between the resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shape {
-    /// Not at all.
+    /// No dependencies.
     Independent,
-    /// Each takes an output of two of the layer before.
+    /// Each resource has outputs of two resources of the preceding layer as inputs.
     Layers,
 }
 
-/// Which resources there are.
+/// Resources of a measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Workload {
-    /// How many.
+    /// Number of resources.
     pub(crate) resources: usize,
-    /// How they hang together.
+    /// Dependencies between the resources.
     pub(crate) shape: Shape,
 }
 
-/// One resource.
+/// Resource of a workload.
 #[derive(Clone, Debug)]
-pub(crate) struct Thing {
-    /// Its name.
+pub(crate) struct BenchResource {
+    /// Name of the resource.
     pub(crate) name: String,
-    /// Its place among all.
+    /// Index of the resource in the workload.
     pub(crate) index: usize,
-    /// The places of those it takes an output of.
-    pub(crate) needs: Vec<usize>,
+    /// Indices of the resources whose outputs are inputs of this resource.
+    pub(crate) dependencies: Vec<usize>,
 }
 
 impl Workload {
-    /// The resources, those that are needed first.
-    pub(crate) fn things(self) -> Vec<Thing> {
+    /// Returns the resources, dependencies first.
+    pub(crate) fn resources(self) -> Vec<BenchResource> {
         (0..self.resources)
-            .map(|index| Thing { name: format!("thing-{index:06}"), index, needs: self.needs(index) })
+            .map(|index| BenchResource {
+                name: format!("thing-{index:06}"),
+                index,
+                dependencies: self.dependencies(index),
+            })
             .collect()
     }
 
-    fn needs(self, index: usize) -> Vec<usize> {
-        let (layer, place) = (index / LAYER, index % LAYER);
+    fn dependencies(self, index: usize) -> Vec<usize> {
+        let (layer, place) = (index / LAYER_SIZE, index % LAYER_SIZE);
         if self.shape == Shape::Independent || layer == 0 {
             return Vec::new();
         }
-        vec![(layer - 1) * LAYER + place, (layer - 1) * LAYER + (place + 1) % LAYER]
+        vec![(layer - 1) * LAYER_SIZE + place, (layer - 1) * LAYER_SIZE + (place + 1) % LAYER_SIZE]
     }
 
-    /// Resources that may be made at once, in order.
+    /// Returns the ranges of resources that can be created concurrently, in order.
     pub(crate) fn layers(self) -> Vec<std::ops::Range<usize>> {
-        let step = if self.shape == Shape::Layers { LAYER } else { self.resources.max(1) };
+        let step = if self.shape == Shape::Layers { LAYER_SIZE } else { self.resources.max(1) };
         (0..self.resources).step_by(step).map(|start| start..(start + step).min(self.resources)).collect()
     }
 }
 
-impl Thing {
-    /// Its URN.
+impl BenchResource {
+    /// Returns the URN.
     pub(crate) fn urn(&self) -> Urn {
         let root = Urn::new(STACK, PROJECT, None, ROOT_STACK_TYPE, &format!("{PROJECT}-{STACK}"));
         Urn::new(STACK, PROJECT, Some(&root), TYPE, &self.name)
     }
 
-    /// Its inputs as the engine gets them; `links` are the outputs it takes.
+    /// Returns the inputs as property values; `links` are the outputs of its dependencies.
     pub(crate) fn inputs(&self, links: Vec<String>) -> PropertyMap {
         let text = |text: String| PropertyValue::from(text.as_str());
         let labels = ["app", "owner", "tier"].map(|key| (key.to_owned(), text(format!("{key} of {}", self.name))));
@@ -93,8 +97,8 @@ impl Thing {
         .collect()
     }
 
-    /// The same inputs as a file has them; `link` says how an output of another one is referred to.
-    pub(crate) fn described(&self, link: impl Fn(usize) -> String) -> serde_json::Value {
+    /// Returns the inputs as JSON for a file; `link` returns the reference to the output of another resource.
+    pub(crate) fn config(&self, link: impl Fn(usize) -> String) -> serde_json::Value {
         let name = &self.name;
         serde_json::json!({
             "v": format!("contents of {name}"),
@@ -104,11 +108,11 @@ impl Thing {
                 "app": format!("app of {name}"), "owner": format!("owner of {name}"), "tier": format!("tier of {name}"),
             },
             "zones": ["eu-west-1a", "eu-west-1b", "eu-west-1c"],
-            "links": self.needs.iter().map(|index| link(*index)).collect::<Vec<_>>(),
+            "links": self.dependencies.iter().map(|index| link(*index)).collect::<Vec<_>>(),
         })
     }
 
-    /// The same inputs as they travel.
+    /// Returns the inputs as a message.
     pub(crate) fn message(&self, links: Vec<String>) -> Struct {
         let kind = |kind| Value { kind: Some(kind) };
         let text = |text: String| kind(Kind::StringValue(text));

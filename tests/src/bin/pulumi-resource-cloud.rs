@@ -1,9 +1,9 @@
 //! Plugin process of the fake cloud providers; `REC_DIR` names the folder for `calls.jsonl`.
 
-use tests::clouds::service;
-use tests::rec::book_of_environment;
+use tests::fake_clouds::service;
+use tests::rec::call_recorder_from_environment;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tests::plugin::serve(service(book_of_environment())).await
+    tests::plugin_process::serve(service(call_recorder_from_environment())).await
 }

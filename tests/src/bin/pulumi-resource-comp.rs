@@ -2,5 +2,5 @@
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tests::plugin::serve(tests::comp::service()).await
+    tests::plugin_process::serve(tests::comp::service()).await
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::normal::differing;
-use super::reach::Reach;
-use super::{Difference, Held, Rule, pairs, text};
+use super::extent::Extents;
+use super::normal_form::list_differences;
+use super::{Difference, Extent, Rule, pairs, text};
 use crate::rec::Call;
 use crate::scenario::{Deployment, Outcome};
 
@@ -21,11 +21,11 @@ pub(super) fn configure_failed(outcome: &Outcome) -> bool {
 /// Returns the URNs of resources that Pulumi deletes a second time, and our engine does not (rule 6).
 ///
 /// The resource is marked with `pendingReplacement` in the state that the step starts from.
-pub(super) fn spared_deletes(base: &Deployment, expected: &Outcome, observed: &Outcome) -> BTreeSet<String> {
-    let gone = base.resources.iter().filter(|entry| entry.get("pendingReplacement").is_some());
-    let asked = |outcome: &Outcome, entry: &Value| outcome.calls.iter().any(|call| is_delete_of(call, entry));
-    let spared = gone.filter(|entry| asked(expected, entry) && !asked(observed, entry));
-    spared.map(|entry| text(entry, "urn").to_owned()).collect()
+pub(super) fn second_deletes(base: &Deployment, expected: &Outcome, observed: &Outcome) -> BTreeSet<String> {
+    let pending_replacements = base.resources.iter().filter(|entry| entry.get("pendingReplacement").is_some());
+    let is_called = |outcome: &Outcome, entry: &Value| outcome.calls.iter().any(|call| is_delete_of(call, entry));
+    let second_deletes = pending_replacements.filter(|entry| is_called(expected, entry) && !is_called(observed, entry));
+    second_deletes.map(|entry| text(entry, "urn").to_owned()).collect()
 }
 
 fn is_delete_of(call: &Call, entry: &Value) -> bool {
@@ -36,14 +36,14 @@ fn is_delete_of(call: &Call, entry: &Value) -> bool {
 
 /// Compares the calls of each resource.
 pub(super) fn compare(
-    reach: &Reach<'_>,
-    spared: &BTreeSet<String>,
+    extents: &Extents<'_>,
+    second_deletes: &BTreeSet<String>,
     expected: &Outcome,
     observed: &Outcome,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut wanted = by_urn(expected);
-    for urn in spared {
+    for urn in second_deletes {
         if let Some(calls) = wanted.get_mut(urn)
             && let Some(last) = calls.iter().rposition(|call| call.rpc == "Delete")
         {
@@ -53,10 +53,10 @@ pub(super) fn compare(
     let got = by_urn(observed);
     for (urn, wanted, got) in pairs(&wanted, &got) {
         let (wanted, got) = (wanted.map_or(&[][..], |calls| calls), got.map_or(&[][..], |calls| calls));
-        let Some(text) = sequences(reach.of(urn), wanted, got) else { continue };
-        let settled = |outcome, calls| without_idle_configures(reach, urn, outcome, calls);
-        if reach.step.is_preview()
-            && sequences(reach.of(urn), &settled(expected, wanted), &settled(observed, got)).is_none()
+        let Some(text) = sequences(extents.of(urn), wanted, got) else { continue };
+        let without_idle = |outcome, calls| without_idle_configures(extents, urn, outcome, calls);
+        if extents.step.is_preview()
+            && sequences(extents.of(urn), &without_idle(expected, wanted), &without_idle(observed, got)).is_none()
         {
             continue;
         }
@@ -81,7 +81,7 @@ fn by_urn(outcome: &Outcome) -> BTreeMap<String, Vec<&Call>> {
 
 /// Leaves out each Configure after which no resource of the provider is called.
 fn without_idle_configures<'a>(
-    reach: &Reach<'_>,
+    extents: &Extents<'_>,
     provider: &str,
     outcome: &Outcome,
     calls: &[&'a Call],
@@ -90,7 +90,7 @@ fn without_idle_configures<'a>(
         "Invoke" => true,
         "CheckConfig" | "DiffConfig" | "Configure" | "Cancel" => false,
         // A resource without a provider in state and program has the default provider.
-        _ => reach.provider(text(&call.request, "urn")).map_or(provider.contains("::default"), |urn| urn == provider),
+        _ => extents.provider(text(&call.request, "urn")).map_or(provider.contains("::default"), |urn| urn == provider),
     };
     let last_use = outcome.calls.iter().rposition(serves);
     let is_idle = |call: &&Call| {
@@ -101,20 +101,20 @@ fn without_idle_configures<'a>(
 }
 
 /// Compares two sequences of calls, in which adjacent Deletes and Invokes have no order. Returns the difference.
-fn sequences(held: Held, wanted: &[&Call], got: &[&Call]) -> Option<String> {
+fn sequences(extent: Extent, wanted: &[&Call], got: &[&Call]) -> Option<String> {
     let (wanted_groups, got_groups) = (groups(wanted), groups(got));
     for (index, (a, b)) in wanted_groups.iter().zip(&got_groups).enumerate() {
         let last = index + 1 == wanted_groups.len() || index + 1 == got_groups.len();
         let included = |a: &[&Call], b: &[&Call]| a.iter().all(|call| b.contains(call));
-        let alike = match held {
-            Held::Beginning if last => included(a, b) || included(b, a),
+        let is_equal = match extent {
+            Extent::Prefix if last => included(a, b) || included(b, a),
             _ => a.len() == b.len() && included(a, b) && included(b, a),
         };
-        if !alike {
+        if !is_equal {
             return Some(explain(a, b));
         }
     }
-    if held == Held::Whole && wanted_groups.len() != got_groups.len() {
+    if extent == Extent::Complete && wanted_groups.len() != got_groups.len() {
         return Some(format!("expected {}, got {}", names(wanted), names(got)));
     }
     None
@@ -130,9 +130,9 @@ fn explain(wanted: &[&Call], got: &[&Call]) -> String {
     }
     let mut texts = Vec::new();
     for (a, b) in wanted.iter().zip(got) {
-        texts.extend(differing(&a.request, &b.request).into_iter().map(|text| format!("{} {text}", a.rpc)));
+        texts.extend(list_differences(&a.request, &b.request).into_iter().map(|text| format!("{} {text}", a.rpc)));
         if a.error != b.error {
-            texts.push(format!("{}: expected the answer {:?}, got {:?}", a.rpc, a.error, b.error));
+            texts.push(format!("{}: expected the error {:?}, got {:?}", a.rpc, a.error, b.error));
         }
     }
     texts.join("\n          ")

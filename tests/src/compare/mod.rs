@@ -1,13 +1,13 @@
 //! Compares the outcome of a step of our engine with the recorded outcome of Pulumi's engine.
 //!
-//! Enters: a recorded step with the state that it starts from, and an [`Outcome`] of our engine. Leaves: differences as
-//! text. Never here: engines, providers, files. The rules, with their numbers, are those of
+//! Input: a recorded step with the state that it starts from, and an [`Outcome`] of our engine. Output: differences as
+//! text. Excluded: engines, providers, files. The rules, with their numbers, are those of
 //! `tests/goldens/engine/README.md`, "How to hold an engine against them".
 
 mod calls;
-mod normal;
+mod extent;
+mod normal_form;
 mod order;
-mod reach;
 mod state;
 mod steps;
 
@@ -70,7 +70,7 @@ impl fmt::Display for Difference {
 
 /// Inputs of the comparison besides the two outcomes.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct ComparisonInput<'a> {
     /// Recorded step.
     pub step: &'a Step,
     /// State that the step starts from.
@@ -79,25 +79,25 @@ pub struct Situation<'a> {
 
 /// Extent to which the two outcomes of a resource must be equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum Extent {
     /// Both must be equal.
-    Whole,
+    Complete,
     /// Either must be a prefix of the other.
-    Beginning,
+    Prefix,
 }
 
 /// Returns all differences, by rule.
-pub fn compare(situation: &Situation<'_>, observed: &Outcome) -> Vec<Difference> {
-    let expected = normal::outcome(&situation.step.expect);
-    let observed = normal::outcome(observed);
-    let base = normal::deployment(situation.base);
-    let reach = reach::Reach::new(situation.step, &base, &expected);
+pub fn compare(input: &ComparisonInput<'_>, observed: &Outcome) -> Vec<Difference> {
+    let expected = normal_form::outcome(&input.step.expect);
+    let observed = normal_form::outcome(observed);
+    let base = normal_form::deployment(input.base);
+    let extents = extent::Extents::new(input.step, &base, &expected);
     let mut differences = result(&expected, &observed);
-    let spared = calls::spared_deletes(&base, &expected, &observed);
-    differences.extend(calls::compare(&reach, &spared, &expected, &observed));
-    differences.extend(order::check(&reach, &base, &expected, &observed));
-    differences.extend(steps::compare(&reach, &spared, &base, &expected, &observed));
-    differences.extend(state::compare(&reach, &spared, &expected, &observed));
+    let second_deletes = calls::second_deletes(&base, &expected, &observed);
+    differences.extend(calls::compare(&extents, &second_deletes, &expected, &observed));
+    differences.extend(order::check(&extents, &base, &expected, &observed));
+    differences.extend(steps::compare(&extents, &second_deletes, &base, &expected, &observed));
+    differences.extend(state::compare(&extents, &second_deletes, &expected, &observed));
     differences.sort_by_key(|difference| difference.rule);
     differences
 }
@@ -108,21 +108,22 @@ fn result(expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
     let mut differs =
         |urn: &str, text: String| differences.push(Difference { rule: Rule::Result, urn: urn.to_owned(), text });
     if expected.ok != observed.ok {
-        let told = observed.errors.iter().map(|(urn, text)| format!("\n          {urn} {text}")).collect::<String>();
-        differs("", format!("expected ok = {}, got {}{told}", expected.ok, observed.ok));
+        let errors = observed.errors.iter().map(|(urn, text)| format!("\n          {urn} {text}")).collect::<String>();
+        differs("", format!("expected ok = {}, got {}{errors}", expected.ok, observed.ok));
     }
     let failed = |outcome: &Outcome| outcome.failed.iter().cloned().collect::<BTreeSet<_>>();
     for (urn, side) in sides(&failed(expected), &failed(observed)) {
         differs(&urn, format!("{side} to have failed"));
     }
     let configure_failed = calls::configure_failed(expected);
-    let erring = |outcome: &Outcome| {
+    let urns_with_errors = |outcome: &Outcome| {
         let urns = outcome.errors.iter().map(|(urn, _)| urn.as_str()).filter(|urn| !urn.is_empty());
         // An error of Configure is reported for the first of the provider's resources that needs it, which can be any.
-        let shown = |urn: &str| if configure_failed { "a resource of the provider".to_owned() } else { urn.to_owned() };
-        urns.map(shown).collect::<BTreeSet<_>>()
+        let subject =
+            |urn: &str| if configure_failed { "a resource of the provider".to_owned() } else { urn.to_owned() };
+        urns.map(subject).collect::<BTreeSet<_>>()
     };
-    for (urn, side) in sides(&erring(expected), &erring(observed)) {
+    for (urn, side) in sides(&urns_with_errors(expected), &urns_with_errors(observed)) {
         let texts: Vec<_> = observed.errors.iter().filter(|(other, _)| *other == urn).map(|(_, text)| text).collect();
         differs(&urn, format!("{side} to have an error {texts:?}"));
     }

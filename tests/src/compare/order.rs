@@ -4,19 +4,24 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::reach::{Reach, references};
+use super::extent::{Extents, references};
 use super::{Difference, Rule, sides, text};
 use crate::rec::Call;
 use crate::scenario::{Deployment, Outcome};
 
 /// Checks the order of the observed calls.
-pub(super) fn check(reach: &Reach<'_>, base: &Deployment, expected: &Outcome, observed: &Outcome) -> Vec<Difference> {
+pub(super) fn check(
+    extents: &Extents<'_>,
+    base: &Deployment,
+    expected: &Outcome,
+    observed: &Outcome,
+) -> Vec<Difference> {
     let mut differences = Vec::new();
-    if expected.ok && !reach.step.is_preview() {
-        makes_before_dependents_start(reach, expected, observed, &mut differences);
+    if expected.ok && !extents.step.is_preview() {
+        check_creates_before_dependents(extents, expected, observed, &mut differences);
     }
     let end = end_of_run(&observed.calls);
-    dependents_go_first(base, &observed.calls, end, &mut differences);
+    check_deletes_after_dependents(base, &observed.calls, end, &mut differences);
     if expected.ok && observed.ok {
         let deleted = |calls: &[Call]| -> BTreeSet<String> {
             calls
@@ -52,14 +57,14 @@ fn end_of_run(calls: &[Call]) -> usize {
 }
 
 /// Checks that a resource is created or updated before its dependents start.
-fn makes_before_dependents_start(
-    reach: &Reach<'_>,
+fn check_creates_before_dependents(
+    extents: &Extents<'_>,
     expected: &Outcome,
     observed: &Outcome,
     differences: &mut Vec<Difference>,
 ) {
     let calls = &observed.calls;
-    let made = |urn: &str| {
+    let last_change = |urn: &str| {
         calls
             .iter()
             .rposition(|call| matches!(call.rpc.as_str(), "Create" | "Update") && text(&call.request, "urn") == urn)
@@ -67,24 +72,24 @@ fn makes_before_dependents_start(
     for entry in expected.state.resources.iter().filter(|entry| entry.get("delete").is_none()) {
         let urn = text(entry, "urn");
         // A refresh reads all resources in any order. Otherwise an external resource is read when it is registered.
-        let reads = !reach.step.flags.refresh && entry.get("external").is_some();
+        let reads = !extents.step.flags.refresh && entry.get("external").is_some();
         let starts =
             |call: &Call| (call.rpc == "Check" || (reads && call.rpc == "Read")) && text(&call.request, "urn") == urn;
         let Some(start) = calls.iter().position(starts) else { continue };
         let late: BTreeSet<&str> = references(entry)
             .into_iter()
-            .filter(|dependency| made(dependency).is_some_and(|made| made > start))
+            .filter(|dependency| last_change(dependency).is_some_and(|change| change > start))
             .collect();
         differences.extend(late.into_iter().map(|dependency| Difference {
             rule: Rule::Order,
             urn: urn.to_owned(),
-            text: format!("was begun before {dependency} was done"),
+            text: format!("started before {dependency} was completed"),
         }));
     }
 }
 
 /// Checks that Deletes at the end of a run go from dependents to dependencies of the old state.
-fn dependents_go_first(base: &Deployment, calls: &[Call], end: usize, differences: &mut Vec<Difference>) {
+fn check_deletes_after_dependents(base: &Deployment, calls: &[Call], end: usize, differences: &mut Vec<Difference>) {
     let deleted = |entry: &Value| {
         let is_it = |call: &Call| {
             call.rpc == "Delete"

@@ -4,28 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::normal::differing;
-use super::reach::{Reach, references};
+use super::extent::{Extents, references};
+use super::normal_form::list_differences;
 use super::{Difference, Rule, pairs, steps, text};
 use crate::scenario::Outcome;
 
 /// Compares the entries and the pending operations.
 pub(super) fn compare(
-    reach: &Reach<'_>,
-    spared: &BTreeSet<String>,
+    extents: &Extents<'_>,
+    second_deletes: &BTreeSet<String>,
     expected: &Outcome,
     observed: &Outcome,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
-    let done = done_by_both(reach, spared, expected, observed);
+    let is_equal = has_equal_steps(extents, second_deletes, expected, observed);
     let (wanted, got) = (entries(expected), entries(observed));
     for (key, wanted, got) in pairs(&wanted, &got) {
         let urn = key.split(' ').next().unwrap_or_default();
-        if !done(urn) {
+        if !is_equal(urn) {
             continue;
         }
         let text = match (wanted, got) {
-            (Some(wanted), Some(got)) => differing(wanted, got).join("\n          "),
+            (Some(wanted), Some(got)) => list_differences(wanted, got).join("\n          "),
             (Some(_), None) => format!("{key} is missing from the state"),
             _ => format!("{key} was not expected in the state"),
         };
@@ -35,7 +35,8 @@ pub(super) fn compare(
     }
     let (wanted, got) = (pending(expected), pending(observed));
     if wanted != got {
-        let (length, texts) = (wanted.len() == got.len(), wanted.iter().zip(&got).flat_map(|(a, b)| differing(a, b)));
+        let (length, texts) =
+            (wanted.len() == got.len(), wanted.iter().zip(&got).flat_map(|(a, b)| list_differences(a, b)));
         let texts = if length {
             texts.collect::<Vec<_>>().join("\n          ")
         } else {
@@ -47,7 +48,7 @@ pub(super) fn compare(
             text: format!("pending operations {texts}"),
         });
     }
-    differences.extend(misplaced(&observed.state.resources));
+    differences.extend(misordered_entries(&observed.state.resources));
     differences
 }
 
@@ -64,22 +65,22 @@ fn pending(outcome: &Outcome) -> Vec<Value> {
 }
 
 /// Returns whether both sides did the same with a resource, so that its entries can be compared.
-fn done_by_both<'a>(
-    reach: &'a Reach<'_>,
-    spared: &BTreeSet<String>,
+fn has_equal_steps<'a>(
+    extents: &'a Extents<'_>,
+    second_deletes: &BTreeSet<String>,
     expected: &'a Outcome,
     observed: &'a Outcome,
 ) -> impl Fn(&str) -> bool + 'a {
     let mut wanted = steps::by_urn(expected);
-    for urn in spared {
+    for urn in second_deletes {
         steps::remove_second_delete(&mut wanted, urn);
     }
     let got = steps::by_urn(observed);
-    let asked =
+    let is_called =
         |outcome: &Outcome, urn: &str| outcome.calls.iter().filter(|call| text(&call.request, "urn") == urn).count();
     move |urn| {
-        reach.of(urn) == super::Held::Whole
-            || (wanted.get(urn) == got.get(urn) && asked(expected, urn) == asked(observed, urn))
+        extents.of(urn) == super::Extent::Complete
+            || (wanted.get(urn) == got.get(urn) && is_called(expected, urn) == is_called(observed, urn))
     }
 }
 
@@ -98,19 +99,19 @@ fn entries(outcome: &Outcome) -> BTreeMap<String, Value> {
 }
 
 /// Returns a difference for each entry that precedes one that it refers to.
-fn misplaced(entries: &[Value]) -> Vec<Difference> {
+fn misordered_entries(entries: &[Value]) -> Vec<Difference> {
     let mut seen = BTreeSet::new();
     let mut differences = Vec::new();
     for entry in entries {
         // The provider of an entry with a pending replacement may be deleted already.
-        let served = entry.get("pendingReplacement").is_none();
-        let provider = text(entry, "provider").rsplit_once("::").map(|(urn, _)| urn).filter(|_| served);
+        let has_provider = entry.get("pendingReplacement").is_none();
+        let provider = text(entry, "provider").rsplit_once("::").map(|(urn, _)| urn).filter(|_| has_provider);
         for reference in references(entry).into_iter().chain(provider).filter(|reference| !seen.contains(reference)) {
             let urn = text(entry, "urn").to_owned();
             differences.push(Difference {
                 rule: Rule::State,
                 urn,
-                text: format!("comes before {reference}, to which it refers"),
+                text: format!("precedes {reference}, to which it refers"),
             });
         }
         seen.insert(text(entry, "urn"));

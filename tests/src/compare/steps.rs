@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::reach::Reach;
-use super::{Difference, Held, Rule, pairs, text};
+use super::extent::Extents;
+use super::{Difference, Extent, Rule, pairs, text};
 use crate::scenario::{Deployment, Outcome};
 
 /// Compares the steps of each resource and, if the whole run is compared, the counts.
 pub(super) fn compare(
-    reach: &Reach<'_>,
-    spared: &BTreeSet<String>,
+    extents: &Extents<'_>,
+    second_deletes: &BTreeSet<String>,
     base: &Deployment,
     expected: &Outcome,
     observed: &Outcome,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut wanted = by_urn(expected);
-    for urn in spared {
+    for urn in second_deletes {
         remove_second_delete(&mut wanted, urn);
     }
     let got = by_urn(observed);
@@ -27,12 +27,12 @@ pub(super) fn compare(
             wanted.sort_unstable();
             got.sort_unstable();
         }
-        if !alike(reach.of(urn), copies > 1, &wanted, &got) {
+        if !is_equal(extents.of(urn), copies > 1, &wanted, &got) {
             let text = format!("expected {wanted:?}, got {got:?}");
             differences.push(Difference { rule: Rule::Steps, urn: urn.clone(), text });
         }
     }
-    if reach.is_whole() && expected.changes != observed.changes {
+    if extents.is_complete() && expected.changes != observed.changes {
         let text = format!("expected {:?}, got {:?}", expected.changes, observed.changes);
         differences.push(Difference { rule: Rule::Changes, urn: String::new(), text });
     }
@@ -57,11 +57,11 @@ pub(super) fn remove_second_delete(steps: &mut BTreeMap<String, Vec<&str>>, urn:
     }
 }
 
-fn alike(held: Held, unordered: bool, a: &[&str], b: &[&str]) -> bool {
+fn is_equal(extent: Extent, unordered: bool, a: &[&str], b: &[&str]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    match held {
-        Held::Whole => a == b,
-        Held::Beginning if unordered => short.iter().all(|op| long.contains(op)),
-        Held::Beginning => long.starts_with(short),
+    match extent {
+        Extent::Complete => a == b,
+        Extent::Prefix if unordered => short.iter().all(|op| long.contains(op)),
+        Extent::Prefix => long.starts_with(short),
     }
 }

@@ -1,25 +1,25 @@
 //! Scripted provider with the same replies as the one that the recordings of Pulumi's engine were made with.
 //!
-//! Enters: a [`Script`] and calls over gRPC. Leaves: replies, and a [`Call`] for each call, in protobuf's JSON form of
-//! the message on the wire. Never here: our own types of requests and replies, or an expectation of what an engine
+//! Input: a [`Script`] and calls over gRPC. Output: replies, and a [`Call`] for each call, in protobuf's JSON form of
+//! the message on the wire. Excluded: our own types of requests and replies, or an expectation of what an engine
 //! requests. The rules are those of `tests/goldens/engine/README.md`.
 
-mod book;
+mod call_recorder;
 mod host;
 mod provider;
+mod request_json;
 mod rules;
 mod script;
-mod spelling;
 
 use std::sync::Arc;
 
 use pulumi_proto::rpc::resource_provider_server::ResourceProviderServer;
 
-pub use book::{Book, Call, FolderBook, IdCounters, MemoryBook, NoBook};
-pub use host::RecHost;
-pub use provider::Recorder;
+pub use call_recorder::{Call, CallRecorder, FolderCallRecorder, IdCounters, MemoryCallRecorder, NoCallRecorder};
+pub use host::ScriptedProviderHost;
+pub use provider::ScriptedProvider;
+pub(crate) use request_json::RequestJson;
 pub use script::{Behaviour, Script};
-pub(crate) use spelling::Spelled;
 
 /// Largest message that is sent or accepted, in bytes.
 const MESSAGE_LIMIT: usize = 400 << 20;
@@ -27,17 +27,18 @@ const MESSAGE_LIMIT: usize = 400 << 20;
 /// Package schema: one resource, one function, two configuration variables.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// Returns the book of a plugin process: the folder in `REC_DIR`, or none.
-pub fn book_of_environment() -> Arc<dyn Book> {
+/// Returns the recorder of a plugin process, which writes to the folder in `REC_DIR`; without the variable, nothing is
+/// recorded.
+pub fn call_recorder_from_environment() -> Arc<dyn CallRecorder> {
     match std::env::var_os("REC_DIR").filter(|folder| !folder.is_empty()) {
-        Some(folder) => Arc::new(FolderBook::new(folder)),
-        None => Arc::new(NoBook),
+        Some(folder) => Arc::new(FolderCallRecorder::new(folder)),
+        None => Arc::new(NoCallRecorder),
     }
 }
 
 /// Returns an instance of the provider as a service.
-pub fn service(book: Arc<dyn Book>) -> ResourceProviderServer<Recorder> {
-    ResourceProviderServer::new(Recorder::new(book))
+pub fn service(call_recorder: Arc<dyn CallRecorder>) -> ResourceProviderServer<ScriptedProvider> {
+    ResourceProviderServer::new(ScriptedProvider::new(call_recorder))
         .max_decoding_message_size(MESSAGE_LIMIT)
         .max_encoding_message_size(MESSAGE_LIMIT)
 }
@@ -62,15 +63,15 @@ mod tests {
         CreateRequest { urn: URN.to_owned(), properties, preview, timeout: 1.5, ..CreateRequest::default() }
     }
 
-    fn scripted(script: serde_json::Value) -> (Arc<MemoryBook>, Recorder) {
+    fn scripted(script: serde_json::Value) -> (Arc<MemoryCallRecorder>, ScriptedProvider) {
         let script = serde_json::from_value(script).unwrap();
-        let book = Arc::new(MemoryBook::new(script, [("a".to_owned(), 2)].into()));
-        (Arc::clone(&book), Recorder::new(book))
+        let call_recorder = Arc::new(MemoryCallRecorder::new(script, [("a".to_owned(), 2)].into()));
+        (Arc::clone(&call_recorder), ScriptedProvider::new(call_recorder))
     }
 
     #[tokio::test]
-    async fn a_call_is_recorded_as_it_went_over_the_wire() {
-        let (book, provider) = scripted(json!({}));
+    async fn call_is_recorded_as_the_wire_message() {
+        let (call_recorder, provider) = scripted(json!({}));
         let created = provider.create(Request::new(create(false))).await.unwrap().into_inner();
         assert_eq!(created.id, "a-3");
         provider
@@ -90,7 +91,7 @@ mod tests {
             }))
             .await
             .unwrap();
-        let calls: Vec<_> = book.calls().into_iter().map(|call| (call.rpc, call.request)).collect();
+        let calls: Vec<_> = call_recorder.calls().into_iter().map(|call| (call.rpc, call.request)).collect();
         let expected = [
             ("Create".to_owned(), json!({"urn": URN, "properties": {"v": "x"}, "timeout": 1.5})),
             ("Check".to_owned(), json!({"urn": URN, "olds": {}})),
@@ -100,29 +101,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_creation_takes_no_id_and_a_partial_one_does() {
-        let (book, provider) = scripted(json!({"resources": {"a": {"create": "error"}}}));
+    async fn partial_create_uses_an_id_and_failed_create_does_not() {
+        let (call_recorder, provider) = scripted(json!({"resources": {"a": {"create": "error"}}}));
         assert_eq!(provider.create(Request::new(create(false))).await.unwrap_err().message(), "rec: Create fails");
         assert_eq!(provider.create(Request::new(create(true))).await.unwrap().into_inner().id, "");
-        assert_eq!(book.calls()[0].error.as_deref(), Some("rpc error: code = Unknown desc = rec: Create fails"));
-        assert_eq!(book.next_id("a"), "a-3");
+        assert_eq!(
+            call_recorder.calls()[0].error.as_deref(),
+            Some("rpc error: code = Unknown desc = rec: Create fails")
+        );
+        assert_eq!(call_recorder.next_id("a"), "a-3");
 
-        let (book, provider) = scripted(json!({"resources": {"a": {"create": "partial"}}}));
+        let (call_recorder, provider) = scripted(json!({"resources": {"a": {"create": "partial"}}}));
         assert!(!provider.create(Request::new(create(false))).await.unwrap_err().details().is_empty());
-        assert_eq!(book.next_id("a"), "a-4");
+        assert_eq!(call_recorder.next_id("a"), "a-4");
     }
 
     #[tokio::test]
-    async fn a_hanging_call_is_answered_after_cancel() {
-        let (book, provider) = scripted(json!({"resources": {"a": {"hang": "delete"}}}));
+    async fn hanging_call_returns_after_cancel() {
+        let (call_recorder, provider) = scripted(json!({"resources": {"a": {"hang": "delete"}}}));
         let delete = provider.delete(Request::new(DeleteRequest { urn: URN.to_owned(), ..DeleteRequest::default() }));
         let cancel = async {
-            book.hanging().await;
+            call_recorder.wait_for_hanging_call().await;
             provider.cancel(Request::new(())).await.unwrap();
         };
         let (deleted, ()) = tokio::join!(delete, cancel);
         deleted.unwrap();
-        let rpcs: Vec<_> = book.calls().into_iter().map(|call| call.rpc).collect();
+        let rpcs: Vec<_> = call_recorder.calls().into_iter().map(|call| call.rpc).collect();
         assert_eq!(rpcs, ["Delete", "Cancel"]);
     }
 }

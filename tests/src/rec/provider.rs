@@ -11,77 +11,77 @@ use pulumi_proto::rpc::resource_provider_server::ResourceProvider;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status};
 
-use super::book::{Book, Call};
+use super::call_recorder::{Call, CallRecorder};
+use super::request_json::RequestJson;
 use super::rules;
 use super::script::{Behaviour, Hang, Script, ScriptedCreate, ScriptedDiff, ScriptedRead, ScriptedUpdate};
-use super::spelling::Spelled;
 use crate::service::Reply;
 
-/// Instance of the scripted provider. Instances share their book.
+/// Instance of the scripted provider. Instances share their recorder.
 #[derive(Debug)]
-pub struct Recorder {
-    book: Arc<dyn Book>,
+pub struct ScriptedProvider {
+    call_recorder: Arc<dyn CallRecorder>,
     /// Number of calls that hang.
-    waiting: AtomicU32,
+    hanging_calls: AtomicU32,
     /// Token that the first Cancel cancels.
     cancelled: CancellationToken,
 }
 
-impl Recorder {
+impl ScriptedProvider {
     /// Creates an instance that is not configured.
-    pub fn new(book: Arc<dyn Book>) -> Self {
-        Self { book, waiting: AtomicU32::new(0), cancelled: CancellationToken::new() }
+    pub fn new(call_recorder: Arc<dyn CallRecorder>) -> Self {
+        Self { call_recorder, hanging_calls: AtomicU32::new(0), cancelled: CancellationToken::new() }
     }
 
     fn script(&self) -> Result<Script, Status> {
-        self.book.script().map_err(Status::unknown)
+        self.call_recorder.script().map_err(Status::unknown)
     }
 
     fn behaviour(&self, urn: &str) -> Result<Behaviour, Status> {
         Ok(self.script()?.resources.remove(name_of(urn)).unwrap_or_default())
     }
 
-    fn record(&self, rpc: &str, request: &impl Spelled, error: Option<&Status>) {
-        if self.book.is_recording() {
+    fn record(&self, rpc: &str, request: &impl RequestJson, error: Option<&Status>) {
+        if self.call_recorder.is_recording() {
             let error =
                 error.map(|status| format!("rpc error: code = {:?} desc = {}", status.code(), status.message()));
-            self.book.record(Call { rpc: rpc.to_owned(), request: request.spelled(), error });
+            self.call_recorder.record(Call { rpc: rpc.to_owned(), request: request.request_json(), error });
         }
     }
 
     /// Records the call, and returns an error if `fails` is set.
-    fn recorded(&self, rpc: &str, request: &impl Spelled, fails: bool) -> Result<(), Status> {
+    fn record_result(&self, rpc: &str, request: &impl RequestJson, fails: bool) -> Result<(), Status> {
         let error = fails.then(|| Status::unknown(format!("rec: {rpc} fails")));
         self.record(rpc, request, error.as_ref());
         error.map_or(Ok(()), Err)
     }
 
     /// Holds a recorded call until Cancel, or for ever.
-    async fn hang(&self, how: &Behaviour, call: Hang) {
-        if how.hang == Some(call) {
-            self.wait(how.deaf).await;
+    async fn hang(&self, behaviour: &Behaviour, call: Hang) {
+        if behaviour.hang == Some(call) {
+            self.wait(behaviour.deaf).await;
         }
     }
 
     async fn wait(&self, deaf: bool) {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.book.hangs();
+        self.hanging_calls.fetch_add(1, Ordering::SeqCst);
+        self.call_recorder.report_hanging_call();
         if deaf {
             std::future::pending::<()>().await;
         }
         self.cancelled.cancelled().await;
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.hanging_calls.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Decodes a bag.
-fn opened(bag: Option<Bag>) -> Result<Option<Struct>, Status> {
+fn decode_bag(bag: Option<Bag>) -> Result<Option<Struct>, Status> {
     bag.map(|bag| bag.open().map_err(|error| Status::invalid_argument(error.to_string()))).transpose()
 }
 
 /// Decodes bags that no reply depends on, as a provider on an official SDK decodes all that it receives.
-fn read_too<const N: usize>(bags: [&Option<Bag>; N]) -> Result<(), Status> {
-    bags.into_iter().try_for_each(|bag| opened(bag.clone()).map(drop))
+fn decode_all<const N: usize>(bags: [&Option<Bag>; N]) -> Result<(), Status> {
+    bags.into_iter().try_for_each(|bag| decode_bag(bag.clone()).map(drop))
 }
 
 /// Returns the name in a URN.
@@ -111,14 +111,14 @@ fn partial(id: &str, properties: Option<Bag>, inputs: Option<Bag>) -> Status {
     Status::with_details(Code::Unknown, MESSAGE, status.encode_to_vec().into())
 }
 
-fn refusals(properties: &[String]) -> Vec<rpc::CheckFailure> {
-    let refusal =
+fn check_failures(properties: &[String]) -> Vec<rpc::CheckFailure> {
+    let failure =
         |property: &String| rpc::CheckFailure { property: property.clone(), reason: "rec: not allowed".to_owned() };
-    properties.iter().map(refusal).collect()
+    properties.iter().map(failure).collect()
 }
 
 #[tonic::async_trait]
-impl ResourceProvider for Recorder {
+impl ResourceProvider for ScriptedProvider {
     async fn get_plugin_info(&self, _: Request<()>) -> Reply<rpc::PluginInfo> {
         Ok(Response::new(rpc::PluginInfo { version: "1.0.0".to_owned() }))
     }
@@ -131,7 +131,7 @@ impl ResourceProvider for Recorder {
     async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
         self.record("CheckConfig", &request, None);
-        let failures = refusals(&self.script()?.provider.check_failures);
+        let failures = check_failures(&self.script()?.provider.check_failures);
         Ok(Response::new(rpc::CheckResponse { inputs: request.news, failures }))
     }
 
@@ -142,14 +142,15 @@ impl ResourceProvider for Recorder {
         if script.diff.is_some() {
             return Ok(Response::new(rpc::DiffResponse::default()));
         }
-        let how = Behaviour { delete_before_replace: script.delete_before_replace, ..Behaviour::default() };
-        let (old, new) = (opened(request.old_inputs)?.unwrap_or_default(), opened(request.news)?.unwrap_or_default());
-        Ok(Response::new(rules::compare(&old, &new, rules::CONFIG_REPLACES, &how)))
+        let behaviour = Behaviour { delete_before_replace: script.delete_before_replace, ..Behaviour::default() };
+        let (old, new) =
+            (decode_bag(request.old_inputs)?.unwrap_or_default(), decode_bag(request.news)?.unwrap_or_default());
+        Ok(Response::new(rules::compare(&old, &new, rules::CONFIG_REPLACES, &behaviour)))
     }
 
     async fn configure(&self, request: Request<rpc::ConfigureRequest>) -> Reply<rpc::ConfigureResponse> {
         let script = self.script()?.provider;
-        self.recorded("Configure", &request.into_inner(), script.configure.is_some())?;
+        self.record_result("Configure", &request.into_inner(), script.configure.is_some())?;
         if script.hang {
             self.wait(false).await;
         }
@@ -164,40 +165,43 @@ impl ResourceProvider for Recorder {
 
     async fn check(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {
         let request = request.into_inner();
-        let how = self.behaviour(&request.urn)?;
-        self.recorded("Check", &request, how.check.is_some())?;
-        read_too([&request.olds])?;
-        let mut inputs = opened(request.news)?.unwrap_or_default();
-        for (name, value) in &how.defaults {
-            inputs.fields.entry(name.clone()).or_insert_with(|| rules::value_of(value));
+        let behaviour = self.behaviour(&request.urn)?;
+        self.record_result("Check", &request, behaviour.check.is_some())?;
+        decode_all([&request.olds])?;
+        let mut inputs = decode_bag(request.news)?.unwrap_or_default();
+        for (name, value) in &behaviour.defaults {
+            inputs.fields.entry(name.clone()).or_insert_with(|| rules::value_from_json(value));
         }
-        Ok(Response::new(rpc::CheckResponse { inputs: Some(inputs.into()), failures: refusals(&how.check_failures) }))
+        Ok(Response::new(rpc::CheckResponse {
+            inputs: Some(inputs.into()),
+            failures: check_failures(&behaviour.check_failures),
+        }))
     }
 
     async fn diff(&self, request: Request<rpc::DiffRequest>) -> Reply<rpc::DiffResponse> {
         let request = request.into_inner();
-        let how = self.behaviour(&request.urn)?;
-        self.recorded("Diff", &request, how.diff == Some(ScriptedDiff::Error))?;
-        read_too([&request.olds])?;
-        let (old, new) = (opened(request.old_inputs)?, opened(request.news)?);
-        Ok(Response::new(rules::resource_diff(old.as_ref(), new.as_ref(), &request.ignore_changes, &how)))
+        let behaviour = self.behaviour(&request.urn)?;
+        self.record_result("Diff", &request, behaviour.diff == Some(ScriptedDiff::Error))?;
+        decode_all([&request.olds])?;
+        let (old, new) = (decode_bag(request.old_inputs)?, decode_bag(request.news)?);
+        Ok(Response::new(rules::resource_diff(old.as_ref(), new.as_ref(), &request.ignore_changes, &behaviour)))
     }
 
     async fn create(&self, request: Request<rpc::CreateRequest>) -> Reply<rpc::CreateResponse> {
         let request = request.into_inner();
-        let how = self.behaviour(&request.urn)?;
-        let inputs = opened(request.properties.clone())?;
+        let behaviour = self.behaviour(&request.urn)?;
+        let inputs = decode_bag(request.properties.clone())?;
         if request.preview {
             self.record("Create", &request, None);
             let properties = Some(rules::outputs("", inputs.as_ref(), true).into());
             return Ok(Response::new(rpc::CreateResponse { properties, ..Default::default() }));
         }
-        if how.create == Some(ScriptedCreate::Error) {
-            self.recorded("Create", &request, true)?;
+        if behaviour.create == Some(ScriptedCreate::Error) {
+            self.record_result("Create", &request, true)?;
         }
-        let mut id = self.book.next_id(name_of(&request.urn));
+        let mut id = self.call_recorder.next_id(name_of(&request.urn));
         let properties: Option<Bag> = Some(rules::outputs(&id, inputs.as_ref(), false).into());
-        let error = match how.create {
+        let error = match behaviour.create {
             Some(ScriptedCreate::Partial) => Some(partial(&id, properties.clone(), request.properties.clone())),
             Some(ScriptedCreate::PartialNoid) => Some(partial("", properties.clone(), request.properties.clone())),
             Some(ScriptedCreate::Noid) => {
@@ -206,54 +210,55 @@ impl ResourceProvider for Recorder {
             }
             Some(ScriptedCreate::Error) | None => None,
         };
-        self.book.exists(&id, true);
+        self.call_recorder.set_exists(&id, true);
         self.record("Create", &request, error.as_ref());
         if let Some(error) = error {
             return Err(error);
         }
-        self.hang(&how, Hang::Create).await;
-        let refresh_before_update = how.refresh_before_update;
+        self.hang(&behaviour, Hang::Create).await;
+        let refresh_before_update = behaviour.refresh_before_update;
         Ok(Response::new(rpc::CreateResponse { id, properties, refresh_before_update }))
     }
 
     async fn read(&self, request: Request<rpc::ReadRequest>) -> Reply<rpc::ReadResponse> {
         let request = request.into_inner();
-        let how = self.behaviour(&request.urn)?;
-        self.recorded("Read", &request, how.read == Some(ScriptedRead::Error))?;
-        self.hang(&how, Hang::Read).await;
-        if how.read == Some(ScriptedRead::Gone) {
+        let behaviour = self.behaviour(&request.urn)?;
+        self.record_result("Read", &request, behaviour.read == Some(ScriptedRead::Error))?;
+        self.hang(&behaviour, Hang::Read).await;
+        if behaviour.read == Some(ScriptedRead::Gone) {
             return Ok(Response::new(rpc::ReadResponse::default()));
         }
-        let (mut id, mut properties, mut inputs) = (request.id, opened(request.properties)?, opened(request.inputs)?);
-        let nothing_given = |bag: &Option<Struct>| bag.as_ref().is_none_or(|bag| bag.fields.is_empty());
-        if inputs.is_none() || (nothing_given(&inputs) && nothing_given(&properties)) {
+        let (mut id, mut properties, mut inputs) =
+            (request.id, decode_bag(request.properties)?, decode_bag(request.inputs)?);
+        let is_empty = |bag: &Option<Struct>| bag.as_ref().is_none_or(|bag| bag.fields.is_empty());
+        if inputs.is_none() || (is_empty(&inputs) && is_empty(&properties)) {
             // In an import or a get, the actual state has v = "read".
             inputs = Some(Struct { fields: [("v".to_owned(), rules::text("read"))].into() });
             properties = Some(rules::outputs(&id, inputs.as_ref(), false));
         }
-        if !how.drift.is_empty() {
-            let drift = how.drift.iter().map(|(name, value)| (name.clone(), rules::value_of(value)));
+        if !behaviour.drift.is_empty() {
+            let drift = behaviour.drift.iter().map(|(name, value)| (name.clone(), rules::value_from_json(value)));
             inputs.get_or_insert_default().fields.extend(drift);
             properties = Some(rules::outputs(&id, inputs.as_ref(), false));
         }
         let (properties, mut inputs) = (properties.map(Bag::from), inputs.map(Bag::from));
-        match how.read {
+        match behaviour.read {
             Some(ScriptedRead::Partial) => return Err(partial(&id, properties, inputs)),
             Some(ScriptedRead::Newid) => id.push_str("-new"),
             Some(ScriptedRead::Noinputs) => inputs = None,
             Some(ScriptedRead::Error | ScriptedRead::Gone) | None => {}
         }
-        let refresh_before_update = how.refresh_before_update;
+        let refresh_before_update = behaviour.refresh_before_update;
         Ok(Response::new(rpc::ReadResponse { id, properties, inputs, refresh_before_update }))
     }
 
     async fn update(&self, request: Request<rpc::UpdateRequest>) -> Reply<rpc::UpdateResponse> {
         let request = request.into_inner();
-        let how = self.behaviour(&request.urn)?;
-        read_too([&request.olds, &request.old_inputs])?;
-        let inputs = opened(request.news.clone())?;
+        let behaviour = self.behaviour(&request.urn)?;
+        decode_all([&request.olds, &request.old_inputs])?;
+        let inputs = decode_bag(request.news.clone())?;
         let properties: Option<Bag> = Some(rules::outputs(&request.id, inputs.as_ref(), request.preview).into());
-        let error = match how.update.filter(|_| !request.preview) {
+        let error = match behaviour.update.filter(|_| !request.preview) {
             Some(ScriptedUpdate::Error) => Some(Status::unknown("rec: Update fails")),
             Some(ScriptedUpdate::Partial) => Some(partial(&request.id, properties.clone(), request.news.clone())),
             None => None,
@@ -263,26 +268,26 @@ impl ResourceProvider for Recorder {
             return Err(error);
         }
         if !request.preview {
-            self.hang(&how, Hang::Update).await;
+            self.hang(&behaviour, Hang::Update).await;
         }
-        let refresh_before_update = how.refresh_before_update;
+        let refresh_before_update = behaviour.refresh_before_update;
         Ok(Response::new(rpc::UpdateResponse { properties, refresh_before_update }))
     }
 
     async fn delete(&self, request: Request<rpc::DeleteRequest>) -> Reply<()> {
         let request = request.into_inner();
-        let how = self.behaviour(&request.urn)?;
-        self.recorded("Delete", &request, how.delete.is_some())?;
-        read_too([&request.properties, &request.old_inputs])?;
-        self.hang(&how, Hang::Delete).await;
-        self.book.exists(&request.id, false);
+        let behaviour = self.behaviour(&request.urn)?;
+        self.record_result("Delete", &request, behaviour.delete.is_some())?;
+        decode_all([&request.properties, &request.old_inputs])?;
+        self.hang(&behaviour, Hang::Delete).await;
+        self.call_recorder.set_exists(&request.id, false);
         Ok(Response::new(()))
     }
 
     async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Reply<rpc::InvokeResponse> {
         let request = request.into_inner();
         self.record("Invoke", &request, None);
-        let arguments = opened(request.args)?.unwrap_or_default();
+        let arguments = decode_bag(request.args)?.unwrap_or_default();
         let result = prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(arguments)) };
         let r#return = Some(Struct { fields: [("result".to_owned(), result)].into() }.into());
         Ok(Response::new(rpc::InvokeResponse { r#return, ..Default::default() }))
@@ -290,7 +295,7 @@ impl ResourceProvider for Recorder {
 
     async fn cancel(&self, _: Request<()>) -> Reply<()> {
         // Every plugin receives a Cancel at its end; only one that meets a hanging call is recorded.
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        if self.hanging_calls.load(Ordering::SeqCst) > 0 {
             self.record("Cancel", &(), None);
         }
         self.cancelled.cancel();

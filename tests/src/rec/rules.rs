@@ -18,15 +18,17 @@ pub(super) const CONFIG_REPLACES: &[&str] = &["region"];
 const IGNORED: &str = "note";
 
 /// Converts a value from JSON.
-pub(super) fn value_of(json: &serde_json::Value) -> Value {
+pub(super) fn value_from_json(json: &serde_json::Value) -> Value {
     let kind = match json {
         serde_json::Value::Null => Kind::NullValue(0),
         serde_json::Value::Bool(value) => Kind::BoolValue(*value),
         serde_json::Value::Number(value) => Kind::NumberValue(value.as_f64().unwrap_or(f64::NAN)),
         serde_json::Value::String(value) => Kind::StringValue(value.clone()),
-        serde_json::Value::Array(items) => Kind::ListValue(ListValue { values: items.iter().map(value_of).collect() }),
+        serde_json::Value::Array(items) => {
+            Kind::ListValue(ListValue { values: items.iter().map(value_from_json).collect() })
+        }
         serde_json::Value::Object(map) => Kind::StructValue(Struct {
-            fields: map.iter().map(|(key, value)| (key.clone(), value_of(value))).collect(),
+            fields: map.iter().map(|(key, value)| (key.clone(), value_from_json(value))).collect(),
         }),
     };
     Value { kind: Some(kind) }
@@ -42,33 +44,33 @@ pub(super) fn resource_diff(
     old: Option<&Struct>,
     new: Option<&Struct>,
     ignore: &[String],
-    how: &Behaviour,
+    behaviour: &Behaviour,
 ) -> DiffResponse {
     let v = || vec!["v".to_owned()];
-    let answer = |changes: DiffChanges| DiffResponse { changes: changes.into(), ..DiffResponse::default() };
-    match how.diff {
+    let response = |changes: DiffChanges| DiffResponse { changes: changes.into(), ..DiffResponse::default() };
+    match behaviour.diff {
         // The caller returns the error.
         None | Some(ScriptedDiff::Error) => {}
-        Some(ScriptedDiff::Unknown) => return answer(DiffChanges::DiffUnknown),
-        Some(ScriptedDiff::None) => return answer(DiffChanges::DiffNone),
-        Some(ScriptedDiff::Some) => return answer(DiffChanges::DiffSome),
+        Some(ScriptedDiff::Unknown) => return response(DiffChanges::DiffUnknown),
+        Some(ScriptedDiff::None) => return response(DiffChanges::DiffNone),
+        Some(ScriptedDiff::Some) => return response(DiffChanges::DiffSome),
         Some(ScriptedDiff::NoneReplaces) => {
-            return DiffResponse { replaces: v(), diffs: v(), ..answer(DiffChanges::DiffNone) };
+            return DiffResponse { replaces: v(), diffs: v(), ..response(DiffChanges::DiffNone) };
         }
         Some(ScriptedDiff::UnknownReplaces) => {
-            return DiffResponse { replaces: v(), ..answer(DiffChanges::DiffUnknown) };
+            return DiffResponse { replaces: v(), ..response(DiffChanges::DiffUnknown) };
         }
         Some(ScriptedDiff::Replace) => {
             return DiffResponse {
                 replaces: v(),
                 diffs: v(),
-                delete_before_replace: how.delete_before_replace,
-                ..answer(DiffChanges::DiffSome)
+                delete_before_replace: behaviour.delete_before_replace,
+                ..response(DiffChanges::DiffSome)
             };
         }
     }
-    let mut response = compare(&visible(old, ignore), &visible(new, ignore), RESOURCE_REPLACES, how);
-    for (path, kind) in &how.detail {
+    let mut response = compare(&visible(old, ignore), &visible(new, ignore), RESOURCE_REPLACES, behaviour);
+    for (path, kind) in &behaviour.detail {
         response.has_detailed_diff = true;
         let kind = property_diff::Kind::from_str_name(kind).unwrap_or_default();
         response.detailed_diff.insert(path.clone(), PropertyDiff { kind: kind.into(), input_diff: true });
@@ -84,10 +86,10 @@ fn visible(properties: Option<&Struct>, ignore: &[String]) -> Struct {
 }
 
 /// Compares two maps of inputs by top-level name.
-pub(super) fn compare(old: &Struct, new: &Struct, replace_on: &[&str], how: &Behaviour) -> DiffResponse {
+pub(super) fn compare(old: &Struct, new: &Struct, replace_on: &[&str], behaviour: &Behaviour) -> DiffResponse {
     let mut response = DiffResponse {
         stables: vec!["cid".to_owned()],
-        delete_before_replace: how.delete_before_replace,
+        delete_before_replace: behaviour.delete_before_replace,
         ..DiffResponse::default()
     };
     let names: BTreeSet<&String> = old.fields.keys().chain(new.fields.keys()).collect();
@@ -101,7 +103,7 @@ pub(super) fn compare(old: &Struct, new: &Struct, replace_on: &[&str], how: &Beh
         if replaces {
             response.replaces.push(name.clone());
         }
-        if how.detailed {
+        if behaviour.detailed {
             use property_diff::Kind;
             let kind = match (before, after, replaces) {
                 (None, _, true) => Kind::AddReplace,
@@ -218,7 +220,7 @@ mod tests {
     use super::*;
 
     fn bag(json: serde_json::Value) -> Struct {
-        match value_of(&json).kind {
+        match value_from_json(&json).kind {
             Some(Kind::StructValue(bag)) => bag,
             _ => panic!("not an object"),
         }
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn out_is_json_as_go_writes_it() {
+    fn out_has_the_format_of_go_json() {
         assert_eq!(
             out(json!([0, -1, 1.5, 1e21, 1e-7, 1e20, true, "", [], {}])),
             "o:[0,-1,1.5,1e+21,1e-7,100000000000000000000,true,\"\",[],{}]"
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn out_is_secret_only_where_v_itself_is() {
+    fn out_is_secret_only_if_v_itself_is_secret() {
         let secret = json!({ SIGNATURE_KEY: SECRET_SIGNATURE, "value": 1 });
         let result = outputs("x-1", Some(&bag(json!({ "v": secret }))), false);
         assert_eq!(unwrap(result.fields.get("out")), (Some(&text("o:1")), true));
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_knows_no_out_and_a_cid_only_with_an_id() {
+    fn preview_has_unknown_out_and_cid_only_with_an_id() {
         let cid = |id, preview| outputs(id, None, preview).fields["cid"].clone();
         assert_eq!(cid("", true), text(UNKNOWN_STRING));
         assert_eq!(cid("a-1", true), text("c:a-1"));
@@ -261,10 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_names_what_differs_but_the_note() {
-        let how = Behaviour { detailed: true, ..Behaviour::default() };
+    fn comparison_reports_differences_except_the_note() {
+        let behaviour = Behaviour { detailed: true, ..Behaviour::default() };
         let (old, new) = (bag(json!({"v": 1, "k": 1, "note": 1})), bag(json!({"w": 1, "k": 2, "note": 2})));
-        let response = compare(&old, &new, RESOURCE_REPLACES, &how);
+        let response = compare(&old, &new, RESOURCE_REPLACES, &behaviour);
         assert_eq!(
             (response.diffs.clone(), response.replaces.clone()),
             (vec!["k".into(), "v".into(), "w".into()], vec!["k".to_owned()])

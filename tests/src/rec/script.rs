@@ -24,7 +24,7 @@ pub struct ProviderScript {
     /// Value in the reply of Configure; absent means true.
     pub accept_secrets: Option<bool>,
     /// Failure of Configure.
-    pub configure: Option<Failing>,
+    pub configure: Option<Failure>,
     /// True if Configure replies only after Cancel.
     pub hang: bool,
     /// Reply of GetSchema, instead of the schema.
@@ -42,7 +42,7 @@ pub struct ProviderScript {
 /// Failure of a call that can only fail in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Failing {
+pub enum Failure {
     /// The call returns an error.
     Error,
 }
@@ -60,7 +60,7 @@ pub enum ConfigDiff {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Behaviour {
     /// Failure of Check.
-    pub check: Option<Failing>,
+    pub check: Option<Failure>,
     /// Properties that Check refuses.
     pub check_failures: Vec<String>,
     /// Inputs that Check adds if they are absent.
@@ -78,7 +78,7 @@ pub struct Behaviour {
     /// Failure of Update.
     pub update: Option<ScriptedUpdate>,
     /// Failure of Delete.
-    pub delete: Option<Failing>,
+    pub delete: Option<Failure>,
     /// Deviation of Read.
     pub read: Option<ScriptedRead>,
     /// Inputs that Read finds changed.

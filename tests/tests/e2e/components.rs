@@ -16,15 +16,15 @@ fn repository(resources: &str) -> Repository {
     Repository::new(Sections { plugins: PLUGINS, resources, outputs: "last: '${resource:prod/pair.last}'" })
 }
 
-/// Returns the lines with a word. Other lines are about the two plugins, whose order is that of their starts.
-fn lines_of(told: &str, word: &str) -> String {
-    told.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
+/// Returns the lines that contain a word. Lines about the two plugins have no fixed order.
+fn lines_of(output: &str, word: &str) -> String {
+    output.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn a_component_is_made_with_its_children_changed_left_alone_and_destroyed() {
+fn component_is_created_updated_unchanged_and_destroyed_with_children() {
     let repository = repository(PAIR);
-    insta::assert_snapshot!(lines_of(&repository.ends(0, "provision --parallel 1"), "pair--prod"), @r#"
+    insta::assert_snapshot!(lines_of(&repository.expect_exit(0, "provision --parallel 1"), "pair--prod"), @r#"
     + ├─ pair--prod         comp:Pair              create
     + │  ├─ pair--prod-one  rec:Thing              create
     + │  └─ pair--prod-two  rec:Thing              create
@@ -36,95 +36,98 @@ fn a_component_is_made_with_its_children_changed_left_alone_and_destroyed() {
       + created pair--prod-two (rec:Thing) ([time])
     "#);
     let mut seen = 0;
-    let made = ["Create after--prod", "Create pair--prod-one", "Create pair--prod-two"];
-    assert_eq!(repository.deeds(&mut seen), made);
+    let created = ["Create after--prod", "Create pair--prod-one", "Create pair--prod-two"];
+    assert_eq!(repository.change_calls(&mut seen), created);
     let state = repository.state();
     let resources = state["checkpoint"]["latest"]["resources"].as_array().unwrap();
     let one =
         resources.iter().find(|resource| resource["urn"].as_str().unwrap().ends_with("::pair--prod-one")).unwrap();
     assert!(one["provider"].as_str().unwrap().contains("::rec::"), "children use the declared plugin: {one}");
 
-    repository.ends(0, "provision --expect-no-changes");
+    repository.expect_exit(0, "provision --expect-no-changes");
     let changed = PAIR.replace("value: 1", "value: 2");
-    repository.describe(Sections {
+    repository.write_sections(Sections {
         plugins: PLUGINS,
         resources: &changed,
         outputs: "last: '${resource:prod/pair.last}'",
     });
-    repository.ends(0, "provision -S");
-    assert_eq!(repository.deeds(&mut seen), ["Update after--prod", "Update pair--prod-one", "Update pair--prod-two"]);
-    repository.ends(0, "destroy --parent --yes -S");
+    repository.expect_exit(0, "provision -S");
+    assert_eq!(
+        repository.change_calls(&mut seen),
+        ["Update after--prod", "Update pair--prod-one", "Update pair--prod-two"]
+    );
+    repository.expect_exit(0, "destroy --parent --yes -S");
     assert_eq!(repository.resources().len(), 0);
     assert_eq!(repository.processes(), []);
 }
 
 #[test]
-fn a_component_that_its_plugin_refuses_is_told_with_its_place_and_the_plugins_words() {
+fn rejected_component_is_reported_with_position_and_plugin_message() {
     let repository = repository("pair: { type: comp:index:Nothing, config: { value: 1 } }");
-    insta::assert_snapshot!(lines_of(&repository.ends(1, "provision -S"), "Nothing"), @r#"
-    error: pair--prod (comp:Nothing): there is no component comp:index:Nothing
+    insta::assert_snapshot!(lines_of(&repository.expect_exit(1, "provision -S"), "Nothing"), @r#"
+    error: pair--prod (comp:Nothing): unknown component type comp:index:Nothing
       14 |         pair: { type: comp:index:Nothing, config: { value: 1 } }
     "#);
     assert_eq!(repository.processes(), []);
 }
 
 #[test]
-fn a_child_that_fails_is_told_with_the_place_of_its_component() {
+fn failed_child_is_reported_with_the_position_of_its_component() {
     let repository = repository(PAIR);
     repository.script(json!({"resources": {"pair--prod-two": {"create": "error"}}}));
-    let told = repository.ends(1, "provision -S");
-    insta::assert_snapshot!(format!("{}\n{}", lines_of(&told, "error"), lines_of(&told, "14 |")), @r#"
+    let output = repository.expect_exit(1, "provision -S");
+    insta::assert_snapshot!(format!("{}\n{}", lines_of(&output, "error"), lines_of(&output, "14 |")), @r#"
     error: pair--prod-two (rec:Thing): rec: Create fails
       14 |         pair: { type: comp:index:Pair, config: { value: 1 } }
     "#);
 }
 
 #[test]
-fn an_interrupt_in_the_middle_of_a_component_keeps_what_was_made() {
+fn interrupted_component_keeps_created_children() {
     let repository = repository(PAIR);
     repository.script(json!({"resources": {"pair--prod-one": {"hang": "create"}}}));
     let running = repository.start("provision -S");
-    repository.until_called("Create pair--prod-one");
+    repository.wait_until_called("Create pair--prod-one");
     running.signal(Signal::INT);
-    let told = running.told();
-    assert!(told.starts_with("exit 130\n"), "{told}");
-    assert!(!told.contains("error"), "{told}");
+    let output = running.output();
+    assert!(output.starts_with("exit 130\n"), "{output}");
+    assert!(!output.contains("error"), "{output}");
     assert!(repository.resources().contains(&"pair--prod-one rec:index:Thing pair--prod-one-1".to_owned()));
     assert_eq!(repository.processes(), []);
     repository.script(json!({}));
     let mut seen = repository.calls().len();
-    repository.ends(0, "provision -S");
-    assert_eq!(repository.deeds(&mut seen), ["Create after--prod", "Create pair--prod-two"]);
+    repository.expect_exit(0, "provision -S");
+    assert_eq!(repository.change_calls(&mut seen), ["Create after--prod", "Create pair--prod-two"]);
 }
 
 #[test]
-fn a_component_plugin_that_dies_is_named_and_its_child_under_way_is_recorded() {
+fn running_child_is_recorded_if_the_component_plugin_dies() {
     let repository = repository(PAIR);
     repository.script(json!({"resources": {"pair--prod-one": {"hang": "create"}}}));
     let running = repository.start("provision -S");
-    repository.until_called("Create pair--prod-one");
+    repository.wait_until_called("Create pair--prod-one");
     let of_plugin = |(_, command): &&(i32, String)| command.contains("pulumi-resource-comp");
     let processes = repository.processes();
     signal(processes.iter().find(of_plugin).unwrap().0, Signal::KILL);
     // A running step is awaited until the user aborts the run.
     running.signal(Signal::INT);
-    let told = running.told();
-    assert!(told.starts_with("exit 1"), "{told}");
+    let output = running.output();
+    assert!(output.starts_with("exit 1"), "{output}");
     assert!(repository.resources().contains(&"pair--prod-one rec:index:Thing pair--prod-one-1".to_owned()));
     assert!(!repository.is_locked());
     assert_eq!(repository.processes(), []);
     repository.script(json!({}));
-    repository.ends(0, "provision -S");
-    repository.ends(0, "provision --expect-no-changes");
+    repository.expect_exit(0, "provision -S");
+    repository.expect_exit(0, "provision --expect-no-changes");
 }
 
 #[test]
-fn one_of_several_plugins_of_a_package_makes_a_component() {
+fn provider_option_selects_the_plugin_of_a_component() {
     let plugins = "- { name: one, package: comp, source: { type: local, path: $COMP } }
 - { name: two, package: comp, source: { type: local, path: $COMP } }
 - { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
     let resources = "pair: { type: comp:index:Pair, config: { value: 1 }, options: { provider: two } }";
     let repository = Repository::new(Sections { plugins, resources, outputs: "" });
-    repository.ends(0, "provision -S");
+    repository.expect_exit(0, "provision -S");
     assert!(repository.resources().iter().any(|line| line.starts_with("pair--prod-two ")));
 }

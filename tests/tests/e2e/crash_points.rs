@@ -1,10 +1,9 @@
-//! Kills `sc` at each boundary of a call: before the plugin handles it, after the plugin has handled it and before the
-//! reply; and at each record of the journal. The same is done to the plugin, and with a disk that is full from some
-//! size on. The state must contain all existing resources, the next run must succeed, and no process may be left
-//! running.
+//! Kills `sc` at each boundary of a call (before the plugin handles it; after it, but before the reply) and at each
+//! record of the journal. Also kills the plugin at each boundary, and limits the size of files as on a full disk. The
+//! state must contain all existing resources, the next run must succeed, and no process may be left running.
 //!
-//! By default only some moments are tried; `SC_CRASH_EVERY=1` tries all. `SC_CRASH_RANDOM=500` kills a run of two
-//! hundred things at as many moments; `SC_CRASH_SEED` selects the first.
+//! By default only some moments are tested; `SC_CRASH_EVERY=1` tests all. `SC_CRASH_RANDOM=500` kills a run of two
+//! hundred resources at 500 moments; `SC_CRASH_SEED` selects the first.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -12,24 +11,23 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::repository::{Ended, Repository, Sections};
+use crate::repository::{CommandOutput, Repository, Sections};
 
 /// Scripted plugin that can kill `sc`.
 const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR, REC_KILL] }";
 
-/// Returns things in several kinds, the same number of each: created, updated, replaced in both orders, and deleted
-/// ones.
-fn things(run: Run, so_many: usize) -> String {
+/// Returns the declarations of `count` resources of each kind: created, updated, replaced in both orders, and deleted.
+fn things(run: Run, count: usize) -> String {
     let mut lines = Vec::new();
     let mut thing = |name: String, config: String, options: &str| {
         lines.push(format!("{name}: {{ type: rec:index:Thing, config: {{ {config} }}, options: {{ {options} }} }}"));
     };
     let value = if run == Run::First { 1 } else { 2 };
-    for n in 0..so_many {
+    for n in 0..count {
         let of = |kind: &str| if n == 0 { "0".to_owned() } else { format!("'${{resource:{kind}{}.cid}}'", n - 1) };
         thing(format!("changed{n}"), format!("v: {value}, of: {}", of("changed")), "");
         thing(format!("replaced{n}"), format!("k: {value}, of: {}", of("changed")), "");
-        thing(format!("remade{n}"), format!("k: {value}, of: {}", of("replaced")), "deleteBeforeReplace: true");
+        thing(format!("recreated{n}"), format!("k: {value}, of: {}", of("replaced")), "deleteBeforeReplace: true");
         match run {
             Run::First => thing(format!("old{n}"), format!("v: 1, of: {}", of("old")), ""),
             Run::Second => thing(format!("new{n}"), format!("v: 1, of: {}", of("new")), ""),
@@ -45,12 +43,12 @@ enum Run {
 }
 
 /// Returns a provisioned repository whose next run has all kinds of steps.
-fn prepared(so_many: usize) -> Repository {
-    let resources = things(Run::First, so_many);
+fn prepared(count: usize) -> Repository {
+    let resources = things(Run::First, count);
     let repository = Repository::new(Sections { plugins: REC, resources: &resources, outputs: "" });
     std::fs::create_dir(repository.path("rec/ledger")).unwrap();
-    repository.ends(0, "provision -S");
-    repository.describe(Sections { plugins: REC, resources: &things(Run::Second, so_many), outputs: "" });
+    repository.expect_exit(0, "provision -S");
+    repository.write_sections(Sections { plugins: REC, resources: &things(Run::Second, count), outputs: "" });
     repository
 }
 
@@ -59,8 +57,8 @@ fn ledger(repository: &Repository) -> BTreeSet<String> {
     repository.names("rec/ledger").iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
-/// Returns the recorded ids, and the names of the pending creations.
-fn known(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
+/// Returns the recorded ids, and the names of the pending creates.
+fn recorded(repository: &Repository) -> (BTreeSet<String>, BTreeSet<String>) {
     let exported = repository.start("stack export").wait();
     let exported: Value = serde_json::from_str(&exported.stdout).unwrap_or_else(|_| panic!("{}", exported.stderr));
     let deployment = &exported["deployment"];
@@ -85,17 +83,17 @@ enum Moment {
     PluginBefore(usize),
     /// The plugin is killed when it has handled the call with this number, before its reply.
     PluginAfter(usize),
-    /// `sc` is killed like with `Before`, while other runs try to start.
-    AmongRivals(usize),
+    /// `sc` is killed as with `Before`, while other runs try to start.
+    AmongConcurrentRuns(usize),
     /// Files cannot grow beyond this number of blocks of 512 bytes.
     FullDisk(usize),
 }
 
 /// Runs `sc` until the moment, or until its end if that is earlier.
-fn run_until(repository: &Repository, moment: Moment) -> Ended {
+fn run_until(repository: &Repository, moment: Moment) -> CommandOutput {
     let mut command = repository.command("provision -S -R --parallel 4");
     let (call, when) = match moment {
-        Moment::Before(call) | Moment::AmongRivals(call) => (call, "before"),
+        Moment::Before(call) | Moment::AmongConcurrentRuns(call) => (call, "before"),
         Moment::After(call) => (call, "after"),
         Moment::PluginBefore(call) => (call, "before:plugin"),
         Moment::PluginAfter(call) => (call, "after:plugin"),
@@ -110,19 +108,19 @@ fn run_until(repository: &Repository, moment: Moment) -> Ended {
         let journals = repository.files("backend/.sc/journal").into_values();
         journals.map(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count()).sum()
     };
-    if let Moment::AmongRivals(_) = moment {
+    if let Moment::AmongConcurrentRuns(_) = moment {
         while written() == 0 && !running.has_ended() {
             std::thread::yield_now();
         }
-        let mut rivals = Vec::new();
+        let mut concurrent_runs = Vec::new();
         while !running.has_ended() {
-            rivals.push(repository.start("provision -S -R").wait_beside_others());
+            concurrent_runs.push(repository.start("provision -S -R").wait_for_command());
         }
         let ended = running.wait();
-        // A rival may start after a run that succeeded, but not after one that was killed.
-        let begun = rivals.iter().position(|rival| rival.how != "exit 4");
-        let after = begun.is_none_or(|place| ended.how == "exit 0" && place + 1 == rivals.len());
-        assert!(after, "{moment:?}: {} beside {}", rivals[begun.unwrap_or_default()].how, ended.how);
+        // A concurrent run may start after a run that succeeded, but not after a run that was killed.
+        let begun = concurrent_runs.iter().position(|run| run.status != "exit 4");
+        let after = begun.is_none_or(|place| ended.status == "exit 0" && place + 1 == concurrent_runs.len());
+        assert!(after, "{moment:?}: {} beside {}", concurrent_runs[begun.unwrap_or_default()].status, ended.status);
         return ended;
     }
     if let Moment::Record(count) = moment {
@@ -159,40 +157,40 @@ fn check(prepared: &Repository, moment: Moment) -> bool {
 fn check_once(prepared: &Repository, moment: Moment) -> bool {
     let repository = prepared.copy();
     let ended = run_until(&repository, moment);
-    if ended.how == "exit 0" {
+    if ended.status == "exit 0" {
         return false;
     }
     let at = format!("{moment:?}");
     match moment {
-        Moment::Before(_) | Moment::After(_) | Moment::Record(_) | Moment::AmongRivals(_) => {
-            assert_eq!(ended.how, "killed by signal 9", "{at}")
+        Moment::Before(_) | Moment::After(_) | Moment::Record(_) | Moment::AmongConcurrentRuns(_) => {
+            assert_eq!(ended.status, "killed by signal 9", "{at}")
         }
         Moment::PluginBefore(_) | Moment::PluginAfter(_) | Moment::FullDisk(_) => {
-            assert_eq!(ended.how, "exit 1", "{at}: {}", ended.stderr);
+            assert_eq!(ended.status, "exit 1", "{at}: {}", ended.stderr);
             assert!(ended.stderr.contains("error"), "{at}: {}", ended.stderr);
             assert_eq!(repository.processes(), [], "{at}");
         }
     }
 
-    let exists = ledger(&repository);
-    let (ids, creating) = known(&repository);
+    let existing = ledger(&repository);
+    let (ids, creating) = recorded(&repository);
     let name = |id: &str| id.rsplit_once('-').unwrap().0.to_owned();
-    let forgotten: Vec<&String> =
-        exists.iter().filter(|id| !ids.contains(*id) && !creating.contains(&name(id))).collect();
-    assert!(forgotten.is_empty(), "{at}: {forgotten:?}");
+    let unrecorded: Vec<&String> =
+        existing.iter().filter(|id| !ids.contains(*id) && !creating.contains(&name(id))).collect();
+    assert!(unrecorded.is_empty(), "{at}: {unrecorded:?} are not recorded");
 
     if repository.is_locked() {
-        repository.ends(0, "cancel --yes");
+        repository.expect_exit(0, "cancel --yes");
     }
-    repository.ends(0, "provision -S -R");
-    repository.ends(0, "provision -S -R --expect-no-changes");
-    let (ids, _) = known(&repository);
-    let exists = ledger(&repository);
-    let lost: Vec<&String> = ids.difference(&exists).collect();
+    repository.expect_exit(0, "provision -S -R");
+    repository.expect_exit(0, "provision -S -R --expect-no-changes");
+    let (ids, _) = recorded(&repository);
+    let existing = ledger(&repository);
+    let lost: Vec<&String> = ids.difference(&existing).collect();
     assert!(lost.is_empty(), "{at}: {lost:?} do not exist");
-    // A resource that was created without a recorded reply may exist twice; it must be a pending creation.
-    let twice: Vec<&String> = exists.difference(&ids).filter(|id| !creating.contains(&name(id))).collect();
-    assert!(twice.is_empty(), "{at}: nobody knows of {twice:?}");
+    // A resource that was created without a recorded reply may exist twice; it must be a pending create.
+    let duplicates: Vec<&String> = existing.difference(&ids).filter(|id| !creating.contains(&name(id))).collect();
+    assert!(duplicates.is_empty(), "{at}: {duplicates:?} are not recorded");
     true
 }
 
@@ -208,39 +206,39 @@ fn check_all(moment: fn(usize) -> Moment) {
 }
 
 #[test]
-fn killed_before_a_call() {
+fn sc_killed_before_a_call() {
     check_all(Moment::Before);
 }
 
 #[test]
-fn killed_after_a_call() {
+fn sc_killed_after_a_call() {
     check_all(Moment::After);
 }
 
 #[test]
-fn killed_at_a_record() {
+fn sc_killed_at_a_journal_record() {
     check_all(Moment::Record);
 }
 
 #[test]
-fn the_plugin_killed_before_a_call() {
+fn plugin_killed_before_a_call() {
     check_all(Moment::PluginBefore);
 }
 
 #[test]
-fn the_plugin_killed_after_a_call() {
+fn plugin_killed_after_a_call() {
     check_all(Moment::PluginAfter);
 }
 
 #[test]
-fn killed_while_others_try_to_begin() {
-    check_all(Moment::AmongRivals);
+fn sc_killed_while_other_runs_try_to_start() {
+    check_all(Moment::AmongConcurrentRuns);
 }
 
 #[test]
-fn a_disk_that_is_full_from_some_size_on() {
+fn disk_full_from_a_file_size_on() {
     let prepared = prepared(8);
-    // The sizes go from nothing to more than the journal and the state need.
+    // The sizes start at 0 and end at a size that is sufficient for the journal and the state.
     let every = if number("SC_CRASH_EVERY").is_some() { 1 } else { 37 };
     let moments = (0..).step_by(every).take_while(|blocks| check(&prepared, Moment::FullDisk(*blocks))).count();
     assert!(moments * every > 37, "{moments} sizes");
@@ -249,13 +247,13 @@ fn a_disk_that_is_full_from_some_size_on() {
 }
 
 #[test]
-fn two_hundred_things_killed_at_random_moments() {
+fn two_hundred_resources_killed_at_random_moments() {
     let (times, seed) = (number("SC_CRASH_RANDOM").unwrap_or(2), number("SC_CRASH_SEED").unwrap_or(7));
     let prepared = prepared(40);
     for at in seed..seed + times {
-        // The moments are in no order, but the same for equal seeds.
+        // The moments are not ordered, but equal for equal seeds.
         let place = at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         let moment = [Moment::Before, Moment::After, Moment::Record][at % 3](1 + place % 500);
-        assert!(check(&prepared, moment), "{moment:?} lies behind the end");
+        assert!(check(&prepared, moment), "{moment:?} is after the end of the run");
     }
 }

@@ -3,10 +3,10 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::processes::{signal, until};
+use crate::processes::{signal, wait_until};
 use crate::repository::{FILES, REC, Repository, Sections};
 
-/// Returns a repository with a chain of things, each of which depends on the one before.
+/// Returns a repository with a chain of resources, each of which depends on the previous one.
 fn chain(length: usize) -> Repository {
     let things: Vec<String> = (0..length)
         .map(|n| match n {
@@ -18,32 +18,36 @@ fn chain(length: usize) -> Repository {
 }
 
 #[test]
-fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
+fn run_killed_during_a_create_is_continued_by_the_next_run() {
     let repository = chain(3);
     repository.script(json!({"resources": {"t1--prod": {"hang": "create"}}}));
     let running = repository.start("provision -S --parallel 1");
-    repository.until_called("Create t1--prod");
+    repository.wait_until_called("Create t1--prod");
     running.signal(Signal::KILL);
     // No process of the run is left.
-    assert_eq!(running.wait().how, "killed by signal 9");
+    assert_eq!(running.wait().status, "killed by signal 9");
     assert!(repository.is_locked());
-    assert!(repository.refused("provision").starts_with("exit 4\n"));
+    assert!(repository.expect_rejected("provision").starts_with("exit 4\n"));
     let server = repository.read(".sc/stacks/reef/server.yaml");
-    for keyless in [false, true] {
-        let text = if keyless { server.replace("{ passPhrase: hush }", "{}") } else { server.clone() };
+    for has_passphrase in [true, false] {
+        let text = if has_passphrase { server.clone() } else { server.replace("{ passPhrase: hush }", "{}") };
         repository.write(".sc/stacks/reef/server.yaml", &text);
-        assert!(repository.ends(0, "stack ls").contains("locked, not ended"));
+        assert!(repository.expect_exit(0, "stack ls").contains("locked, unfinished"));
     }
     repository.write(".sc/stacks/reef/server.yaml", &server);
-    assert!(repository.ends(0, "preview").contains("has not come to its end; what it did is taken from its journal"));
+    assert!(
+        repository
+            .expect_exit(0, "preview")
+            .contains("has not finished; its operations are recovered from its journal")
+    );
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
     --- out
     --- err
     reef is locked:
       [id]: created by [holder] (pid [pid]) at [moment]
-    gave up the lock of reef
-    a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
+    removed the lock of reef
+    an interrupted run left a journal: before using `pulumi` on the stack, run `sc refresh`, which merges the journal into the state or reports why it cannot
     ");
 
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
@@ -51,7 +55,7 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     --- out
     --- err
     reef is not locked
-    a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says why it cannot
+    an interrupted run left a journal: before using `pulumi` on the stack, run `sc refresh`, which merges the journal into the state or reports why it cannot
     ");
 
     repository.script(json!({}));
@@ -67,8 +71,8 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     Preview of reef done in [time]: 2 to create, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: a run that was begun [moment] died; what it did is taken from its journal: 2 created
-      it did not come to the end of:
+    warning: a run that started [moment] crashed; its operations are recovered from its journal: 2 created
+      its pending operations are:
       creating t1--prod (rec:index:Thing)
     Previewing update of reef
     "#);
@@ -86,15 +90,15 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
     Update of reef done in [time]: 2 created, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: a run that was begun [moment] died; what it did is taken from its journal: 2 created
-      it did not come to the end of:
+    warning: a run that started [moment] crashed; its operations are recovered from its journal: 2 created
+      its pending operations are:
       creating t1--prod (rec:index:Thing)
     Refreshing reef
     Previewing update of reef
     Updating reef
     warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: look for it, and say what its id is (`sc refresh` asks, and takes it with --import-pending-creates);
-            `sc refresh --clear-pending-creates` forgets that it was begun
+      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
+            `sc refresh --clear-pending-creates` removes the pending operation
       + creating t1--prod (rec:Thing)
       + created t1--prod (rec:Thing) ([time])
       + creating t2--prod (rec:Thing)
@@ -138,17 +142,17 @@ fn a_run_that_is_killed_in_a_creation_is_taken_up_by_the_next_one() {
 }
 
 #[test]
-fn what_a_dead_run_did_to_another_checkpoint_is_told_and_never_left_out_in_silence() {
+fn journal_that_conflicts_with_the_checkpoint_is_reported() {
     let repository = chain(1);
-    repository.ends(0, "provision -S");
+    repository.expect_exit(0, "provision -S");
     let things = ["a", "b"].map(|name| format!("{name}: {{ type: rec:index:Thing }}")).join("\n");
-    repository.describe(Sections { plugins: REC, resources: &things, ..Sections::default() });
+    repository.write_sections(Sections { plugins: REC, resources: &things, ..Sections::default() });
     repository.script(json!({"resources": {"b--prod": {"hang": "create"}}}));
     let running = repository.start("provision -S --parallel 1");
-    repository.until_called("Create b--prod");
+    repository.wait_until_called("Create b--prod");
     running.signal(Signal::KILL);
     running.wait();
-    repository.ends(0, "cancel --yes");
+    repository.expect_exit(0, "cancel --yes");
     // `pulumi` would change the checkpoint like this, as it does not read journals.
     let checkpoint = repository.read("backend/.pulumi/stacks/tank/reef.json");
     repository.write("backend/.pulumi/stacks/tank/reef.json", &checkpoint.replacen('{', "{ ", 1));
@@ -157,7 +161,7 @@ fn what_a_dead_run_did_to_another_checkpoint_is_told_and_never_left_out_in_silen
     --- out
     {"stackName":"organization/tank/reef","outputs":{}}
     --- err
-    warning: these are of the checkpoint alone: an interrupted run of organization/tank/reef left the journal [repo]/backend/.sc/journal/tank/reef/[id], but the checkpoint has changed since: the journal starts from [id] and the checkpoint is [id]
+    warning: these outputs are from the checkpoint only: an interrupted run of organization/tank/reef left the journal [repo]/backend/.sc/journal/tank/reef/[id], but the checkpoint has changed since: the journal starts from [id] and the checkpoint is [id]
         it had created urn:pulumi:reef::tank::rec:index:Thing::a--prod with id "a--prod-1"
         it was creating urn:pulumi:reef::tank::rec:index:Thing::b--prod, which may exist
     "#);
@@ -168,77 +172,77 @@ fn what_a_dead_run_did_to_another_checkpoint_is_told_and_never_left_out_in_silen
     error: an interrupted run of organization/tank/reef left the journal [repo]/backend/.sc/journal/tank/reef/[id], but the checkpoint has changed since: the journal starts from [id] and the checkpoint is [id]
         it had created urn:pulumi:reef::tank::rec:index:Thing::a--prod with id "a--prod-1"
         it was creating urn:pulumi:reef::tank::rec:index:Thing::b--prod, which may exist
-      hint: keep this list and remove the journal; then look what of it exists and the state lacks, and take that in with `sc import` or `options.import`
+      hint: keep this list and remove the journal; then import the resources in it that exist but are missing from the state, with `sc import` or `options.import`
     "#);
-    let refused = repository.refused("import a--prod=a--prod-1");
-    assert!(refused.contains("keep this list and remove the journal"), "{refused}");
-    assert!(repository.ends(0, "stack ls").contains("interrupted"));
+    let output = repository.expect_rejected("import a--prod=a--prod-1");
+    assert!(output.contains("keep this list and remove the journal"), "{output}");
+    assert!(repository.expect_exit(0, "stack ls").contains("interrupted"));
     std::fs::remove_dir_all(repository.path("backend/.sc")).unwrap();
     repository.script(json!({}));
-    repository.ends(0, "provision -S");
+    repository.expect_exit(0, "provision -S");
 }
 
-/// Kills a run of twenty things once this number of Creates has started, and checks the next run.
+/// Kills a run of twenty resources once this number of Creates has started, and checks the next run.
 fn check_killed_at(moment: usize) {
     let repository = chain(20);
     let running = repository.start("provision -S");
     let creates = || repository.calls().iter().filter(|call| call.starts_with("Create ")).count();
-    until("so many things are being created", || creates() >= moment);
+    wait_until("that many resources are being created", || creates() >= moment);
     running.signal(Signal::KILL);
-    assert_eq!(running.wait().how, "killed by signal 9");
-    repository.ends(0, "cancel --yes");
+    assert_eq!(running.wait().status, "killed by signal 9");
+    repository.expect_exit(0, "cancel --yes");
 
-    let told = repository.ends(0, "provision -S");
+    let output = repository.expect_exit(0, "provision -S");
     let resources = repository.resources();
     let pending: Vec<&String> = resources.iter().filter(|line| line.starts_with("creating ")).collect();
-    // A chain has at most one running step. Only its thing may exist twice, and then it is reported.
-    assert!((20..=20 + pending.len()).contains(&creates()), "{told}");
+    // A chain has at most one running step. Only its resource may exist twice, and then it is reported.
+    assert!((20..=20 + pending.len()).contains(&creates()), "{output}");
     assert!(pending.len() <= 1, "{pending:?}");
     for name in pending.iter().filter_map(|line| line.split(' ').nth(1)) {
-        assert!(told.contains(&format!("creating {name} (rec:index:Thing)")), "{told}");
+        assert!(output.contains(&format!("creating {name} (rec:index:Thing)")), "{output}");
     }
     assert_eq!(resources.len(), 22 + pending.len());
-    repository.ends(0, "preview --expect-no-changes");
+    repository.expect_exit(0, "preview --expect-no-changes");
 }
 
 #[test]
-fn a_long_run_may_be_killed_at_its_beginning() {
+fn long_run_can_be_killed_at_its_start() {
     check_killed_at(1);
 }
 
 #[test]
-fn a_long_run_may_be_killed_in_the_middle() {
+fn long_run_can_be_killed_in_the_middle() {
     check_killed_at(9);
 }
 
 #[test]
-fn a_long_run_may_be_killed_towards_its_end() {
+fn long_run_can_be_killed_near_its_end() {
     check_killed_at(18);
 }
 
 #[test]
-fn a_plugin_that_dies_in_a_creation_is_named_and_the_others_are_ended() {
+fn plugin_that_dies_during_a_create_is_reported_and_others_are_stopped() {
     let repository = chain(3);
     let server = repository.read(".sc/stacks/reef/server.yaml");
     repository.write(".sc/stacks/reef/server.yaml", &server.replace("plugins:\n", &format!("plugins:\n  {FILES}\n")));
     repository.script(json!({"resources": {"t1--prod": {"hang": "create"}}}));
     let running = repository.start("provision -S");
-    repository.until_called("Create t1--prod");
+    repository.wait_until_called("Create t1--prod");
     for (pid, command) in repository.processes() {
         if command.contains("resource-rec") {
             signal(pid, Signal::KILL);
         }
     }
-    let told = running.told();
-    assert!(told.starts_with("exit 1\n"), "{told}");
-    insta::assert_snapshot!(told[told.find("error:").unwrap()..], @r"
-    error: t1--prod (rec:Thing): the plugin rec ended during Create (killed by signal 9)
+    let output = running.output();
+    assert!(output.starts_with("exit 1\n"), "{output}");
+    insta::assert_snapshot!(output[output.find("error:").unwrap()..], @r"
+    error: t1--prod (rec:Thing): the plugin rec exited during Create (killed by signal 9)
       at .sc/stacks/reef/server.yaml:15:9
          |
       15 |         t1: { type: rec:index:Thing, config: { v: '${resource:t0.cid}' } }
          |         ^^
-      hint: it may exist without being recorded: look for it, and say what its id is (`sc refresh` asks, and takes it with --import-pending-creates);
-            `sc refresh --clear-pending-creates` forgets that it was begun
+      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
+            `sc refresh --clear-pending-creates` removes the pending operation
       ✗ failed to create t1--prod (rec:Thing)
     ");
     assert!(!repository.is_locked());
@@ -246,22 +250,22 @@ fn a_plugin_that_dies_in_a_creation_is_named_and_the_others_are_ended() {
     let left = repository.resources();
     assert_eq!((left.len(), pending(&left)), (5, 1), "{left:?}");
     repository.script(json!({}));
-    repository.ends(0, "provision");
+    repository.expect_exit(0, "provision");
     let left = repository.resources();
     assert_eq!((left.len(), pending(&left)), (7, 1), "{left:?}");
-    repository.ends(0, "refresh --clear-pending-creates");
+    repository.expect_exit(0, "refresh --clear-pending-creates");
     assert_eq!(repository.resources().len(), 6);
 }
 
 #[test]
-fn two_runs_at_once_are_one_too_many() {
+fn second_concurrent_run_exits_as_locked() {
     let repository = chain(1);
     repository.script(json!({"resources": {"t0--prod": {"hang": "create"}}}));
     let first = repository.start("provision -S");
-    repository.until_called("Create t0--prod");
-    let second = repository.start("provision -S").wait_beside_others();
-    assert_eq!(second.how, "exit 4", "{}", second.stderr);
+    repository.wait_until_called("Create t0--prod");
+    let second = repository.start("provision -S").wait_for_command();
+    assert_eq!(second.status, "exit 4", "{}", second.stderr);
     first.signal(Signal::INT);
-    let told = first.told();
-    assert!(told.starts_with("exit 130\n"), "{told}");
+    let output = first.output();
+    assert!(output.starts_with("exit 130\n"), "{output}");
 }

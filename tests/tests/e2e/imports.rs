@@ -15,9 +15,9 @@ fn repository(resources: &str) -> Repository {
 }
 
 #[test]
-fn what_exists_is_recorded_and_then_managed_as_if_it_had_been_made_here() {
+fn imported_resources_are_recorded_and_managed() {
     let repository = repository(TWO);
-    insta::assert_snapshot!(repository.ends(0, "import bed--prod=bed-7 plant--prod=a=b --parallel 1"), @r#"
+    insta::assert_snapshot!(repository.expect_exit(0, "import bed--prod=bed-7 plant--prod=a=b --parallel 1"), @r#"
     exit 0
     --- out
     + tank-reef       Stack                 created [time]
@@ -50,8 +50,8 @@ fn what_exists_is_recorded_and_then_managed_as_if_it_had_been_made_here() {
         ]
     );
     let mut seen = 0;
-    repository.deeds(&mut seen);
-    insta::assert_snapshot!(repository.ends(0, "preview --parallel 1"), @r#"
+    repository.change_calls(&mut seen);
+    insta::assert_snapshot!(repository.expect_exit(0, "preview --parallel 1"), @r#"
     exit 0
     --- out
       tank-reef       Stack
@@ -63,13 +63,13 @@ fn what_exists_is_recorded_and_then_managed_as_if_it_had_been_made_here() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     "#);
-    repository.ends(0, "provision -S");
-    assert_eq!(repository.deeds(&mut seen), ["Update plant--prod"]);
-    repository.ends(1, "destroy --parent --preview");
+    repository.expect_exit(0, "provision -S");
+    assert_eq!(repository.change_calls(&mut seen), ["Update plant--prod"]);
+    repository.expect_exit(1, "destroy --parent --preview");
 
     // An import with the same id changes nothing; an import with another id is refused.
-    repository.ends(0, "import bed--prod=bed-7");
-    insta::assert_snapshot!(repository.ends(1, "import bed--prod=bed-8"), @r#"
+    repository.expect_exit(0, "import bed--prod=bed-7");
+    insta::assert_snapshot!(repository.expect_exit(1, "import bed--prod=bed-8"), @r#"
     exit 1
     --- out
       tank-reef     Stack
@@ -91,10 +91,10 @@ fn what_exists_is_recorded_and_then_managed_as_if_it_had_been_made_here() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_told_and_stops_nothing_else() {
+fn failed_import_is_reported_and_other_imports_continue() {
     let repository = repository(TWO);
     repository.script(json!({"resources": {"bed--prod": {"read": "gone"}}}));
-    insta::assert_snapshot!(repository.ends(1, "import bed--prod=bed-7 plant--prod=p-1 --parallel 1"), @r#"
+    insta::assert_snapshot!(repository.expect_exit(1, "import bed--prod=bed-7 plant--prod=p-1 --parallel 1"), @r#"
     exit 1
     --- out
     + tank-reef       Stack                 created [time]
@@ -122,93 +122,93 @@ fn what_cannot_be_imported_is_told_and_stops_nothing_else() {
       = imported plant--prod (rec:Thing) ([time])
     "#);
     assert_eq!(repository.resources().last().unwrap(), "plant--prod rec:index:Thing p-1");
-    insta::assert_snapshot!(repository.refused("import bad--prod=b"), @r#"
+    insta::assert_snapshot!(repository.expect_rejected("import bad--prod=b"), @r#"
     exit 2
     --- out
     --- err
-    error: the stack reef describes no resource bad--prod
+    error: the stack reef declares no resource bad--prod
       hint: did you mean bed--prod?
     "#);
-    insta::assert_snapshot!(repository.refused("import bed--prod"), @r#"
+    insta::assert_snapshot!(repository.expect_rejected("import bed--prod"), @r#"
     exit 2
     --- out
     --- err
-    error: invalid value 'bed--prod' for '<RESOURCE=ID>...': write it as RESOURCE=ID, such as web--prod=i-0abc123
+    error: invalid value 'bed--prod' for '<RESOURCE=ID>...': expected RESOURCE=ID, such as web--prod=i-0abc123
 
     For more information, try '--help'.
     "#);
 }
 
 /// Aborts a run while it creates a resource.
-fn abort_a_creation(repository: &Repository) {
+fn abort_a_create(repository: &Repository) {
     repository.script(json!({"resources": {"bed--prod": {"hang": "create", "deaf": true}}}));
     // The log of an earlier run is removed.
     fs::remove_file(repository.path("rec/calls.jsonl")).ok();
     let running = repository.start("provision -S -R --target bed--prod");
-    repository.until_called("Create bed--prod");
+    repository.wait_until_called("Create bed--prod");
     running.signal(Signal::INT);
-    repository.until_called("Cancel");
+    repository.wait_until_called("Cancel");
     running.signal(Signal::INT);
-    running.told();
+    running.output();
     repository.script(json!({}));
 }
 
-/// Returns a repository with a pending creation of an aborted run.
-fn with_a_pending_creation() -> Repository {
+/// Returns a repository with a pending create of an aborted run.
+fn with_a_pending_create() -> Repository {
     let repository = repository(TWO);
-    abort_a_creation(&repository);
+    abort_a_create(&repository);
     assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
     repository
 }
 
 #[test]
-fn what_came_of_a_creation_that_nobody_saw_the_end_of_is_recorded_by_its_id() {
-    let repository = with_a_pending_creation();
-    // A creation stays pending if its resource is not found.
+fn pending_create_is_imported_by_its_id() {
+    let repository = with_a_pending_create();
+    // A create stays pending if its resource is not found.
     repository.script(json!({"resources": {"bed--prod": {"read": "gone"}}}));
-    repository.ends(1, "refresh --import-pending-creates bed--prod=bed--prod-2");
+    repository.expect_exit(1, "refresh --import-pending-creates bed--prod=bed--prod-2");
     repository.script(json!({}));
     assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
-    let told = repository.ends(0, "refresh --import-pending-creates bed--prod=bed--prod-1");
-    assert!(told.contains("imported bed--prod"), "{told}");
+    let output = repository.expect_exit(0, "refresh --import-pending-creates bed--prod=bed--prod-1");
+    assert!(output.contains("imported bed--prod"), "{output}");
     assert_eq!(repository.resources().last().unwrap(), "bed--prod rec:index:Thing bed--prod-1");
-    insta::assert_snapshot!(repository.refused("refresh --import-pending-creates plant--prod=x"), @r#"
+    insta::assert_snapshot!(repository.expect_rejected("refresh --import-pending-creates plant--prod=x"), @r#"
     exit 1
     --- out
     --- err
     info: Loaded plugin: rec v1.0.0
-    error: no creation of plant--prod is pending
-      hint: nothing is pending: leave it out
+    error: there is no pending create of plant--prod
+      hint: there are no pending creates: omit it
     "#);
     let mut seen = repository.calls().len();
-    repository.ends(0, "provision -S");
-    assert_eq!(repository.deeds(&mut seen), ["Create plant--prod"]);
+    repository.expect_exit(0, "provision -S");
+    assert_eq!(repository.change_calls(&mut seen), ["Create plant--prod"]);
 }
 
 #[test]
-fn without_a_word_from_the_user_it_stays_pending() {
-    let repository = with_a_pending_creation();
-    let told = repository.ends(0, "refresh");
+fn pending_create_stays_pending_without_user_input() {
+    let repository = with_a_pending_create();
+    let output = repository.expect_exit(0, "refresh");
     assert!(
-        told.contains("warning: bed--prod (rec:Thing): an earlier run was interrupted while creating it"),
-        "{told}"
+        output.contains("warning: bed--prod (rec:Thing): an earlier run was interrupted while creating it"),
+        "{output}"
     );
     assert!(repository.resources().contains(&"creating bed--prod rec:index:Thing".to_owned()));
-    repository.ends(0, "refresh --clear-pending-creates");
+    repository.expect_exit(0, "refresh --clear-pending-creates");
     assert!(!repository.resources().iter().any(|line| line.starts_with("creating")));
 }
 
 #[test]
-fn two_creations_of_one_resource_are_settled_one_by_one() {
-    let repository = with_a_pending_creation();
-    abort_a_creation(&repository);
+fn two_pending_creates_of_one_resource_are_resolved_separately() {
+    let repository = with_a_pending_create();
+    abort_a_create(&repository);
     let pending = || repository.resources().iter().filter(|line| line.starts_with("creating bed--prod")).count();
     assert_eq!(pending(), 2);
-    let told = repository.ends(
+    let output = repository.expect_exit(
         1,
         "refresh --import-pending-creates bed--prod=bed--prod-1 --import-pending-creates bed--prod=bed--prod-2",
     );
-    assert!(told.contains("it is named twice, and can be imported once"), "{told}");
-    assert_eq!(pending(), 1, "of the other one nobody knows what came");
+    assert!(output.contains("it is listed twice, and can be imported only once"), "{output}");
+    assert_eq!(pending(), 1, "the other create stays pending");
     assert!(repository.resources().contains(&"bed--prod rec:index:Thing bed--prod-1".to_owned()));
 }

@@ -3,24 +3,24 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod clouds;
 mod components;
+mod config_errors;
+mod core_types;
 mod crash_points;
 mod crashes;
+mod faulty_plugins;
+mod filter;
 mod imports;
-mod installs;
-mod life;
-mod mistakes;
+mod lifecycle;
+mod plugin_install;
 mod processes;
 mod repository;
-mod rude;
 mod schemas;
-mod secrecy;
+mod secrets;
 mod signals;
 mod stack_file;
-mod stacks;
-mod states;
-mod surgery;
+mod stack_rename;
+mod state_edits;
 mod targets;
 mod templates;
-mod words;
+mod unusable_states;

@@ -1,4 +1,4 @@
-//! Processes as the system lists them, and waiting for conditions.
+//! Processes in `/proc`, and waiting for conditions.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Time limit for conditions that take milliseconds on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
-pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < TIMEOUT, "timeout while waiting until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use rustix::process::Signal;
-use tests::program;
+use tests::binaries;
 
-use crate::processes::{signal, until, with_variable};
-use crate::words::filtered;
+use crate::filter::filter_output;
+use crate::processes::{signal, wait_until, with_variable};
 
-/// Plugin `files`, which works in the folder `site`.
+/// Declaration of the plugin `files`, which writes into the folder `site`.
 pub(crate) const FILES: &str = "- { name: files, source: { type: local, path: $FILES }, config: { root: site } }";
-/// Scripted plugin.
+/// Declaration of the scripted plugin `rec`.
 pub(crate) const REC: &str = "- { name: rec, source: { type: local, path: $REC }, passEnv: [REC_DIR] }";
 
 /// Sections of server.yaml, whose lines are indented automatically.
@@ -42,7 +42,7 @@ impl Repository {
             fs::create_dir(repository.path(folder)).unwrap();
         }
         repository.write(".sc/cfg.default.yaml", "projectName: tank\n");
-        repository.describe(sections);
+        repository.write_sections(sections);
         repository
     }
 
@@ -54,12 +54,12 @@ impl Repository {
     }
 
     /// Writes the server.yaml of the stack.
-    pub(crate) fn describe(&self, sections: Sections<'_>) {
-        self.describe_stack("reef", PROVISIONER, sections);
+    pub(crate) fn write_sections(&self, sections: Sections<'_>) {
+        self.write_stack("reef", PROVISIONER, sections);
     }
 
     /// Writes the server.yaml of a stack.
-    pub(crate) fn describe_stack(&self, stack: &str, provisioner: &str, sections: Sections<'_>) {
+    pub(crate) fn write_stack(&self, stack: &str, provisioner: &str, sections: Sections<'_>) {
         let mut text = format!("schemaVersion: 1.0\n{provisioner}");
         section(&mut text, "plugins:\n", 2, sections.plugins);
         section(&mut text, "resources:\n  resources:\n    prod:\n      resources:\n", 8, sections.resources);
@@ -76,7 +76,7 @@ impl Repository {
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let text = text.replace("$FILES", program::files_plugin().unwrap().to_str().unwrap());
+        let text = text.replace("$FILES", binaries::files_plugin().unwrap().to_str().unwrap());
         let text = text.replace("$REC", env!("CARGO_BIN_EXE_pulumi-resource-rec"));
         let text = text.replace("$COMP", env!("CARGO_BIN_EXE_pulumi-resource-comp"));
         let text = text.replace("$CLOUD", env!("CARGO_BIN_EXE_pulumi-resource-cloud"));
@@ -96,7 +96,7 @@ impl Repository {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Returns every file below a folder with its content. Files that a running program removes meanwhile are left out.
+    /// Returns every file below a folder with its content. Files that a running program removes meanwhile are skipped.
     pub(crate) fn files(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.path(folder)];
@@ -132,7 +132,7 @@ impl Repository {
     }
 
     /// Returns the resources of the state as lines `name type id`, with marks for pending deletes and pending
-    /// creations.
+    /// creates.
     pub(crate) fn resources(&self) -> Vec<String> {
         let state = self.state();
         let latest = &state["checkpoint"]["latest"];
@@ -146,13 +146,13 @@ impl Repository {
         let pending = latest["pending_operations"].as_array().into_iter().flatten();
         let pending = pending.map(|operation| format!("{} {}", text(operation, "type"), line(&operation["resource"])));
         let lines = latest["resources"].as_array().into_iter().flatten().map(line).chain(pending);
-        lines.map(|line| filtered(&line, &[])).collect()
+        lines.map(|line| filter_output(&line, &[])).collect()
     }
 
     /// Returns the command, which is not started. Its environment only contains a home, a path and the folder of the
     /// scripted plugin.
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(program::sc().unwrap());
+        let mut command = Command::new(binaries::sc().unwrap());
         command
             .args(arguments.split_whitespace())
             .current_dir(self.folder.path())
@@ -181,25 +181,25 @@ impl Repository {
 
     /// Runs the command to its end, and returns its exit code and output.
     pub(crate) fn sc(&self, arguments: &str) -> String {
-        self.start(arguments).told()
+        self.start(arguments).output()
     }
 
     /// Runs the command to its end, which must have this exit code.
-    pub(crate) fn ends(&self, code: u8, arguments: &str) -> String {
-        let told = self.sc(arguments);
-        assert!(told.starts_with(&format!("exit {code}\n")), "{arguments}: {told}");
-        told
+    pub(crate) fn expect_exit(&self, code: u8, arguments: &str) -> String {
+        let output = self.sc(arguments);
+        assert!(output.starts_with(&format!("exit {code}\n")), "{arguments}: {output}");
+        output
     }
 
     /// Runs a command that must fail, leave the state unchanged bit for bit, and leave no lock.
-    pub(crate) fn refused(&self, arguments: &str) -> String {
+    pub(crate) fn expect_rejected(&self, arguments: &str) -> String {
         let before = self.files("backend");
-        let told = self.sc(arguments);
-        assert!(!told.starts_with("exit 0\n"), "it succeeds:\n{told}");
+        let output = self.sc(arguments);
+        assert!(!output.starts_with("exit 0\n"), "the command succeeds:\n{output}");
         let after = self.files("backend");
-        assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>(), "{told}");
-        assert!(before == after, "the state has changed:\n{told}");
-        told
+        assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>(), "{output}");
+        assert!(before == after, "the state has changed:\n{output}");
+        output
     }
 
     /// Returns the processes of this repository.
@@ -221,19 +221,20 @@ impl Repository {
 
     /// Returns the Creates, Updates and Deletes of the scripted plugin after the first `seen` calls, sorted. Creates of
     /// previews are included.
-    pub(crate) fn deeds(&self, seen: &mut usize) -> Vec<String> {
+    pub(crate) fn change_calls(&self, seen: &mut usize) -> Vec<String> {
         let calls = self.calls();
-        let is_deed = |call: &&String| ["Create ", "Update ", "Delete "].iter().any(|deed| call.starts_with(deed));
-        let mut deeds: Vec<String> = calls[*seen..].iter().filter(is_deed).cloned().collect();
+        let is_change =
+            |call: &&String| ["Create ", "Update ", "Delete "].iter().any(|change| call.starts_with(change));
+        let mut changes: Vec<String> = calls[*seen..].iter().filter(is_change).cloned().collect();
         *seen = calls.len();
-        deeds.sort();
-        deeds.dedup();
-        deeds
+        changes.sort();
+        changes.dedup();
+        changes
     }
 
     /// Waits until the scripted plugin has received a call.
-    pub(crate) fn until_called(&self, call: &str) {
-        until(&format!("the plugin gets the call {call}"), || self.calls().iter().any(|known| known == call));
+    pub(crate) fn wait_until_called(&self, call: &str) {
+        wait_until(&format!("the plugin receives the call {call}"), || self.calls().iter().any(|known| known == call));
     }
 
     /// Replaces the script of the scripted plugin.
@@ -292,18 +293,18 @@ pub(crate) struct Running<'a> {
     stderr: JoinHandle<Vec<u8>>,
 }
 
-/// End of a command, and its output.
-pub(crate) struct Ended {
+/// Exit status and output of a command.
+pub(crate) struct CommandOutput {
     /// Exit code, or the signal that killed the command.
-    pub(crate) how: String,
+    pub(crate) status: String,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Running<'_> {
     /// Sends a signal to the command.
-    pub(crate) fn signal(&self, what: Signal) {
-        signal(i32::try_from(self.child.id()).unwrap(), what);
+    pub(crate) fn signal(&self, sent: Signal) {
+        signal(i32::try_from(self.child.id()).unwrap(), sent);
     }
 
     /// Returns whether the command has ended.
@@ -312,33 +313,33 @@ impl Running<'_> {
     }
 
     /// Waits for the end of the command, and of all processes of the repository.
-    pub(crate) fn wait(self) -> Ended {
+    pub(crate) fn wait(self) -> CommandOutput {
         let repository = self.repository;
-        let ended = self.wait_beside_others();
-        until(&format!("no process is left, but {:?} are", repository.processes()), || {
+        let ended = self.wait_for_command();
+        wait_until(&format!("all processes have ended, but {:?} run", repository.processes()), || {
             repository.processes().is_empty()
         });
         ended
     }
 
     /// Waits for the end of the command, while other processes work in the repository.
-    pub(crate) fn wait_beside_others(mut self) -> Ended {
+    pub(crate) fn wait_for_command(mut self) -> CommandOutput {
         use std::os::unix::process::ExitStatusExt as _;
         let status = self.child.wait().unwrap();
-        let how = match (status.code(), status.signal()) {
+        let status = match (status.code(), status.signal()) {
             (Some(code), _) => format!("exit {code}"),
             (None, signal) => format!("killed by signal {}", signal.unwrap_or_default()),
         };
         let text = |reader: JoinHandle<Vec<u8>>| String::from_utf8(reader.join().unwrap()).unwrap();
-        Ended { how, stdout: text(self.stdout), stderr: text(self.stderr) }
+        CommandOutput { status, stdout: text(self.stdout), stderr: text(self.stderr) }
     }
 
     /// Waits for the end of the command, and returns its exit code and output, with times, process ids and the like
-    /// replaced.
-    pub(crate) fn told(self) -> String {
+    /// replaced by placeholders.
+    pub(crate) fn output(self) -> String {
         let root = self.repository.folder.path().to_owned();
-        let Ended { how, stdout, stderr } = self.wait();
-        filtered(&format!("{how}\n--- out\n{stdout}--- err\n{stderr}"), &[(&root, "[repo]"), (bin(), "[bin]")])
+        let CommandOutput { status, stdout, stderr } = self.wait();
+        filter_output(&format!("{status}\n--- out\n{stdout}--- err\n{stderr}"), &[(&root, "[repo]"), (bin(), "[bin]")])
     }
 }
 

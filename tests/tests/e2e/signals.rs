@@ -3,17 +3,18 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::processes::until;
+use crate::processes::wait_until;
 use crate::repository::{REC, Repository, Running, Sections};
 
 const CHAIN: &str = "first: { type: rec:index:Thing, config: { v: 1 } }
 second: { type: rec:index:Thing, config: { v: '${resource:first.cid}' } }";
 
-/// Starts a run that creates the first of two things; its Create hangs until Cancel, or for ever if `deaf` is set.
-fn hanging<'a>(repository: &'a Repository, deaf: bool) -> Running<'a> {
-    repository.script(json!({"resources": {"first--prod": {"hang": "create", "deaf": deaf}}}));
+/// Starts a run that creates the first of two resources. Its Create hangs until Cancel, or forever if the plugin
+/// ignores Cancel.
+fn hanging<'a>(repository: &'a Repository, ignores_cancel: bool) -> Running<'a> {
+    repository.script(json!({"resources": {"first--prod": {"hang": "create", "deaf": ignores_cancel}}}));
     let running = repository.start("provision -S");
-    repository.until_called("Create first--prod");
+    repository.wait_until_called("Create first--prod");
     running
 }
 
@@ -22,18 +23,18 @@ fn repository() -> Repository {
 }
 
 #[test]
-fn after_one_interrupt_running_steps_end_and_are_saved() {
+fn one_signal_lets_running_steps_finish_and_saves_them() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let repository = repository();
         let running = hanging(&repository, false);
         running.signal(signal);
-        let told = running.told();
-        assert!(told.starts_with("exit 130\n"), "{told}");
+        let output = running.output();
+        assert!(output.starts_with("exit 130\n"), "{output}");
         assert!(repository.calls().contains(&"Cancel".to_owned()));
         assert!(!repository.is_locked());
         assert!(repository.resources().contains(&"first--prod rec:index:Thing first--prod-1".to_owned()));
         if signal == Signal::INT {
-            insta::assert_snapshot!(told, @r"
+            insta::assert_snapshot!(output, @r"
             exit 130
             --- out
             + tank-reef       Stack                 created [time]
@@ -50,7 +51,7 @@ fn after_one_interrupt_running_steps_end_and_are_saved() {
               + creating rec (pulumi:providers:rec)
               + created rec (pulumi:providers:rec) ([time])
               + creating first--prod (rec:Thing)
-            warning: stopping: what has begun is finished first (press Ctrl-C again to abort it)
+            warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
               + created first--prod (rec:Thing) ([time])
             ");
             repository.script(json!({}));
@@ -73,13 +74,13 @@ fn after_one_interrupt_running_steps_end_and_are_saved() {
 }
 
 #[test]
-fn after_two_interrupts_running_steps_are_pending() {
+fn two_signals_leave_running_steps_pending() {
     let repository = repository();
     let running = hanging(&repository, true);
     running.signal(Signal::INT);
-    repository.until_called("Cancel");
+    repository.wait_until_called("Cancel");
     running.signal(Signal::INT);
-    insta::assert_snapshot!(running.told(), @r"
+    insta::assert_snapshot!(running.output(), @r"
     exit 130
     --- out
     + tank-reef  Stack                 created [time]
@@ -94,8 +95,8 @@ fn after_two_interrupts_running_steps_are_pending() {
       + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
       + creating first--prod (rec:Thing)
-    warning: stopping: what has begun is finished first (press Ctrl-C again to abort it)
-    warning: aborting: what is under way stays recorded as pending
+    warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
+    warning: aborting: running steps stay recorded as pending operations
     ");
     assert!(!repository.is_locked());
     insta::assert_snapshot!(repository.resources().join("\n"), @r"
@@ -118,8 +119,8 @@ fn after_two_interrupts_running_steps_are_pending() {
     info: Loaded plugin: rec v1.0.0
     Updating reef
     warning: first--prod (rec:Thing): an earlier run was interrupted while creating it
-      hint: it may exist without being recorded: look for it, and say what its id is (`sc refresh` asks, and takes it with --import-pending-creates);
-            `sc refresh --clear-pending-creates` forgets that it was begun
+      hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
+            `sc refresh --clear-pending-creates` removes the pending operation
       + creating first--prod (rec:Thing)
       + created first--prod (rec:Thing) ([time])
       + creating second--prod (rec:Thing)
@@ -135,52 +136,52 @@ fn after_two_interrupts_running_steps_are_pending() {
 }
 
 #[test]
-fn a_configuration_that_never_ends_can_be_interrupted() {
+fn hanging_configure_can_be_interrupted() {
     let repository = repository();
     repository.script(json!({"provider": {"hang": true}}));
     let running = repository.start("provision -S");
-    repository.until_called("Configure rec");
+    repository.wait_until_called("Configure rec");
     running.signal(Signal::INT);
-    let told = running.told();
-    assert!(told.starts_with("exit 130\n"), "{told}");
+    let output = running.output();
+    assert!(output.starts_with("exit 130\n"), "{output}");
     assert!(!repository.is_locked());
 }
 
 #[test]
-fn an_interrupt_while_plugins_start_ends_them() {
+fn interrupt_while_plugins_start_kills_them() {
     let plugins = "- { name: rude, source: { type: local, path: rude.sh } }";
     let repository = Repository::new(Sections { plugins, ..Sections::default() });
     repository.write_script("rude.sh", "touch mark\nsleep 100\n");
     let running = repository.start("provision");
-    until("the plugin runs", || repository.path("mark").exists());
+    wait_until("the plugin runs", || repository.path("mark").exists());
     running.signal(Signal::INT);
-    insta::assert_snapshot!(running.told(), @r"
+    insta::assert_snapshot!(running.output(), @r"
     exit 130
     --- out
     --- err
-    warning: stopping: what has begun is finished first (press Ctrl-C again to abort it)
-    error: stopped before anything was done
+    warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
+    error: stopped before any change was made
     ");
     assert!(repository.names("backend").is_empty());
 }
 
 #[test]
-fn a_run_stops_by_itself_when_its_time_is_over() {
+fn run_stops_at_its_execution_timeout() {
     let repository = repository();
     repository.script(json!({"resources": {"first--prod": {"hang": "create"}}}));
-    let told = repository.ends(130, "provision -S --execution-timeout 1s");
-    assert!(told.contains("the execution timeout is over"), "{told}");
+    let output = repository.expect_exit(130, "provision -S --execution-timeout 1s");
+    assert!(output.contains("the execution timeout has expired"), "{output}");
     assert!(!repository.is_locked());
 }
 
-/// The lock of a run that still works is removed.
+/// Removes the lock of a run that is still active.
 #[test]
-fn a_run_whose_lock_was_given_up_saves_nothing_and_its_journal_is_taken_in() {
+fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
     let repository = repository();
     let running = hanging(&repository, false);
     std::fs::remove_dir_all(repository.path("backend/.pulumi/locks")).unwrap();
     running.signal(Signal::INT);
-    insta::assert_snapshot!(running.told(), @"
+    insta::assert_snapshot!(running.output(), @"
     exit 1
     --- out
     + tank-reef       Stack                 created [time]
@@ -197,17 +198,17 @@ fn a_run_whose_lock_was_given_up_saves_nothing_and_its_journal_is_taken_in() {
       + creating rec (pulumi:providers:rec)
       + created rec (pulumi:providers:rec) ([time])
       + creating first--prod (rec:Thing)
-    warning: stopping: what has begun is finished first (press Ctrl-C again to abort it)
+    warning: stopping: waiting for running steps to finish (press Ctrl-C again to abort them)
       + created first--prod (rec:Thing) ([time])
     error: the state of organization/tank/reef could not be saved; what was done is kept in [repo]/backend/.sc/journal/tank/reef/[id]
-      caused by: organization/tank/reef: the lock of this run was taken away, and nobody holds it
-      hint: once nobody works on the stack, run again: what a journal holds is taken in first, or told if the state has changed since
+      caused by: organization/tank/reef: the lock of this run was broken, and the stack is not locked now
+      hint: run again once no other run uses the stack: the journal is merged into the state first, or a conflict is reported if the state has changed since
     ");
     assert!(!repository.path("backend/.pulumi/stacks/tank/reef.json").exists());
     assert!(!repository.is_locked());
 
     repository.script(json!({}));
-    let told = repository.ends(0, "provision -S");
-    assert!(told.contains("what it did is taken from its journal"), "{told}");
+    let output = repository.expect_exit(0, "provision -S");
+    assert!(output.contains("its operations are recovered from its journal"), "{output}");
     assert!(repository.resources().contains(&"first--prod rec:index:Thing first--prod-1".to_owned()));
 }

@@ -12,7 +12,7 @@ fn repository() -> Repository {
 }
 
 /// Returns a salt, and `open sesame` encrypted with it and the passphrase of the repository.
-async fn sealed() -> (String, String) {
+async fn encrypted_secret() -> (String, String) {
     let manager = PassphraseManager::create(Passphrase::new("hush")).await.unwrap();
     let salt = manager.describe().state["salt"].as_str().unwrap().to_owned();
     (salt, manager.crypter().await.unwrap().encrypt("open sesame").unwrap())
@@ -25,20 +25,20 @@ fn requests(repository: &Repository, rpc: &str) -> Vec<Value> {
 }
 
 #[test]
-fn names_that_it_lays_down_reach_the_provider() {
+fn autonaming_configuration_reaches_the_provider() {
     let repository = repository();
     repository.script(json!({"provider": {"autonaming": true}}));
     repository.write("Pulumi.reef.yaml", "config:\n  pulumi:autonaming: { pattern: '${stack}-${name}' }\n");
-    repository.ends(0, "provision -S");
+    repository.expect_exit(0, "provision -S");
     assert_eq!(requests(&repository, "Check")[0]["autonaming"], json!({"proposedName": "reef-bed--prod"}));
 }
 
 #[test]
-fn a_provider_that_takes_no_names_is_told_of_where_the_user_meant_it() {
+fn provider_without_autonaming_support_is_reported_if_enforced() {
     let repository = repository();
     repository.write("Pulumi.reef.yaml", "config:\n  pulumi:autonaming: { pattern: '${name}', enforce: true }\n");
-    let told = repository.ends(0, "provision -S");
-    assert!(told.contains("warning: bed--prod (rec:Thing): rec takes no names from pulumi:autonaming"), "{told}");
+    let output = repository.expect_exit(0, "provision -S");
+    assert!(output.contains("warning: bed--prod (rec:Thing): rec does not support pulumi:autonaming"), "{output}");
     repository.write("Pulumi.reef.yaml", "config:\n  pulumi:autonaming: { pattern: '${nme}' }\n");
     insta::assert_snapshot!(repository.sc("preview"), @r#"
     exit 1
@@ -47,48 +47,49 @@ fn a_provider_that_takes_no_names_is_told_of_where_the_user_meant_it() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
-    error: pulumi:autonaming cannot be used: the pattern "${nme}" holds ${nme}, which stands for nothing
-      hint: mend it in the stack file, Pulumi.reef.yaml
+    error: pulumi:autonaming cannot be used: the pattern "${nme}" contains ${nme}, which is not a known placeholder
+      hint: fix it in the stack file, Pulumi.reef.yaml
     "#);
 }
 
 #[tokio::test]
-async fn its_secrets_are_opened_for_the_run_and_sealed_in_the_history() {
-    let (salt, sealed) = sealed().await;
+async fn secret_configuration_is_decrypted_for_the_run_and_encrypted_in_history() {
+    let (salt, ciphertext) = encrypted_secret().await;
     let file = format!(
-        "encryptionsalt: {salt}\nconfig:\n  tank:word:\n    secure: {sealed}\n  \
+        "encryptionsalt: {salt}\nconfig:\n  tank:word:\n    secure: {ciphertext}\n  \
                         pulumi:autonaming: {{ pattern: '${{config.word}}-${{name}}' }}\n"
     );
     let repository = repository();
     repository.script(json!({"provider": {"autonaming": true}}));
     repository.write("Pulumi.reef.yaml", &file);
-    let told = repository.ends(0, "provision -S");
-    assert!(!told.contains("sesame"), "{told}");
-    let named = requests(&repository, "Check")[0]["autonaming"]["proposedName"].clone();
-    assert_eq!(named, json!("open sesame-bed--prod"));
+    let output = repository.expect_exit(0, "provision -S");
+    assert!(!output.contains("sesame"), "{output}");
+    let proposed_name = requests(&repository, "Check")[0]["autonaming"]["proposedName"].clone();
+    assert_eq!(proposed_name, json!("open sesame-bed--prod"));
     let history = repository.files("backend/.pulumi/history");
     let entry = history.iter().find(|(path, _)| path.ends_with(".history.json")).unwrap();
     let entry: Value = serde_json::from_slice(entry.1).unwrap();
-    assert_eq!(entry["config"]["tank:word"], json!({"secure": sealed}));
+    assert_eq!(entry["config"]["tank:word"], json!({"secure": ciphertext}));
 
-    repository.write("Pulumi.reef.yaml", &file.replace(&sealed, "v1:AAAAAAAAAAAAAAAA:AAAA"));
-    insta::assert_snapshot!(repository.refused("provision -S"), @r#"
+    repository.write("Pulumi.reef.yaml", &file.replace(&ciphertext, "v1:AAAAAAAAAAAAAAAA:AAAA"));
+    insta::assert_snapshot!(repository.expect_rejected("provision -S"), @r#"
     exit 1
     --- out
     --- err
-    error: the configuration in the stack file cannot be opened
+    error: the configuration in the stack file cannot be read
       caused by: a secret cannot be decrypted with the stack's key
     "#);
 }
 
 #[tokio::test]
-async fn a_secret_of_it_in_the_words_of_a_plugin_is_masked() {
-    let (salt, sealed) = sealed().await;
+async fn secret_configuration_in_plugin_output_is_masked() {
+    let (salt, ciphertext) = encrypted_secret().await;
     let repository = repository();
-    repository.write("Pulumi.reef.yaml", &format!("encryptionsalt: {salt}\nconfig:\n  word:\n    secure: {sealed}\n"));
+    repository
+        .write("Pulumi.reef.yaml", &format!("encryptionsalt: {salt}\nconfig:\n  word:\n    secure: {ciphertext}\n"));
     repository.write_script("rude.sh", "echo 'the word is open sesame' >&2\nexit 1\n");
     let plugins = "- { name: rude, source: { type: local, path: rude.sh } }";
-    repository.describe(Sections { plugins, ..Sections::default() });
-    let told = repository.ends(1, "provision -v");
-    assert!(told.contains("the word is [secret]") && !told.contains("sesame"), "{told}");
+    repository.write_sections(Sections { plugins, ..Sections::default() });
+    let output = repository.expect_exit(1, "provision -v");
+    assert!(output.contains("the word is [secret]") && !output.contains("sesame"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! Tests of parts of a stack: `--target`, `--exclude`, `--replace` and related options.
+//! Tests of resource selection: `--target`, `--exclude`, `--replace` and related options.
 
 use crate::repository::{REC, Repository, Sections};
 
@@ -11,8 +11,8 @@ fn repository() -> Repository {
     Repository::new(Sections { plugins: REC, resources: THREE, outputs: "" })
 }
 
-fn describe(repository: &Repository, resources: &str) {
-    repository.describe(Sections { plugins: REC, resources, outputs: "" });
+fn write_sections(repository: &Repository, resources: &str) {
+    repository.write_sections(Sections { plugins: REC, resources, outputs: "" });
 }
 
 fn things(repository: &Repository) -> Vec<String> {
@@ -23,50 +23,51 @@ fn things(repository: &Repository) -> Vec<String> {
 }
 
 #[test]
-fn targets_alone_are_touched() {
+fn only_targets_are_changed() {
     let repository = repository();
     let mut seen = 0;
-    // Neither the target nor the refresh before requires the resource to be recorded.
-    repository.ends(0, "provision --target bed--prod");
+    // A target need not be recorded yet, neither for the update nor for the refresh before it.
+    repository.expect_exit(0, "provision --target bed--prod");
     assert_eq!(things(&repository), ["bed"]);
-    repository.ends(0, "provision -t stone--prod");
+    repository.expect_exit(0, "provision -t stone--prod");
     assert_eq!(things(&repository), ["bed", "stone"]);
-    repository.ends(0, "provision");
+    repository.expect_exit(0, "provision");
     assert_eq!(things(&repository), ["bed", "plant", "stone"]);
-    repository.deeds(&mut seen);
+    repository.change_calls(&mut seen);
 
-    describe(&repository, &THREE.replace("'1'", "'2'"));
-    repository.ends(0, "provision -S --target *one--prod");
-    assert_eq!(repository.deeds(&mut seen), ["Update stone--prod"]);
-    repository.ends(0, "provision -S --target urn:pulumi:reef::tank::rec:index:Thing::bed--prod --target-dependents");
-    assert_eq!(repository.deeds(&mut seen), ["Update bed--prod", "Update plant--prod"]);
-    repository.ends(0, "provision --expect-no-changes");
+    write_sections(&repository, &THREE.replace("'1'", "'2'"));
+    repository.expect_exit(0, "provision -S --target *one--prod");
+    assert_eq!(repository.change_calls(&mut seen), ["Update stone--prod"]);
+    repository
+        .expect_exit(0, "provision -S --target urn:pulumi:reef::tank::rec:index:Thing::bed--prod --target-dependents");
+    assert_eq!(repository.change_calls(&mut seen), ["Update bed--prod", "Update plant--prod"]);
+    repository.expect_exit(0, "provision --expect-no-changes");
 }
 
 #[test]
-fn all_but_what_is_excluded_is_touched() {
+fn excluded_resources_are_not_changed() {
     let repository = repository();
-    repository.ends(0, "provision --exclude stone--prod");
+    repository.expect_exit(0, "provision --exclude stone--prod");
     assert_eq!(things(&repository), ["bed", "plant"]);
-    repository.ends(0, "destroy --parent --yes --exclude plant--prod");
+    repository.expect_exit(0, "destroy --parent --yes --exclude plant--prod");
     // The dependency `bed` of the excluded resource stays, too.
     assert_eq!(things(&repository), ["bed", "plant"]);
-    repository.ends(0, "destroy --parent --yes --exclude bed--prod");
+    repository.expect_exit(0, "destroy --parent --yes --exclude bed--prod");
     assert_eq!(things(&repository), ["bed"]);
 }
 
 #[test]
-fn what_is_named_to_be_replaced_is_replaced() {
+fn replace_option_replaces_unchanged_resources() {
     let repository = repository();
-    repository.ends(0, "provision");
+    repository.expect_exit(0, "provision");
     let mut seen = 0;
-    repository.deeds(&mut seen);
-    repository.ends(0, "provision -S --replace stone--prod");
-    assert_eq!(repository.deeds(&mut seen), ["Create stone--prod", "Delete stone--prod"]);
-    describe(&repository, &THREE.replace("'1'", "'2'"));
-    repository.ends(0, "provision -S --target-replace stone--prod");
-    assert_eq!(repository.deeds(&mut seen), ["Create stone--prod", "Delete stone--prod"]);
-    insta::assert_snapshot!(repository.refused("preview --replace pebble--prod"), @r#"
+    repository.change_calls(&mut seen);
+    repository.expect_exit(0, "provision -S --replace stone--prod");
+    assert_eq!(repository.change_calls(&mut seen), ["Create stone--prod", "Delete stone--prod"]);
+    write_sections(&repository, &THREE.replace("'1'", "'2'"));
+    repository.expect_exit(0, "provision -S --target-replace stone--prod");
+    assert_eq!(repository.change_calls(&mut seen), ["Create stone--prod", "Delete stone--prod"]);
+    insta::assert_snapshot!(repository.expect_rejected("preview --replace pebble--prod"), @r#"
     exit 1
     --- out
     Preview of reef failed after [time]: no changes
@@ -74,14 +75,14 @@ fn what_is_named_to_be_replaced_is_replaced() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     error: no resource of this stack is called pebble--prod
-      hint: give a name as `sc preview` shows it, or a URN as `sc stack export` has it
+      hint: give a name from `sc preview`, or a URN from `sc stack export`
     "#);
 }
 
 #[test]
-fn what_hangs_on_a_target_is_not_deleted_unasked() {
+fn dependents_of_a_target_are_not_deleted_without_target_dependents() {
     let repository = repository();
-    repository.ends(0, "provision");
+    repository.expect_exit(0, "provision");
     insta::assert_snapshot!(repository.sc("destroy --parent --yes -S --target bed--prod"), @r#"
     exit 1
     --- out
@@ -89,30 +90,30 @@ fn what_hangs_on_a_target_is_not_deleted_unasked() {
     --- err
     info: Loaded plugin: rec v1.0.0
     Destroying reef
-    error: plant--prod (rec:Thing): plant--prod would have to go with a target that it depends on
+    error: plant--prod (rec:Thing): plant--prod would have to be deleted with a target that it depends on
       hint: add --target 'urn:pulumi:reef::tank::rec:index:Thing::plant--prod' or --target-dependents
     "#);
     assert_eq!(things(&repository), ["bed", "plant", "stone"]);
-    repository.ends(0, "destroy --parent --yes --target bed--prod --target-dependents");
+    repository.expect_exit(0, "destroy --parent --yes --target bed--prod --target-dependents");
     assert_eq!(things(&repository), ["stone"]);
 }
 
 #[test]
-fn what_is_protected_can_be_left_out_of_a_destroy() {
+fn exclude_protected_keeps_protected_resources_in_destroy() {
     let repository = repository();
-    describe(
+    write_sections(
         &repository,
         &THREE.replace("'${resource:bed.out}' }", "'${resource:bed.out}' }, options: { protect: true }"),
     );
-    repository.ends(0, "provision");
-    repository.ends(0, "destroy --parent --yes --exclude-protected");
+    repository.expect_exit(0, "provision");
+    repository.expect_exit(0, "destroy --parent --yes --exclude-protected");
     assert_eq!(things(&repository), ["bed", "plant"]);
 }
 
 #[test]
-fn a_name_that_nothing_has_is_told() {
+fn unknown_target_name_is_reported() {
     let repository = repository();
-    insta::assert_snapshot!(repository.refused("preview --target bad--prod"), @r#"
+    insta::assert_snapshot!(repository.expect_rejected("preview --target bad--prod"), @r#"
     exit 1
     --- out
     + tank-reef  Stack                 create
@@ -123,9 +124,9 @@ fn a_name_that_nothing_has_is_told() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     error: no resource of this stack is called bad--prod
-      hint: give a name as `sc preview` shows it, or a URN as `sc stack export` has it
+      hint: give a name from `sc preview`, or a URN from `sc stack export`
     "#);
-    repository.ends(0, "provision");
+    repository.expect_exit(0, "provision");
     insta::assert_snapshot!(repository.sc("refresh --target bad--prod"), @r#"
     exit 1
     --- out
@@ -134,7 +135,7 @@ fn a_name_that_nothing_has_is_told() {
     info: Loaded plugin: rec v1.0.0
     Refreshing reef
     error: no resource of this stack is called bad--prod
-      hint: give a name as `sc preview` shows it, or a URN as `sc stack export` has it
+      hint: give a name from `sc preview`, or a URN from `sc stack export`
     "#);
     insta::assert_snapshot!(repository.sc("destroy --parent --yes -S --target bad--prod"), @r#"
     exit 1
@@ -144,56 +145,52 @@ fn a_name_that_nothing_has_is_told() {
     info: Loaded plugin: rec v1.0.0
     Destroying reef
     error: no resource of this stack is called bad--prod
-      hint: give a name as `sc preview` shows it, or a URN as `sc stack export` has it
+      hint: give a name from `sc preview`, or a URN from `sc stack export`
     "#);
     assert_eq!(things(&repository).len(), 3);
 }
 
 #[test]
-fn an_exclude_that_names_nothing_keeps_everything_from_being_deleted() {
+fn exclude_without_a_match_prevents_all_deletes() {
     let repository = repository();
-    repository.ends(0, "provision");
-    for slip in ["pedble*", "urn:*stone--prod", "stone"] {
-        repository.ends(1, &format!("destroy --parent --yes -S --exclude {slip}"));
-        repository.ends(1, &format!("provision --exclude {slip}"));
+    repository.expect_exit(0, "provision");
+    for unmatched in ["pedble*", "urn:*stone--prod", "stone"] {
+        repository.expect_exit(1, &format!("destroy --parent --yes -S --exclude {unmatched}"));
+        repository.expect_exit(1, &format!("provision --exclude {unmatched}"));
     }
     assert_eq!(things(&repository).len(), 3);
 }
 
 #[test]
-fn what_is_gone_can_be_named_all_the_same() {
+fn resource_that_no_longer_exists_can_be_targeted() {
     let repository = repository();
-    repository.ends(0, "provision");
+    repository.expect_exit(0, "provision");
     repository.script(serde_json::json!({"resources": {"stone--prod": {"read": "gone"}}}));
-    repository.ends(0, "provision --target-replace stone--prod --target-dependents");
+    repository.expect_exit(0, "provision --target-replace stone--prod --target-dependents");
     assert_eq!(things(&repository).len(), 3);
-    repository.ends(0, "preview --replace stone--prod");
-    insta::assert_snapshot!(repository.refused("provision --target-dependents"), @r"
+    repository.expect_exit(0, "preview --replace stone--prod");
+    insta::assert_snapshot!(repository.expect_rejected("provision --target-dependents"), @r"
     exit 2
     --- out
     --- err
-    error: --target-dependents needs a target
-      hint: name one with --target
+    error: --target-dependents requires a target
+      hint: give one with --target
     ");
 }
 
 #[test]
-fn names_are_those_of_one_stack() {
+fn resources_can_be_selected_in_one_stack_only() {
     let repository = repository();
-    repository.describe_stack(
-        "shore",
-        crate::repository::PROVISIONER,
-        Sections { plugins: REC, ..Sections::default() },
-    );
-    insta::assert_snapshot!(repository.refused("provision --target bed--prod"), @r#"
+    repository.write_stack("shore", crate::repository::PROVISIONER, Sections { plugins: REC, ..Sections::default() });
+    insta::assert_snapshot!(repository.expect_rejected("provision --target bed--prod"), @r#"
     exit 2
     --- out
     --- err
-    error: the resources of one stack can be named, and 2 are asked for
-      hint: say which one: -s STACK
+    error: resources can be selected in one stack only, but 2 stacks are selected
+      hint: select one stack with -s STACK
     "#);
-    repository.ends(0, "provision -s reef --target bed--prod");
-    insta::assert_snapshot!(repository.refused("provision --target a --exclude b"), @r#"
+    repository.expect_exit(0, "provision -s reef --target bed--prod");
+    insta::assert_snapshot!(repository.expect_rejected("provision --target a --exclude b"), @r#"
     exit 2
     --- out
     --- err

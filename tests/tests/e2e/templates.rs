@@ -1,4 +1,4 @@
-//! Test of templates among the outputs of a stack, where client stacks look for them.
+//! Test of templates in the outputs of a stack, from which client stacks read them.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn repository() -> Repository {
     Repository::new(Sections { plugins: REC, resources: thing, outputs: "" })
 }
 
-fn with_region(repository: &Repository, region: &str) {
+fn set_region(repository: &Repository, region: &str) {
     let server = ".sc/stacks/reef/server.yaml";
     let described = repository.read(server);
     let described = described.split("templates:").next().unwrap();
@@ -19,8 +19,8 @@ fn with_region(repository: &Repository, region: &str) {
     repository.write(server, &format!("{described}{template}"));
 }
 
-/// Returns the region that client stacks find.
-fn found(repository: &Repository) -> String {
+/// Returns the region in the template that client stacks read.
+fn template_region(repository: &Repository) -> String {
     let outputs = repository.start("stack outputs --show-secrets").wait().stdout;
     let outputs: Value = serde_json::from_str(&outputs).unwrap();
     let yaml = outputs["outputs"][format!("/tank/reef/{NAME}")].as_str().unwrap().to_owned();
@@ -29,13 +29,13 @@ fn found(repository: &Repository) -> String {
 }
 
 #[test]
-fn a_template_is_found_changed_and_kept_by_what_does_not_concern_it() {
+fn template_output_changes_only_with_a_successful_provision() {
     let repository = repository();
-    with_region(&repository, "north");
-    repository.ends(0, "provision");
-    assert_eq!(found(&repository), "north");
+    set_region(&repository, "north");
+    repository.expect_exit(0, "provision");
+    assert_eq!(template_region(&repository), "north");
 
-    with_region(&repository, "south");
+    set_region(&repository, "south");
     insta::assert_snapshot!(repository.sc("preview"), @r#"
     exit 0
     --- out
@@ -47,17 +47,17 @@ fn a_template_is_found_changed_and_kept_by_what_does_not_concern_it() {
     info: Loaded plugin: rec v1.0.0
     Previewing update of reef
     "#);
-    assert_eq!(found(&repository), "north");
-    repository.ends(0, "refresh --yes");
-    assert_eq!(found(&repository), "north");
+    assert_eq!(template_region(&repository), "north");
+    repository.expect_exit(0, "refresh --yes");
+    assert_eq!(template_region(&repository), "north");
 
     repository.script(serde_json::json!({"resources": {"thing--prod": {"update": "error"}}}));
     let server = repository.read(".sc/stacks/reef/server.yaml");
     repository.write(".sc/stacks/reef/server.yaml", &server.replace("v: '1'", "v: '2'"));
-    repository.ends(1, "provision");
-    assert_eq!(found(&repository), "north");
+    repository.expect_exit(1, "provision");
+    assert_eq!(template_region(&repository), "north");
 
     repository.script(serde_json::json!({}));
-    repository.ends(0, "provision");
-    assert_eq!(found(&repository), "south");
+    repository.expect_exit(0, "provision");
+    assert_eq!(template_region(&repository), "south");
 }

@@ -1,24 +1,24 @@
-//! Test of the example repository with the whole engine: its files lead to the state in its table.
+//! Tests of the example repository with the whole engine: its state must match `urns.tsv`.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod stand_in;
+mod fake_provider;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::diagnostics::SourceFiles;
-use config::{Profile, Repository, Stack, Surroundings, Workspace};
+use config::{ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
-use provisioner::program::{End, Program};
+use provisioner::program::{Program, ProgramCompletion};
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::PropertyValue;
 use state::{MemoryRecorder, ResourceState, Snapshot, StateRecorder, integrity};
 
-use crate::stand_in::StandIns;
+use crate::fake_provider::FakeProviderHost;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/example")
@@ -26,16 +26,19 @@ fn folder() -> PathBuf {
 
 /// Returns the stack of the example.
 fn stack() -> Stack {
-    let surroundings =
-        Surroundings { environment: BTreeMap::new(), now: "2024-01-02T03:04:05[UTC]".parse().unwrap(), account: None };
+    let process_context = ProcessContext {
+        environment: BTreeMap::new(),
+        now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
+        account: None,
+    };
     let repository = Repository { root: folder().join("repo"), git: None };
     let (mut sources, types) = (SourceFiles::default(), types::product());
-    let profile = Profile::read("default", &repository, &surroundings, &mut sources).unwrap();
+    let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
     let workspace = Workspace {
         repository: &repository,
         profile: &profile,
         stacks_dir: None,
-        surroundings: &surroundings,
+        process_context: &process_context,
         types: &types,
     };
     let mut loaded = workspace.load(&["aquarium".to_owned()], &mut sources);
@@ -44,15 +47,15 @@ fn stack() -> Stack {
 }
 
 #[derive(Debug)]
-struct Deaf;
+struct NoEvents;
 
-impl EventSink for Deaf {
+impl EventSink for NoEvents {
     fn emit(&self, _: Event) {}
 }
 
 enum Effect {
     Preview,
-    Real,
+    Apply,
 }
 
 /// Runs the example from a state.
@@ -62,11 +65,12 @@ async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> Deploy
     let options = DeploymentOptions { preview, ..DeploymentOptions::new("aquarium", "tidepool", operation) };
     let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
-    let (deployment, run) = Deployment::new(options, snapshot, Arc::new(StandIns), recorder, Arc::new(Deaf), signals);
+    let (deployment, run) =
+        Deployment::new(options, snapshot, Arc::new(FakeProviderHost), recorder, Arc::new(NoEvents), signals);
     let drive = async {
         if operation == Operation::Update {
-            let ended = program.run(&deployment).await;
-            assert_eq!((ended.end, ended.diagnostics), (End::Complete, vec![]));
+            let result = program.run(&deployment).await;
+            assert_eq!((result.end, result.diagnostics), (ProgramCompletion::Complete, vec![]));
             deployment.finish(ProgramEnd::Completed).await;
         }
     };
@@ -79,10 +83,10 @@ fn changes(end: &DeploymentEnd) -> Vec<(StepOp, usize)> {
     end.summary.changes.iter().filter(|(_, count)| **count > 0).map(|(op, count)| (*op, *count)).collect()
 }
 
-/// Row of the table: URN, name of the provider, names of the dependencies.
+/// Row of `urns.tsv`: URN, name of the provider, names of the dependencies.
 type Row = (String, String, BTreeSet<String>);
 
-fn promised() -> BTreeSet<Row> {
+fn expected_rows() -> BTreeSet<Row> {
     let table = std::fs::read_to_string(folder().join("urns.tsv")).unwrap();
     let row = |line: &str| {
         let mut cells = line.split('\t').map(str::to_owned);
@@ -102,11 +106,11 @@ fn find<'s>(snapshot: &'s Snapshot, name: &str) -> &'s ResourceState {
 }
 
 #[tokio::test]
-async fn the_state_of_the_example_is_the_one_promised() {
-    let end = run(Snapshot::default(), Operation::Update, Effect::Real).await;
+async fn example_state_matches_its_table() {
+    let end = run(Snapshot::default(), Operation::Update, Effect::Apply).await;
     integrity::verify(&end.snapshot).unwrap();
     let rows: BTreeSet<Row> = end.snapshot.resources.iter().map(|state| row(state)).collect();
-    assert_eq!(rows, promised());
+    assert_eq!(rows, expected_rows());
     assert_eq!(end.snapshot.resources.len(), rows.len());
 
     let policy = r#"{"Statement":[{"Action":"s3:*","Effect":"Allow","Principal":{"AWS":"arn:aws:iam::0:user/media--staging-user-0001"},"Resource":["arn:aws:s3:::media--staging","arn:aws:s3:::media--staging/*"]}],"Version":"2012-10-17"}"#;
@@ -130,11 +134,11 @@ async fn the_state_of_the_example_is_the_one_promised() {
 }
 
 #[tokio::test]
-async fn a_second_run_of_the_example_changes_nothing() {
-    let first = run(Snapshot::default(), Operation::Update, Effect::Real).await;
-    assert_eq!(changes(&first), [(StepOp::Create, promised().len())]);
-    let second = run(first.snapshot.clone(), Operation::Update, Effect::Real).await;
-    assert_eq!(changes(&second), [(StepOp::Same, promised().len())]);
+async fn second_run_of_the_example_has_no_changes() {
+    let first = run(Snapshot::default(), Operation::Update, Effect::Apply).await;
+    assert_eq!(changes(&first), [(StepOp::Create, expected_rows().len())]);
+    let second = run(first.snapshot.clone(), Operation::Update, Effect::Apply).await;
+    assert_eq!(changes(&second), [(StepOp::Same, expected_rows().len())]);
     // The order of independent entries may change, as entries are in the order in which they were confirmed.
     let by_urn = |snapshot: Snapshot| {
         let mut resources = snapshot.resources;
@@ -145,7 +149,7 @@ async fn a_second_run_of_the_example_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_preview_of_the_new_example_shows_every_resource() {
+async fn preview_of_the_example_creates_every_resource() {
     let end = run(Snapshot::default(), Operation::Update, Effect::Preview).await;
-    assert_eq!(changes(&end), [(StepOp::Create, promised().len())]);
+    assert_eq!(changes(&end), [(StepOp::Create, expected_rows().len())]);
 }

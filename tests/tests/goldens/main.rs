@@ -1,4 +1,4 @@
-//! Compares our engine with recordings of Pulumi's.
+//! Compares our engine with recordings of Pulumi's engine.
 //!
 //! `cargo test -p tests --test goldens` runs everything. `-- NAME` runs the scenarios with that name (or, if there is
 //! none, those whose names contain it) and prints all their differences. `SC_GOLDENS` names a folder with more
@@ -7,7 +7,7 @@
 //! `exceptions.tsv` beside the recordings lists known differences: name, step (or `*`), reason. The suite fails for a
 //! listed step without differences, and for differences that are not listed.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
 
 mod run;
 
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use tests::exceptions::Exceptions;
 use tests::scenario::Scenario;
 
-use run::{Held, run_all};
+use run::{ScenarioResult, run_all};
 
 fn main() -> ExitCode {
     let mut names = Vec::new();
@@ -40,24 +40,24 @@ fn main() -> ExitCode {
     let scenarios: Vec<Scenario> = folders.iter().flat_map(|folder| read(folder)).collect();
     let exceptions = Exceptions::read(&folders).unwrap_or_else(|error| panic!("{error}"));
 
-    let chosen = choose(&scenarios, &names);
+    let selected = select(&scenarios, &names);
     let started = std::time::Instant::now();
-    let held = run_all(&chosen);
-    let verdict = judge(&held, &exceptions, !names.is_empty());
+    let results = run_all(&selected);
+    let counts = compare_with_exceptions(&results, &exceptions, !names.is_empty());
     if let Some(report) = std::env::var_os("SC_GOLDENS_REPORT") {
-        write_report(Path::new(&report), &held);
+        write_report(Path::new(&report), &results);
     }
 
-    let result = if verdict.failed == 0 { "ok" } else { "FAILED" };
+    let result = if counts.failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {result}. {} passed; {} failed; {} ignored; 0 measured; {} filtered out; finished in {:.2}s\n",
-        verdict.passed,
-        verdict.failed,
-        verdict.excepted,
-        scenarios.len() - chosen.len(),
+        counts.passed,
+        counts.failed,
+        counts.listed,
+        scenarios.len() - selected.len(),
         started.elapsed().as_secs_f64()
     );
-    if verdict.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Reads the scenarios in the files of a folder.
@@ -71,7 +71,7 @@ fn read(folder: &Path) -> Vec<Scenario> {
     files.iter().flat_map(|file| Scenario::read(file).unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
-fn choose<'a>(scenarios: &'a [Scenario], names: &[String]) -> Vec<&'a Scenario> {
+fn select<'a>(scenarios: &'a [Scenario], names: &[String]) -> Vec<&'a Scenario> {
     let is_named = |scenario: &&Scenario| names.contains(&scenario.name);
     if names.is_empty() {
         scenarios.iter().collect()
@@ -84,33 +84,33 @@ fn choose<'a>(scenarios: &'a [Scenario], names: &[String]) -> Vec<&'a Scenario> 
 
 /// Number of scenarios by result.
 #[derive(Default)]
-struct Verdict {
+struct Counts {
     passed: usize,
     failed: usize,
-    excepted: usize,
+    listed: usize,
 }
 
 /// Compares the results with the exceptions, and prints the unexpected ones.
-fn judge(held: &[Held<'_>], exceptions: &Exceptions, in_full: bool) -> Verdict {
-    let mut verdict = Verdict::default();
-    let (mut steps, mut holding) = (0, 0);
-    for scenario in held {
-        let mut bad = false;
-        let mut excepted = false;
+fn compare_with_exceptions(results: &[ScenarioResult<'_>], exceptions: &Exceptions, show_all: bool) -> Counts {
+    let mut counts = Counts::default();
+    let (mut steps, mut equal_steps) = (0, 0);
+    for scenario in results {
+        let mut has_failed = false;
+        let mut listed = false;
         steps += scenario.steps.len();
         for (index, differences) in scenario.steps.iter().enumerate() {
             let reason = exceptions.reason(&scenario.scenario.name, index);
-            holding += usize::from(differences.is_empty());
-            excepted |= reason.is_some();
+            equal_steps += usize::from(differences.is_empty());
+            listed |= reason.is_some();
             let unexpected = !differences.is_empty() && reason.is_none();
-            bad |= unexpected;
-            if unexpected || (in_full && !differences.is_empty()) {
+            has_failed |= unexpected;
+            if unexpected || (show_all && !differences.is_empty()) {
                 println!(
                     "{}/{index} {}",
                     scenario.scenario.name,
                     reason.map(|reason| format!("(listed: {reason})")).unwrap_or_default()
                 );
-                let shown = if in_full { differences.len() } else { 3 };
+                let shown = if show_all { differences.len() } else { 3 };
                 differences.iter().take(shown).for_each(|text| println!("    {text}"));
                 if differences.len() > shown {
                     println!("    … and {} more", differences.len() - shown);
@@ -118,40 +118,43 @@ fn judge(held: &[Held<'_>], exceptions: &Exceptions, in_full: bool) -> Verdict {
             }
         }
         for step in exceptions.stale(&scenario.scenario.name, &scenario.steps) {
-            println!("{}/{step} is listed in exceptions.tsv and holds: take it off the list", scenario.scenario.name);
-            bad = true;
+            println!(
+                "{}/{step} is listed in exceptions.tsv, but equals the recording: remove it from the list",
+                scenario.scenario.name
+            );
+            has_failed = true;
         }
-        match (bad, excepted) {
-            (true, _) => verdict.failed += 1,
-            (false, true) => verdict.excepted += 1,
-            (false, false) => verdict.passed += 1,
+        match (has_failed, listed) {
+            (true, _) => counts.failed += 1,
+            (false, true) => counts.listed += 1,
+            (false, false) => counts.passed += 1,
         }
-        if in_full && !bad {
-            println!("{} {}", scenario.scenario.name, if excepted { "is listed" } else { "holds" });
+        if show_all && !has_failed {
+            println!("{} {}", scenario.scenario.name, if listed { "is listed" } else { "equals the recording" });
         }
     }
     println!(
-        "{} scenarios: {} as recorded, {} listed, {} neither; {holding} of {steps} steps as recorded",
-        held.len(),
-        verdict.passed,
-        verdict.excepted,
-        verdict.failed
+        "{} scenarios: {} as recorded, {} listed, {} failed; {equal_steps} of {steps} steps as recorded",
+        results.len(),
+        counts.passed,
+        counts.listed,
+        counts.failed
     );
-    verdict
+    counts
 }
 
 /// Writes a line per scenario: name, steps, steps without differences, first difference.
-fn write_report(path: &Path, held: &[Held<'_>]) {
-    let line = |scenario: &Held<'_>| {
-        let holding = scenario.steps.iter().filter(|differences| differences.is_empty()).count();
+fn write_report(path: &Path, results: &[ScenarioResult<'_>]) {
+    let line = |scenario: &ScenarioResult<'_>| {
+        let equal_steps = scenario.steps.iter().filter(|differences| differences.is_empty()).count();
         let first = scenario
             .steps
             .iter()
             .enumerate()
             .find_map(|(index, differences)| Some(format!("/{index} {}", differences.first()?)));
         let first = first.unwrap_or_default().replace(['\t', '\n'], " ");
-        format!("{}\t{}\t{holding}\t{first}\n", scenario.scenario.name, scenario.steps.len())
+        format!("{}\t{}\t{equal_steps}\t{first}\n", scenario.scenario.name, scenario.steps.len())
     };
-    std::fs::write(path, held.iter().map(line).collect::<String>())
+    std::fs::write(path, results.iter().map(line).collect::<String>())
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }

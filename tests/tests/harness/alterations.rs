@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tests::compare::{Difference, Situation, compare};
+use tests::compare::{ComparisonInput, Difference, compare};
 use tests::export;
 use tests::rec::Call;
 use tests::scenario::Outcome;
@@ -15,19 +15,19 @@ fn each_step(mut check: impl FnMut(&str, &Outcome, &dyn Fn(&Outcome) -> Vec<Diff
     for scenario in scenarios() {
         for (index, step) in scenario.steps.iter().enumerate() {
             let base = scenario.base(index);
-            let situation = Situation { step, base: &base };
-            check(&format!("{}/{index}", scenario.name), &step.expect, &|outcome| compare(&situation, outcome));
+            let input = ComparisonInput { step, base: &base };
+            check(&format!("{}/{index}", scenario.name), &step.expect, &|outcome| compare(&input, outcome));
         }
     }
 }
 
 #[test]
-fn every_recording_is_like_itself() {
+fn recording_equals_itself() {
     each_step(|name, recorded, compare| assert_eq!(compare(recorded), [], "{name}"));
 }
 
 #[test]
-fn every_recorded_state_survives_being_read_and_written() {
+fn recorded_state_round_trips() {
     each_step(|name, recorded, compare| {
         let snapshot = export::import(&recorded.state).unwrap_or_else(|error| panic!("{name}: {error}"));
         state::integrity::verify(&snapshot).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -37,16 +37,16 @@ fn every_recorded_state_survives_being_read_and_written() {
 }
 
 /// Number of attempts for each kind of alteration.
-const TRIES: usize = 5;
+const ATTEMPTS: usize = 5;
 
-/// Alterations of successful recorded steps, a few of each kind, of which each must be detected.
+/// Attempted alterations of successful recorded steps, a few of each kind. Each must be detected.
 #[derive(Default)]
-struct Alterations {
-    tried: BTreeMap<String, usize>,
-    unnoticed: Vec<String>,
+struct AlterationAttempts {
+    attempts: BTreeMap<String, usize>,
+    undetected: Vec<String>,
 }
 
-impl Alterations {
+impl AlterationAttempts {
     fn attempt(
         &mut self,
         kind: String,
@@ -54,18 +54,18 @@ impl Alterations {
         compare: &dyn Fn(&Outcome) -> Vec<Difference>,
         altered: impl FnOnce() -> Outcome,
     ) {
-        let tried = self.tried.entry(kind).or_default();
-        if *tried < TRIES {
-            *tried += 1;
+        let attempts = self.attempts.entry(kind).or_default();
+        if *attempts < ATTEMPTS {
+            *attempts += 1;
             if compare(&altered()).is_empty() {
-                self.unnoticed.push(name.to_owned());
+                self.undetected.push(name.to_owned());
             }
         }
     }
 }
 
 /// Returns a slightly different value.
-fn other_than(value: &Value) -> Value {
+fn different_value(value: &Value) -> Value {
     match value {
         Value::Bool(value) => json!(!value),
         Value::Number(number) => json!(number.as_f64().unwrap() + 1.0),
@@ -84,20 +84,20 @@ fn variants(value: &Value) -> Vec<(String, Value)> {
     let mut variants = Vec::new();
     for (key, member) in members {
         let mut altered = members.clone();
-        altered.insert(key.clone(), other_than(member));
+        altered.insert(key.clone(), different_value(member));
         variants.push((format!("{key} altered"), altered.clone().into()));
         altered.shift_remove(key);
         variants.push((format!("{key} left out"), altered.into()));
     }
     let mut more = members.clone();
     more.insert("more".to_owned(), json!(true));
-    variants.push(("a member more".to_owned(), more.into()));
+    variants.push(("additional member".to_owned(), more.into()));
     variants
 }
 
 #[test]
-fn every_alteration_of_a_call_is_noticed() {
-    let mut alterations = Alterations::default();
+fn altered_call_is_detected() {
+    let mut alterations = AlterationAttempts::default();
     each_step(|name, recorded, compare| {
         if !recorded.ok {
             return;
@@ -115,12 +115,12 @@ fn every_alteration_of_a_call_is_noticed() {
                 let label = format!("{name} #{index} {kind}");
                 alterations.attempt(kind, &label, compare, || replaced(Call { request, ..call.clone() }));
             }
-            let label = |what: &str| format!("{name} #{index} {} {what}", call.rpc);
-            let kind = |what: &str| format!("{} {what}", call.rpc);
+            let label = |variant: &str| format!("{name} #{index} {} {variant}", call.rpc);
+            let kind = |variant: &str| format!("{} {variant}", call.rpc);
             let mut twice = recorded.calls.clone();
             twice.insert(index, call.clone());
             alterations.attempt(kind("twice"), &label("twice"), compare, || with(twice));
-            let failed = Call { error: Some("it fails".to_owned()), ..call.clone() };
+            let failed = Call { error: Some("failure".to_owned()), ..call.clone() };
             alterations.attempt(kind("failed"), &label("failed"), compare, || replaced(failed));
             let renamed = Call { rpc: "Construct".to_owned(), ..call.clone() };
             alterations.attempt(kind("renamed"), &label("renamed"), compare, || replaced(renamed));
@@ -132,13 +132,13 @@ fn every_alteration_of_a_call_is_noticed() {
             }
         }
     });
-    assert_eq!(alterations.unnoticed, Vec::<String>::new(), "of {} kinds", alterations.tried.len());
-    assert!(alterations.tried.len() > 150, "{:?}", alterations.tried.keys());
+    assert_eq!(alterations.undetected, Vec::<String>::new(), "of {} kinds", alterations.attempts.len());
+    assert!(alterations.attempts.len() > 150, "{:?}", alterations.attempts.keys());
 }
 
 #[test]
-fn every_alteration_of_the_state_is_noticed() {
-    let mut alterations = Alterations::default();
+fn altered_state_is_detected() {
+    let mut alterations = AlterationAttempts::default();
     each_step(|name, recorded, compare| {
         if !recorded.ok {
             return;
@@ -150,20 +150,29 @@ fn every_alteration_of_the_state_is_noticed() {
                 outcome.state.resources = entries;
                 outcome
             };
-            let of = entry["type"].as_str().unwrap();
-            for (what, altered) in variants(entry) {
+            let resource_type = entry["type"].as_str().unwrap();
+            for (variant, altered) in variants(entry) {
                 let mut entries = entries.clone();
                 entries[index] = altered;
-                alterations
-                    .attempt(format!("{of} {what}"), &format!("{name} #{index} {what}"), compare, || with(entries));
+                alterations.attempt(
+                    format!("{resource_type} {variant}"),
+                    &format!("{name} #{index} {variant}"),
+                    compare,
+                    || with(entries),
+                );
             }
             let mut without = entries.clone();
             without.remove(index);
-            alterations
-                .attempt(format!("{of} missing"), &format!("{name} #{index} missing"), compare, || with(without));
+            alterations.attempt(
+                format!("{resource_type} missing"),
+                &format!("{name} #{index} missing"),
+                compare,
+                || with(without),
+            );
             let mut twice = entries.clone();
             twice.push(entry.clone());
-            alterations.attempt(format!("{of} twice"), &format!("{name} #{index} twice"), compare, || with(twice));
+            alterations
+                .attempt(format!("{resource_type} twice"), &format!("{name} #{index} twice"), compare, || with(twice));
         }
         if entries.len() > 1 {
             let mut backwards = recorded.clone();
@@ -171,20 +180,25 @@ fn every_alteration_of_the_state_is_noticed() {
             alterations.attempt("order".to_owned(), &format!("{name} reversed"), compare, || backwards);
         }
         for (index, operation) in recorded.state.pending_operations.iter().enumerate() {
-            for (what, altered) in variants(operation) {
+            for (variant, altered) in variants(operation) {
                 let mut outcome = recorded.clone();
                 outcome.state.pending_operations[index] = altered;
-                alterations.attempt(format!("pending {what}"), &format!("{name} pending {what}"), compare, || outcome);
+                alterations.attempt(
+                    format!("pending {variant}"),
+                    &format!("{name} pending {variant}"),
+                    compare,
+                    || outcome,
+                );
             }
         }
     });
-    assert_eq!(alterations.unnoticed, Vec::<String>::new(), "of {} kinds", alterations.tried.len());
-    assert!(alterations.tried.len() > 80, "{:?}", alterations.tried.keys());
+    assert_eq!(alterations.undetected, Vec::<String>::new(), "of {} kinds", alterations.attempts.len());
+    assert!(alterations.attempts.len() > 80, "{:?}", alterations.attempts.keys());
 }
 
 #[test]
-fn every_alteration_of_steps_and_result_is_noticed() {
-    let mut alterations = Alterations::default();
+fn altered_steps_and_result_are_detected() {
+    let mut alterations = AlterationAttempts::default();
     each_step(|name, recorded, compare| {
         let mut outcome = recorded.clone();
         outcome.ok = !outcome.ok;
@@ -227,12 +241,12 @@ fn every_alteration_of_steps_and_result_is_noticed() {
                 .attempt(format!("{op} elsewhere"), &format!("{name} #{index} {op} elsewhere"), compare, || outcome);
         }
     });
-    assert_eq!(alterations.unnoticed, Vec::<String>::new(), "of {} kinds", alterations.tried.len());
+    assert_eq!(alterations.undetected, Vec::<String>::new(), "of {} kinds", alterations.attempts.len());
 }
 
 #[test]
-fn calls_in_an_order_that_the_graph_forbids_are_noticed() {
-    let mut alterations = Alterations::default();
+fn call_order_that_violates_the_graph_is_detected() {
+    let mut alterations = AlterationAttempts::default();
     each_step(|name, recorded, compare| {
         let position =
             |rpc: &str, urn: &str| recorded.calls.iter().position(|call| call.rpc == rpc && call.request["urn"] == urn);
@@ -264,6 +278,6 @@ fn calls_in_an_order_that_the_graph_forbids_are_noticed() {
             }
         }
     });
-    assert_eq!(alterations.unnoticed, Vec::<String>::new());
-    assert_eq!(alterations.tried.len(), 2);
+    assert_eq!(alterations.undetected, Vec::<String>::new());
+    assert_eq!(alterations.attempts.len(), 2);
 }

@@ -1,11 +1,11 @@
 //! Tests that the comparison accepts differences only where the rules allow them (rules 2, 5 and 6).
 
-use tests::compare::{Difference, Situation, compare};
+use tests::compare::{ComparisonInput, Difference, compare};
 use tests::scenario::{Outcome, Scenario};
 
 use crate::scenarios;
 
-const THING: &str = "urn:pulumi:dev::t::rec:index:Thing::";
+const URN_PREFIX: &str = "urn:pulumi:dev::t::rec:index:Thing::";
 
 fn scenario(name: &str) -> &'static Scenario {
     scenarios().iter().find(|scenario| scenario.name == name).unwrap()
@@ -17,37 +17,37 @@ fn differences(name: &str, index: usize, alter: impl FnOnce(&mut Outcome)) -> Ve
     let step = &scenario.steps[index];
     let mut outcome = step.expect.clone();
     alter(&mut outcome);
-    compare(&Situation { step, base: &scenario.base(index) }, &outcome)
+    compare(&ComparisonInput { step, base: &scenario.base(index) }, &outcome)
 }
 
 fn drop_calls(outcome: &mut Outcome, rpc: &str, name: &str) {
     let before = outcome.calls.len();
     outcome.calls.retain(|call| call.rpc != rpc || call.request["name"] != name);
-    assert!(outcome.calls.len() < before, "there is no {rpc} of {name}");
+    assert!(outcome.calls.len() < before, "no {rpc} of {name}");
 }
 
 fn drop_steps(outcome: &mut Outcome, op: &str, name: &str) {
-    let urn = format!("{THING}{name}");
+    let urn = format!("{URN_PREFIX}{name}");
     let before = outcome.steps.len();
     outcome.steps.retain(|(other, of)| other != op || *of != urn);
-    assert!(outcome.steps.len() < before, "there is no {op} of {name}");
+    assert!(outcome.steps.len() < before, "no {op} of {name}");
 }
 
 #[test]
-fn a_failed_resource_and_what_hangs_on_it_are_held_whole() {
+fn failed_resource_and_dependents_are_compared_completely() {
     // Create fails for `a`, and `b` depends on it.
     let (name, index) = ("depends-on-failed", 0);
     assert_ne!(differences(name, index, |outcome| drop_calls(outcome, "Create", "a")), []);
     let reached = |outcome: &mut Outcome| {
         let mut check = outcome.calls.iter().find(|call| call.rpc == "Check").unwrap().clone();
-        check.request["urn"] = format!("{THING}b").into();
+        check.request["urn"] = format!("{URN_PREFIX}b").into();
         outcome.calls.push(check);
     };
     assert_ne!(differences(name, index, reached), []);
 }
 
 #[test]
-fn a_run_that_goes_on_after_a_failure_is_held_whole() {
+fn run_with_continue_on_error_is_compared_completely() {
     let altered = differences("continue-skips", 1, |outcome| drop_calls(outcome, "Diff", "x"));
     assert_ne!(altered, []);
     let altered = differences("continue-skips", 1, |outcome| outcome.changes.clear());
@@ -55,12 +55,12 @@ fn a_run_that_goes_on_after_a_failure_is_held_whole() {
 }
 
 #[test]
-fn a_run_that_stopped_at_a_failure_is_not_counted() {
+fn counts_of_run_that_stopped_at_a_failure_are_not_compared() {
     let altered = differences("outputs-after-failure", 1, |outcome| outcome.changes.clear());
     assert_eq!(altered, []);
     let altered = differences("outputs-after-failure", 1, |outcome| drop_calls(outcome, "Update", "b"));
     assert_ne!(altered, []);
-    // `a` does not depend on `b`: it may have been reached or not, but its calls must be as recorded.
+    // `a` does not depend on `b`: the run need not reach it, but its calls must be as recorded.
     let altered = differences("outputs-after-failure", 1, |outcome| {
         drop_calls(outcome, "Update", "a");
         drop_steps(outcome, "update", "a");
@@ -71,7 +71,7 @@ fn a_run_that_stopped_at_a_failure_is_not_counted() {
 }
 
 #[test]
-fn a_second_delete_may_be_left_out_with_its_step_and_not_without() {
+fn second_delete_may_be_missing_only_with_its_step() {
     let (name, index, resource) = ("dbr-create-fails", 2, "b");
     let altered = differences(name, index, |outcome| {
         drop_calls(outcome, "Delete", resource);
@@ -89,7 +89,7 @@ fn a_second_delete_may_be_left_out_with_its_step_and_not_without() {
 }
 
 #[test]
-fn a_configure_may_be_missing_only_in_a_preview_that_asks_nothing_of_its_provider() {
+fn configure_may_be_missing_only_in_preview_without_other_calls() {
     assert_ne!(differences("create", 0, |outcome| drop_calls(outcome, "Configure", "default")), []);
     // The preview of a destroy sends no Delete, so it does not need the provider.
     let idle = |outcome: &mut Outcome| drop_calls(outcome, "Configure", "default");
@@ -99,7 +99,7 @@ fn a_configure_may_be_missing_only_in_a_preview_that_asks_nothing_of_its_provide
 }
 
 #[test]
-fn an_import_may_read_with_empty_properties() {
+fn import_may_read_with_empty_properties() {
     let with_empty = |outcome: &mut Outcome| {
         let read = outcome.calls.iter_mut().find(|call| call.rpc == "Read").unwrap();
         read.request["properties"] = serde_json::json!({});
@@ -113,7 +113,7 @@ fn an_import_may_read_with_empty_properties() {
 }
 
 #[test]
-fn deletes_of_several_copies_have_no_order() {
+fn deletes_of_entries_with_one_urn_have_no_order() {
     let altered = differences("cbd-delete-fails-twice", 4, |outcome| {
         let deletes: Vec<usize> =
             outcome.calls.iter().enumerate().filter(|(_, call)| call.rpc == "Delete").map(|(index, _)| index).collect();

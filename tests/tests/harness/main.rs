@@ -1,4 +1,4 @@
-//! Tests of the harness itself with the recordings: the player of programs and the comparison of outcomes.
+//! Tests of the harness itself with the recordings: the program runner and the comparison of outcomes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

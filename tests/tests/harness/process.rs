@@ -8,7 +8,7 @@ use pulumi_proto::rpc::resource_provider_client::ResourceProviderClient;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_plugin_prints_its_port_and_records_into_its_folder() {
+async fn plugin_prints_its_port_and_records_calls() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("script.json"), r#"{"resources": {"b": {"create": "error"}}}"#).unwrap();
     let mut plugin = Command::new(env!("CARGO_BIN_EXE_pulumi-resource-rec"))

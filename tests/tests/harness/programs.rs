@@ -1,4 +1,4 @@
-//! Compares the registrations of the player with those of Pulumi's YAML host, which the recorded calls and states show.
+//! Compares the registrations of the program runner with those of Pulumi's YAML host in the recorded calls and states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use pulumi_proto::urn::{TypeToken, Urn};
 use serde_json::{Map, Value, json};
 use state::{ResourceState, Snapshot};
 use tests::export;
-use tests::player::{End, Pace, play};
+use tests::program_runner::{Concurrency, ProgramResult, run_program};
 use tests::scenario::{Op, PROJECT, STACK, Step};
 
 use crate::scenarios;
@@ -22,14 +22,14 @@ struct Replay<'a> {
     name: String,
     step: &'a Step,
     state: Snapshot,
-    seen: Mutex<Seen>,
+    observed: Mutex<Observed>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Observed {
     order: Vec<String>,
     outputs: Option<PropertyMap>,
-    misfits: Vec<String>,
+    mismatches: Vec<String>,
 }
 
 impl Replay<'_> {
@@ -41,10 +41,10 @@ impl Replay<'_> {
         self.state.resources.iter().find(|entry| entry.urn == *urn && !entry.delete)
     }
 
-    fn fits<T: PartialEq + std::fmt::Debug>(&self, urn: &Urn, what: &str, recorded: T, ours: T) {
+    fn compare_value<T: PartialEq + std::fmt::Debug>(&self, urn: &Urn, what: &str, recorded: T, ours: T) {
         if recorded != ours {
-            let misfit = format!("{} {urn} {what}: recorded {recorded:?}, ours {ours:?}", self.name);
-            self.seen.lock().unwrap().misfits.push(misfit);
+            let mismatch = format!("{} {urn} {what}: recorded {recorded:?}, ours {ours:?}", self.name);
+            self.observed.lock().unwrap().mismatches.push(mismatch);
         }
     }
 
@@ -54,8 +54,8 @@ impl Replay<'_> {
         self.step.expect.calls.iter().find(|call| is_it(&call.rpc, &call.request)).map(|call| &call.request)
     }
 
-    fn answer(&self, urn: Urn) -> Registered {
-        self.seen.lock().unwrap().order.push(urn.as_str().to_owned());
+    fn reply(&self, urn: Urn) -> Registered {
+        self.observed.lock().unwrap().order.push(urn.as_str().to_owned());
         match self.entry(&urn) {
             Some(entry) => Registered {
                 id: entry.id.clone(),
@@ -106,7 +106,7 @@ impl Registrar for Replay<'_> {
         false
     }
 
-    async fn type_facts(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
+    async fn package_types(&self, _: BTreeSet<String>) -> Result<BTreeMap<String, PackageTypes>, Halted> {
         Ok(BTreeMap::new())
     }
 
@@ -121,55 +121,60 @@ impl Registrar for Replay<'_> {
                 // The deployment adds the version of a provider resource to its inputs.
                 Arc::make_mut(&mut inputs).insert("version".to_owned(), version.into());
             }
-            self.fits(&urn, "inputs", doubles(&check["news"]), wire_map(&inputs, secrets));
+            self.compare_value(&urn, "inputs", doubles(&check["news"]), wire_map(&inputs, secrets));
         }
         if let Some(entry) = self.entry(&urn) {
             let set = |urns: &[Urn]| urns.iter().cloned().collect::<BTreeSet<_>>();
-            self.fits(&urn, "dependencies", set(&entry.dependencies), set(&goal.dependencies));
+            self.compare_value(&urn, "dependencies", set(&entry.dependencies), set(&goal.dependencies));
             let lists = |state: &std::collections::BTreeMap<String, Vec<Urn>>| {
                 state.iter().map(|(key, urns)| (key.clone(), set(urns))).collect::<Vec<_>>()
             };
-            self.fits(
+            self.compare_value(
                 &urn,
                 "property dependencies",
                 lists(&entry.property_dependencies),
                 lists(&goal.property_dependencies),
             );
-            self.fits(&urn, "parent", &entry.parent, &goal.parent);
-            self.fits(&urn, "ignoreChanges", &entry.ignore_changes, &goal.ignore_changes);
-            self.fits(&urn, "replaceOnChanges", &entry.replace_on_changes, &goal.replace_on_changes);
-            self.fits(&urn, "secret outputs", &entry.additional_secret_outputs, &goal.additional_secret_outputs);
-            self.fits(&urn, "timeouts", entry.custom_timeouts, goal.custom_timeouts.into());
-            self.fits(&urn, "replaceWith", &entry.replace_with, &goal.replace_with);
-            self.fits(
+            self.compare_value(&urn, "parent", &entry.parent, &goal.parent);
+            self.compare_value(&urn, "ignoreChanges", &entry.ignore_changes, &goal.ignore_changes);
+            self.compare_value(&urn, "replaceOnChanges", &entry.replace_on_changes, &goal.replace_on_changes);
+            self.compare_value(
+                &urn,
+                "secret outputs",
+                &entry.additional_secret_outputs,
+                &goal.additional_secret_outputs,
+            );
+            self.compare_value(&urn, "timeouts", entry.custom_timeouts, goal.custom_timeouts.into());
+            self.compare_value(&urn, "replaceWith", &entry.replace_with, &goal.replace_with);
+            self.compare_value(
                 &urn,
                 "trigger",
                 &entry.replacement_trigger,
                 goal.replacement_trigger.as_ref().unwrap_or(&PropertyValue::Null),
             );
-            self.fits(&urn, "importID", &entry.import_id, &goal.import_id);
+            self.compare_value(&urn, "importID", &entry.import_id, &goal.import_id);
             if goal.deleted_with.is_some() {
-                self.fits(&urn, "deletedWith", &entry.deleted_with, &goal.deleted_with);
+                self.compare_value(&urn, "deletedWith", &entry.deleted_with, &goal.deleted_with);
             }
             if goal.provider.is_some() {
-                self.fits(&urn, "provider", &entry.provider, &goal.provider);
+                self.compare_value(&urn, "provider", &entry.provider, &goal.provider);
             }
         }
-        Ok(self.answer(urn))
+        Ok(self.reply(urn))
     }
 
     async fn register_outputs(&self, _: &Urn, outputs: PropertyMap) -> Result<(), Halted> {
-        self.seen.lock().unwrap().outputs = Some(outputs);
+        self.observed.lock().unwrap().outputs = Some(outputs);
         Ok(())
     }
 
     async fn read(&self, goal: ReadGoal) -> Result<Registered, Halted> {
         let urn = Self::urn(goal.parent.as_ref(), &goal.type_token, &goal.name);
         if let Some(read) = self.call(&["Read"], &urn) {
-            self.fits(&urn, "id", read["id"].as_str(), goal.id.known().map(|id| id.as_str()));
-            self.fits(&urn, "properties", doubles(&read["properties"]), wire_map(&goal.properties, true));
+            self.compare_value(&urn, "id", read["id"].as_str(), goal.id.known().map(|id| id.as_str()));
+            self.compare_value(&urn, "properties", doubles(&read["properties"]), wire_map(&goal.properties, true));
         }
-        Ok(self.answer(urn))
+        Ok(self.reply(urn))
     }
 
     async fn invoke(&self, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
@@ -180,29 +185,31 @@ impl Registrar for Replay<'_> {
 }
 
 #[tokio::test]
-async fn programs_register_what_was_recorded_in_the_recorded_order() {
+async fn program_registers_recorded_resources_in_recorded_order() {
     let mut steps = 0;
-    let mut misfits = Vec::new();
+    let mut mismatches = Vec::new();
     for scenario in scenarios() {
         for (index, step) in scenario.steps.iter().enumerate() {
             // The calls do not show the registrations of resources that are out of scope or replayed from the state.
-            let plain = step.flags.target.is_empty() && step.flags.exclude.is_empty() && scenario.plugins.is_empty();
-            if step.op != Op::Up || !step.expect.ok || !plain {
+            let is_comparable =
+                step.flags.target.is_empty() && step.flags.exclude.is_empty() && scenario.plugins.is_empty();
+            if step.op != Op::Up || !step.expect.ok || !is_comparable {
                 continue;
             }
             steps += 1;
             let name = format!("{}/{index}", scenario.name);
             let state = export::import(&step.expect.state).unwrap();
-            let replay = Replay { name, step, state, seen: Mutex::default() };
-            for pace in [Pace::OneByOne, Pace::AtOnce] {
-                assert_eq!(play(step, &replay, pace).await, End::Completed, "{}", replay.name);
-                let seen = std::mem::take(&mut *replay.seen.lock().unwrap());
-                misfits.extend(seen.misfits);
+            let replay = Replay { name, step, state, observed: Mutex::default() };
+            for concurrency in [Concurrency::Sequential, Concurrency::Concurrent] {
+                assert_eq!(run_program(step, &replay, concurrency).await, ProgramResult::Completed, "{}", replay.name);
+                let observed = std::mem::take(&mut *replay.observed.lock().unwrap());
+                mismatches.extend(observed.mismatches);
                 let outputs = replay.state.stack_outputs().cloned().unwrap_or_default();
-                if seen.outputs.as_ref() != Some(&outputs) {
-                    misfits.push(format!("{} outputs: recorded {outputs:?}, ours {:?}", replay.name, seen.outputs));
+                if observed.outputs.as_ref() != Some(&outputs) {
+                    mismatches
+                        .push(format!("{} outputs: recorded {outputs:?}, ours {:?}", replay.name, observed.outputs));
                 }
-                let ours: Vec<&String> = seen.order.iter().skip(1).collect();
+                let ours: Vec<&String> = observed.order.iter().skip(1).collect();
                 let mut recorded: Vec<&str> = Vec::new();
                 for call in step.expect.calls.iter().filter(|call| matches!(call.rpc.as_str(), "Check" | "CheckConfig"))
                 {
@@ -215,11 +222,11 @@ async fn programs_register_what_was_recorded_in_the_recorded_order() {
                 let recorded: Vec<&str> =
                     recorded.into_iter().filter(|urn| checked.iter().any(|other| other == urn)).collect();
                 if checked != recorded {
-                    misfits.push(format!("{} order: recorded {recorded:?}, ours {checked:?}", replay.name));
+                    mismatches.push(format!("{} order: recorded {recorded:?}, ours {checked:?}", replay.name));
                 }
             }
         }
     }
-    assert_eq!(misfits, Vec::<String>::new());
+    assert_eq!(mismatches, Vec::<String>::new());
     assert!(steps > 500, "{steps}");
 }

@@ -4,43 +4,43 @@ use std::fs;
 
 use tests::releases::{Entry, ReleaseServer, tar_gz};
 
-use super::{Machine, asset, plugin, released, script};
+use super::{Machine, asset_name, plugin, release_source, script};
 
 /// Publishes an archive, and returns the error of its installation, which must leave no files behind.
 async fn refusal(archive: &[u8]) -> String {
     let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
-    let name = asset("1.0.0");
+    let name = asset_name("1.0.0");
     server.publish("acme/pulumi-reef", "v1.0.0", &[(&name, archive)]);
-    let error = machine.refusal(&plugin(released(&server.api_url(), "v1.0.0"))).await;
+    let error = machine.refusal(&plugin(release_source(&server.api_url(), "v1.0.0"))).await;
     machine.assert_empty();
-    let beside: Vec<_> = fs::read_dir(machine.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(beside.len(), 3, "only repo, home and cache: {beside:?}");
+    let files: Vec<_> = fs::read_dir(machine.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files.len(), 3, "only repo, home and cache: {files:?}");
     error.strip_prefix(&format!("cannot unpack {name}: ")).unwrap_or(&error).to_owned()
 }
 
 #[tokio::test]
-async fn nothing_leaves_the_folder() {
+async fn entry_outside_the_folder_is_refused() {
     let file = Entry::File(0o755, b"x");
     let out = "the link may lead out of the package";
     type Entries<'a> = &'a [(&'a str, Entry<'a>)];
-    let table: [(Entries<'_>, &str, &str); 15] = [
-        (&[("../evil", file)], "../evil", "its path leads upwards"),
-        (&[("a/../../evil", file)], "a/../../evil", "its path leads upwards"),
+    let cases: [(Entries<'_>, &str, &str); 15] = [
+        (&[("../evil", file)], "../evil", "its path contains .."),
+        (&[("a/../../evil", file)], "a/../../evil", "its path contains .."),
         (&[("/tmp/sc-evil", file)], "/tmp/sc-evil", "its path is absolute"),
         (&[("l", Entry::Link("/etc"))], "l", out),
         (&[("l", Entry::Link("../evil"))], "l", out),
         (&[("a/l", Entry::Link("../../evil"))], "a/l", out),
         (&[("a/b/r", Entry::Link("../..")), ("s", Entry::Link("a/b/r/.."))], "s", out),
-        (&[("l", Entry::Link(".")), ("l/evil", file)], "l/evil", "it lies below something that is no folder"),
-        (&[("l", Entry::Link("x")), ("l", file)], "l", "there is something at this path already"),
-        (&[("x", file), ("x", file)], "x", "there is something at this path already"),
-        (&[("x", file), ("x/y", file)], "x/y", "it lies below something that is no folder"),
+        (&[("l", Entry::Link(".")), ("l/evil", file)], "l/evil", "a parent of its path is not a folder"),
+        (&[("l", Entry::Link("x")), ("l", file)], "l", "another entry has the same path"),
+        (&[("x", file), ("x", file)], "x", "another entry has the same path"),
+        (&[("x", file), ("x/y", file)], "x/y", "a parent of its path is not a folder"),
         (&[("h", Entry::HardLink("/etc/passwd"))], "h", out),
         (&[("h", Entry::HardLink("../evil"))], "h", out),
-        (&[(".git/config", file)], ".git/config", "it belongs to git"),
-        (&[("h", Entry::HardLink("nobody"))], "h", "it links to what is not there"),
+        (&[(".git/config", file)], ".git/config", "its path contains .git"),
+        (&[("h", Entry::HardLink("missing"))], "h", "the target of the hard link is missing"),
     ];
-    for (entries, path, reason) in table {
+    for (entries, path, reason) in cases {
         let archive = tar_gz(entries).unwrap();
         assert_eq!(refusal(&archive).await, format!("its entry {path:?} is refused: {reason}"));
     }
@@ -48,7 +48,7 @@ async fn nothing_leaves_the_folder() {
 }
 
 #[tokio::test]
-async fn devices_and_pipes_are_refused() {
+async fn device_and_pipe_entries_are_refused() {
     for kind in [b'3', b'4', b'6'] {
         let archive = tar_gz(&[("d", Entry::Device(kind))]).unwrap();
         assert_eq!(refusal(&archive).await, "its entry \"d\" is refused: it is neither file, folder nor link");
@@ -56,45 +56,45 @@ async fn devices_and_pipes_are_refused() {
 }
 
 #[tokio::test]
-async fn bombs_do_not_go_off() {
+async fn decompression_bomb_is_refused() {
     let zeros = vec![0; 65 << 20];
     let bomb = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &zeros))]).unwrap();
     assert!(bomb.len() < 4 << 20, "{}", bomb.len());
-    assert_eq!(refusal(&bomb).await, "it is too large: its content is out of all proportion to its length");
+    assert_eq!(refusal(&bomb).await, "it is too large: its content is far larger than the archive");
 }
 
 #[tokio::test]
-async fn a_header_cannot_take_all_memory() {
+async fn oversized_header_is_refused() {
     // The name of the next entry has sixteen million letters.
     let name = vec![b'a'; 16 << 20];
-    let archive = tar_gz(&[("././@LongLink", Entry::Words(b'L', &name)), ("x", Entry::File(0o644, b""))]).unwrap();
-    assert_eq!(refusal(&archive).await, "it is too large: one of its headers is");
+    let archive = tar_gz(&[("././@LongLink", Entry::Metadata(b'L', &name)), ("x", Entry::File(0o644, b""))]).unwrap();
+    assert_eq!(refusal(&archive).await, "it is too large: one of its headers is too large");
     // The header gives the next entry a size of 0, so that its content would be read as headers.
-    let size = tar_gz(&[("x", Entry::Words(b'x', b"10 size=0\n")), ("y", Entry::File(0o644, &name))]).unwrap();
-    assert_eq!(refusal(&size).await, "its entry \"x\" is refused: it says another length of the next entry");
+    let size = tar_gz(&[("x", Entry::Metadata(b'x', b"10 size=0\n")), ("y", Entry::File(0o644, &name))]).unwrap();
+    assert_eq!(refusal(&size).await, "its entry \"x\" is refused: it changes the length of the next entry");
     let links: Vec<String> = (0..200).map(|link| format!("link{link}")).collect();
     let large = vec![7; 1 << 20];
     let mut entries = vec![("large", Entry::File(0o644, &large))];
     entries.extend(links.iter().map(|link| (link.as_str(), Entry::HardLink("large"))));
-    assert_eq!(refusal(&tar_gz(&entries).unwrap()).await, "it is too large: its links are");
+    assert_eq!(refusal(&tar_gz(&entries).unwrap()).await, "it is too large: its hard links are too large");
 }
 
 #[tokio::test]
-async fn broken_archives_are_told_from_others() {
-    let whole = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("x").repeat(1000)))]).unwrap();
-    assert_eq!(refusal(&whole[..whole.len() / 2]).await, "it cannot be read: it ends too early");
-    let mut damaged = whole.clone();
+async fn damaged_and_unsupported_archives_are_reported() {
+    let archive_bytes = tar_gz(&[("pulumi-resource-reef", Entry::File(0o755, &script("x").repeat(1000)))]).unwrap();
+    assert_eq!(refusal(&archive_bytes[..archive_bytes.len() / 2]).await, "it cannot be read: it ends too early");
+    let mut damaged = archive_bytes.clone();
     // Offset of the checksum at the end of the stream.
     let at = damaged.len() - 6;
     damaged[at] ^= 0xff;
     assert_eq!(refusal(&damaged).await, "it cannot be read: corrupt gzip stream does not have a matching checksum");
-    assert_eq!(refusal(b"PK\x03\x04zip").await, "it is a zip archive; tar, tar.gz and plain executables are taken");
+    assert_eq!(refusal(b"PK\x03\x04zip").await, "it is a zip archive; tar, tar.gz and plain executables are supported");
     let empty = tar_gz(&[]).unwrap();
-    assert_eq!(refusal(&empty).await, "it cannot be read: it is empty, or no tar");
+    assert_eq!(refusal(&empty).await, "it cannot be read: it is empty or not a tar archive");
 }
 
 #[tokio::test]
-async fn what_is_inside_stays_as_it_was_meant() {
+async fn links_and_file_modes_are_unpacked() {
     use std::os::unix::fs::PermissionsExt as _;
     let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
     let archive = tar_gz(&[
@@ -105,12 +105,12 @@ async fn what_is_inside_stays_as_it_was_meant() {
         ("lib/up", Entry::Link("../lib/data")),
     ])
     .unwrap();
-    server.publish("acme/pulumi-reef", "v1.0.0", &[(&asset("1.0.0"), &archive)]);
-    let package = machine.install(&plugin(released(&server.api_url(), "v1.0.0"))).await.unwrap();
+    server.publish("acme/pulumi-reef", "v1.0.0", &[(&asset_name("1.0.0"), &archive)]);
+    let package = machine.install(&plugin(release_source(&server.api_url(), "v1.0.0"))).await.unwrap();
     assert_eq!(super::run(&package).await, "inside");
     let folder = package.folder();
     let mode = |path: &str| fs::metadata(folder.join(path)).unwrap().permissions().mode() & 0o7777;
-    assert_eq!((mode("lib/reef"), mode("lib/data")), (0o500, 0o400), "nobody writes, nobody becomes somebody else");
+    assert_eq!((mode("lib/reef"), mode("lib/data")), (0o500, 0o400), "no write permission, no setuid bit");
     for path in ["lib/again", "lib/up"] {
         assert_eq!(fs::read(folder.join(path)).unwrap(), b"data");
     }

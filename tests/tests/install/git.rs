@@ -7,7 +7,7 @@ use bridge::install::PackageSource as _;
 use tests::http::{HttpServer, Request, Response};
 use tests::releases::sha256;
 
-use super::{Machine, checksum, in_git, plugin, run, script, token, write};
+use super::{Machine, checksum, git_source, plugin, run, script, token, write};
 
 /// Repository with a history.
 struct Repository {
@@ -32,8 +32,8 @@ impl Repository {
     fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(self.path()).env("GIT_CONFIG_GLOBAL", "/dev/null").stderr(Stdio::inherit());
-        for who in ["AUTHOR", "COMMITTER"] {
-            git.env(format!("GIT_{who}_NAME"), "T").env(format!("GIT_{who}_EMAIL"), "t@example.org");
+        for role in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{role}_NAME"), "T").env(format!("GIT_{role}_EMAIL"), "t@example.org");
         }
         let output = git.output().unwrap();
         assert!(output.status.success(), "git {arguments:?}");
@@ -54,7 +54,7 @@ impl Repository {
 }
 
 #[tokio::test]
-async fn a_tag_a_branch_and_a_commit_are_found() {
+async fn tag_branch_and_commit_are_resolved() {
     let (machine, repository) = (Machine::new(), Repository::new());
     let first = repository.commit("one");
     repository.git(&["tag", "-a", "v1.0.0", "-m", "annotated"]);
@@ -63,7 +63,7 @@ async fn a_tag_a_branch_and_a_commit_are_found() {
     repository.commit("three");
     repository.git(&["branch", "feature/x"]);
     let fourth = repository.commit("four");
-    let table = [
+    let cases = [
         ("v1.0.0", "one"),
         ("light", "two"),
         ("feature/x", "three"),
@@ -71,24 +71,25 @@ async fn a_tag_a_branch_and_a_commit_are_found() {
         (second.as_str(), "two"),
         (&first[..9], "one"),
     ];
-    for (revision, words) in table {
-        let package = machine.install(&plugin(in_git(&repository.url(), revision))).await.unwrap();
+    for (revision, words) in cases {
+        let package = machine.install(&plugin(git_source(&repository.url(), revision))).await.unwrap();
         assert_eq!(run(&package).await, words, "{revision}");
         assert!(!package.folder().join(".git").exists());
     }
-    let package = machine.install(&plugin(in_git(&repository.url(), "main"))).await.unwrap();
+    let package = machine.install(&plugin(git_source(&repository.url(), "main"))).await.unwrap();
     assert_eq!(package.revision(), Some(fourth.as_str()));
     assert_eq!(machine.names("work"), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_tag_needs_nobody_afterwards_and_a_branch_moves() {
+async fn cached_tag_needs_no_remote_and_branch_is_resolved_again() {
     let (machine, repository) = (Machine::new(), Repository::new());
     repository.commit("one");
     repository.git(&["tag", "v1.0.0"]);
-    let (tag, branch) = (plugin(in_git(&repository.url(), "v1.0.0")), plugin(in_git(&repository.url(), "main")));
-    for wanted in [&tag, &branch] {
-        assert_eq!(run(&machine.install(wanted).await.unwrap()).await, "one");
+    let (tag, branch) =
+        (plugin(git_source(&repository.url(), "v1.0.0")), plugin(git_source(&repository.url(), "main")));
+    for plugin in [&tag, &branch] {
+        assert_eq!(run(&machine.install(plugin).await.unwrap()).await, "one");
     }
     repository.commit("two");
     assert_eq!(run(&machine.install(&branch).await.unwrap()).await, "two");
@@ -99,19 +100,19 @@ async fn a_tag_needs_nobody_afterwards_and_a_branch_moves() {
 }
 
 #[tokio::test]
-async fn the_plugin_may_lie_in_a_folder_and_be_built_of_more() {
+async fn plugin_in_a_subdir_can_use_other_files_of_the_repository() {
     let (machine, repository) = (Machine::new(), Repository::new());
     write(&repository.path().join("plugins/reef/PulumiPlugin.yaml"), b"runtime: python\n", 0o644);
     write(&repository.path().join("plugins/reef/__main__.py"), b"import shared\n", 0o644);
     let shared = b"import sys; print('from', sys.dont_write_bytecode)\n";
     write(&repository.path().join("plugins/reef/shared.py"), shared, 0o644);
     repository.commit_all();
-    let mut source = in_git(&repository.url(), "main");
+    let mut source = git_source(&repository.url(), "main");
     source.subdir = "plugins/reef".into();
     let first = machine.install(&plugin(source.clone())).await.unwrap();
     assert_eq!(run(&first).await, "from True");
     // Running the package added no files to it.
-    machine.told();
+    machine.take_events();
     source.checksum = checksum(&first.digest().unwrap().to_hex());
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "from True");
     assert_eq!(machine.warnings(), Vec::<String>::new());
@@ -122,18 +123,18 @@ async fn the_plugin_may_lie_in_a_folder_and_be_built_of_more() {
     write(&repository.path().join("common.py"), b"", 0o644);
     repository.commit_all();
     assert!(machine.refusal(&plugin(source.clone())).await.starts_with("checksum mismatch"));
-    for outside in ["..", "/etc", "plugins/nobody", "plugins/reef/shared.py"] {
+    for outside in ["..", "/etc", "plugins/missing", "plugins/reef/shared.py"] {
         source.subdir = PathBuf::from(outside);
         let error = machine.refusal(&plugin(source.clone())).await;
-        assert_eq!(error, format!("source.subdir {outside} is no folder of the repository"));
+        assert_eq!(error, format!("source.subdir {outside} is not a folder of the repository"));
     }
 }
 
 #[tokio::test]
-async fn a_checksum_is_that_of_the_executable() {
+async fn checksum_of_the_executable_is_verified() {
     let (machine, repository) = (Machine::new(), Repository::new());
     repository.commit("one");
-    let mut source = in_git(&repository.url(), "main");
+    let mut source = git_source(&repository.url(), "main");
     source.checksum = checksum(&sha256(&script("one")));
     for _ in 0..2 {
         assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "one");
@@ -142,33 +143,33 @@ async fn a_checksum_is_that_of_the_executable() {
     let (expected, found) = (sha256(&script("one")), sha256(&script("two")));
     let error = machine.refusal(&plugin(source)).await;
     assert_eq!(error, format!("checksum mismatch: expected sha256:{expected}, got sha256:{found}"));
-    assert_eq!(machine.names("packages").len(), 1, "the old commit, and nothing of the new one");
+    assert_eq!(machine.names("packages").len(), 1, "only the old commit");
 }
 
 #[tokio::test]
-async fn a_link_does_not_change_what_a_checksum_pins() {
+async fn checksum_covers_the_target_of_a_link() {
     let (machine, repository) = (Machine::new(), Repository::new());
     write(&repository.path().join("bin/real"), &script("real"), 0o755);
     write(&repository.path().join("evil/pulumi-resource-reef"), &script("evil"), 0o755);
     std::os::unix::fs::symlink("bin/real", repository.path().join("pulumi-resource-reef")).unwrap();
     std::os::unix::fs::symlink("evil", repository.path().join("provider")).unwrap();
     repository.commit_all();
-    let mut source = in_git(&repository.url(), "main");
+    let mut source = git_source(&repository.url(), "main");
     source.checksum = checksum(&sha256(&script("real")));
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "real");
     source.subdir = "provider".into();
     let error = machine.refusal(&plugin(source)).await;
-    assert_eq!(error, "source.subdir provider is no folder of the repository");
+    assert_eq!(error, "source.subdir provider is not a folder of the repository");
     // The checksum covers the target's content, not its path.
     write(&repository.path().join("bin/real"), &script("other"), 0o755);
     repository.commit_all();
-    let mut source = in_git(&repository.url(), "main");
+    let mut source = git_source(&repository.url(), "main");
     source.checksum = checksum(&sha256(&script("real")));
     assert!(machine.refusal(&plugin(source)).await.starts_with("checksum mismatch"));
 }
 
 #[tokio::test]
-async fn nobody_changes_files_on_their_way() {
+async fn git_filters_and_line_end_conversion_are_disabled() {
     let (machine, repository) = (Machine::new(), Repository::new());
     let mark = machine.path("mark");
     let smudge = format!("[filter \"f\"]\n\tsmudge = touch '{}'; sed s/one/two/\n", mark.display());
@@ -176,35 +177,35 @@ async fn nobody_changes_files_on_their_way() {
     write(&repository.path().join(".gitattributes"), b"* filter=f text eol=crlf\n", 0o644);
     repository.git(&["config", "core.autocrlf", "false"]);
     repository.commit("one");
-    let mut source = in_git(&repository.url(), "main");
+    let mut source = git_source(&repository.url(), "main");
     source.checksum = checksum(&sha256(&script("one")));
     assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
     assert!(!mark.exists());
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said() {
+async fn missing_revision_or_repository_is_reported() {
     let (machine, repository) = (Machine::new(), Repository::new());
     repository.commit("one");
     let url = repository.url();
-    let refusal = async |url: &str, revision: &str| machine.refusal(&plugin(in_git(url, revision))).await;
-    let asked = "(asked without a token)";
-    assert_eq!(refusal(&url, "v9").await, format!("revision \"v9\" not found at {url} {asked}"));
-    assert_eq!(refusal(&url, "abcdef0").await, format!("commit \"abcdef0\" not found at {url} {asked}"));
+    let refusal = async |url: &str, revision: &str| machine.refusal(&plugin(git_source(url, revision))).await;
+    let hint = "(no token was sent)";
+    assert_eq!(refusal(&url, "v9").await, format!("revision \"v9\" not found at {url} {hint}"));
+    assert_eq!(refusal(&url, "abcdef0").await, format!("commit \"abcdef0\" not found at {url} {hint}"));
     let id = "1".repeat(40);
     let missing = refusal(&url, &id).await;
-    assert_eq!(missing, format!("commit \"{id}\" not found at {url} {asked}"));
+    assert_eq!(missing, format!("commit \"{id}\" not found at {url} {hint}"));
     let error = refusal("nowhere", "main").await;
     assert!(error.contains("does not appear to be a git repository"), "{error}");
     machine.assert_empty();
 }
 
 #[tokio::test]
-async fn links_out_of_the_tree_are_refused() {
+async fn link_out_of_the_tree_is_refused() {
     let (machine, repository) = (Machine::new(), Repository::new());
     std::os::unix::fs::symlink("/etc/passwd", repository.path().join("link")).unwrap();
     repository.commit("one");
-    let error = machine.refusal(&plugin(in_git(&repository.url(), "main"))).await;
+    let error = machine.refusal(&plugin(git_source(&repository.url(), "main"))).await;
     assert!(error.ends_with("link cannot be covered by a checksum: the link may lead out of the package"), "{error}");
     machine.assert_empty();
 }
@@ -229,24 +230,24 @@ fn commit_bomb(repository: &Repository, levels: usize, width: usize, file: Optio
 }
 
 #[tokio::test]
-async fn a_tree_that_would_fill_the_disk_is_refused_before_it_is_written() {
+async fn oversized_tree_is_refused_before_checkout() {
     let zeros = vec![0; 1 << 20];
     for (levels, width, file, reason) in [
-        (9, 10, Some(&b"x"[..]), "no plugin has so many files"),
-        (9, 10, None, "no plugin has so many files"),
-        (4, 10, Some(&zeros[..]), "no plugin has so many bytes"),
-        (100, 1, Some(&b"x"[..]), "no plugin has so many folders in each other"),
+        (9, 10, Some(&b"x"[..]), "it has too many files"),
+        (9, 10, None, "it has too many files"),
+        (4, 10, Some(&zeros[..]), "it has too many bytes"),
+        (100, 1, Some(&b"x"[..]), "one of its paths has too many components"),
     ] {
         let (machine, repository) = (Machine::new(), Repository::new());
         commit_bomb(&repository, levels, width, file);
-        let error = machine.refusal(&plugin(in_git(&repository.url(), "main"))).await;
+        let error = machine.refusal(&plugin(git_source(&repository.url(), "main"))).await;
         assert!(error.starts_with("commit ") && error.ends_with(&format!(" is too large: {reason}")), "{error}");
         machine.assert_empty();
     }
 }
 
 #[tokio::test]
-async fn nothing_of_the_repository_is_run_and_no_settings_of_it_hold() {
+async fn git_hooks_are_not_run() {
     let (machine, repository) = (Machine::new(), Repository::new());
     let mark = machine.path("mark");
     let touch = format!("#!/bin/sh\ntouch '{}'\n", mark.display());
@@ -254,28 +255,28 @@ async fn nothing_of_the_repository_is_run_and_no_settings_of_it_hold() {
     let config = format!("[core]\n\thooksPath = {}\n", machine.path("home/hooks").display());
     write(&machine.path("home/.gitconfig"), config.as_bytes(), 0o644);
     repository.commit("one");
-    machine.install(&plugin(in_git(&repository.url(), "main"))).await.unwrap();
+    machine.install(&plugin(git_source(&repository.url(), "main"))).await.unwrap();
     assert!(!mark.exists());
 }
 
 #[tokio::test]
-async fn without_git_it_says_so() {
+async fn missing_git_program_is_reported() {
     let machine = Machine::new();
     let mut settings = machine.settings();
     settings.environment = bridge::process::HostEnvironment::new([("PATH".into(), "/nowhere".into())]);
     let source = bridge::install::GitRepositories::new(settings);
-    let error = source.resolve(&plugin(in_git("https://x.example/y", "main")), &()).await;
+    let error = source.resolve(&plugin(git_source("https://x.example/y", "main")), &()).await;
     assert_eq!(error.unwrap_err().to_string(), "git is missing");
 }
 
 /// Starts a server with `git http-backend` that may require a password.
-async fn over_http(root: PathBuf, password: Option<&'static str>) -> HttpServer {
+async fn serve_over_http(root: PathBuf, password: Option<&'static str>) -> HttpServer {
     HttpServer::start(move |request: Request| {
         let root = root.clone();
         async move {
             // The credentials are `x-access-token:PASSWORD`.
-            let wanted = password.map(|password| format!("Basic {password}"));
-            if wanted.is_some() && request.header("authorization") != wanted.as_deref() {
+            let expected = password.map(|password| format!("Basic {password}"));
+            if expected.is_some() && request.header("authorization") != expected.as_deref() {
                 return Response::new(401, "").with("WWW-Authenticate", "Basic realm=\"git\"");
             }
             tokio::task::spawn_blocking(move || cgi(&root, &request)).await.unwrap()
@@ -320,50 +321,50 @@ fn cgi(root: &Path, request: &Request) -> Response {
 }
 
 #[tokio::test]
-async fn over_http_too() {
+async fn package_is_fetched_over_http() {
     let (machine, repository) = (Machine::new(), Repository::new());
     let first = repository.commit("one");
     repository.commit("two");
-    let server = over_http(repository.path().to_owned(), None).await;
+    let server = serve_over_http(repository.path().to_owned(), None).await;
     let url = format!("{}/.git", server.url());
     for (revision, words) in [("main", "two"), (first.as_str(), "one")] {
-        assert_eq!(run(&machine.install(&plugin(in_git(&url, revision))).await.unwrap()).await, words);
+        assert_eq!(run(&machine.install(&plugin(git_source(&url, revision))).await.unwrap()).await, words);
     }
     drop(server);
     // Without a server, the last known commit of the branch is used.
-    assert_eq!(run(&machine.install(&plugin(in_git(&url, "main"))).await.unwrap()).await, "two");
+    assert_eq!(run(&machine.install(&plugin(git_source(&url, "main"))).await.unwrap()).await, "two");
     let [warning] = machine.warnings().try_into().unwrap();
-    assert!(warning.ends_with("where main stood when that was last known, is used"), "{warning}");
+    assert!(warning.ends_with("the last known commit of main, is used"), "{warning}");
 }
 
 #[tokio::test]
-async fn a_token_opens_its_own_host_and_no_other() {
+async fn token_is_sent_to_its_own_host_only() {
     let (machine, repository) = (Machine::new(), Repository::new());
     repository.commit("secret");
     // The base64 text is `x-access-token:t0ken`.
-    let server = over_http(repository.path().to_owned(), Some("eC1hY2Nlc3MtdG9rZW46dDBrZW4=")).await;
+    let server = serve_over_http(repository.path().to_owned(), Some("eC1hY2Nlc3MtdG9rZW46dDBrZW4=")).await;
     let url = format!("{}/.git", server.url());
-    let error = machine.refusal(&plugin(in_git(&url, "main"))).await;
+    let error = machine.refusal(&plugin(git_source(&url, "main"))).await;
     assert!(error.contains("Authentication failed"), "{error}");
-    let mut source = in_git(&url, "main");
+    let mut source = git_source(&url, "main");
     source.token = token("t0ken");
     assert_eq!(run(&machine.install(&plugin(source.clone())).await.unwrap()).await, "secret");
     // A token in the URL is accepted as well, and appears on no command line.
     let login = url.replace("http://", "http://x-access-token:t0ken@");
-    assert_eq!(run(&machine.install(&plugin(in_git(&login, "main"))).await.unwrap()).await, "secret");
+    assert_eq!(run(&machine.install(&plugin(git_source(&login, "main"))).await.unwrap()).await, "secret");
     // The token is not sent to the target of a redirect.
-    let thief = over_http(repository.path().to_owned(), Some("nobody")).await;
-    let target = format!("{}/.git", thief.url());
-    let elsewhere = HttpServer::start(move |request: Request| {
+    let other_host = serve_over_http(repository.path().to_owned(), Some("never")).await;
+    let target = format!("{}/.git", other_host.url());
+    let redirecting_host = HttpServer::start(move |request: Request| {
         let rest = request.path.strip_prefix("/.git").unwrap_or_default().to_owned();
         let location = format!("{target}{rest}");
         async move { Response::new(302, "").with("Location", location) }
     });
-    let elsewhere = elsewhere.await.unwrap();
-    source.url = format!("{}/.git", elsewhere.url());
+    let redirecting_host = redirecting_host.await.unwrap();
+    source.url = format!("{}/.git", redirecting_host.url());
     machine.install(&plugin(source)).await.unwrap_err();
-    assert!(!thief.requests().is_empty());
-    let seen: Vec<_> =
-        thief.requests().iter().filter_map(|request| request.header("authorization").map(str::to_owned)).collect();
-    assert!(seen.iter().all(|seen| !seen.contains("dDBrZW4")), "{seen:?}");
+    assert!(!other_host.requests().is_empty());
+    let authorizations: Vec<_> =
+        other_host.requests().iter().filter_map(|request| request.header("authorization").map(str::to_owned)).collect();
+    assert!(authorizations.iter().all(|authorizations| !authorizations.contains("dDBrZW4")), "{authorizations:?}");
 }

@@ -68,7 +68,7 @@ impl Machine {
     }
 
     /// Returns the events since the last call.
-    fn told(&self) -> Vec<FetchEvent> {
+    fn take_events(&self) -> Vec<FetchEvent> {
         std::mem::take(&mut *self.events.0.lock().unwrap())
     }
 
@@ -77,7 +77,7 @@ impl Machine {
             FetchEvent::Warning(text) => Some(text),
             _ => None,
         };
-        self.told().into_iter().filter_map(warning).collect()
+        self.take_events().into_iter().filter_map(warning).collect()
     }
 
     /// Returns the names in a folder of the cache.
@@ -100,7 +100,7 @@ fn script(words: &str) -> Vec<u8> {
 }
 
 /// Returns the source of the plugin `reef` in a release.
-fn released(api_url: &str, version: &str) -> GithubReleaseSource {
+fn release_source(api_url: &str, version: &str) -> GithubReleaseSource {
     GithubReleaseSource {
         repository: "acme/pulumi-reef".into(),
         version: version.into(),
@@ -113,7 +113,7 @@ fn released(api_url: &str, version: &str) -> GithubReleaseSource {
 }
 
 /// Returns the source of the plugin `reef` in a git repository.
-fn in_git(url: &str, revision: &str) -> GitSource {
+fn git_source(url: &str, revision: &str) -> GitSource {
     GitSource {
         url: url.into(),
         revision: revision.into(),
@@ -151,7 +151,7 @@ fn token(text: &str) -> Option<SourceToken> {
 }
 
 /// Returns Pulumi's name for the asset of a version.
-fn asset(version: &str) -> String {
+fn asset_name(version: &str) -> String {
     format!("pulumi-resource-reef-v{version}-linux-amd64.tar.gz")
 }
 
@@ -164,8 +164,8 @@ async fn run(package: &VerifiedPackage) -> String {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
     };
     let process = Spawner::unsupervised().spawn(&spec, Arc::new(())).unwrap();
-    process.exited().await;
-    process.drained().await;
+    process.wait_for_exit().await;
+    process.wait_for_output_end().await;
     process.last_lines(OutputStream::Stdout).join("\n")
 }
 

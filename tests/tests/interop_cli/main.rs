@@ -5,7 +5,7 @@
 //! is left, and the last line counts the skipped tests and names the missing programs. `cargo test -p tests --features
 //! interop --test interop_cli -- NAME` runs the tests whose names contain NAME.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with a main of its own")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
 
 mod checklist;
 mod plugins;
@@ -39,35 +39,35 @@ macro_rules! test {
 }
 
 const TESTS: &[Test] = &[
-    test!(&[PULUMI], states::our_stack_is_listed),
-    test!(&[PULUMI], states::our_state_is_exported),
-    test!(&[PULUMI], states::a_secret_of_ours_is_decrypted),
-    test!(&[PULUMI, YAML], states::our_state_is_refreshed),
-    test!(&[PULUMI, YAML], states::our_stack_is_destroyed),
-    test!(&[PULUMI, YAML], states::the_same_program_has_nothing_to_change_in_our_state),
-    test!(&[PULUMI, YAML], states::we_go_on_with_a_state_of_pulumis),
-    test!(&[PULUMI, YAML], states::we_refresh_and_destroy_a_stack_of_pulumis),
-    test!(&[PULUMI, YAML], twins::a_life_of_ordinary_changes_is_the_same_in_all_hands),
-    test!(&[PULUMI, YAML], twins::options_failures_and_drift_are_the_same_in_all_hands),
-    test!(&[PULUMI, YAML], checklist::what_pulumi_destroys_and_removes_leaves_only_backups),
-    test!(&[PULUMI, YAML], checklist::our_history_is_pulumis),
-    test!(&[PULUMI, YAML], checklist::tags_and_the_name_of_a_stack_of_ours_are_pulumis_to_change),
-    test!(&[PULUMI, YAML], checklist::a_key_that_pulumi_changes_is_ours_from_then_on),
-    test!(&[PULUMI, YAML], checklist::both_change_by_hand_what_the_other_recorded),
-    test!(&[PULUMI, YAML], checklist::what_pulumi_refuses_to_read_we_refuse),
-    test!(&[PULUMI, YAML], checklist::what_pulumi_has_only_begun_is_ours_to_go_on_with),
-    test!(&[PULUMI, YAML], checklist::compressed_stores_of_either_are_read_by_the_other),
-    test!(&[PULUMI, YAML], checklist::an_export_in_clear_is_taken_by_either),
-    test!(&[PULUMI, YAML], checklist::our_lock_keeps_pulumi_out_until_it_is_cancelled),
-    test!(&[PULUMI, YAML], checklist::pulumis_lock_keeps_us_out_until_it_is_cancelled),
-    test!(&[PULUMI, YAML], checklist::of_many_that_start_at_once_never_two_win),
-    test!(&[PULUMI, YAML], checklist::a_configuration_of_pulumis_is_in_our_history_and_comes_back_from_it),
-    test!(&[PULUMI, YAML], twins::random_lives_are_the_same_in_all_hands),
-    test!(&[RANDOM], plugins::random_is_a_plugin_of_ours),
-    test!(&[COMMAND], plugins::command_is_a_plugin_of_ours),
-    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::pulumi_goes_on_with_our_random_and_command),
-    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::stacks_with_published_providers_end_in_equal_states),
-    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::we_go_on_with_pulumis_random_and_command),
+    test!(&[PULUMI], states::pulumi_lists_our_stack),
+    test!(&[PULUMI], states::pulumi_exports_our_state),
+    test!(&[PULUMI], states::pulumi_decrypts_our_secrets),
+    test!(&[PULUMI, YAML], states::pulumi_refreshes_our_state),
+    test!(&[PULUMI, YAML], states::pulumi_destroys_our_stack),
+    test!(&[PULUMI, YAML], states::equal_pulumi_program_has_no_changes),
+    test!(&[PULUMI, YAML], states::sc_continues_from_pulumi_state),
+    test!(&[PULUMI, YAML], states::sc_refreshes_and_destroys_pulumi_stack),
+    test!(&[PULUMI, YAML], twins::common_changes_have_equal_calls_and_states),
+    test!(&[PULUMI, YAML], twins::options_failures_and_drift_have_equal_calls_and_states),
+    test!(&[PULUMI, YAML], checklist::pulumi_destroy_and_rm_leave_only_backups),
+    test!(&[PULUMI, YAML], checklist::pulumi_reads_our_history),
+    test!(&[PULUMI, YAML], checklist::pulumi_changes_tags_and_name_of_our_stack),
+    test!(&[PULUMI, YAML], checklist::sc_uses_secrets_provider_changed_by_pulumi),
+    test!(&[PULUMI, YAML], checklist::state_edits_work_on_states_of_the_other_program),
+    test!(&[PULUMI, YAML], checklist::state_rejected_by_pulumi_is_rejected),
+    test!(&[PULUMI, YAML], checklist::sc_continues_stack_created_by_pulumi_stack_init),
+    test!(&[PULUMI, YAML], checklist::compressed_states_are_read_by_the_other_program),
+    test!(&[PULUMI, YAML], checklist::plaintext_export_is_imported_by_both_programs),
+    test!(&[PULUMI, YAML], checklist::our_lock_blocks_pulumi_until_cancel),
+    test!(&[PULUMI, YAML], checklist::pulumi_lock_blocks_sc_until_cancel),
+    test!(&[PULUMI, YAML], checklist::concurrent_runs_of_both_programs_exclude_each_other),
+    test!(&[PULUMI, YAML], checklist::pulumi_configuration_is_recorded_in_history_and_restored),
+    test!(&[PULUMI, YAML], twins::random_steps_have_equal_calls_and_states),
+    test!(&[RANDOM], plugins::sc_provisions_with_random_provider),
+    test!(&[COMMAND], plugins::sc_provisions_with_command_provider),
+    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::pulumi_continues_our_stack_with_published_providers),
+    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::published_providers_lead_to_equal_states),
+    test!(&[PULUMI, YAML, RANDOM, COMMAND], plugins::sc_continues_pulumi_stack_with_published_providers),
 ];
 
 fn main() -> ExitCode {

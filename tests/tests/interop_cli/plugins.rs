@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bridge::process::HostEnvironment;
 use serde_json::{Value, json};
-use tests::things::{Repository, plain};
+use tests::sdk_providers::{Repository, plain};
 
 use crate::pulumi::Pulumi;
 use crate::twins::recorded;
@@ -50,10 +50,10 @@ fn command_resource(repository: &Repository, text: &str) -> Value {
 }
 
 /// Writes a server.yaml with resources of both packages.
-fn describe_both(repository: &Repository) {
+fn declare_both(repository: &Repository) {
     let mut resources = random_resources(2);
     resources["touch"] = command_resource(repository, "hello")["touch"].take();
-    repository.describe_as(&plugins(&[RANDOM, COMMAND]), &resources, &json!({"pet": "${resource:main/pet.id}"}));
+    repository.declare_sections(&plugins(&[RANDOM, COMMAND]), &resources, &json!({"pet": "${resource:main/pet.id}"}));
 }
 
 /// Writes a Pulumi program with the same resources.
@@ -84,57 +84,57 @@ fn write_both(pulumi: &Pulumi<'_>, repository: &Repository) {
 const PREVIEW: [&str; 5] = ["provision", "-s", "reef", "--preview", "--expect-no-changes"];
 const DESTROY: [&str; 5] = ["destroy", "--parent", "-s", "reef", "--yes"];
 
-pub(crate) fn random_is_a_plugin_of_ours() {
+pub(crate) fn sc_provisions_with_random_provider() {
     let repository = Repository::new(&[]);
     let outputs = json!({"pet": "${resource:main/pet.id}", "password": "${resource:main/password.result}"});
-    repository.describe_as(&plugins(&[RANDOM]), &random_resources(2), &outputs);
+    repository.declare_sections(&plugins(&[RANDOM]), &random_resources(2), &outputs);
     repository.provision();
     let (pet, password) = (repository.id("pet"), repository.entry("password"));
     assert_eq!(pet.split('-').count(), 2, "{pet}");
     assert!(password["outputs"]["result"].is_object(), "{password}");
-    let clear = plain(&password["outputs"]["result"]);
-    assert_eq!(clear.as_str().unwrap().len(), 24);
+    let plaintext = plain(&password["outputs"]["result"]);
+    assert_eq!(plaintext.as_str().unwrap().len(), 24);
     assert_eq!(repository.outputs(&[]), json!({"pet": pet, "password": "[secret]"}));
     for (path, content) in repository.state_files() {
-        assert!(!String::from_utf8_lossy(&content).contains(clear.as_str().unwrap()), "{}", path.display());
+        assert!(!String::from_utf8_lossy(&content).contains(plaintext.as_str().unwrap()), "{}", path.display());
     }
-    repository.succeeds(&PREVIEW);
+    repository.run_successfully(&PREVIEW);
 
-    repository.describe_as(&plugins(&[RANDOM]), &random_resources(3), &outputs);
+    repository.declare_sections(&plugins(&[RANDOM]), &random_resources(3), &outputs);
     repository.provision();
     assert_eq!(repository.id("pet").split('-').count(), 3);
-    assert_eq!(plain(&repository.entry("password")["outputs"]["result"]), clear);
-    repository.succeeds(&["refresh", "-s", "reef", "--yes"]);
-    repository.succeeds(&PREVIEW);
-    repository.succeeds(&DESTROY);
+    assert_eq!(plain(&repository.entry("password")["outputs"]["result"]), plaintext);
+    repository.run_successfully(&["refresh", "-s", "reef", "--yes"]);
+    repository.run_successfully(&PREVIEW);
+    repository.run_successfully(&DESTROY);
 }
 
-pub(crate) fn command_is_a_plugin_of_ours() {
+pub(crate) fn sc_provisions_with_command_provider() {
     let repository = Repository::new(&[]);
-    let outputs = json!({"said": "${resource:main/touch.stdout}"});
-    repository.describe_as(&plugins(&[COMMAND]), &command_resource(&repository, "hello"), &outputs);
-    repository.succeeds(&["provision", "-s", "reef", "--preview"]);
+    let outputs = json!({"stdout": "${resource:main/touch.stdout}"});
+    repository.declare_sections(&plugins(&[COMMAND]), &command_resource(&repository, "hello"), &outputs);
+    repository.run_successfully(&["provision", "-s", "reef", "--preview"]);
     assert!(!target(&repository).exists());
     repository.provision();
     assert_eq!(fs::read_to_string(target(&repository)).unwrap(), "hello");
-    assert_eq!(repository.outputs(&[]), json!({"said": "hello"}));
-    repository.succeeds(&PREVIEW);
+    assert_eq!(repository.outputs(&[]), json!({"stdout": "hello"}));
+    repository.run_successfully(&PREVIEW);
 
     // Without `update`, the provider runs `create` again.
-    repository.describe_as(&plugins(&[COMMAND]), &command_resource(&repository, "ahoy"), &outputs);
+    repository.declare_sections(&plugins(&[COMMAND]), &command_resource(&repository, "ahoy"), &outputs);
     repository.provision();
     assert_eq!(fs::read_to_string(target(&repository)).unwrap(), "ahoy");
-    repository.succeeds(&DESTROY);
+    repository.run_successfully(&DESTROY);
     assert!(!target(&repository).exists());
 }
 
-pub(crate) fn pulumi_goes_on_with_our_random_and_command() {
+pub(crate) fn pulumi_continues_our_stack_with_published_providers() {
     let repository = Repository::new(&[]);
-    describe_both(&repository);
+    declare_both(&repository);
     repository.provision();
     let pet = repository.id("pet");
     let pulumi = Pulumi::new(&repository);
-    pulumi.adopt_salt();
+    pulumi.copy_salt();
     write_both(&pulumi, &repository);
     pulumi.changes("refresh");
     pulumi.changes("up");
@@ -147,30 +147,30 @@ pub(crate) fn pulumi_goes_on_with_our_random_and_command() {
     assert_eq!(repository.entries("pet"), [Value::Null; 0]);
 }
 
-pub(crate) fn stacks_with_published_providers_end_in_equal_states() {
+pub(crate) fn published_providers_lead_to_equal_states() {
     let (ours, theirs) = (Repository::new(&[]), Repository::new(&[]));
-    describe_both(&ours);
+    declare_both(&ours);
     ours.provision();
     let pulumi = Pulumi::new(&theirs);
     // The paths in the program are those of the other repository.
     write_both(&pulumi, &ours);
-    pulumi.succeeds(&["stack", "init"]);
+    pulumi.run_successfully(&["stack", "init"]);
     pulumi.changes("up");
     let [ours, theirs] = [ours, theirs].map(|repository| {
         let mut state = recorded(&repository);
         for resource in state["resources"].as_array_mut().unwrap() {
             // Random values, and durations in seconds.
-            for chosen in ["id", "result", "bcryptHash", "separator"] {
-                if resource[chosen].is_string() {
-                    resource[chosen] = json!("chosen");
+            for member in ["id", "result", "bcryptHash", "separator"] {
+                if resource[member].is_string() {
+                    resource[member] = json!("random");
                 }
-                if !resource["outputs"][chosen].is_null() {
-                    let secret = resource["outputs"][chosen].is_object();
-                    resource["outputs"][chosen] = json!({"chosen": true, "secret": secret});
+                if !resource["outputs"][member].is_null() {
+                    let secret = resource["outputs"][member].is_object();
+                    resource["outputs"][member] = json!({"random": true, "secret": secret});
                 }
             }
             if !resource["outputs"]["pet"].is_null() {
-                resource["outputs"]["pet"] = json!("chosen");
+                resource["outputs"]["pet"] = json!("random");
             }
         }
         state
@@ -178,22 +178,22 @@ pub(crate) fn stacks_with_published_providers_end_in_equal_states() {
     assert!(ours == theirs, "{ours:#}\n{theirs:#}");
 }
 
-pub(crate) fn we_go_on_with_pulumis_random_and_command() {
+pub(crate) fn sc_continues_pulumi_stack_with_published_providers() {
     let repository = Repository::new(&[]);
     let pulumi = Pulumi::new(&repository);
     write_both(&pulumi, &repository);
-    pulumi.succeeds(&["stack", "init"]);
+    pulumi.run_successfully(&["stack", "init"]);
     pulumi.changes("up");
     let pet = pulumi.resource("pet--main")["id"].clone();
     let password = plain(&pulumi.resource("password--main")["outputs"]["result"]);
 
-    describe_both(&repository);
-    repository.succeeds(&["refresh", "-s", "reef", "--yes"]);
+    declare_both(&repository);
+    repository.run_successfully(&["refresh", "-s", "reef", "--yes"]);
     repository.provision();
     assert_eq!(repository.entry("pet")["id"], pet);
     assert_eq!(plain(&repository.entry("password")["outputs"]["result"]), password);
     pulumi.changes("up");
     assert_eq!(pulumi.resource("pet--main")["id"], pet);
-    repository.succeeds(&DESTROY);
+    repository.run_successfully(&DESTROY);
     assert!(!target(&repository).exists());
 }

@@ -1,23 +1,23 @@
-//! Pulumi's command line, working on the state of a repository.
+//! Pulumi's command line, which works on the state of a repository.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tests::things::{PASSPHRASE, Peer, Repository};
+use tests::sdk_providers::{PASSPHRASE, Repository, Sdk};
 
 /// Name of the stack in Pulumi.
 pub(crate) const STACK: &str = "organization/tide/reef";
 
-/// Pulumi's command line with its own home and project, and the state of a repository of ours.
+/// Pulumi's command line with its own home and project, and the state of one of our repositories.
 pub(crate) struct Pulumi<'r> {
     repository: &'r Repository,
     project: PathBuf,
 }
 
 impl<'r> Pulumi<'r> {
-    /// Creates an empty project with the name of the repository's.
+    /// Creates an empty project with the same name as the repository's.
     pub(crate) fn new(repository: &'r Repository) -> Self {
         let project = repository.folder().join("pulumi-project");
         fs::create_dir_all(&project).unwrap();
@@ -35,8 +35,8 @@ impl<'r> Pulumi<'r> {
 
     /// Copies the salt of the state into the project. Without it, the next run would encrypt all secrets with a new
     /// key.
-    pub(crate) fn adopt_salt(&self) {
-        let export: Value = serde_json::from_str(&self.succeeds(&["stack", "export"])).unwrap();
+    pub(crate) fn copy_salt(&self) {
+        let export: Value = serde_json::from_str(&self.run_successfully(&["stack", "export"])).unwrap();
         let salt = export["deployment"]["secrets_providers"]["state"]["salt"].as_str().unwrap();
         let settings = json!({"encryptionsalt": salt});
         fs::write(self.project.join("Pulumi.reef.yaml"), settings.to_string()).unwrap();
@@ -80,7 +80,7 @@ impl<'r> Pulumi<'r> {
     }
 
     /// Runs a command that must succeed, and returns its standard output.
-    pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run_successfully(&self, arguments: &[&str]) -> String {
         let (code, stdout, stderr) = self.run(arguments, PASSPHRASE);
         assert_eq!(code, 0, "pulumi {}:\n{stdout}\n{stderr}", arguments.join(" "));
         stdout
@@ -88,12 +88,12 @@ impl<'r> Pulumi<'r> {
 
     /// Runs a command that changes resources, without preview.
     pub(crate) fn changes(&self, command: &str) {
-        self.succeeds(&[command, "--yes", "--skip-preview"]);
+        self.run_successfully(&[command, "--yes", "--skip-preview"]);
     }
 
     /// Returns the resources of the state, with secrets in plain text.
     pub(crate) fn resources(&self) -> Vec<Value> {
-        let export = self.succeeds(&["stack", "export", "--show-secrets"]);
+        let export = self.run_successfully(&["stack", "export", "--show-secrets"]);
         let mut export: Value = serde_json::from_str(&export).unwrap();
         match export["deployment"]["resources"].take() {
             Value::Array(resources) => resources,
@@ -116,6 +116,6 @@ impl<'r> Pulumi<'r> {
 
     /// Returns a PATH with our own provider.
     fn path(&self) -> std::ffi::OsString {
-        tests::peers::first_on_path(&self.repository.folder().join("plugins").join(Peer::Go.package())).unwrap()
+        tests::sdks::first_on_path(&self.repository.folder().join("plugins").join(Sdk::Go.package())).unwrap()
     }
 }

@@ -1,15 +1,15 @@
-//! Tests of states that move between `sc` and Pulumi, with a provider of our own: the state is tested, not the
+//! Tests of states that move between `sc` and Pulumi, with our own provider: the state is tested, not the
 //! provider.
 
 use serde_json::{Value, json};
-use tests::things::{Peer, Repository, SECRET, plain, thing};
+use tests::sdk_providers::{Repository, SECRET, Sdk, plain, resource_inputs};
 
 use crate::pulumi::Pulumi;
 
-/// Creates a repository whose stack has one thing.
+/// Creates a repository whose stack has one resource.
 pub(crate) fn repository() -> Repository {
-    let repository = Repository::new(&[Peer::Go]);
-    repository.describe(&[("a", Peer::Go, thing("1", "x", "first"))]);
+    let repository = Repository::new(&[Sdk::Go]);
+    repository.declare(&[("a", Sdk::Go, resource_inputs("1", "x", "first"))]);
     repository
 }
 
@@ -27,22 +27,22 @@ pub(crate) fn write_program(pulumi: &Pulumi<'_>) {
     pulumi.program(&resources, &json!({"a": {"v": output("v"), "out": output("out"), "secret": output("secret")}}));
 }
 
-pub(crate) fn our_stack_is_listed() {
+pub(crate) fn pulumi_lists_our_stack() {
     let repository = repository();
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    let stacks: Value = serde_json::from_str(&pulumi.succeeds(&["stack", "ls", "--all", "--json"])).unwrap();
+    let stacks: Value = serde_json::from_str(&pulumi.run_successfully(&["stack", "ls", "--all", "--json"])).unwrap();
     let stacks = stacks.as_array().unwrap();
     assert_eq!(stacks.len(), 1, "{stacks:?}");
     assert!(stacks[0]["name"].as_str().unwrap().ends_with("reef"), "{stacks:?}");
     assert_eq!(stacks[0]["resourceCount"], pulumi.resources().len());
 }
 
-pub(crate) fn our_state_is_exported() {
+pub(crate) fn pulumi_exports_our_state() {
     let repository = repository();
     repository.provision();
-    let theirs = Pulumi::new(&repository).succeeds(&["stack", "export"]);
-    let (ours, _) = repository.succeeds(&["stack", "export", "-s", "reef"]);
+    let theirs = Pulumi::new(&repository).run_successfully(&["stack", "export"]);
+    let (ours, _) = repository.run_successfully(&["stack", "export", "-s", "reef"]);
     let without_manifest = |text: &str| {
         let mut export: Value = serde_json::from_str(text).unwrap();
         export["deployment"]["manifest"].take();
@@ -51,7 +51,7 @@ pub(crate) fn our_state_is_exported() {
     assert_eq!(without_manifest(&theirs), without_manifest(&ours));
 }
 
-pub(crate) fn a_secret_of_ours_is_decrypted() {
+pub(crate) fn pulumi_decrypts_our_secrets() {
     let repository = repository();
     repository.provision();
     let pulumi = Pulumi::new(&repository);
@@ -59,7 +59,7 @@ pub(crate) fn a_secret_of_ours_is_decrypted() {
     assert!(entry["inputs"]["secret"].is_object(), "{entry}");
     assert_eq!(plain(&entry["inputs"]["secret"]), SECRET);
     assert_eq!(plain(&entry["outputs"]["secret"]), SECRET);
-    let outputs = pulumi.succeeds(&["stack", "output", "--json", "--show-secrets"]);
+    let outputs = pulumi.run_successfully(&["stack", "output", "--json", "--show-secrets"]);
     assert!(outputs.contains(SECRET), "{outputs}");
 
     let (code, stdout, stderr) = pulumi.run(&["stack", "export", "--show-secrets"], "another");
@@ -67,78 +67,78 @@ pub(crate) fn a_secret_of_ours_is_decrypted() {
     assert!(stderr.contains("passphrase"), "{stderr}");
 }
 
-pub(crate) fn our_state_is_refreshed() {
+pub(crate) fn pulumi_refreshes_our_state() {
     let repository = repository();
     repository.provision();
     let id = repository.id("a");
     let pulumi = Pulumi::new(&repository);
-    pulumi.adopt_salt();
-    pulumi.succeeds(&["refresh", "--preview-only", "--expect-no-changes"]);
+    pulumi.copy_salt();
+    pulumi.run_successfully(&["refresh", "--preview-only", "--expect-no-changes"]);
     pulumi.changes("refresh");
-    repository.succeeds(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
+    repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
 
-    repository.home.alter(&id, &json!({"v": "3", "k": "x", "secret": SECRET}));
+    repository.home.change(&id, &json!({"v": "3", "k": "x", "secret": SECRET}));
     pulumi.changes("refresh");
     let entry = repository.entry("a");
     assert_eq!((&entry["inputs"]["v"], &entry["outputs"]["out"]), (&json!("3"), &json!("made of 3")));
     repository.provision();
-    assert_eq!(repository.home.things()[0].1["v"], "1");
+    assert_eq!(repository.home.resources()[0].1["v"], "1");
 }
 
-pub(crate) fn our_stack_is_destroyed() {
+pub(crate) fn pulumi_destroys_our_stack() {
     let repository = repository();
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.adopt_salt();
+    pulumi.copy_salt();
     pulumi.changes("destroy");
-    assert_eq!(repository.home.things(), []);
+    assert_eq!(repository.home.resources(), []);
     assert_eq!(repository.entries("a"), [Value::Null; 0]);
     // Deleted resources are created again, on the state after the destroy.
     repository.provision();
-    assert_eq!(repository.home.things().len(), 1);
+    assert_eq!(repository.home.resources().len(), 1);
 }
 
-pub(crate) fn the_same_program_has_nothing_to_change_in_our_state() {
+pub(crate) fn equal_pulumi_program_has_no_changes() {
     let repository = repository();
     repository.provision();
     let pulumi = Pulumi::new(&repository);
-    pulumi.adopt_salt();
+    pulumi.copy_salt();
     write_program(&pulumi);
-    pulumi.succeeds(&["preview", "--expect-no-changes"]);
-    pulumi.succeeds(&["up", "--yes", "--skip-preview", "--expect-no-changes"]);
-    repository.succeeds(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
+    pulumi.run_successfully(&["preview", "--expect-no-changes"]);
+    pulumi.run_successfully(&["up", "--yes", "--skip-preview", "--expect-no-changes"]);
+    repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
 }
 
-pub(crate) fn we_go_on_with_a_state_of_pulumis() {
+pub(crate) fn sc_continues_from_pulumi_state() {
     let repository = repository();
     let pulumi = Pulumi::new(&repository);
     write_program(&pulumi);
-    pulumi.succeeds(&["stack", "init"]);
+    pulumi.run_successfully(&["stack", "init"]);
     pulumi.changes("up");
     let id = pulumi.resource("a--main")["id"].clone();
 
     assert_eq!(plain(&repository.entry("a")["outputs"]["secret"]), SECRET);
-    repository.succeeds(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
-    repository.describe(&[("a", Peer::Go, thing("2", "x", "first"))]);
+    repository.run_successfully(&["provision", "-s", "reef", "--preview", "--expect-no-changes"]);
+    repository.declare(&[("a", Sdk::Go, resource_inputs("2", "x", "first"))]);
     repository.provision();
     assert_eq!(repository.entry("a")["id"], id);
-    assert_eq!(repository.home.things()[0].1, json!({"v": "2", "k": "x", "secret": SECRET}));
+    assert_eq!(repository.home.resources()[0].1, json!({"v": "2", "k": "x", "secret": SECRET}));
     assert_eq!(pulumi.resource("a--main")["outputs"]["out"], "made of 2");
     pulumi.changes("up");
-    assert_eq!(repository.home.things()[0].1["v"], "1");
+    assert_eq!(repository.home.resources()[0].1["v"], "1");
 }
 
-pub(crate) fn we_refresh_and_destroy_a_stack_of_pulumis() {
+pub(crate) fn sc_refreshes_and_destroys_pulumi_stack() {
     let repository = repository();
     let pulumi = Pulumi::new(&repository);
     write_program(&pulumi);
-    pulumi.succeeds(&["stack", "init"]);
+    pulumi.run_successfully(&["stack", "init"]);
     pulumi.changes("up");
     let id = pulumi.resource("a--main")["id"].as_str().unwrap().to_owned();
 
-    repository.home.alter(&id, &json!({"v": "3", "k": "x", "secret": SECRET}));
-    repository.succeeds(&["refresh", "-s", "reef", "--yes"]);
+    repository.home.change(&id, &json!({"v": "3", "k": "x", "secret": SECRET}));
+    repository.run_successfully(&["refresh", "-s", "reef", "--yes"]);
     assert_eq!(pulumi.resource("a--main")["outputs"]["out"], "made of 3");
-    repository.succeeds(&["destroy", "--parent", "-s", "reef", "--yes"]);
-    assert_eq!(repository.home.things(), []);
+    repository.run_successfully(&["destroy", "--parent", "-s", "reef", "--yes"]);
+    assert_eq!(repository.home.resources(), []);
 }

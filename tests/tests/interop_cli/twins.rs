@@ -7,53 +7,53 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tests::things::{ANOTHER_SECRET, Call, Peer, Repository, SECRET};
+use tests::sdk_providers::{ANOTHER_SECRET, Call, Repository, SECRET, Sdk};
 
 use crate::pulumi::Pulumi;
 
 /// Program that executes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hand {
-    Ours,
-    Theirs,
+enum Executor {
+    Sc,
+    Pulumi,
 }
 
-/// Thing of the stack.
+/// Resource of the stack.
 #[derive(Clone)]
-struct Wanted {
+struct StackResource {
     key: &'static str,
     inputs: Vec<(&'static str, Input)>,
-    after: Vec<&'static str>,
+    depends_on: Vec<&'static str>,
     options: Value,
 }
 
 #[derive(Clone)]
 enum Input {
     Text(&'static str),
-    /// Output of another thing.
-    OutOf(&'static str),
+    /// Output of another resource.
+    OutputOf(&'static str),
     /// First or second secret.
     Secret(&'static str),
 }
 
-fn wanted(key: &'static str, v: &'static str) -> Wanted {
+fn resource(key: &'static str, v: &'static str) -> StackResource {
     let inputs = vec![("v", Input::Text(v))];
-    Wanted { key, inputs, after: Vec::new(), options: json!({}) }
+    StackResource { key, inputs, depends_on: Vec::new(), options: json!({}) }
 }
 
-impl Wanted {
-    fn with(mut self, name: &'static str, input: Input) -> Self {
+impl StackResource {
+    fn input(mut self, name: &'static str, input: Input) -> Self {
         self.inputs.retain(|(known, _)| *known != name);
         self.inputs.push((name, input));
         self
     }
 
     fn k(self, text: &'static str) -> Self {
-        self.with("k", Input::Text(text))
+        self.input("k", Input::Text(text))
     }
 
-    fn after(mut self, key: &'static str) -> Self {
-        self.after.push(key);
+    fn depends_on(mut self, key: &'static str) -> Self {
+        self.depends_on.push(key);
         self
     }
 
@@ -63,32 +63,32 @@ impl Wanted {
         self
     }
 
-    fn ours(&self) -> Value {
+    fn sc_resource(&self) -> Value {
         let input = |input: &Input| match input {
             Input::Text(text) => (*text).to_owned(),
-            Input::OutOf(key) => format!("${{resource:{key}.out}}"),
+            Input::OutputOf(key) => format!("${{resource:{key}.out}}"),
             Input::Secret(name) => format!("${{secret:{name}}}"),
         };
         let config: Value = self.inputs.iter().map(|(name, value)| ((*name).to_owned(), json!(input(value)))).collect();
         let mut options = self.options.clone();
-        if !self.after.is_empty() {
-            options["dependsOn"] = json!(self.after);
+        if !self.depends_on.is_empty() {
+            options["dependsOn"] = json!(self.depends_on);
         }
         json!({"type": "peergo:index:Thing", "config": config, "options": options})
     }
 
-    fn theirs(&self) -> Value {
+    fn pulumi_resource(&self) -> Value {
         let input = |input: &Input| match input {
             Input::Text(text) => json!(text),
-            Input::OutOf(key) => json!(format!("${{{key}--main.out}}")),
+            Input::OutputOf(key) => json!(format!("${{{key}--main.out}}")),
             Input::Secret("first") => json!({"fn::secret": SECRET}),
             Input::Secret(_) => json!({"fn::secret": ANOTHER_SECRET}),
         };
         let properties: Value = self.inputs.iter().map(|(name, value)| ((*name).to_owned(), input(value))).collect();
         let mut options = self.options.clone();
         options["provider"] = json!("${peergo}");
-        if !self.after.is_empty() {
-            options["dependsOn"] = self.after.iter().map(|key| json!(format!("${{{key}--main}}"))).collect();
+        if !self.depends_on.is_empty() {
+            options["dependsOn"] = self.depends_on.iter().map(|key| json!(format!("${{{key}--main}}"))).collect();
         }
         json!({"type": "peergo:index:Thing", "properties": properties, "options": options})
     }
@@ -96,12 +96,12 @@ impl Wanted {
 
 /// Operation of a step.
 #[derive(Clone, Copy)]
-enum Does {
+enum Command {
     Up,
     /// Update of one resource, by its name.
-    UpOnly(&'static str),
+    UpTarget(&'static str),
     /// Update of all resources but one, by its name.
-    UpExcept(&'static str),
+    UpExclude(&'static str),
     Preview,
     Refresh,
     Destroy,
@@ -109,130 +109,134 @@ enum Does {
 
 /// Step of all stacks.
 struct Step {
-    says: &'static str,
-    does: Does,
-    things: Vec<Wanted>,
-    /// Change outside of both programs before the step, to the thing with this name.
-    meanwhile: Option<(&'static str, Meanwhile)>,
+    description: &'static str,
+    command: Command,
+    resources: Vec<StackResource>,
+    /// Change outside of both programs before the step, to the resource with this name.
+    external_change: Option<(&'static str, ExternalChange)>,
     fails: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Meanwhile {
-    Becomes(&'static str),
-    IsLost,
+enum ExternalChange {
+    Update(&'static str),
+    Delete,
 }
 
-fn step(says: &'static str, does: Does, things: &[Wanted]) -> Step {
-    Step { says, does, things: things.to_vec(), meanwhile: None, fails: false }
+fn step(description: &'static str, command: Command, resources: &[StackResource]) -> Step {
+    Step { description, command, resources: resources.to_vec(), external_change: None, fails: false }
 }
 
-/// Stack, with the home of its things.
+/// Stack, with the programs that execute its steps.
 struct Stack {
     repository: Repository,
-    hands: [Hand; 2],
+    executors: [Executor; 2],
 }
 
 impl Stack {
-    fn new(hands: [Hand; 2]) -> Self {
-        Self { repository: Repository::new(&[Peer::Go]), hands }
+    fn new(executors: [Executor; 2]) -> Self {
+        Self { repository: Repository::new(&[Sdk::Go]), executors }
     }
 
-    /// Executes the step with this number, and returns the calls for each thing.
-    fn take(&self, number: usize, step: &Step, pulumi: &Pulumi<'_>) -> BTreeMap<String, Vec<String>> {
-        self.describe(&step.things, pulumi);
-        if let Some((key, meanwhile)) = step.meanwhile {
-            self.disturb(key, meanwhile);
+    /// Executes the step with this number, and returns the calls for each resource.
+    fn execute(&self, number: usize, step: &Step, pulumi: &Pulumi<'_>) -> BTreeMap<String, Vec<String>> {
+        self.declare(&step.resources, pulumi);
+        if let Some((key, external_change)) = step.external_change {
+            self.change_externally(key, external_change);
         }
         let before = self.repository.home.calls().len();
-        let hand = self.hands[number % 2];
-        let (code, text) = match hand {
-            Hand::Ours => self.repository.run(&ours(step.does)),
-            Hand::Theirs => {
-                match (number, self.hands[0]) {
-                    (0, _) => drop(pulumi.succeeds(&["stack", "init"])),
-                    (1, Hand::Ours) => pulumi.adopt_salt(),
+        let executor = self.executors[number % 2];
+        let (code, text) = match executor {
+            Executor::Sc => self.repository.run(&sc_arguments(step.command)),
+            Executor::Pulumi => {
+                match (number, self.executors[0]) {
+                    (0, _) => drop(pulumi.run_successfully(&["stack", "init"])),
+                    (1, Executor::Sc) => pulumi.copy_salt(),
                     _ => {}
                 }
-                let (code, stdout, stderr) = pulumi.run(&theirs(step.does), tests::things::PASSPHRASE);
+                let (code, stdout, stderr) =
+                    pulumi.run(&pulumi_arguments(step.command), tests::sdk_providers::PASSPHRASE);
                 (code, stdout + &stderr)
             }
         };
-        assert_eq!(code != 0, step.fails, "{}, by {hand:?} of {:?}:\n{text}", step.says, self.hands);
-        let mut asked: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        assert_eq!(code != 0, step.fails, "{}, by {executor:?} of {:?}:\n{text}", step.description, self.executors);
+        let mut calls_by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for Call { call, name, preview, secret, .. } in self.repository.home.calls().split_off(before) {
             if !name.is_empty() {
-                asked.entry(name).or_default().push(format!("{call} preview={preview} secret={secret:?}"));
+                calls_by_name.entry(name).or_default().push(format!("{call} preview={preview} secret={secret:?}"));
             }
         }
-        asked
+        calls_by_name
     }
 
-    fn describe(&self, things: &[Wanted], pulumi: &Pulumi<'_>) {
+    fn declare(&self, resources: &[StackResource], pulumi: &Pulumi<'_>) {
         let plugin = json!({
-            "name": Peer::Go.package(),
+            "name": Sdk::Go.package(),
             "source": {"type": "local", "path": "plugins/peergo"},
             "passEnv": ["PEER_HOME"],
         });
-        let resources = things.iter().map(|thing| (thing.key.to_owned(), thing.ours())).collect();
-        let output = |thing: &Wanted| (thing.key.to_owned(), json!(format!("${{resource:main/{}.out}}", thing.key)));
-        self.repository.describe_as(&json!([plugin]), &resources, &things.iter().map(output).collect());
+        let sc_resources = resources.iter().map(|resource| (resource.key.to_owned(), resource.sc_resource())).collect();
+        let output = |resource: &StackResource| {
+            (resource.key.to_owned(), json!(format!("${{resource:main/{}.out}}", resource.key)))
+        };
+        self.repository.declare_sections(&json!([plugin]), &sc_resources, &resources.iter().map(output).collect());
 
-        let mut resources: Map<String, Value> =
-            things.iter().map(|thing| (format!("{}--main", thing.key), thing.theirs())).collect();
-        resources.insert("peergo".to_owned(), json!({"type": "pulumi:providers:peergo"}));
-        let output = |thing: &Wanted| (thing.key.to_owned(), json!(format!("${{{}--main.out}}", thing.key)));
-        pulumi.program(&Value::Object(resources), &things.iter().map(output).collect());
+        let mut pulumi_resources: Map<String, Value> =
+            resources.iter().map(|resource| (format!("{}--main", resource.key), resource.pulumi_resource())).collect();
+        pulumi_resources.insert("peergo".to_owned(), json!({"type": "pulumi:providers:peergo"}));
+        let output =
+            |resource: &StackResource| (resource.key.to_owned(), json!(format!("${{{}--main.out}}", resource.key)));
+        pulumi.program(&Value::Object(pulumi_resources), &resources.iter().map(output).collect());
     }
 
-    fn disturb(&self, key: &str, meanwhile: Meanwhile) {
+    fn change_externally(&self, key: &str, external_change: ExternalChange) {
         let home = &self.repository.home;
         let recorded = self.repository.id(key);
-        let (id, mut thing) = home.things().into_iter().find(|(id, _)| *id == recorded).unwrap();
-        match meanwhile {
-            Meanwhile::Becomes(v) => {
-                thing["v"] = json!(v);
-                home.alter(&id, &thing);
+        let (id, mut resource) = home.resources().into_iter().find(|(id, _)| *id == recorded).unwrap();
+        match external_change {
+            ExternalChange::Update(v) => {
+                resource["v"] = json!(v);
+                home.change(&id, &resource);
             }
-            Meanwhile::IsLost => home.lose(&id),
+            ExternalChange::Delete => home.delete(&id),
         }
     }
 
-    /// Returns the existing things, by name.
-    fn there(&self) -> Vec<(String, Value)> {
+    /// Returns the existing resources, by name.
+    fn existing_resources(&self) -> Vec<(String, Value)> {
         let name = |id: &str| id.rsplit_once('-').unwrap().0.to_owned();
-        let things = self.repository.home.things().into_iter();
-        let mut things: Vec<_> = things.map(|(id, thing)| (name(&id), thing)).collect();
-        things.sort_by_key(|(name, thing)| (name.clone(), thing.to_string()));
-        things
+        let resources = self.repository.home.resources().into_iter();
+        let mut resources: Vec<_> = resources.map(|(id, resource)| (name(&id), resource)).collect();
+        resources.sort_by_key(|(name, resource)| (name.clone(), resource.to_string()));
+        resources
     }
 }
 
-fn ours(does: Does) -> Vec<&'static str> {
+fn sc_arguments(command: Command) -> Vec<&'static str> {
     let up = vec!["provision", "-s", "reef", "--yes", "--skip-refresh", "--skip-preview"];
-    match does {
-        Does::Up => up,
-        Does::UpOnly(name) => [up, vec!["--target", name]].concat(),
-        Does::UpExcept(name) => [up, vec!["--exclude", name]].concat(),
-        Does::Preview => vec!["provision", "-s", "reef", "--skip-refresh", "--preview"],
-        Does::Refresh => vec!["refresh", "-s", "reef", "--yes"],
-        Does::Destroy => vec!["destroy", "--parent", "-s", "reef", "--yes", "--skip-refresh", "--skip-preview"],
+    match command {
+        Command::Up => up,
+        Command::UpTarget(name) => [up, vec!["--target", name]].concat(),
+        Command::UpExclude(name) => [up, vec!["--exclude", name]].concat(),
+        Command::Preview => vec!["provision", "-s", "reef", "--skip-refresh", "--preview"],
+        Command::Refresh => vec!["refresh", "-s", "reef", "--yes"],
+        Command::Destroy => vec!["destroy", "--parent", "-s", "reef", "--yes", "--skip-refresh", "--skip-preview"],
     }
 }
 
-fn theirs(does: Does) -> Vec<&'static str> {
+fn pulumi_arguments(command: Command) -> Vec<&'static str> {
     let up = vec!["up", "--yes", "--skip-preview"];
-    match does {
-        Does::Up => up,
-        Does::UpOnly(name) => [up, vec!["--target", pattern(name)]].concat(),
-        Does::UpExcept(name) => [up, vec!["--exclude", pattern(name)]].concat(),
-        Does::Preview => vec!["preview"],
-        Does::Refresh => vec!["refresh", "--yes", "--skip-preview"],
-        Does::Destroy => vec!["destroy", "--yes", "--skip-preview"],
+    match command {
+        Command::Up => up,
+        Command::UpTarget(name) => [up, vec!["--target", pattern(name)]].concat(),
+        Command::UpExclude(name) => [up, vec!["--exclude", pattern(name)]].concat(),
+        Command::Preview => vec!["preview"],
+        Command::Refresh => vec!["refresh", "--yes", "--skip-preview"],
+        Command::Destroy => vec!["destroy", "--yes", "--skip-preview"],
     }
 }
 
-/// Returns a URN pattern for the name of a thing.
+/// Returns a URN pattern for the name of a resource.
 fn pattern(name: &str) -> &'static str {
     match name {
         "a--main" => "**::a--main",
@@ -252,8 +256,8 @@ pub(crate) fn recorded(repository: &Repository) -> Value {
 
 fn comparable(resource: &mut Value) {
     let members = resource.as_object_mut().unwrap();
-    for left_out in ["created", "modified", "sourcePosition", "stackTrace"] {
-        members.remove(left_out);
+    for member in ["created", "modified", "sourcePosition", "stackTrace"] {
+        members.remove(member);
     }
     let cut = |text: &mut Value, separator: &str| {
         if let Some((name, _)) = text.as_str().and_then(|text| text.rsplit_once(separator)) {
@@ -263,7 +267,7 @@ fn comparable(resource: &mut Value) {
     if let Some(id) = members.get_mut("id") {
         cut(id, "-");
         if members["type"].as_str().unwrap().starts_with("pulumi:providers:") {
-            members.insert("id".to_owned(), json!("chosen at random"));
+            members.insert("id".to_owned(), json!("random"));
         }
     }
     if let Some(provider) = members.get_mut("provider") {
@@ -282,155 +286,181 @@ fn comparable(resource: &mut Value) {
     }
 }
 
-/// Returns the calls for each thing, without those that depend on the registration order of independent things. That
-/// order decides whether a replacement sends a Diff for a former dependent, and in which order the two halves of that
-/// dependent's own replacement come.
-fn whatever_the_order(asked: &BTreeMap<String, Vec<String>>) -> BTreeMap<&str, Vec<&str>> {
-    let texts = asked.iter().map(|(name, calls)| (name.as_str(), calls.iter().map(String::as_str).collect()));
-    let mut asked: BTreeMap<&str, Vec<&str>> = texts.collect();
-    for calls in asked.values_mut() {
+/// Returns the calls for each resource, without those that depend on the registration order of independent resources.
+/// The order decides whether a replacement sends a Diff for a former dependent, and the order of Create and Delete in
+/// that dependent's own replacement.
+fn without_order_dependent_calls(calls_by_name: &BTreeMap<String, Vec<String>>) -> BTreeMap<&str, Vec<&str>> {
+    let texts = calls_by_name.iter().map(|(name, calls)| (name.as_str(), calls.iter().map(String::as_str).collect()));
+    let mut calls_by_name: BTreeMap<&str, Vec<&str>> = texts.collect();
+    for calls in calls_by_name.values_mut() {
         let registered = calls.iter().position(|call| call.starts_with("Check")).unwrap_or(calls.len());
         let (before, after) = calls.split_at(registered);
-        let mut kept: Vec<&str> =
+        let mut retained: Vec<&str> =
             before.iter().filter(|call| !call.starts_with("Diff")).chain(after).copied().collect();
-        kept.sort_unstable();
-        *calls = kept;
+        retained.sort_unstable();
+        *calls = retained;
     }
-    asked.retain(|_, calls| !calls.is_empty());
-    asked
+    calls_by_name.retain(|_, calls| !calls.is_empty());
+    calls_by_name
 }
 
-/// Executes the steps with four stacks, and compares their calls and states. `sure`: the order of calls depends on the
-/// description only.
-fn all_agree(steps: &[Step], sure: bool) {
-    use Hand::{Ours, Theirs};
-    let stacks = [[Ours; 2], [Theirs; 2], [Ours, Theirs], [Theirs, Ours]].map(Stack::new);
+/// Executes the steps with four stacks, and compares their calls and states. `is_order_fixed`: the order of calls
+/// depends on the program only.
+fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) {
+    use Executor::Sc;
+    let stacks = [[Sc; 2], [Executor::Pulumi; 2], [Sc, Executor::Pulumi], [Executor::Pulumi, Sc]].map(Stack::new);
     let pulumis = stacks.each_ref().map(|stack| Pulumi::new(&stack.repository));
     for (number, step) in steps.iter().enumerate() {
-        let asked: Vec<_> =
-            stacks.iter().zip(&pulumis).map(|(stack, pulumi)| stack.take(number, step, pulumi)).collect();
-        for (stack, asked_here) in stacks.iter().zip(&asked) {
+        let calls_by_name: Vec<_> =
+            stacks.iter().zip(&pulumis).map(|(stack, pulumi)| stack.execute(number, step, pulumi)).collect();
+        for (stack, calls_of_stack) in stacks.iter().zip(&calls_by_name) {
             let of = |number: usize| -> Vec<String> {
-                steps[number].things.iter().map(|thing| format!("{} {}", thing.key, thing.theirs())).collect()
+                steps[number]
+                    .resources
+                    .iter()
+                    .map(|resource| format!("{} {}", resource.key, resource.pulumi_resource()))
+                    .collect()
             };
-            let (says, hands) = (step.says, stack.hands);
+            let (description, executors) = (step.description, stack.executors);
             let (before, now) = (of(number.saturating_sub(1)), of(number));
-            let says = format!("{says}, {hands:?} against Pulumi alone: {now:#?} after {before:#?}");
-            if sure {
-                assert_eq!(asked_here, &asked[1], "{says}");
+            let description =
+                format!("{description}, {executors:?} compared with Pulumi alone: {now:#?} after {before:#?}");
+            if is_order_fixed {
+                assert_eq!(calls_of_stack, &calls_by_name[1], "{description}");
             } else {
-                assert_eq!(whatever_the_order(asked_here), whatever_the_order(&asked[1]), "{says}");
+                assert_eq!(
+                    without_order_dependent_calls(calls_of_stack),
+                    without_order_dependent_calls(&calls_by_name[1]),
+                    "{description}"
+                );
             }
-            let (here, there) = (recorded(&stack.repository), recorded(&stacks[1].repository));
-            assert!(here == there, "{says}:\n{here:#}\n{there:#}");
-            assert_eq!(stack.there(), stacks[1].there(), "{says}");
+            let (here, existing_resources) = (recorded(&stack.repository), recorded(&stacks[1].repository));
+            assert!(here == existing_resources, "{description}:\n{here:#}\n{existing_resources:#}");
+            assert_eq!(stack.existing_resources(), stacks[1].existing_resources(), "{description}");
         }
     }
 }
 
-pub(crate) fn a_life_of_ordinary_changes_is_the_same_in_all_hands() {
-    let b = wanted("b", "").with("v", Input::OutOf("a"));
-    let secret = wanted("c", "1").with("secret", Input::Secret("first")).after("a");
+pub(crate) fn common_changes_have_equal_calls_and_states() {
+    let b = resource("b", "").input("v", Input::OutputOf("a"));
+    let secret = resource("c", "1").input("secret", Input::Secret("first")).depends_on("a");
     // The value is secret by the schema and by an option.
-    let told =
-        wanted("d", "1").with("secret", Input::Text("no secret?")).option("additionalSecretOutputs", json!(["v"]));
-    all_agree(
+    let with_secret_outputs =
+        resource("d", "1").input("secret", Input::Text("no secret?")).option("additionalSecretOutputs", json!(["v"]));
+    assert_equal_runs(
         &[
-            step("everything is made", Does::Up, &[wanted("a", "1"), b.clone(), secret.clone()]),
-            step("nothing changes", Does::Up, &[wanted("a", "1"), b.clone(), secret.clone()]),
-            step("a preview of an update", Does::Preview, &[wanted("a", "2"), b.clone(), secret.clone()]),
-            step("an update reaches what hangs on it", Does::Up, &[wanted("a", "2"), b.clone(), secret.clone()]),
-            step("a replacement", Does::Up, &[wanted("a", "2").k("x"), b.clone(), secret.clone()]),
+            step("create", Command::Up, &[resource("a", "1"), b.clone(), secret.clone()]),
+            step("no change", Command::Up, &[resource("a", "1"), b.clone(), secret.clone()]),
+            step("a preview of an update", Command::Preview, &[resource("a", "2"), b.clone(), secret.clone()]),
             step(
-                "a secret changes, and something is new",
-                Does::Up,
+                "update of a resource and its dependent",
+                Command::Up,
+                &[resource("a", "2"), b.clone(), secret.clone()],
+            ),
+            step("a replacement", Command::Up, &[resource("a", "2").k("x"), b.clone(), secret.clone()]),
+            step(
+                "change of a secret, and a new resource",
+                Command::Up,
                 &[
-                    wanted("a", "2").k("x"),
+                    resource("a", "2").k("x"),
                     b.clone(),
-                    secret.clone().with("secret", Input::Secret("second")),
-                    wanted("d", "1"),
+                    secret.clone().input("secret", Input::Secret("second")),
+                    resource("d", "1"),
                 ],
             ),
             step(
-                "some go",
-                Does::Up,
-                &[wanted("a", "2").k("x"), told.clone().option("additionalSecretOutputs", json!(["secret"]))],
+                "delete of some resources",
+                Command::Up,
+                &[
+                    resource("a", "2").k("x"),
+                    with_secret_outputs.clone().option("additionalSecretOutputs", json!(["secret"])),
+                ],
             ),
-            step("all goes", Does::Destroy, &[wanted("a", "2").k("x"), told]),
-            step("it is made again", Does::Up, &[wanted("a", "3"), b]),
-            step("and goes again", Does::Destroy, &[]),
+            step("destroy", Command::Destroy, &[resource("a", "2").k("x"), with_secret_outputs]),
+            step("create again", Command::Up, &[resource("a", "3"), b]),
+            step("destroy again", Command::Destroy, &[]),
         ],
         true,
     );
 }
 
-pub(crate) fn options_failures_and_drift_are_the_same_in_all_hands() {
+pub(crate) fn options_failures_and_drift_have_equal_calls_and_states() {
     let urn = |name: &str| format!("urn:pulumi:reef::tide::peergo:index:Thing::{name}--main");
-    let a = wanted("a", "1").k("x");
-    let b = wanted("b", "1").with("k", Input::OutOf("a"));
-    let guarded = wanted("c", "1").option("protect", true);
-    let kept = wanted("d", "1").option("retainOnDelete", true);
-    let stubborn = |v| wanted("e", v).option("ignoreChanges", json!(["v"]));
-    let touchy = |v| wanted("f", v).option("replaceOnChanges", json!(["v"])).after("e");
-    let all =
-        |a: &Wanted, v: &'static str| vec![a.clone(), b.clone(), guarded.clone(), kept.clone(), stubborn(v), touchy(v)];
+    let a = resource("a", "1").k("x");
+    let b = resource("b", "1").input("k", Input::OutputOf("a"));
+    let protected = resource("c", "1").option("protect", true);
+    let retained = resource("d", "1").option("retainOnDelete", true);
+    let ignoring = |v| resource("e", v).option("ignoreChanges", json!(["v"]));
+    let replacing = |v| resource("f", v).option("replaceOnChanges", json!(["v"])).depends_on("e");
+    let all = |a: &StackResource, v: &'static str| {
+        vec![a.clone(), b.clone(), protected.clone(), retained.clone(), ignoring(v), replacing(v)]
+    };
     let first = a.clone().k("y").option("deleteBeforeReplace", true);
     let few = [first.clone(), b.clone()];
-    let renamed = wanted("c2", "1").option("aliases", json!([urn("c")]));
-    let rest = [first.clone(), b.clone(), renamed.clone(), stubborn("2"), touchy("2")];
+    let renamed = resource("c2", "1").option("aliases", json!([urn("c")]));
+    let rest = [first.clone(), b.clone(), renamed.clone(), ignoring("2"), replacing("2")];
     // The dependencies determine the order.
-    let wrong = Wanted { inputs: Vec::new(), ..b.clone() }.after("a");
-    let meanwhile = |key, meanwhile, step: Step| Step { meanwhile: Some((key, meanwhile)), ..step };
+    let wrong = StackResource { inputs: Vec::new(), ..b.clone() }.depends_on("a");
+    let external_change =
+        |key, external_change, step: Step| Step { external_change: Some((key, external_change)), ..step };
     let fails = |step: Step| Step { fails: true, ..step };
-    all_agree(
+    assert_equal_runs(
         &[
-            step("everything is made", Does::Up, &all(&a, "1")),
-            step("a preview of a replacement that takes a dependent down", Does::Preview, &all(&first, "1")),
-            step("a replacement takes a dependent down", Does::Up, &all(&first, "1")),
-            step("a change is ignored, another one replaces", Does::Up, &all(&first, "2")),
-            fails(step("something protected would go", Does::Up, &few)),
-            step("it has a new name, and something is let go", Does::Up, &rest),
-            fails(step("an input is wrong", Does::Up, &[first.clone(), wrong, renamed.after("b")])),
-            step("as before", Does::Up, &rest),
-            meanwhile("a", Meanwhile::Becomes("9"), step("drift is recorded", Does::Refresh, &rest)),
-            step("and mended", Does::Up, &rest),
-            meanwhile("b", Meanwhile::IsLost, step("a loss is recorded", Does::Refresh, &rest)),
-            step("and made good", Does::Up, &rest),
-            step("only one is touched", Does::UpOnly("b--main"), &[a.clone(), b.clone().with("v", Input::Text("5"))]),
-            step(
-                "one is spared",
-                Does::UpExcept("b--main"),
-                &[first, b.clone().with("v", Input::Text("6")), wanted("g", "1")],
+            step("create", Command::Up, &all(&a, "1")),
+            step("preview of a delete before replace with a dependent", Command::Preview, &all(&first, "1")),
+            step("delete before replace with a dependent", Command::Up, &all(&first, "1")),
+            step("an ignored change and a replacing change", Command::Up, &all(&first, "2")),
+            fails(step("delete of a protected resource", Command::Up, &few)),
+            step("rename, and retain on delete", Command::Up, &rest),
+            fails(step("invalid input", Command::Up, &[first.clone(), wrong, renamed.depends_on("b")])),
+            step("no change", Command::Up, &rest),
+            external_change("a", ExternalChange::Update("9"), step("refresh of drift", Command::Refresh, &rest)),
+            step("update after drift", Command::Up, &rest),
+            external_change(
+                "b",
+                ExternalChange::Delete,
+                step("refresh of a missing resource", Command::Refresh, &rest),
             ),
-            step("all goes", Does::Destroy, &[]),
+            step("create of the missing resource", Command::Up, &rest),
+            step(
+                "update of a target",
+                Command::UpTarget("b--main"),
+                &[a.clone(), b.clone().input("v", Input::Text("5"))],
+            ),
+            step(
+                "update with an exclude",
+                Command::UpExclude("b--main"),
+                &[first, b.clone().input("v", Input::Text("6")), resource("g", "1")],
+            ),
+            step("destroy", Command::Destroy, &[]),
         ],
         true,
     );
 }
 
 /// Runs as many cases as `SC_TWINS` requests, starting with the seed `SC_TWINS_SEED`.
-pub(crate) fn random_lives_are_the_same_in_all_hands() {
+pub(crate) fn random_steps_have_equal_calls_and_states() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (first, many) = (number("SC_TWINS_SEED").unwrap_or(1), number("SC_TWINS").unwrap_or(3));
-    for seed in first..first + many {
+    let (first, count) = (number("SC_TWINS_SEED").unwrap_or(1), number("SC_TWINS").unwrap_or(3));
+    for seed in first..first + count {
         println!("SC_TWINS_SEED={seed} SC_TWINS=1");
-        all_agree(&random_life(&mut Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)), false);
+        assert_equal_runs(&random_steps(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)), false);
     }
 }
 
 /// Marsaglia's xorshift generator, which returns equal numbers for equal seeds.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
-    fn below(&mut self, many: usize) -> usize {
+impl Random {
+    fn below(&mut self, count: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % many
+        usize::try_from(self.0 >> 33).unwrap() % count
     }
 
-    fn once_in(&mut self, many: usize) -> bool {
-        self.below(many) == 0
+    fn has_chance_of_one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
     }
 
     fn of<T: Copy>(&mut self, choice: &[T]) -> T {
@@ -440,32 +470,33 @@ impl Dice {
 
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// Returns random things: values differ, and some things are missing.
-fn random_things(dice: &mut Dice) -> Vec<Wanted> {
-    let mut things: Vec<Wanted> = Vec::new();
+/// Returns random resources: values differ, and some resources are missing.
+fn random_resources(random: &mut Random) -> Vec<StackResource> {
+    let mut resources: Vec<StackResource> = Vec::new();
     for key in KEYS {
-        if dice.once_in(5) {
+        if random.has_chance_of_one_in(5) {
             continue;
         }
-        let earlier: Vec<&str> = things.iter().map(|thing| thing.key).collect();
-        let input = |dice: &mut Dice, texts: &[&'static str]| match earlier.is_empty() || !dice.once_in(3) {
-            true => Input::Text(dice.of(texts)),
-            false => Input::OutOf(KEYS[dice.below(earlier.len())]),
-        };
+        let earlier: Vec<&str> = resources.iter().map(|resource| resource.key).collect();
+        let input =
+            |random: &mut Random, texts: &[&'static str]| match earlier.is_empty() || !random.has_chance_of_one_in(3) {
+                true => Input::Text(random.of(texts)),
+                false => Input::OutputOf(KEYS[random.below(earlier.len())]),
+            };
         let known = |input: Input| match input {
-            Input::OutOf(key) if !earlier.contains(&key) => Input::Text("x"),
+            Input::OutputOf(key) if !earlier.contains(&key) => Input::Text("x"),
             input => input,
         };
-        let v = known(input(dice, &["1", "2", "3"]));
-        let mut thing = wanted(key, "").with("v", v);
-        if dice.once_in(2) {
-            thing = thing.with("k", known(input(dice, &["x", "x", "x", "y"])));
+        let v = known(input(random, &["1", "2", "3"]));
+        let mut resource = resource(key, "").input("v", v);
+        if random.has_chance_of_one_in(2) {
+            resource = resource.input("k", known(input(random, &["x", "x", "x", "y"])));
         }
-        if dice.once_in(4) {
-            thing = thing.with("secret", Input::Secret(dice.of(&["first", "second"])));
+        if random.has_chance_of_one_in(4) {
+            resource = resource.input("secret", Input::Secret(random.of(&["first", "second"])));
         }
-        if let Some(other) = earlier.last().filter(|_| dice.once_in(4)) {
-            thing = thing.after(KEYS.into_iter().find(|key| key == other).unwrap());
+        if let Some(other) = earlier.last().filter(|_| random.has_chance_of_one_in(4)) {
+            resource = resource.depends_on(KEYS.into_iter().find(|key| key == other).unwrap());
         }
         for (option, value) in [
             ("deleteBeforeReplace", json!(true)),
@@ -474,33 +505,33 @@ fn random_things(dice: &mut Dice) -> Vec<Wanted> {
             ("replaceOnChanges", json!(["v"])),
             ("additionalSecretOutputs", json!(["out"])),
         ] {
-            if dice.once_in(7) {
-                thing = thing.option(option, value);
+            if random.has_chance_of_one_in(7) {
+                resource = resource.option(option, value);
             }
         }
-        things.push(thing);
+        resources.push(resource);
     }
-    things
+    resources
 }
 
-fn random_life(dice: &mut Dice) -> Vec<Step> {
-    let mut steps = vec![step("everything is made", Does::Up, &random_things(dice))];
+fn random_steps(random: &mut Random) -> Vec<Step> {
+    let mut steps = vec![step("create", Command::Up, &random_resources(random))];
     for _ in 0..5 {
-        let last = &steps[steps.len() - 1].things;
-        let mut next = match dice.below(6) {
-            0 => step("a preview", Does::Preview, &random_things(dice)),
-            1 => step("a refresh", Does::Refresh, last),
-            _ => step("a change", Does::Up, &random_things(dice)),
+        let last = &steps[steps.len() - 1].resources;
+        let mut next = match random.below(6) {
+            0 => step("a preview", Command::Preview, &random_resources(random)),
+            1 => step("a refresh", Command::Refresh, last),
+            _ => step("a change", Command::Up, &random_resources(random)),
         };
-        if let Some(thing) = last.first().filter(|_| matches!(next.does, Does::Refresh)) {
-            next.meanwhile = Some((thing.key, Meanwhile::Becomes("9")));
+        if let Some(resource) = last.first().filter(|_| matches!(next.command, Command::Refresh)) {
+            next.external_change = Some((resource.key, ExternalChange::Update("9")));
         }
-        if matches!(next.does, Does::Preview) {
+        if matches!(next.command, Command::Preview) {
             steps.push(next);
-            next = step("what was previewed", Does::Up, &steps[steps.len() - 1].things);
+            next = step("update after the preview", Command::Up, &steps[steps.len() - 1].resources);
         }
         steps.push(next);
     }
-    steps.push(step("all goes", Does::Destroy, &[]));
+    steps.push(step("destroy", Command::Destroy, &[]));
     steps
 }

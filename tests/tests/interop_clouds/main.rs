@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tests::peers::{python_venv, run};
+use tests::sdks::{python_venv, run};
 
 #[test]
-fn the_recorded_shapes_are_those_of_the_packages() {
+fn recorded_shapes_match_sdk_packages() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     // The packages are read, not run, so their dependencies are not installed.
     let venv = python_venv("clouds", &["--no-deps", "pulumi-aws==6.83.4", "pulumi-gcp==8.41.1"]).unwrap();

@@ -1,8 +1,8 @@
-"""Prints what an SDK package from PyPI says of its provider and of some resources: inputs, outputs, secrets, aliases.
+"""Prints the inputs, outputs, secrets and aliases of the provider and of some resources in an SDK package from PyPI.
 
 Usage: shapes.py FOLDER-OF-PACKAGES PACKAGE TOKEN...
 
-The package is read, not imported: its source is generated, so that a few forms are all there are.
+The package is parsed, not imported: its source is generated and has only a few forms.
 """
 
 import ast
@@ -14,7 +14,7 @@ SCALARS = {"str": "string", "bool": "boolean", "int": "integer", "float": "numbe
 
 
 def attribute(node):
-    """The last name of `builtins.str` and the like."""
+    """Returns the last segment of a name such as `builtins.str`."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
 
 
@@ -23,7 +23,7 @@ def classes(path):
 
 
 def type_of(node, nested):
-    """(type, required) of an annotation."""
+    """Returns the type of an annotation, and whether the property is required."""
     if isinstance(node, ast.Constant):
         if node.value in nested:
             return {"object": fields(nested[node.value], nested)}, True
@@ -40,13 +40,13 @@ def type_of(node, nested):
     if name == "Mapping":
         return {"map": type_of(inner.elts[1], nested)[0]}, True
     if name == "Union":
-        # A class or the dictionary for it; a text or an enum of texts.
+        # Either a class or its dictionary, or a string or an enum of strings.
         return type_of(inner.elts[0], nested)
     raise ValueError(ast.dump(node))
 
 
 def getters(node):
-    """The properties of a class by their names on the wire, with their annotations."""
+    """Yields the properties of a class by their wire names, with their annotations."""
     for member in node.body:
         for decorator in getattr(member, "decorator_list", []):
             call = decorator if isinstance(decorator, ast.Call) else None
@@ -64,7 +64,7 @@ def fields(node, nested):
 
 
 def options(node):
-    """The secret outputs and the former types that a class adds to the options of its resources."""
+    """Returns the secret outputs and the former types that a class adds to the options of its resources."""
     secrets, aliases = [], []
     for call in ast.walk(node):
         if not isinstance(call, ast.Call) or attribute(call.func) != "ResourceOptions":
@@ -82,7 +82,7 @@ def uses(node, name):
 
 
 def outputs(node):
-    """The outputs of a class that are texts; the others are named only."""
+    """Returns the outputs of a class: `string` for strings, `any` for all others."""
     found = {}
     for name, annotation in getters(node):
         while isinstance(annotation, ast.Subscript) and attribute(annotation.value) in ("Output", "Optional"):
@@ -96,7 +96,7 @@ def provider(root):
     nested = classes(root / "_inputs.py")
     inputs = fields(known["ProviderArgs"], nested)
     for field in inputs.values():
-        # What is not a single value is of no interest, and long.
+        # Types of lists and objects are long and not needed.
         if not isinstance(field["type"], str):
             field["type"] = "any"
     for statement in ast.walk(known["Provider"]):

@@ -1,4 +1,4 @@
-//! Tests of components by providers on Pulumi's own SDKs, each in its own process: plays the recordings with each
+//! Tests of components by providers on Pulumi's own SDKs, each in its own process: runs the recordings with each
 //! provider, and provisions a server.yaml.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
@@ -8,56 +8,63 @@ use std::sync::Arc;
 
 use bridge::host::ProviderHost;
 use serde_json::{Value, json};
-use tests::compare::{Situation, compare};
-use tests::drive;
-use tests::peers::{Peer, PeerPlugin};
-use tests::player::Pace;
+use tests::compare::{ComparisonInput, compare};
+use tests::program_runner::Concurrency;
 use tests::scenario::Scenario;
-use tests::things::Repository;
+use tests::sdk_providers::Repository;
+use tests::sdks::{Sdk, SdkPlugin};
+use tests::step_runner;
 
-tests::test_with_each_peer! {
-    async recordings_hold => crate::play_the_recordings;
+tests::test_with_each_sdk! {
+    async recordings_match => crate::compare_recordings;
     provision_change_and_destroy => crate::provision_change_and_destroy;
 }
 
-fn install(peer: Peer, folder: &Path) -> PeerPlugin {
-    peer.install_plugin("interop_components", "comp", folder).unwrap()
+fn install(sdk: Sdk, folder: &Path) -> SdkPlugin {
+    sdk.install_plugin("interop_components", "comp", folder).unwrap()
 }
 
-/// Plays every recording of components with the provider.
-async fn play_the_recordings(peer: Peer) {
+/// Runs every recording of components with the provider, and compares the outcomes.
+async fn compare_recordings(sdk: Sdk) {
     let folder = tempfile::tempdir().unwrap();
-    let plugin = install(peer, &folder.path().join("comp"));
+    let plugin = install(sdk, &folder.path().join("comp"));
     let host: Arc<dyn ProviderHost> = Arc::new(plugin.host("comp", &[]).await.unwrap());
     let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/engine/components.jsonl");
-    let mut wrong = Vec::new();
+    let mut all_differences = Vec::new();
     for scenario in Scenario::read(&recordings).unwrap() {
         for (index, step) in scenario.steps.iter().enumerate() {
-            let observed = drive::run_beside(&scenario, index, Pace::OneByOne, Some(Arc::clone(&host))).await.unwrap();
+            let step_run = step_runner::run_step_with_components(
+                &scenario,
+                index,
+                Concurrency::Sequential,
+                Some(Arc::clone(&host)),
+            )
+            .await
+            .unwrap();
             let base = scenario.base(index);
-            let differences = compare(&Situation { step, base: &base }, &observed.outcome);
-            let differences = observed.faults.into_iter().chain(differences.iter().map(ToString::to_string));
-            wrong.extend(differences.map(|text| format!("{}/{index}: {text}", scenario.name)));
+            let differences = compare(&ComparisonInput { step, base: &base }, &step_run.outcome);
+            let differences = step_run.violations.into_iter().chain(differences.iter().map(ToString::to_string));
+            all_differences.extend(differences.map(|text| format!("{}/{index}: {text}", scenario.name)));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(all_differences.is_empty(), "{all_differences:#?}");
 }
 
 /// Returns a repository with the component provider in a folder.
-fn repository(peer: Peer) -> Repository {
+fn repository(sdk: Sdk) -> Repository {
     let repository = Repository::new(&[]);
-    let plugin = install(peer, &repository.folder().join("comp"));
+    let plugin = install(sdk, &repository.folder().join("comp"));
     repository.with_path(plugin.path().unwrap())
 }
 
 /// Writes a server.yaml with these resources, whose stack uses the component provider and the scripted one.
-fn describe(repository: &Repository, resources: &Value, outputs: &Value) {
+fn declare(repository: &Repository, resources: &Value, outputs: &Value) {
     let rec = env!("CARGO_BIN_EXE_pulumi-resource-rec");
     let plugins = json!([
         {"name": "comp", "source": {"type": "local", "path": "comp"}},
         {"name": "rec", "source": {"type": "local", "path": rec}, "passEnv": ["REC_DIR"]},
     ]);
-    repository.describe_as(&plugins, resources, outputs);
+    repository.declare_sections(&plugins, resources, outputs);
 }
 
 fn nest(repository: &Repository, value: u32) {
@@ -69,16 +76,16 @@ fn nest(repository: &Repository, value: u32) {
             "options": {"dependsOn": ["nest"]},
         },
     });
-    describe(repository, &resources, &json!({"inner": "${resource:main/nest.inner}"}));
+    declare(repository, &resources, &json!({"inner": "${resource:main/nest.inner}"}));
 }
 
 /// Creates a component of a server.yaml, runs again without a change, updates it, and destroys it.
-fn provision_change_and_destroy(peer: Peer) {
-    let repository = repository(peer);
+fn provision_change_and_destroy(sdk: Sdk) {
+    let repository = repository(sdk);
     nest(&repository, 1);
-    let (text, _) = repository.succeeds(&["provision", "--preview", "-s", "reef"]);
+    let (text, _) = repository.run_successfully(&["provision", "--preview", "-s", "reef"]);
     assert!(text.contains("nest--main-pair-one"), "{text}");
-    repository.succeeds(&["provision", "-s", "reef"]);
+    repository.run_successfully(&["provision", "-s", "reef"]);
     let mut expected = [
         "tide-reef",
         "comp",
@@ -94,30 +101,30 @@ fn provision_change_and_destroy(peer: Peer) {
     let mut resources = repository.resources();
     resources.sort();
     assert_eq!(resources, expected);
-    repository.succeeds(&["provision", "-s", "reef", "--expect-no-changes"]);
+    repository.run_successfully(&["provision", "-s", "reef", "--expect-no-changes"]);
     nest(&repository, 2);
-    repository.succeeds(&["provision", "-s", "reef"]);
+    repository.run_successfully(&["provision", "-s", "reef"]);
     let inner = repository.outputs(&[])["inner"].to_string();
     assert!(inner.contains(r#"o:\"o:2\""#), "{inner}");
-    repository.succeeds(&["destroy", "--parent", "-s", "reef", "--yes"]);
+    repository.run_successfully(&["destroy", "--parent", "-s", "reef", "--yes"]);
     assert_eq!(repository.resources(), [""; 0]);
 }
 
 /// Tests the other requests of components: a remote component of their own type, a method of it, a function, an
 /// existing resource. The provider is written in Go only, as the resource monitor treats all languages alike.
 #[test]
-fn a_component_asks_for_whatever_there_is() {
-    let repository = repository(Peer::Go);
+fn component_makes_all_kinds_of_monitor_requests() {
+    let repository = repository(Sdk::Go);
     let outputs =
         ["told", "asked", "seen"].map(|name| (name.to_owned(), json!(format!("${{resource:main/t.{name}}}"))));
     let outputs = Value::Object(outputs.into_iter().collect());
-    describe(&repository, &json!({"t": {"type": "comp:index:Teller", "config": {"value": 7}}}), &outputs);
-    repository.succeeds(&["provision", "-s", "reef"]);
+    declare(&repository, &json!({"t": {"type": "comp:index:Teller", "config": {"value": 7}}}), &outputs);
+    repository.run_successfully(&["provision", "-s", "reef"]);
     let found = repository.outputs(&[]);
     assert_eq!(found, json!({"told": "hello, o:\"o:7\"", "asked": {"v": 5}, "seen": "c:elsewhere"}));
-    repository.succeeds(&["provision", "-s", "reef", "--expect-no-changes"]);
+    repository.run_successfully(&["provision", "-s", "reef", "--expect-no-changes"]);
 
-    describe(&repository, &json!({"t": {"type": "comp:index:Teller", "config": {"value": 7, "hook": true}}}), &outputs);
+    declare(&repository, &json!({"t": {"type": "comp:index:Teller", "config": {"value": 7, "hook": true}}}), &outputs);
     let (code, text) = repository.run(&["provision", "-s", "reef", "-S"]);
     assert_eq!(code, 1, "{text}");
     // The SDK receives an error about hooks; how it reports the error to its component is up to the SDK.

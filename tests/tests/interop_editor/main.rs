@@ -12,9 +12,9 @@ use std::process::Command;
 use provisioner::registry::types;
 use provisioner::schema::{Package, files};
 use serde_json::json;
-use tests::peers::{python_venv, run};
+use tests::sdks::{python_venv, run};
 
-use server::{Finding, LanguageServer};
+use server::{Diagnostic, LanguageServer};
 
 /// Returns a package with features of real providers: nested types, enums, required and deprecated inputs.
 fn reef() -> Package {
@@ -62,7 +62,7 @@ fn write(folder: &Path, packages: Option<Vec<Package>>) {
     }
 }
 
-const GOOD: &str = r#"schemaVersion: "1.0"
+const VALID: &str = r#"schemaVersion: "1.0"
 x-anchors: &light
   hue: coral
 provisioner:
@@ -110,11 +110,11 @@ outputs:
 "#;
 
 #[test]
-fn an_editor_finds_what_is_wrong_and_nothing_else() {
+fn editor_reports_exactly_the_invalid_properties() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), Some(vec![reef()]));
     let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
-    assert_eq!(editor.findings(GOOD), []);
+    assert_eq!(editor.diagnostics(VALID), []);
     // Columns: the replacement, the reported line, the message.
     let table = [
         ("volume: 200\n", "volume: 200\n            valume: 1\n", "valume: 1", "Property valume is not allowed."),
@@ -129,49 +129,49 @@ fn an_editor_finds_what_is_wrong_and_nothing_else() {
         ("parentStack: base, config: {", "config: { regoin: x,", "regoin", "Property regoin is not allowed."),
         ("{ projectId: p }", "{ project: p }", "project: p", "Property project is not allowed."),
     ];
-    for (good, bad, underlined, message) in table {
-        assert!(GOOD.contains(good), "{good}");
-        let text = GOOD.replacen(good, bad, 1);
+    for (valid, invalid, underlined, message) in table {
+        assert!(VALID.contains(valid), "{valid}");
+        let text = VALID.replacen(valid, invalid, 1);
         let line = text[..text.find(underlined).unwrap()].matches('\n').count() as u64 + 1;
-        let found = editor.findings(&text);
-        let [Finding { line: at, message: said }] = &found[..] else { panic!("{bad}: {found:#?}") };
-        assert!(*at == line && said.starts_with(message), "{bad}: {found:#?}");
+        let findings = editor.diagnostics(&text);
+        let [Diagnostic { line: at, message: reported }] = &findings[..] else { panic!("{invalid}: {findings:#?}") };
+        assert!(*at == line && reported.starts_with(message), "{invalid}: {findings:#?}");
     }
 }
 
 #[test]
-fn an_editor_completes_the_enum_of_a_nested_type() {
+fn editor_completes_enum_of_nested_type() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), Some(vec![reef()]));
     let mut editor = LanguageServer::start(&folder.path().join("server.schema.json"));
-    let text = GOOD.replace("              hue: coral", "              hue: ");
-    editor.findings(&text);
+    let text = VALID.replace("              hue: coral", "              hue: ");
+    editor.diagnostics(&text);
     let line = text.lines().position(|line| line.ends_with("hue: ")).unwrap();
-    let offered = editor.completions(line, text.lines().nth(line).unwrap().len());
+    let completions = editor.completions(line, text.lines().nth(line).unwrap().len());
     for hue in ["coral", "turquoise", "sand"] {
-        assert!(offered.iter().any(|label| label == hue), "{offered:?}");
+        assert!(completions.iter().any(|label| label == hue), "{completions:?}");
     }
     // Completion also offers the keys of a type, and the types themselves.
-    let text = GOOD.replace("            volume: 200\n", "            \n");
-    editor.findings(&text);
+    let text = VALID.replace("            volume: 200\n", "            \n");
+    editor.diagnostics(&text);
     let line = text.lines().position(|line| line == "            ").unwrap();
     assert!(editor.completions(line, 12).contains(&"volume".to_owned()));
-    let text = GOOD.replace("type: s3-bucket", "type: ");
-    editor.findings(&text);
+    let text = VALID.replace("type: s3-bucket", "type: ");
+    editor.diagnostics(&text);
     let line = text.lines().position(|line| line == "          type: ").unwrap();
-    let offered = editor.completions(line, 16);
+    let completions = editor.completions(line, 16);
     for kind in ["s3-bucket", "gcp-bucket", "reef:sea/tank:Tank"] {
-        assert!(offered.iter().any(|label| label == kind), "{offered:?}");
+        assert!(completions.iter().any(|label| label == kind), "{completions:?}");
     }
 }
 
 #[test]
-fn every_schema_is_one_by_the_meta_schema() {
+fn schemas_are_valid_against_the_meta_schema() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("reef"), Some(vec![reef()]));
     write(&folder.path().join("core"), None);
-    let mute = Package { name: "mute".into(), schemas: None };
-    write(&folder.path().join("mute"), Some(vec![mute]));
+    let without_schema = Package { name: "mute".into(), schemas: None };
+    write(&folder.path().join("mute"), Some(vec![without_schema]));
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas");
     let python = python_venv("jsonschema", &["jsonschema>=4.25"]).unwrap().python();
     let check = r#"

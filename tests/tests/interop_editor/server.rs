@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
-use tests::peers::node_modules;
+use tests::sdks::node_modules;
 
 /// URI of the open document.
 const DOCUMENT: &str = "file:///repo/.sc/stacks/reef/server.yaml";
@@ -21,7 +21,7 @@ pub(crate) struct LanguageServer {
 
 /// Diagnostic that an editor shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct Diagnostic {
     /// Line, from 1 on.
     pub(crate) line: u64,
     pub(crate) message: String,
@@ -44,28 +44,28 @@ impl LanguageServer {
             "workspace": { "configuration": true },
             "textDocument": { "completion": { "completionItem": { "snippetSupport": true } } },
         });
-        server.ask("initialize", json!({ "processId": null, "rootUri": null, "capabilities": capabilities }));
-        server.tell("initialized", json!({}));
+        server.request("initialize", json!({ "processId": null, "rootUri": null, "capabilities": capabilities }));
+        server.notify("initialized", json!({}));
         server
     }
 
     /// Opens or changes the document, and returns its diagnostics.
-    pub(crate) fn findings(&mut self, text: &str) -> Vec<Finding> {
+    pub(crate) fn diagnostics(&mut self, text: &str) -> Vec<Diagnostic> {
         self.version += 1;
         let text = format!("# yaml-language-server: $schema={}\n{text}", self.schema);
         if self.version == 1 {
             let document = json!({ "uri": DOCUMENT, "languageId": "yaml", "version": 1, "text": text });
-            self.tell("textDocument/didOpen", json!({ "textDocument": document }));
+            self.notify("textDocument/didOpen", json!({ "textDocument": document }));
         } else {
             let document = json!({ "uri": DOCUMENT, "version": self.version });
             let changes = json!([{ "text": text }]);
-            self.tell("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }));
+            self.notify("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }));
         }
-        let published = self.until(|message| message["method"] == "textDocument/publishDiagnostics");
-        let finding = |found: &Value| Finding {
+        let published = self.receive_until(|message| message["method"] == "textDocument/publishDiagnostics");
+        let finding = |findings: &Value| Diagnostic {
             // The client adds the first line itself.
-            line: found["range"]["start"]["line"].as_u64().unwrap(),
-            message: found["message"].as_str().unwrap().to_owned(),
+            line: findings["range"]["start"]["line"].as_u64().unwrap(),
+            message: findings["message"].as_str().unwrap().to_owned(),
         };
         published["params"]["diagnostics"].as_array().unwrap().iter().map(finding).collect()
     }
@@ -73,11 +73,11 @@ impl LanguageServer {
     /// Returns the completions at a position, both numbers from 0.
     pub(crate) fn completions(&mut self, line: usize, column: usize) -> Vec<String> {
         let position = json!({ "line": line + 1, "character": column });
-        // The server offers nothing before it has the settings of the editor.
+        // The server returns no completions before it has the settings of the editor.
         for _ in 0..1000 {
             let place = json!({ "textDocument": { "uri": DOCUMENT }, "position": position });
-            let answer = self.ask("textDocument/completion", place);
-            let items = answer["items"].as_array().or(answer.as_array()).unwrap();
+            let reply = self.request("textDocument/completion", place);
+            let items = reply["items"].as_array().or(reply.as_array()).unwrap();
             if !items.is_empty() {
                 return items.iter().map(|item| item["label"].as_str().unwrap().to_owned()).collect();
             }
@@ -85,12 +85,12 @@ impl LanguageServer {
         Vec::new()
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }));
-        self.until(|message| message["id"] == method && message.get("method").is_none())["result"].take()
+        self.receive_until(|message| message["id"] == method && message.get("method").is_none())["result"].take()
     }
 
-    fn tell(&mut self, method: &str, params: Value) {
+    fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
@@ -101,23 +101,23 @@ impl LanguageServer {
     }
 
     /// Reads messages until one matches. Requests of the server are replied to in between.
-    fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn receive_until(&mut self, is_match: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.receive();
             if message.get("id").is_some() && message.get("method").is_some() {
-                self.answer(&message);
-            } else if wanted(&message) {
+                self.reply(&message);
+            } else if is_match(&message) {
                 return message;
             }
         }
     }
 
-    fn answer(&mut self, question: &Value) {
-        let result = match question["method"].as_str().unwrap() {
-            "workspace/configuration" => Self::configuration(&question["params"]["items"]),
+    fn reply(&mut self, request_message: &Value) {
+        let result = match request_message["method"].as_str().unwrap() {
+            "workspace/configuration" => Self::configuration(&request_message["params"]["items"]),
             _ => Value::Null,
         };
-        self.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
+        self.send(&json!({ "jsonrpc": "2.0", "id": request_message["id"], "result": result }));
     }
 
     /// Returns the settings of an editor. The document refers to its schema itself.

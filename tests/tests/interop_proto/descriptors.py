@@ -1,4 +1,4 @@
-"""Writes the descriptors that the `pulumi` package carries to standard output, as a FileDescriptorSet."""
+"""Writes the descriptors of the `pulumi` package to standard output, as a FileDescriptorSet."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-//! Descriptors as lists of facts, one for each part that both sides of a wire must agree on.
+//! Descriptors as lists of facts, one for each part that client and server must define equally.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,14 +20,14 @@ pub(crate) fn facts(files: &FileDescriptorSet, packages: &[&str]) -> Facts {
 
 /// Returns the differences; empty if there are none.
 pub(crate) fn differences(ours: &Facts, theirs: &Facts) -> Vec<String> {
-    let things: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
-    let difference = |thing: &String| match (ours.get(thing), theirs.get(thing)) {
+    let names: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
+    let difference = |name: &String| match (ours.get(name), theirs.get(name)) {
         (Some(ours), Some(theirs)) if ours == theirs => None,
-        (Some(ours), Some(theirs)) => Some(format!("{thing}: ours is {ours}, theirs {theirs}")),
-        (Some(ours), None) => Some(format!("{thing}: only ours ({ours})")),
-        (None, theirs) => Some(format!("{thing}: missing ({})", theirs.map_or("", String::as_str))),
+        (Some(ours), Some(theirs)) => Some(format!("{name}: ours is {ours}, theirs {theirs}")),
+        (Some(ours), None) => Some(format!("{name}: only ours ({ours})")),
+        (None, theirs) => Some(format!("{name}: missing ({})", theirs.map_or("", String::as_str))),
     };
-    things.into_iter().filter_map(difference).collect()
+    names.into_iter().filter_map(difference).collect()
 }
 
 fn file_facts(file: &FileDescriptorProto, facts: &mut Facts) {
@@ -98,13 +98,13 @@ fn service_facts(scope: &str, service: &ServiceDescriptorProto, facts: &mut Fact
     facts.insert(format!("service {name}"), "a service".to_owned());
     for method in &service.method {
         let stream = |is: bool| if is { "stream " } else { "" };
-        let fact = format!(
+        let text = format!(
             "{}{} -> {}{}",
             stream(method.client_streaming()),
             method.input_type(),
             stream(method.server_streaming()),
             method.output_type()
         );
-        facts.insert(format!("method {name}/{}", method.name()), fact);
+        facts.insert(format!("method {name}/{}", method.name()), text);
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
-use tests::peers;
+use tests::sdks;
 
 use crate::facts::{Facts, differences, facts};
 
@@ -29,10 +29,10 @@ fn our_facts() -> Facts {
 }
 
 #[test]
-fn every_message_field_value_and_method_is_as_in_the_python_sdk() {
-    let venv = peers::python_venv("python-pulumi", &[SDK]).unwrap();
+fn definitions_match_the_python_sdk() {
+    let venv = sdks::python_venv("python-pulumi", &[SDK]).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_proto/descriptors.py");
-    let descriptors = peers::run(Command::new(venv.python()).arg(script).args(MODULES)).unwrap();
+    let descriptors = sdks::run(Command::new(venv.python()).arg(script).args(MODULES)).unwrap();
 
     let theirs = FileDescriptorSet::decode(descriptors.as_slice()).unwrap();
     assert_eq!(theirs.file.len(), MODULES.len());
@@ -41,7 +41,7 @@ fn every_message_field_value_and_method_is_as_in_the_python_sdk() {
 }
 
 /// Alters the file `pulumi/provider.proto` of the SDK, and returns the differences.
-fn after(alter: impl FnOnce(&mut prost_types::FileDescriptorProto)) -> Vec<String> {
+fn differences_after(alter: impl FnOnce(&mut prost_types::FileDescriptorProto)) -> Vec<String> {
     let mut theirs = our_descriptors();
     alter(theirs.file.iter_mut().find(|file| file.name() == "pulumi/provider.proto").expect("the file is there"));
     differences(&our_facts(), &facts(&theirs, &PACKAGES))
@@ -52,14 +52,14 @@ fn message<'a>(file: &'a mut prost_types::FileDescriptorProto, name: &str) -> &'
 }
 
 #[test]
-fn the_comparison_sees_another_number() {
-    let seen = after(|file| message(file, "CheckFailure").field[1].number = Some(3));
-    assert_eq!(seen, ["field pulumirpc.CheckFailure.reason: ours is TYPE_STRING = 2, theirs TYPE_STRING = 3"]);
+fn changed_field_number_is_detected() {
+    let differences = differences_after(|file| message(file, "CheckFailure").field[1].number = Some(3));
+    assert_eq!(differences, ["field pulumirpc.CheckFailure.reason: ours is TYPE_STRING = 2, theirs TYPE_STRING = 3"]);
 }
 
 #[test]
-fn the_comparison_sees_another_label_and_another_oneof() {
-    let seen = after(|file| {
+fn changed_label_and_oneof_are_detected() {
+    let differences = differences_after(|file| {
         message(file, "ConfigureRequest")
             .field
             .iter_mut()
@@ -68,7 +68,7 @@ fn the_comparison_sees_another_label_and_another_oneof() {
             .proto3_optional = None;
     });
     assert_eq!(
-        seen,
+        differences,
         [
             "field pulumirpc.ConfigureRequest.urn: ours is optional TYPE_STRING = 8, theirs TYPE_STRING = 8 in oneof _urn"
         ]
@@ -76,14 +76,14 @@ fn the_comparison_sees_another_label_and_another_oneof() {
 }
 
 #[test]
-fn the_comparison_sees_what_is_missing_and_what_is_too_much() {
-    let seen = after(|file| {
+fn missing_and_additional_definitions_are_detected() {
+    let differences = differences_after(|file| {
         let failure = message(file, "CheckFailure");
         failure.field[0].name = Some("path".to_owned());
         file.service[0].method.retain(|method| method.name() != "List");
     });
     assert_eq!(
-        seen,
+        differences,
         [
             "field pulumirpc.CheckFailure.path: missing (TYPE_STRING = 1)",
             "field pulumirpc.CheckFailure.property: only ours (TYPE_STRING = 1)",
@@ -93,14 +93,14 @@ fn the_comparison_sees_what_is_missing_and_what_is_too_much() {
 }
 
 #[test]
-fn the_comparison_sees_another_enum_value_and_another_stream() {
-    let seen = after(|file| {
+fn changed_enum_value_and_stream_are_detected() {
+    let differences = differences_after(|file| {
         let list = file.service[0].method.iter_mut().find(|method| method.name() == "List").unwrap();
         list.server_streaming = Some(false);
         message(file, "PropertyDiff").enum_type[0].value[1].number = Some(7);
     });
     assert_eq!(
-        seen,
+        differences,
         [
             "method pulumirpc.ResourceProvider/List: ours is .pulumirpc.ListRequest -> stream .pulumirpc.ListResponse, \
              theirs .pulumirpc.ListRequest -> .pulumirpc.ListResponse",

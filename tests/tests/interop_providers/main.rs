@@ -1,13 +1,13 @@
-//! Tests of providers on Pulumi's own SDKs, each in its own process, driven by `sc`.
+//! Tests of providers on Pulumi's own SDKs, each in its own process, started by `sc`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod operations;
 mod wire;
 
-use tests::things::Peer;
+use tests::sdk_providers::Sdk;
 
-tests::test_with_each_peer! {
+tests::test_with_each_sdk! {
     create => crate::operations::create;
     no_op => crate::operations::no_op;
     update => crate::operations::update;
@@ -17,17 +17,17 @@ tests::test_with_each_peer! {
     secrets => crate::operations::secrets;
     preview => crate::operations::preview;
     overlap => crate::operations::overlap;
-    async protocol => crate::wire::speaks_the_protocol;
-    async overlap_on_the_wire => crate::wire::works_on_fifty_at_once;
+    async protocol => crate::wire::run_all_calls;
+    async overlap_on_the_wire => crate::wire::run_fifty_creates_concurrently;
 }
 
 /// Only the generated code of Go's SDK allows a provider to publish views.
 #[test]
 fn views_of_a_go_provider_are_recorded() {
-    operations::views(Peer::Go);
+    operations::views(Sdk::Go);
 }
 
 #[test]
-fn each_peer_of_one_stack_has_processes_of_its_own() {
+fn each_provider_of_a_stack_has_its_own_process() {
     operations::processes();
 }

@@ -8,36 +8,37 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tests::peers::run;
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
-use tests::things::{Peer, Repository, thing};
+use tests::sdk_providers::{Repository, Sdk, resource_inputs};
+use tests::sdks::run;
 
-const PEER: Peer = Peer::Go;
+const SDK: Sdk = Sdk::Go;
 
 /// Returns the provider's program.
 fn program() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
-    PEER.install(folder.path());
+    SDK.install(folder.path());
     fs::read(folder.path().join("pulumi-resource-peergo")).unwrap()
 }
 
-/// Creates a thing, runs again without the source, and deletes the thing.
-fn lives(repository: &Repository, source: &Value, gone: impl FnOnce()) {
-    let plugins = json!([{ "name": PEER.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
-    let thing = json!({ "a": { "type": "peergo:index:Thing", "config": thing("1", "x", "first") } });
-    repository.describe_as(&plugins, &thing, &json!({ "out": "${resource:main/a.out}" }));
-    repository.succeeds(&["plugin", "install"]);
-    gone();
+/// Installs the plugin, removes its source, creates a resource, runs again, and deletes the resource.
+fn install_provision_and_destroy(repository: &Repository, source: &Value, remove_source: impl FnOnce()) {
+    let plugins = json!([{ "name": SDK.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
+    let resource_inputs =
+        json!({ "a": { "type": "peergo:index:Thing", "config": resource_inputs("1", "x", "first") } });
+    repository.declare_sections(&plugins, &resource_inputs, &json!({ "out": "${resource:main/a.out}" }));
+    repository.run_successfully(&["plugin", "install"]);
+    remove_source();
     repository.provision();
     assert_eq!(repository.outputs(&[])["out"], "made of 1");
-    assert_eq!(repository.home.things().len(), 1);
-    repository.succeeds(&["provision", "--expect-no-changes"]);
-    repository.succeeds(&["destroy", "--parent", "--yes"]);
-    assert_eq!(repository.home.things().len(), 0);
+    assert_eq!(repository.home.resources().len(), 1);
+    repository.run_successfully(&["provision", "--expect-no-changes"]);
+    repository.run_successfully(&["destroy", "--parent", "--yes"]);
+    assert_eq!(repository.home.resources().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_a_release() {
+async fn provider_from_release_provisions() {
     let program = program();
     let server = ReleaseServer::start().await.unwrap();
     let members = [
@@ -57,11 +58,15 @@ async fn from_a_release() {
         "type": "github-release", "repository": "acme/pulumi-peergo", "version": "v0.3.1",
         "apiUrl": server.api_url(), "checksum": { platform: sha256(&archive) },
     });
-    tokio::task::spawn_blocking(move || lives(&Repository::new(&[]), &source, || server.withdraw())).await.unwrap();
+    tokio::task::spawn_blocking(move || {
+        install_provision_and_destroy(&Repository::new(&[]), &source, || server.remove_releases())
+    })
+    .await
+    .unwrap();
 }
 
 #[test]
-fn from_a_git_repository() {
+fn provider_from_git_repository_provisions() {
     let origin = tempfile::tempdir().unwrap();
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
@@ -78,7 +83,9 @@ fn from_a_git_repository() {
         "checksum": sha256(&program()),
     });
     let path = origin.path().to_owned();
-    lives(&Repository::new(&[]), &source, || fs::rename(&path, path.with_extension("gone")).unwrap());
+    install_provision_and_destroy(&Repository::new(&[]), &source, || {
+        fs::rename(&path, path.with_extension("gone")).unwrap()
+    });
     fs::remove_dir_all(origin.path().with_extension("gone")).unwrap();
 }
 

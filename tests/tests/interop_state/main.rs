@@ -17,13 +17,13 @@ use state::store::{FileStore, FileUrl, LockHolder, StackReference};
 use state::{
     Effect, Ledger, OperationKind, Record, ResourceState, StackAccess, StackState, StateRecorder as _, Subject,
 };
-use tests::peers;
+use tests::sdks;
 
 const PASSPHRASE: &str = "kelp & \"forest\" ü";
 
-/// Tests states of every shape that Pulumi's command line wrote, encrypted again with a key of ours.
+/// Tests states of every shape that Pulumi's command line wrote, encrypted again with our own key.
 #[tokio::test]
-async fn every_state_written_again_under_a_new_key_is_taken_by_pulumis_own_types() {
+async fn rewritten_state_with_new_key_is_read_by_pulumi() {
     let cases = [
         "assets",
         "features",
@@ -49,7 +49,7 @@ async fn every_state_written_again_under_a_new_key_is_taken_by_pulumis_own_types
         let known: Value = serde_json::from_str(&std::fs::read_to_string(goldens.join("case.json")).unwrap()).unwrap();
         let known = known["stacks"]["organization/reef/dev"]["secrets"].as_array().unwrap();
         let known: Vec<_> = known.iter().map(|secret| secret["plaintext"].as_str().unwrap().to_owned()).collect();
-        let secrets = stack.read_by_pulumi(PASSPHRASE).unwrap();
+        let secrets = stack.read_with_pulumi(PASSPHRASE).unwrap();
         // A pending operation has secrets of its own, after those of the resources.
         assert_eq!(secrets[..known.len()], known, "{case}");
         assert!(secrets.len() == known.len() || case == "killed", "{case}");
@@ -57,11 +57,11 @@ async fn every_state_written_again_under_a_new_key_is_taken_by_pulumis_own_types
 }
 
 #[tokio::test]
-async fn what_a_run_recorded_is_taken_by_pulumis_own_types() {
+async fn state_of_a_run_is_read_by_pulumi() {
     let stack = Stack::empty();
     let state = stack.open().await;
     let mut recorder = state.recorder();
-    recorder.secrets_ready().await.unwrap();
+    recorder.wait_for_secrets().await.unwrap();
     let mut ledger = Ledger::new(state.snapshot().clone());
     let root = Arc::new(ResourceState::new(Urn::root_stack("dev", "reef"), false));
     let mut clam = ResourceState::new(Urn::new("dev", "reef", None, "t:m:T", "clam"), true);
@@ -84,9 +84,9 @@ async fn what_a_run_recorded_is_taken_by_pulumis_own_types() {
         recorder.append(record).unwrap();
     }
     state.close(ledger.snapshot(), None).await.unwrap();
-    assert_eq!(stack.read_by_pulumi(PASSPHRASE).unwrap(), ["\"\\u003cotter\\u003e\""]);
-    let refused = stack.read_by_pulumi("another").unwrap_err().to_string();
-    assert!(refused.contains("incorrect passphrase"), "{refused}");
+    assert_eq!(stack.read_with_pulumi(PASSPHRASE).unwrap(), ["\"\\u003cotter\\u003e\""]);
+    let error = stack.read_with_pulumi("another").unwrap_err().to_string();
+    assert!(error.contains("incorrect passphrase"), "{error}");
 }
 
 /// Stack `reef/dev` in a temporary folder.
@@ -119,7 +119,7 @@ impl Stack {
         let access = StackAccess {
             store: Arc::new(FileStore::open(&url).await.unwrap()),
             stack: StackReference::new("reef", "dev").unwrap(),
-            keyring: Arc::new(Keyring::new(Some(Passphrase::new("tide-pool 42"))).with(manager)),
+            keyring: Arc::new(Keyring::new(Some(Passphrase::new("tide-pool 42"))).with_manager(manager)),
             configured_secrets,
             config: Default::default(),
             journals: folder,
@@ -130,11 +130,11 @@ impl Stack {
     }
 
     /// Reads the checkpoint with Pulumi's packages, and returns its decrypted secrets.
-    fn read_by_pulumi(&self, passphrase: &str) -> std::io::Result<Vec<String>> {
+    fn read_with_pulumi(&self, passphrase: &str) -> std::io::Result<Vec<String>> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_state/reader");
-        let reader = peers::go_program("state-reader", &sources)?;
+        let reader = sdks::go_program("state-reader", &sources)?;
         let mut command = Command::new(reader);
-        let report = peers::run(command.arg(self.checkpoint()).env("PULUMI_CONFIG_PASSPHRASE", passphrase))?;
+        let report = sdks::run(command.arg(self.checkpoint()).env("PULUMI_CONFIG_PASSPHRASE", passphrase))?;
         let report: Value = serde_json::from_slice(&report)?;
         assert_eq!(report["written"], std::fs::read_to_string(self.checkpoint())?);
         Ok(serde_json::from_value::<Option<Vec<String>>>(report["secrets"].clone())?.unwrap_or_default())

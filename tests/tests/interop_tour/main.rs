@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use tests::peers::{first_on_path, python_venv};
-use tests::program::sc;
+use tests::binaries::sc;
+use tests::sdks::{first_on_path, python_venv};
 
 /// Step of the tour.
 #[derive(Debug)]
@@ -38,14 +38,14 @@ fn steps(readme: &str) -> Vec<Step> {
 }
 
 #[test]
-fn the_tour_works_as_it_is_written() {
+fn readme_tour_runs_as_written() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let venv = python_venv("python-pulumi", &["pulumi>=3.272.0"]).unwrap();
     let sc = sc().unwrap();
     let path = first_on_path(sc.parent().unwrap()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut said = String::new();
+    let mut transcript = String::new();
     for step in steps(&readme) {
         match step {
             Step::File(path, text) => {
@@ -64,12 +64,12 @@ fn the_tour_works_as_it_is_written() {
                 let output = shell.env("HOME", folder.path()).output().unwrap();
                 let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
                 assert!(output.status.success(), "{command}: {}\n{text}", output.status);
-                said.push_str(&format!("$ {command}\n{text}"));
+                transcript.push_str(&format!("$ {command}\n{text}"));
             }
         }
     }
     for expected in ["4 to create", "4 created", "Hail.", "1 updated", "It said: Fog.", "4 deleted"] {
-        assert!(said.contains(expected), "{expected} is missing from\n{said}");
+        assert!(transcript.contains(expected), "{expected} is missing from\n{transcript}");
     }
-    assert!(!folder.path().join("weather--today.note").exists(), "{said}");
+    assert!(!folder.path().join("weather--today.note").exists(), "{transcript}");
 }

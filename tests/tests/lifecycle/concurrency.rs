@@ -4,16 +4,16 @@ use engine::RegistrationResult;
 use engine::events::Outcome;
 use state::Snapshot;
 
-use crate::program::{group, provider, thing};
+use crate::deploy;
+use crate::fake_cloud::{CallFailure, FakeCloud, yield_until_idle};
+use crate::program::{component, provider, resource};
 use crate::run::{entries, entry};
-use crate::standing;
-use crate::world::{Goes, World, calm};
 
 #[tokio::test]
-async fn independent_resources_are_made_at_the_same_time() {
-    let world = World::default();
-    let (a, b) = (world.hold("create a"), world.hold("create b"));
-    let run = world.up(&Snapshot::default(), &[thing("a"), thing("b")]).go();
+async fn independent_resources_are_created_concurrently() {
+    let cloud = FakeCloud::default();
+    let (a, b) = (cloud.hold("create a"), cloud.hold("create b"));
+    let run = cloud.up(&Snapshot::default(), &[resource("a"), resource("b")]).run();
     let (ended, ()) = tokio::join!(run, async {
         a.reached().await;
         b.reached().await;
@@ -24,14 +24,14 @@ async fn independent_resources_are_made_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn no_more_are_worked_on_than_allowed() {
-    let world = World::default();
-    let holds = ["a", "b", "c"].map(|name| world.hold(&format!("create {name}")));
-    let run = world.up(&Snapshot::default(), &[thing("a"), thing("b"), thing("c")]).parallel(2).go();
+async fn parallel_limits_concurrent_steps() {
+    let cloud = FakeCloud::default();
+    let holds = ["a", "b", "c"].map(|name| cloud.hold(&format!("create {name}")));
+    let run = cloud.up(&Snapshot::default(), &[resource("a"), resource("b"), resource("c")]).parallel(2).run();
     let (ended, ()) = tokio::join!(run, async {
         holds[0].reached().await;
         holds[1].reached().await;
-        calm().await;
+        yield_until_idle().await;
         assert!(!holds[2].is_reached());
         holds.iter().for_each(|hold| hold.release());
     });
@@ -39,15 +39,15 @@ async fn no_more_are_worked_on_than_allowed() {
 }
 
 #[tokio::test]
-async fn two_roots_that_are_deleted_first_go_at_once() {
+async fn independent_delete_before_replace_chains_complete() {
     let program = |d: &str| {
         ["a", "b"]
-            .map(|name| thing(name).with("d", d))
+            .map(|name| resource(name).input("d", d))
             .into_iter()
-            .chain([thing("x").of("k", "a"), thing("y").of("k", "b")])
+            .chain([resource("x").input_from("k", "a"), resource("y").input_from("k", "b")])
     };
-    let (world, state) = standing(&program("1").collect::<Vec<_>>()).await;
-    let ended = world.up(&state, &program("2").collect::<Vec<_>>()).go().await.expect(Outcome::Succeeded);
+    let (cloud, state) = deploy(&program("1").collect::<Vec<_>>()).await;
+    let ended = cloud.up(&state, &program("2").collect::<Vec<_>>()).run().await.expect(Outcome::Succeeded);
     let changes = ended.changes();
     let at =
         |call: &str| changes.iter().position(|other| other == call).unwrap_or_else(|| panic!("{call}: {changes:?}"));
@@ -57,11 +57,17 @@ async fn two_roots_that_are_deleted_first_go_at_once() {
 }
 
 #[tokio::test]
-async fn what_hangs_on_two_roots_is_deleted_once_and_before_both() {
-    let program = |d: &str| [thing("a").with("d", d), thing("b").with("d", d), thing("c").of("k1", "a").of("k2", "b")];
-    let (world, state) = standing(&program("1")).await;
-    let held = world.hold("delete c-1");
-    let ended = world.up(&state, &program("2")).held_up_at(held).await;
+async fn shared_dependent_of_two_replacements_is_deleted_once_and_first() {
+    let program = |d: &str| {
+        [
+            resource("a").input("d", d),
+            resource("b").input("d", d),
+            resource("c").input_from("k1", "a").input_from("k2", "b"),
+        ]
+    };
+    let (cloud, state) = deploy(&program("1")).await;
+    let held = cloud.hold("delete c-1");
+    let ended = cloud.up(&state, &program("2")).run_held_at(held).await;
     let changes = ended.expect(Outcome::Succeeded).changes();
     assert_eq!(changes[0], "delete c-1");
     assert_eq!(changes.iter().filter(|change| *change == "delete c-1").count(), 1);
@@ -69,53 +75,63 @@ async fn what_hangs_on_two_roots_is_deleted_once_and_before_both() {
 }
 
 #[tokio::test]
-async fn a_root_stays_where_what_another_one_was_to_delete_stays() {
-    let program = |d: &str| [thing("a").with("d", d), thing("b").with("d", d), thing("c").of("k1", "a").of("k2", "b")];
-    let (world, state) = standing(&program("1")).await;
-    world.when("delete c-1", Goes::Wrong);
-    let ended = world.up(&state, &program("2")).going_on().go().await.expect(Outcome::Failed);
+async fn failed_delete_of_shared_dependent_keeps_both_replaced_resources() {
+    let program = |d: &str| {
+        [
+            resource("a").input("d", d),
+            resource("b").input("d", d),
+            resource("c").input_from("k1", "a").input_from("k2", "b"),
+        ]
+    };
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("delete c-1", CallFailure::Error);
+    let ended = cloud.up(&state, &program("2")).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), ["delete c-1"]);
     assert_eq!(ended.result("c"), RegistrationResult::Skipped);
-    world.mend();
-    let ended = world.up(&ended.state, &program("2")).go().await.expect(Outcome::Succeeded);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &program("2")).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes().len(), 6);
 }
 
 #[tokio::test]
-async fn a_root_that_another_one_takes_down_while_it_waits_is_only_made_again() {
-    let program = |d: &str| [thing("a").with("d", d), thing("b").with("d", d).of("k", "a")];
-    let (world, state) = standing(&program("1")).await;
+async fn resource_deleted_by_another_replacement_is_not_deleted_twice() {
+    let program = |d: &str| [resource("a").input("d", d), resource("b").input("d", d).input_from("k", "a")];
+    let (cloud, state) = deploy(&program("1")).await;
     // The program has dropped the reference, so both are registered at once.
-    let ended = world.up(&state, &[thing("a").with("d", "2"), thing("b").with("d", "2")]).go().await;
+    let ended = cloud.up(&state, &[resource("a").input("d", "2"), resource("b").input("d", "2")]).run().await;
     let changes = ended.expect(Outcome::Succeeded).changes();
     assert_eq!(changes.iter().filter(|change| *change == "delete b-1").count(), 1);
 }
 
 #[tokio::test]
-async fn what_is_registered_while_it_is_being_deleted_waits_for_its_end() {
-    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
-    let held = world.hold("delete b-1");
-    let program = [thing("a").with("d", "2"), thing("late"), thing("b").with("k", "a-1").after("late")];
-    let run = world.up(&state, &program).go();
+async fn registration_waits_for_running_delete_of_its_resource() {
+    let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("k", "a")]).await;
+    let held = cloud.hold("delete b-1");
+    let program = [resource("a").input("d", "2"), resource("late"), resource("b").input("k", "a-1").depends_on("late")];
+    let run = cloud.up(&state, &program).run();
     let (ended, ()) = tokio::join!(run, async {
         held.reached().await;
-        calm().await;
-        assert_eq!((world.count("check b"), world.count("create b")), (2, 1), "b waits");
+        yield_until_idle().await;
+        assert_eq!((cloud.call_count("check b"), cloud.call_count("create b")), (2, 1), "the registration of b waits");
         held.release();
     });
     assert_eq!(ended.expect(Outcome::Succeeded).changes().len(), 5);
 }
 
 #[tokio::test]
-async fn a_new_name_does_not_hide_that_the_old_one_is_being_deleted() {
-    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
-    let held = world.hold("delete b-1");
-    let program = [thing("a").with("d", "2"), thing("late"), thing("c").was("b").with("k", "a-1").after("late")];
-    let run = world.up(&state, &program).go();
+async fn registration_under_alias_waits_for_running_delete() {
+    let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("k", "a")]).await;
+    let held = cloud.hold("delete b-1");
+    let program = [
+        resource("a").input("d", "2"),
+        resource("late"),
+        resource("c").alias("b").input("k", "a-1").depends_on("late"),
+    ];
+    let run = cloud.up(&state, &program).run();
     let (ended, ()) = tokio::join!(run, async {
         held.reached().await;
-        calm().await;
-        assert_eq!((world.count("check c"), world.count("create c")), (1, 0), "c waits");
+        yield_until_idle().await;
+        assert_eq!((cloud.call_count("check c"), cloud.call_count("create c")), (1, 0), "the registration of c waits");
         held.release();
     });
     let mut entries = ended.expect(Outcome::Succeeded).entries();
@@ -124,167 +140,193 @@ async fn a_new_name_does_not_hide_that_the_old_one_is_being_deleted() {
 }
 
 #[tokio::test]
-async fn who_left_under_a_new_name_is_not_deleted_with_the_root() {
-    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("k", "a")]).await;
-    // `b` becomes `c`, depends on nothing, and is done before the root is replaced.
-    let program = [thing("c").was("b").with("k", "a-1"), thing("a").with("d", "2").after("c")];
-    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+async fn renamed_former_dependent_is_not_a_dependent_replacement() {
+    let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("k", "a")]).await;
+    // `b` becomes `c`, depends on nothing, and is completed before `a` is replaced.
+    let program = [resource("c").alias("b").input("k", "a-1"), resource("a").input("d", "2").depends_on("c")];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1", "create a"]);
     assert_eq!(ended.entries(), ["b-1", "a-2"]);
 }
 
 #[tokio::test]
-async fn who_left_and_is_being_updated_is_not_deleted_with_the_root() {
-    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").of("v", "a")]).await;
-    let held = world.hold("update b-1");
-    let ended = world.up(&state, &[thing("b").with("v", "free"), thing("a").with("d", "2")]).held_up_at(held).await;
+async fn former_dependent_being_updated_is_not_a_dependent_replacement() {
+    let (cloud, state) = deploy(&[resource("a").input("d", "1"), resource("b").input_from("v", "a")]).await;
+    let held = cloud.hold("update b-1");
+    let ended =
+        cloud.up(&state, &[resource("b").input("v", "free"), resource("a").input("d", "2")]).run_held_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
-    assert_eq!(ended.called("delete b-1"), 0);
-    assert_eq!(ended.called("update b-1"), 1);
+    assert_eq!(ended.call_count("delete b-1"), 0);
+    assert_eq!(ended.call_count("update b-1"), 1);
 }
 
 #[tokio::test]
-async fn registrations_that_come_while_a_root_waits_for_its_turn_are_answered() {
-    let (world, state) = standing(&[thing("slow"), thing("a").with("d", "1")]).await;
-    let held = world.hold("check slow");
-    let program = [thing("slow"), thing("a").with("d", "2"), thing("b"), thing("c").after("b")];
-    let ended = world.up(&state, &program).held_up_at(held).await;
-    assert_eq!(ended.expect(Outcome::Succeeded).answers.len(), 4);
+async fn registrations_return_while_delete_before_replace_waits() {
+    let (cloud, state) = deploy(&[resource("slow"), resource("a").input("d", "1")]).await;
+    let held = cloud.hold("check slow");
+    let program = [resource("slow"), resource("a").input("d", "2"), resource("b"), resource("c").depends_on("b")];
+    let ended = cloud.up(&state, &program).run_held_at(held).await;
+    assert_eq!(ended.expect(Outcome::Succeeded).replies.len(), 4);
 }
 
 #[tokio::test]
-async fn even_one_at_a_time_a_root_gets_its_turn() {
-    let program = |d: &str| [thing("a").with("d", d), thing("b").of("k", "a"), thing("c").with("d", d)];
-    let (world, state) = standing(&program("1")).await;
-    let ended = world.up(&state, &program("2")).parallel(1).go().await.expect(Outcome::Succeeded);
+async fn delete_before_replace_completes_with_parallel_one() {
+    let program =
+        |d: &str| [resource("a").input("d", d), resource("b").input_from("k", "a"), resource("c").input("d", d)];
+    let (cloud, state) = deploy(&program("1")).await;
+    let ended = cloud.up(&state, &program("2")).parallel(1).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes().len(), 6);
 }
 
 #[tokio::test]
-async fn what_is_under_way_when_another_one_fails_is_recorded() {
-    let world = World::default();
-    world.when("create bad", Goes::Wrong);
-    let held = world.hold("create slow");
-    let program = [thing("slow"), thing("bad"), thing("never").after("slow")];
-    let ended = world.up(&Snapshot::default(), &program).held_up_at(held).await;
+async fn running_create_is_recorded_after_another_failure() {
+    let cloud = FakeCloud::default();
+    cloud.fail("create bad", CallFailure::Error);
+    let held = cloud.hold("create slow");
+    let program = [resource("slow"), resource("bad"), resource("never").depends_on("slow")];
+    let ended = cloud.up(&Snapshot::default(), &program).run_held_at(held).await;
     let ended = ended.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["slow-1"]);
-    assert_eq!(ended.called("check never"), 0);
+    assert_eq!(ended.call_count("check never"), 0);
 }
 
 #[tokio::test]
-async fn nothing_more_is_asked_for_a_registration_once_another_one_failed() {
-    let (world, state) = standing(&[thing("a")]).await;
-    world.when("create bad", Goes::Wrong);
-    let held = world.hold("check a");
-    let ended = world.up(&state, &[thing("a"), thing("bad")]).held_up_at(held).await;
-    assert_eq!(ended.expect(Outcome::Failed).called("diff a"), 0);
+async fn registration_makes_no_further_calls_after_another_failure() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    cloud.fail("create bad", CallFailure::Error);
+    let held = cloud.hold("check a");
+    let ended = cloud.up(&state, &[resource("a"), resource("bad")]).run_held_at(held).await;
+    assert_eq!(ended.expect(Outcome::Failed).call_count("diff a"), 0);
 }
 
 #[tokio::test]
-async fn two_resources_are_renamed_at_once_beneath_one_that_depends_on_both() {
-    let (world, state) = standing(&[thing("a"), thing("b"), thing("x").of("v1", "a").of("v2", "b")]).await;
-    let held = world.hold("diff a2");
-    let program = [thing("a2").was("a"), thing("b2").was("b"), thing("x").of("v1", "a2").of("v2", "b2")];
-    let ended = world.up(&state, &program).held_up_at(held).await;
+async fn concurrent_renames_of_two_dependencies_update_the_dependent() {
+    let (cloud, state) =
+        deploy(&[resource("a"), resource("b"), resource("x").input_from("v1", "a").input_from("v2", "b")]).await;
+    let held = cloud.hold("diff a2");
+    let program = [
+        resource("a2").alias("a"),
+        resource("b2").alias("b"),
+        resource("x").input_from("v1", "a2").input_from("v2", "b2"),
+    ];
+    let ended = cloud.up(&state, &program).run_held_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).changes(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_renamed_resource_leaves_no_second_entry_while_what_it_referred_to_is_renamed() {
-    let (world, state) = standing(&[thing("b"), thing("a").after("b")]).await;
-    let held = world.hold("diff b2");
-    let ended = world.up(&state, &[thing("b2").was("b"), thing("a2").was("a")]).held_up_at(held).await;
+async fn concurrent_rename_of_resource_and_dependency_leaves_one_entry_each() {
+    let (cloud, state) = deploy(&[resource("b"), resource("a").depends_on("b")]).await;
+    let held = cloud.hold("diff b2");
+    let ended = cloud.up(&state, &[resource("b2").alias("b"), resource("a2").alias("a")]).run_held_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["a-1", "b-1"]);
 }
 
 #[tokio::test]
-async fn an_old_one_that_awaits_deletion_follows_the_new_name_of_what_it_refers_to() {
-    let (world, state) = standing(&[thing("a"), thing("b").with("k", "1").after("a")]).await;
-    let held = world.hold("create b");
-    let ended = world.up(&state, &[thing("a2").was("a"), thing("b").with("k", "2")]).held_up_at(held).await;
+async fn pending_delete_entry_follows_rename_of_its_dependency() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").input("k", "1").depends_on("a")]).await;
+    let held = cloud.hold("create b");
+    let ended = cloud.up(&state, &[resource("a2").alias("a"), resource("b").input("k", "2")]).run_held_at(held).await;
     assert_eq!(ended.expect(Outcome::Succeeded).changes(), ["create b", "delete b-1"]);
 }
 
 #[tokio::test]
-async fn outputs_of_a_component_do_not_undo_a_new_name() {
-    let (world, state) = standing(&[group("g"), thing("a").within("g"), thing("b").after("a")]).await;
-    let program =
-        [group("h").was("g").says(crate::world::map(&[("o", "1")])), thing("a").within("h"), thing("b").after("a")];
-    let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+async fn component_outputs_keep_renamed_urn() {
+    let (cloud, state) = deploy(&[component("g"), resource("a").parent("g"), resource("b").depends_on("a")]).await;
+    let program = [
+        component("h").alias("g").outputs(crate::fake_cloud::map(&[("o", "1")])),
+        resource("a").parent("h"),
+        resource("b").depends_on("a"),
+    ];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
-    assert_eq!(entry(&ended.state, "h").outputs, crate::world::map(&[("o", "1")]).into());
+    assert_eq!(entry(&ended.state, "h").outputs, crate::fake_cloud::map(&[("o", "1")]).into());
 }
 
 #[tokio::test]
-async fn a_user_that_leaves_a_provider_while_it_is_replaced_is_deleted_by_the_old_one() {
-    let program = |d: &str| [provider("p").with("d", d), provider("q"), thing("a").by("p")];
-    let (world, state) = standing(&program("1")).await;
-    let held = world.hold("create a");
-    let moved =
-        [provider("q"), thing("a").by("q").with("k", "new"), thing("late"), provider("p").with("d", "2").after("late")];
-    let ended = world.up(&state, &moved).held_up_at(held).await;
+async fn resource_moved_off_replaced_provider_is_deleted_by_old_provider() {
+    let program = |d: &str| [provider("p").input("d", d), provider("q"), resource("a").provider("p")];
+    let (cloud, state) = deploy(&program("1")).await;
+    let held = cloud.hold("create a");
+    let moved = [
+        provider("q"),
+        resource("a").provider("q").input("k", "new"),
+        resource("late"),
+        provider("p").input("d", "2").depends_on("late"),
+    ];
+    let ended = cloud.up(&state, &moved).run_held_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
-    assert_eq!(ended.called("delete a-1"), 1);
-    assert!(!world.existing().contains("a-1"));
+    assert_eq!(ended.call_count("delete a-1"), 1);
+    assert!(!cloud.existing().contains("a-1"));
     assert!(entries(&ended.state).iter().all(|entry| !entry.contains('(')), "{:?}", ended.entries());
 }
 
 #[tokio::test]
-async fn many_independent_chains_of_replacements_end() {
+async fn many_replacement_chains_complete_with_limited_parallelism() {
     let program = |d: &str| {
-        let mut things = Vec::new();
+        let mut resources = Vec::new();
         for chain in 0..12 {
-            things.push(thing(&format!("root{chain}")).with("d", d));
+            resources.push(resource(&format!("root{chain}")).input("d", d));
             for link in 0..4 {
                 let below = if link == 0 { format!("root{chain}") } else { format!("t{chain}-{}", link - 1) };
-                things.push(thing(&format!("t{chain}-{link}")).of(if link % 2 == 0 { "k" } else { "v" }, &below));
+                resources.push(
+                    resource(&format!("t{chain}-{link}")).input_from(if link % 2 == 0 { "k" } else { "v" }, &below),
+                );
             }
         }
-        things
+        resources
     };
-    let (world, state) = standing(&program("1")).await;
-    world.be_restless();
-    world.up(&state, &program("2")).parallel(3).go().await.expect(Outcome::Succeeded);
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.vary_timing();
+    cloud.up(&state, &program("2")).parallel(3).run().await.expect(Outcome::Succeeded);
 }
 
 #[tokio::test]
-async fn nothing_is_deleted_while_what_hung_on_it_is_being_deleted_by_another_chain() {
-    let program = |d: &str| [thing("a").with("d", d), thing("x").of("k", "a"), thing("b").with("d", d).after("a")];
-    let (world, state) = standing(&program("1")).await;
-    let (x, b) = (world.hold("delete x-1"), world.hold("delete b-1"));
+async fn delete_waits_for_dependent_deleted_by_another_replacement() {
+    let program = |d: &str| {
+        [resource("a").input("d", d), resource("x").input_from("k", "a"), resource("b").input("d", d).depends_on("a")]
+    };
+    let (cloud, state) = deploy(&program("1")).await;
+    let (x, b) = (cloud.hold("delete x-1"), cloud.hold("delete b-1"));
     // `b` no longer depends on `a`, and is itself replaced while the dependents of `a` are being deleted.
-    let run =
-        world.up(&state, &[thing("a").with("d", "2"), thing("late"), thing("b").with("d", "2").after("late")]).go();
+    let run = cloud
+        .up(
+            &state,
+            &[resource("a").input("d", "2"), resource("late"), resource("b").input("d", "2").depends_on("late")],
+        )
+        .run();
     let (ended, ()) = tokio::join!(run, async {
         x.reached().await;
         b.reached().await;
         x.release();
-        calm().await;
-        assert_eq!(world.count("delete a-1"), 0);
+        yield_until_idle().await;
+        assert_eq!(cloud.call_count("delete a-1"), 0);
         b.release();
     });
     ended.expect(Outcome::Succeeded);
 }
 
 #[tokio::test]
-async fn what_hangs_on_something_that_is_being_deleted_is_deleted_after_it() {
+async fn former_dependent_is_deleted_after_running_delete_of_its_dependency() {
     let first = [
-        thing("a").with("d", "1"),
-        thing("b").with("v", "1").replace_with("a"),
-        thing("c").of("k", "b").with("d", "1"),
+        resource("a").input("d", "1"),
+        resource("b").input("v", "1").replace_with("a"),
+        resource("c").input_from("k", "b").input("d", "1"),
     ];
-    let (world, state) = standing(&first).await;
-    let b = world.hold("delete b-1");
+    let (cloud, state) = deploy(&first).await;
+    let b = cloud.hold("delete b-1");
     // The replacement of `a` deletes `b`; `c` no longer depends on `b`, and is itself replaced in the meantime.
-    let then =
-        [thing("a").with("d", "2"), thing("b").of("v", "a"), thing("late"), thing("c").with("d", "2").after("late")];
-    let (ended, ()) = tokio::join!(world.up(&state, &then).go(), async {
+    let then = [
+        resource("a").input("d", "2"),
+        resource("b").input_from("v", "a"),
+        resource("late"),
+        resource("c").input("d", "2").depends_on("late"),
+    ];
+    let (ended, ()) = tokio::join!(cloud.up(&state, &then).run(), async {
         b.reached().await;
-        calm().await;
-        assert_eq!(world.count("delete c-1"), 0);
+        yield_until_idle().await;
+        assert_eq!(cloud.call_count("delete c-1"), 0);
         b.release();
     });
     ended.expect(Outcome::Succeeded);
-    assert_eq!(world.count("delete c-1"), 1);
+    assert_eq!(cloud.call_count("delete c-1"), 1);
 }

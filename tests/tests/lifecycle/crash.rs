@@ -3,18 +3,18 @@
 use engine::events::Outcome;
 use state::Snapshot;
 
-use crate::program::{Thing, group, provider, thing};
-use crate::run::Ended;
-use crate::standing;
-use crate::world::World;
+use crate::deploy;
+use crate::fake_cloud::FakeCloud;
+use crate::program::{ProgramResource, component, provider, resource};
+use crate::run::EndedRun;
 
 /// Runs a program again from the state after a crash at each record.
-async fn every_crash_is_made_good(ended: &Ended, program: &[Thing]) {
-    for prefix in &ended.prefixes {
-        let world = World::default();
-        world.forgive();
-        let made_good = world.up(prefix, program).after_a_loss().go().await.expect(Outcome::Succeeded);
-        let again = world.up(&made_good.state, program).after_a_loss().go().await.expect(Outcome::Succeeded);
+async fn assert_recovery_from_each_crash(ended: &EndedRun, program: &[ProgramResource]) {
+    for state in &ended.crash_states {
+        let cloud = FakeCloud::default();
+        cloud.allow_missing_resources();
+        let recovered = cloud.up(state, program).allow_lost_records().run().await.expect(Outcome::Succeeded);
+        let again = cloud.up(&recovered.state, program).allow_lost_records().run().await.expect(Outcome::Succeeded);
         assert_eq!(again.changes(), [""; 0]);
         let (mut names, mut expected) = (names(&again.state), names(&ended.state));
         names.sort();
@@ -27,62 +27,62 @@ fn names(state: &Snapshot) -> Vec<String> {
     state.resources.iter().map(|state| state.urn.to_string()).collect()
 }
 
-fn program(value: &str, key: &str) -> Vec<Thing> {
+fn program(value: &str, key: &str) -> Vec<ProgramResource> {
     vec![
-        provider("p").with(key, value),
-        group("g"),
-        thing("a").with(key, value).within("g"),
-        thing("b").of("k", "a").by("p"),
-        thing("c").of("v", "b").after("g"),
+        provider("p").input(key, value),
+        component("g"),
+        resource("a").input(key, value).parent("g"),
+        resource("b").input_from("k", "a").provider("p"),
+        resource("c").input_from("v", "b").depends_on("g"),
     ]
 }
 
 #[tokio::test]
-async fn of_a_first_creation() {
-    let world = World::default();
-    let ended = world.up(&Snapshot::default(), &program("1", "v")).go().await.expect(Outcome::Succeeded);
-    every_crash_is_made_good(&ended, &program("1", "v")).await;
+async fn crash_during_first_create_is_recoverable() {
+    let cloud = FakeCloud::default();
+    let ended = cloud.up(&Snapshot::default(), &program("1", "v")).run().await.expect(Outcome::Succeeded);
+    assert_recovery_from_each_crash(&ended, &program("1", "v")).await;
 }
 
 #[tokio::test]
-async fn of_updates() {
-    let (world, state) = standing(&program("1", "v")).await;
-    let ended = world.up(&state, &program("2", "v")).go().await.expect(Outcome::Succeeded);
-    every_crash_is_made_good(&ended, &program("2", "v")).await;
+async fn crash_during_update_is_recoverable() {
+    let (cloud, state) = deploy(&program("1", "v")).await;
+    let ended = cloud.up(&state, &program("2", "v")).run().await.expect(Outcome::Succeeded);
+    assert_recovery_from_each_crash(&ended, &program("2", "v")).await;
 }
 
 #[tokio::test]
-async fn of_replacements_that_create_first() {
-    let (world, state) = standing(&program("1", "k")).await;
-    let ended = world.up(&state, &program("2", "k")).go().await.expect(Outcome::Succeeded);
-    every_crash_is_made_good(&ended, &program("2", "k")).await;
+async fn crash_during_create_before_delete_is_recoverable() {
+    let (cloud, state) = deploy(&program("1", "k")).await;
+    let ended = cloud.up(&state, &program("2", "k")).run().await.expect(Outcome::Succeeded);
+    assert_recovery_from_each_crash(&ended, &program("2", "k")).await;
 }
 
 #[tokio::test]
-async fn of_replacements_that_delete_first() {
-    let (world, state) = standing(&program("1", "d")).await;
-    let ended = world.up(&state, &program("2", "d")).go().await.expect(Outcome::Succeeded);
-    every_crash_is_made_good(&ended, &program("2", "d")).await;
+async fn crash_during_delete_before_replace_is_recoverable() {
+    let (cloud, state) = deploy(&program("1", "d")).await;
+    let ended = cloud.up(&state, &program("2", "d")).run().await.expect(Outcome::Succeeded);
+    assert_recovery_from_each_crash(&ended, &program("2", "d")).await;
 }
 
 #[tokio::test]
-async fn of_deletes() {
-    let (world, state) = standing(&program("1", "v")).await;
-    let ended = world.up(&state, &[thing("c")]).go().await.expect(Outcome::Succeeded);
-    every_crash_is_made_good(&ended, &[thing("c")]).await;
+async fn crash_during_delete_is_recoverable() {
+    let (cloud, state) = deploy(&program("1", "v")).await;
+    let ended = cloud.up(&state, &[resource("c")]).run().await.expect(Outcome::Succeeded);
+    assert_recovery_from_each_crash(&ended, &[resource("c")]).await;
 }
 
 #[tokio::test]
-async fn of_new_names() {
-    let (world, state) = standing(&program("1", "v")).await;
+async fn crash_during_rename_is_recoverable() {
+    let (cloud, state) = deploy(&program("1", "v")).await;
     let renamed = [
-        provider("p2").was("p").with("v", "1"),
-        group("g2").was("g"),
-        thing("a2").was("a").with("v", "1").within("g2"),
-        thing("b2").was("b").of("k", "a2").by("p2"),
-        thing("c").of("v", "b2").after("g2"),
+        provider("p2").alias("p").input("v", "1"),
+        component("g2").alias("g"),
+        resource("a2").alias("a").input("v", "1").parent("g2"),
+        resource("b2").alias("b").input_from("k", "a2").provider("p2"),
+        resource("c").input_from("v", "b2").depends_on("g2"),
     ];
-    let ended = world.up(&state, &renamed).go().await.expect(Outcome::Succeeded);
+    let ended = cloud.up(&state, &renamed).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
-    every_crash_is_made_good(&ended, &renamed).await;
+    assert_recovery_from_each_crash(&ended, &renamed).await;
 }

@@ -7,247 +7,273 @@ use engine::RegistrationResult;
 use engine::events::Outcome;
 use state::Snapshot;
 
-use crate::program::{get, group, provider, thing};
+use crate::deploy;
+use crate::fake_cloud::{CallFailure, FakeCloud, REFRESH_BEFORE_UPDATE, map};
+use crate::program::{component, get, provider, resource};
 use crate::run::entry;
-use crate::standing;
-use crate::world::{FRESH, Goes, World, map};
 
 #[tokio::test]
-async fn a_destroy_goes_from_dependents_to_what_they_need_and_leaves_nothing() {
-    let (world, state) = standing(&[
+async fn destroy_deletes_dependents_first_and_empties_the_state() {
+    let (cloud, state) = deploy(&[
         provider("p"),
-        group("g"),
-        thing("a").by("p").within("g"),
-        thing("b").of("v", "a"),
-        thing("c").after("g"),
+        component("g"),
+        resource("a").provider("p").parent("g"),
+        resource("b").input_from("v", "a"),
+        resource("c").depends_on("g"),
     ])
     .await;
-    let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
-    assert_eq!(ended.changes().last().unwrap(), "delete a-1", "to depend on a component is to depend on its children");
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Succeeded);
+    assert_eq!(
+        ended.changes().last().unwrap(),
+        "delete a-1",
+        "a dependency on a component is a dependency on its children"
+    );
     assert_eq!(ended.state.resources.len(), 0);
 }
 
 #[tokio::test]
-async fn what_was_skipped_because_of_a_failure_is_not_deleted() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a"), thing("gone")]).await;
-    world.when("update a-1", Goes::Wrong);
-    let program = [thing("a").with("v", "2"), thing("b").after("a")];
-    let ended = world.up(&state, &program).going_on().go().await.expect(Outcome::Failed);
+async fn skipped_registration_is_not_deleted() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a"), resource("gone")]).await;
+    cloud.fail("update a-1", CallFailure::Error);
+    let program = [resource("a").input("v", "2"), resource("b").depends_on("a")];
+    let ended = cloud.up(&state, &program).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.result("b"), RegistrationResult::Skipped);
     assert_eq!(ended.changes(), ["update a-1", "delete gone-1"]);
 }
 
 #[tokio::test]
-async fn what_a_failed_resource_still_needs_is_not_deleted() {
-    let (world, state) = standing(&[thing("net"), thing("a").of("v", "net"), thing("other")]).await;
-    world.when("update a-1", Goes::Wrong);
-    let ended = world.up(&state, &[thing("a").with("v", "free")]).going_on().go().await.expect(Outcome::Failed);
+async fn recorded_dependency_of_failed_resource_is_not_deleted() {
+    let (cloud, state) = deploy(&[resource("net"), resource("a").input_from("v", "net"), resource("other")]).await;
+    cloud.fail("update a-1", CallFailure::Error);
+    let ended =
+        cloud.up(&state, &[resource("a").input("v", "free")]).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), ["update a-1", "delete other-1"]);
     assert_eq!(ended.entries(), ["net-1", "a-1"]);
 }
 
 #[tokio::test]
-async fn a_failed_delete_spares_what_the_entry_needs_and_nothing_else() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a"), thing("c")]).await;
-    world.when("delete b-1", Goes::Wrong);
-    let ended = world.destroy(&state).going_on().go().await.expect(Outcome::Failed);
+async fn failed_delete_keeps_only_its_dependencies() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a"), resource("c")]).await;
+    cloud.fail("delete b-1", CallFailure::Error);
+    let ended = cloud.destroy(&state).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["a-1", "b-1"]);
 }
 
 #[tokio::test]
-async fn a_protected_entry_stays_with_what_it_needs_and_the_rest_goes() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a").protected(), thing("c")]).await;
-    let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
+async fn destroy_keeps_protected_resource_and_its_dependencies() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a").protected(), resource("c")]).await;
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["a-1", "b-1"]);
 }
 
 #[tokio::test]
-async fn what_goes_with_its_owner_needs_no_call_even_if_the_owner_was_deleted_by_an_earlier_run() {
-    let (world, state) = standing(&[thing("a").with("d", "1"), thing("b").after("a").deleted_with("a")]).await;
-    world.when("create a", Goes::Wrong);
-    let program = [thing("a").with("d", "2"), thing("b").after("a").deleted_with("a")];
-    let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
-    assert_eq!(ended.entries(), ["a-1 (owed)", "b-1 (owed)"]);
-    world.mend();
-    let ended = world.up(&ended.state, &[]).go().await.expect(Outcome::Succeeded);
+async fn deleted_with_needs_no_delete_after_earlier_delete_of_owner() {
+    let (cloud, state) =
+        deploy(&[resource("a").input("d", "1"), resource("b").depends_on("a").deleted_with("a")]).await;
+    cloud.fail("create a", CallFailure::Error);
+    let program = [resource("a").input("d", "2"), resource("b").depends_on("a").deleted_with("a")];
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["a-1 (pending replacement)", "b-1 (pending replacement)"]);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &[]).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_the_stack_does_not_own_is_forgotten_without_a_call() {
-    let world = World::default();
-    world.add("theirs");
-    let state = world.up(&Snapshot::default(), &[get("a", "theirs"), thing("b")]).go().await.state;
-    let ended = world.destroy(&state).go().await.expect(Outcome::Succeeded);
+async fn external_resource_is_removed_without_delete() {
+    let cloud = FakeCloud::default();
+    cloud.add("theirs");
+    let state = cloud.up(&Snapshot::default(), &[get("a", "theirs"), resource("b")]).run().await.state;
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete b-1"]);
 }
 
 #[tokio::test]
-async fn what_is_to_be_retained_is_forgotten_without_a_call() {
-    let (world, state) = standing(&[thing("a").but(|goal| goal.retain_on_delete = Some(true))]).await;
-    let ended = world.up(&state, &[]).go().await.expect(Outcome::Succeeded);
+async fn retain_on_delete_removes_entry_without_delete() {
+    let (cloud, state) = deploy(&[resource("a").edit_goal(|goal| goal.retain_on_delete = Some(true))]).await;
+    let ended = cloud.up(&state, &[]).run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes().len(), ended.entries().len()), (0, 0));
 }
 
 #[tokio::test]
-async fn references_that_only_a_superseded_copy_kept_valid_go_with_it() {
-    let program =
-        |p, a| [provider("p").with("d", p), thing("a").by("p").with(FRESH, "1").with("k", a), thing("b").after("a")];
-    let (world, state) = standing(&program("1", "1")).await;
-    world.when("delete a-1", Goes::Wrong);
-    let ended = world.up(&state, &program("1", "2")[..2]).target("a").go().await.expect(Outcome::Failed);
+async fn references_are_valid_after_delete_of_pending_delete_entry() {
+    let program = |p, a| {
+        [
+            provider("p").input("d", p),
+            resource("a").provider("p").input(REFRESH_BEFORE_UPDATE, "1").input("k", a),
+            resource("b").depends_on("a"),
+        ]
+    };
+    let (cloud, state) = deploy(&program("1", "1")).await;
+    cloud.fail("delete a-1", CallFailure::Error);
+    let ended = cloud.up(&state, &program("1", "2")[..2]).target("a").run().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["p", "a-2", "a-1 (delete)", "b-1"]);
-    world.mend();
-    // The superseded entry is deleted before its provider, and `a` is created again after the provider: in between, no
-    // entry is called `a`.
-    world.when("read a-2", Goes::Gone);
-    let ended = world.up(&ended.state, &program("2", "2")).go().await.expect(Outcome::Succeeded);
+    cloud.clear_failures();
+    // The pending delete is deleted before its provider, and `a` is created again after the provider: in between, no
+    // entry has the name `a`.
+    cloud.fail("read a-2", CallFailure::Missing);
+    let ended = cloud.up(&ended.state, &program("2", "2")).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["delete a-1", "create a"]);
     assert_eq!(entry(&ended.state, "b").dependencies, [entry(&ended.state, "a").urn.clone()]);
 }
 
 #[tokio::test]
-async fn a_program_that_gives_up_deletes_nothing() {
-    let (world, state) = standing(&[thing("a"), thing("b")]).await;
-    let ended = world.up(&state, &[thing("a")]).gives_up().go().await.expect(Outcome::Failed);
+async fn failed_program_deletes_nothing() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b")]).await;
+    let ended = cloud.up(&state, &[resource("a")]).fail_program().run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_preview_of_anything_changes_nothing() {
-    let (world, state) = standing(&[
-        provider("p").with("d", "1"),
-        thing("a").with("d", "1"),
-        thing("b").of("k", "a"),
-        thing("c").by("p"),
-        thing("e"),
+async fn previews_make_no_changes() {
+    let (cloud, state) = deploy(&[
+        provider("p").input("d", "1"),
+        resource("a").input("d", "1"),
+        resource("b").input_from("k", "a"),
+        resource("c").provider("p"),
+        resource("e"),
     ])
     .await;
-    let program =
-        [provider("p").with("d", "2"), thing("a").with("d", "2"), thing("b").of("k", "a"), thing("c").by("p")];
-    let ended = world.up(&state, &program).preview().go().await.expect(Outcome::Succeeded);
+    let program = [
+        provider("p").input("d", "2"),
+        resource("a").input("d", "2"),
+        resource("b").input_from("k", "a"),
+        resource("c").provider("p"),
+    ];
+    let ended = cloud.up(&state, &program).preview().run().await.expect(Outcome::Succeeded);
     assert!(ended.steps.contains(&"delete e".to_owned()));
-    world.destroy(&state).preview().go().await.expect(Outcome::Succeeded);
-    world.refresh(&state).preview().go().await.expect(Outcome::Succeeded);
+    cloud.destroy(&state).preview().run().await.expect(Outcome::Succeeded);
+    cloud.refresh(&state).preview().run().await.expect(Outcome::Succeeded);
 }
 
 #[tokio::test]
-async fn outputs_of_a_component_that_was_skipped_are_nobodys_concern() {
-    let (world, state) = standing(&[thing("a")]).await;
-    world.when("update a-1", Goes::Wrong);
-    let program = [thing("a").with("v", "2"), group("g").after("a").says(map(&[("o", "1")])), thing("b")];
-    let ended = world.up(&state, &program).going_on().go().await.expect(Outcome::Failed);
+async fn outputs_of_skipped_component_are_ignored() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    cloud.fail("update a-1", CallFailure::Error);
+    let program =
+        [resource("a").input("v", "2"), component("g").depends_on("a").outputs(map(&[("o", "1")])), resource("b")];
+    let ended = cloud.up(&state, &program).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.result("g"), RegistrationResult::Skipped);
     assert_eq!(ended.entries(), ["b-1", "a-1"]);
 }
 
 #[tokio::test]
-async fn outputs_of_a_new_component_out_of_scope_are_nobodys_concern() {
-    let (world, state) = standing(&[thing("a")]).await;
-    let program = [thing("a").with("v", "2"), group("g").says(map(&[("o", "1")]))];
-    let ended = world.up(&state, &program).target("a").go().await.expect(Outcome::Succeeded);
+async fn outputs_of_new_component_out_of_scope_are_ignored() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    let program = [resource("a").input("v", "2"), component("g").outputs(map(&[("o", "1")]))];
+    let ended = cloud.up(&state, &program).target("a").run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["update a-1"]);
 }
 
 #[tokio::test]
-async fn a_renamed_resource_out_of_scope_is_known_by_its_old_name() {
-    let (world, state) = standing(&[thing("a"), group("g"), thing("b")]).await;
-    let program =
-        [thing("a2").was("a"), group("g2").was("g"), thing("b").with("v", "2").after("a2"), thing("c").within("g2")];
-    let ended = world.up(&state, &program).target("b").target("c").go().await.expect(Outcome::Succeeded);
+async fn renamed_resource_out_of_scope_keeps_its_old_urn() {
+    let (cloud, state) = deploy(&[resource("a"), component("g"), resource("b")]).await;
+    let program = [
+        resource("a2").alias("a"),
+        component("g2").alias("g"),
+        resource("b").input("v", "2").depends_on("a2"),
+        resource("c").parent("g2"),
+    ];
+    let ended = cloud.up(&state, &program).target("b").target("c").run().await.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "b").dependencies[0].name(), "a");
     assert_eq!(entry(&ended.state, "c").parent.as_ref().unwrap().name(), "g");
 }
 
 #[tokio::test]
-async fn what_a_skipped_resource_still_needs_keeps_its_replaced_provider() {
-    let program = |k: &str| [provider("p").with("k", k), thing("a").by("p"), thing("b").of("v", "a")];
-    let (world, state) = standing(&program("1")).await;
-    world.when("create c", Goes::Wrong);
-    let after = [provider("p").with("k", "2"), thing("c"), thing("b").of("v", "c")];
-    let ended = world.up(&state, &after).going_on().go().await.expect(Outcome::Failed);
+async fn dependency_of_skipped_resource_keeps_replaced_provider() {
+    let program =
+        |k: &str| [provider("p").input("k", k), resource("a").provider("p"), resource("b").input_from("v", "a")];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("create c", CallFailure::Error);
+    let after = [provider("p").input("k", "2"), resource("c"), resource("b").input_from("v", "c")];
+    let ended = cloud.up(&state, &after).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), ["create c"]);
 }
 
 #[tokio::test]
-async fn nobody_waits_for_what_stays_with_the_old_one_of_a_replaced_provider() {
-    let before = [provider("p").with("k", "1"), thing("c").by("p"), thing("d").of("v", "c")];
-    let (world, state) = standing(&before).await;
-    let after = [provider("p").with("k", "2")];
-    let ended = world.up(&state, &after).exclude("d").go().await.expect(Outcome::Succeeded);
-    assert_eq!(ended.changes(), [""; 0], "d stays, and so does c, which it needs");
+async fn replaced_provider_keeps_entries_needed_by_excluded_resource() {
+    let before = [provider("p").input("k", "1"), resource("c").provider("p"), resource("d").input_from("v", "c")];
+    let (cloud, state) = deploy(&before).await;
+    let after = [provider("p").input("k", "2")];
+    let ended = cloud.up(&state, &after).exclude("d").run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.changes(), [""; 0], "d is kept with its dependency c");
 }
 
 #[tokio::test]
-async fn what_another_ones_chain_carries_over_is_there_for_dependents_only_once_that_is_done() {
-    let (world, state) = standing(&[
-        provider("p").with("d", "1"),
-        thing("a").by("p"),
-        thing("b").of("v", "a"),
-        thing("d").by("p"),
-        group("e").after("b"),
+async fn dependency_in_replacement_chain_is_recorded_before_its_dependents() {
+    let (cloud, state) = deploy(&[
+        provider("p").input("d", "1"),
+        resource("a").provider("p"),
+        resource("b").input_from("v", "a"),
+        resource("d").provider("p"),
+        component("e").depends_on("b"),
     ])
     .await;
-    let after = [provider("p").with("d", "0"), thing("a"), thing("c").of("v", "a"), group("e")];
+    let after = [provider("p").input("d", "0"), resource("a"), resource("c").input_from("v", "a"), component("e")];
     // `e` depends on `b`, which depends on `a`, which waits for its provider.
-    let ended = world.up(&state, &after).target("c").go().await.expect(Outcome::Succeeded);
+    let ended = cloud.up(&state, &after).target("c").run().await.expect(Outcome::Succeeded);
     assert!(ended.entries().contains(&"c-1".to_owned()));
 }
 
 #[tokio::test]
-async fn what_still_awaits_its_deletion_goes_by_the_name_of_its_successor() {
-    let (world, state) = standing(&[thing("e").with("k", "1")]).await;
-    let after = [thing("g").with("k", "2").was("e")];
-    world.when("delete e-1", Goes::Wrong);
-    let ended = world.up(&state, &after).go().await.expect(Outcome::Failed);
+async fn pending_delete_entry_takes_urn_of_its_replacement() {
+    let (cloud, state) = deploy(&[resource("e").input("k", "1")]).await;
+    let after = [resource("g").input("k", "2").alias("e")];
+    cloud.fail("delete e-1", CallFailure::Error);
+    let ended = cloud.up(&state, &after).run().await.expect(Outcome::Failed);
     let names: Vec<_> =
         ended.state.resources.iter().filter(|state| state.delete).map(|state| state.urn.name()).collect();
     assert_eq!((ended.entries(), names), (vec!["g-1".to_owned(), "e-1 (delete)".to_owned()], vec!["g"]));
     // The old name is available to another resource.
-    let ended = world.mend().up(&ended.state, &[thing("g").with("k", "2"), thing("e")]).go().await;
+    let ended = cloud.clear_failures().up(&ended.state, &[resource("g").input("k", "2"), resource("e")]).run().await;
     assert_eq!(ended.expect(Outcome::Succeeded).entries(), ["g-1", "e-2"]);
 }
 
 #[tokio::test]
-async fn nothing_is_imported_or_read_that_depends_on_what_targets_keep_from_being_made() {
-    let (world, state) = standing(&[thing("c")]).await;
-    world.add("there");
-    let imported = thing("b").after("a").but(|goal| goal.import_id = ResourceId::new("there"));
-    for dependent in [imported, get("b", "there").after("a")] {
-        let ended = world.up(&state, &[thing("a"), dependent]).target("b").go().await.expect(Outcome::Failed);
-        assert_eq!((ended.entries(), ended.called("read there")), (vec!["c-1".to_owned()], 0));
+async fn target_depending_on_untargeted_new_resource_is_not_imported_or_read() {
+    let (cloud, state) = deploy(&[resource("c")]).await;
+    cloud.add("there");
+    let imported = resource("b").depends_on("a").edit_goal(|goal| goal.import_id = ResourceId::new("there"));
+    for dependent in [imported, get("b", "there").depends_on("a")] {
+        let ended = cloud.up(&state, &[resource("a"), dependent]).target("b").run().await.expect(Outcome::Failed);
+        assert_eq!((ended.entries(), ended.call_count("read there")), (vec!["c-1".to_owned()], 0));
         assert!(ended.errors[0].contains("b depends on a, which is not among the targets"), "{:?}", ended.errors);
     }
 }
 
 #[tokio::test]
-async fn a_target_cannot_depend_on_what_still_depends_on_it() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a")]).await;
-    let ended = world.up(&state, &[thing("b"), thing("a").after("b")]).target("a").go().await.expect(Outcome::Failed);
+async fn target_depending_on_its_recorded_dependent_is_rejected() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a")]).await;
+    let ended = cloud
+        .up(&state, &[resource("b"), resource("a").depends_on("b")])
+        .target("a")
+        .run()
+        .await
+        .expect(Outcome::Failed);
     assert_eq!(ended.errors, ["a: a depends on b, which is out of scope and still depends on a"]);
 }
 
 #[tokio::test]
-async fn what_a_replaced_provider_still_serves_names_it_as_it_is_recorded() {
-    let before = [provider("p").with("k", "1"), thing("b").with("k", "1").by("p")];
-    let (world, state) = standing(&before).await;
-    world.when("delete b-1", Goes::Wrong);
-    let after = [provider("q").with("k", "2").was("p"), thing("b").with("k", "2").by("q")];
-    let ended = world.up(&state, &after).go().await.expect(Outcome::Failed);
+async fn pending_delete_entry_keeps_reference_to_replaced_provider() {
+    let before = [provider("p").input("k", "1"), resource("b").input("k", "1").provider("p")];
+    let (cloud, state) = deploy(&before).await;
+    cloud.fail("delete b-1", CallFailure::Error);
+    let after = [provider("q").input("k", "2").alias("p"), resource("b").input("k", "2").provider("q")];
+    let ended = cloud.up(&state, &after).run().await.expect(Outcome::Failed);
     let old = ended.state.resources.iter().find(|state| state.id_text() == "b-1").unwrap();
     assert_eq!(old.provider.as_ref().unwrap().urn.name(), "p");
-    let ended = world.mend().up(&ended.state, &after).go().await.expect(Outcome::Succeeded);
+    let ended = cloud.clear_failures().up(&ended.state, &after).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.entries(), ["q", "b-2"]);
 }
 
 #[tokio::test]
-async fn what_is_out_of_scope_keeps_its_parent_under_the_name_that_it_got_in_this_run() {
-    let c = thing("c").of_type("Other").within("a");
-    let (world, state) = standing(&[thing("a").of_type("Other"), c, thing("e").within("c")]).await;
+async fn entry_out_of_scope_follows_rename_of_its_parent() {
+    let c = resource("c").of_type("Other").parent("a");
+    let (cloud, state) = deploy(&[resource("a").of_type("Other"), c, resource("e").parent("c")]).await;
     let [a, c, e] = ["a", "c", "e"].map(|name| entry(&state, name).urn.clone());
     // `c` is no longer registered: it is the parent of a resource out of scope.
-    let program = [thing("a").was_urn(a), thing("e").was_urn(e).after("a")];
-    let ended = world.up(&state, &program).exclude("e").go().await.expect(Outcome::Succeeded);
+    let program = [resource("a").alias_urn(a), resource("e").alias_urn(e).depends_on("a")];
+    let ended = cloud.up(&state, &program).exclude("e").run().await.expect(Outcome::Succeeded);
     assert_eq!(
         (ended.changes(), ended.entries()),
         (vec![], vec!["a-1".to_owned(), "c-1".to_owned(), "e-1".to_owned()])
@@ -256,220 +282,239 @@ async fn what_is_out_of_scope_keeps_its_parent_under_the_name_that_it_got_in_thi
 }
 
 #[tokio::test]
-async fn what_is_excluded_stays_though_its_parent_gives_it_another_name() {
-    let (world, state) = standing(&[thing("a").of_type("Other"), thing("c").within("a")]).await;
-    let program = [thing("a").was_urn(entry(&state, "a").urn.clone())];
-    let ended = world.up(&state, &program).exclude("c").go().await.expect(Outcome::Succeeded);
-    assert_eq!((ended.called("delete c-1"), ended.entries()), (0, vec!["a-1".to_owned(), "c-1".to_owned()]));
+async fn excluded_child_of_renamed_parent_is_not_deleted() {
+    let (cloud, state) = deploy(&[resource("a").of_type("Other"), resource("c").parent("a")]).await;
+    let program = [resource("a").alias_urn(entry(&state, "a").urn.clone())];
+    let ended = cloud.up(&state, &program).exclude("c").run().await.expect(Outcome::Succeeded);
+    assert_eq!((ended.call_count("delete c-1"), ended.entries()), (0, vec!["a-1".to_owned(), "c-1".to_owned()]));
 }
 
 #[tokio::test]
-async fn a_name_that_a_child_would_get_with_its_parent_belongs_to_who_is_registered_under_it() {
+async fn registered_urn_takes_precedence_over_inherited_alias() {
     for parent_first in [true, false] {
-        let before = [thing("a").of_type("Other"), thing("o").within("a")];
-        let (world, state) = standing(&before).await;
+        let before = [resource("a").of_type("Other"), resource("o").parent("a")];
+        let (cloud, state) = deploy(&before).await;
         // The old `o` is a child of an `Other`; the new one is a child of a `Thing`, which `a` now is, too.
-        let a = thing("a").was_urn(entry(&state, "a").urn.clone());
-        let (a, s) = if parent_first { (a, thing("s").after("a")) } else { (a.after("o"), thing("s")) };
-        let program = [s, thing("o").within("s"), a];
-        let ended = world.up(&state, &program).go().await.expect(Outcome::Succeeded);
+        let a = resource("a").alias_urn(entry(&state, "a").urn.clone());
+        let (a, s) = if parent_first { (a, resource("s").depends_on("a")) } else { (a.depends_on("o"), resource("s")) };
+        let program = [s, resource("o").parent("s"), a];
+        let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
         assert_eq!(ended.changes(), ["create s", "create o", "delete o-1"], "parent first: {parent_first}");
         assert_eq!(entry(&ended.state, "o").parent.as_ref(), Some(&entry(&ended.state, "s").urn));
     }
 }
 
 #[tokio::test]
-async fn what_refers_to_something_out_of_scope_follows_it_to_the_name_that_its_parent_gives_it() {
-    let before = [group("c"), thing("d").within("c"), thing("e").of("v", "d")];
-    let (world, state) = standing(&before).await;
+async fn reference_follows_entry_out_of_scope_renamed_with_its_parent() {
+    let before = [component("c"), resource("d").parent("c"), resource("e").input_from("v", "d")];
+    let (cloud, state) = deploy(&before).await;
     let [c, d] = ["c", "d"].map(|name| entry(&state, name).urn.clone());
     // The program registers `d` before its former parent gets another URN.
-    let held = world.hold("check e");
+    let held = cloud.hold("check e");
     let program = [
-        thing("d").was_urn(d),
-        group("c").of_type("Other").was_urn(c).after("late"),
-        thing("late"),
-        thing("e").of("v", "d").with("w", "1"),
+        resource("d").alias_urn(d),
+        component("c").of_type("Other").alias_urn(c).depends_on("late"),
+        resource("late"),
+        resource("e").input_from("v", "d").input("w", "1"),
     ];
-    let ended = world.up(&state, &program).exclude("d").held_up_at(held).await;
+    let ended = cloud.up(&state, &program).exclude("d").run_held_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
     assert_eq!(entry(&ended.state, "e").dependencies, [entry(&ended.state, "d").urn.clone()]);
     assert_ne!(entry(&ended.state, "e").dependencies, entry(&state, "e").dependencies);
 }
 
 #[tokio::test]
-async fn what_refers_to_a_child_that_was_registered_follows_it_to_the_name_that_its_parent_gives_it() {
-    let before = [group("a"), thing("b").within("a"), thing("c").within("b"), thing("d").of("v", "c")];
-    let (world, state) = standing(&before).await;
+async fn reference_follows_registered_child_renamed_with_its_parent() {
+    let before =
+        [component("a"), resource("b").parent("a"), resource("c").parent("b"), resource("d").input_from("v", "c")];
+    let (cloud, state) = deploy(&before).await;
     let [a, b, c] = ["a", "b", "c"].map(|name| entry(&state, name).urn.clone());
     // The program registers `c` before its parent, which is out of scope, gets another URN with its own parent.
-    let held = world.hold("create late");
+    let held = cloud.hold("create late");
     let program = [
-        thing("b").was_urn(b),
-        thing("c").within("b").was_urn(c).with("v", "1"),
-        thing("late"),
-        group("a").of_type("Other").was_urn(a).after("late"),
-        thing("d").of("v", "c").after("a"),
+        resource("b").alias_urn(b),
+        resource("c").parent("b").alias_urn(c).input("v", "1"),
+        resource("late"),
+        component("a").of_type("Other").alias_urn(a).depends_on("late"),
+        resource("d").input_from("v", "c").depends_on("a"),
     ];
-    let ended = world.up(&state, &program).exclude("b").held_up_at(held).await;
+    let ended = cloud.up(&state, &program).exclude("b").run_held_at(held).await;
     let ended = ended.expect(Outcome::Succeeded);
     assert!(entry(&ended.state, "d").dependencies.contains(&entry(&ended.state, "c").urn));
     assert_ne!(entry(&ended.state, "c").urn, entry(&state, "c").urn);
 }
 
 #[tokio::test]
-async fn a_copy_that_gets_the_name_of_its_successor_leaves_no_references_behind() {
-    let (world, state) = standing(&[thing("a").with("k", "1"), thing("b").after("a")]).await;
-    world.when("create c", Goes::Wrong);
-    let program = [thing("a").with("k", "2"), thing("c").after("a"), thing("b").after("a").after("c")];
-    let state = world.up(&state, &program).go().await.expect(Outcome::Failed).state;
-    world.vanish("a-2");
-    // The resource is missing, is created again under another name, and its dependents are not reached.
-    let program = [thing("a2").was("a").with("k", "2"), thing("c").after("a2"), thing("b").after("a2").after("c")];
-    let ended = world.up(&state, &program).refreshing().with_program().go().await.expect(Outcome::Failed);
+async fn renamed_pending_delete_entry_leaves_no_dangling_references() {
+    let (cloud, state) = deploy(&[resource("a").input("k", "1"), resource("b").depends_on("a")]).await;
+    cloud.fail("create c", CallFailure::Error);
+    let program =
+        [resource("a").input("k", "2"), resource("c").depends_on("a"), resource("b").depends_on("a").depends_on("c")];
+    let state = cloud.up(&state, &program).run().await.expect(Outcome::Failed).state;
+    cloud.vanish("a-2");
+    // The missing resource is created again under another name; the run ends before its dependents.
+    let program = [
+        resource("a2").alias("a").input("k", "2"),
+        resource("c").depends_on("a2"),
+        resource("b").depends_on("a2").depends_on("c"),
+    ];
+    let ended = cloud.up(&state, &program).refresh_first().run_program().run().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), ["a2-1", "a-1 (delete)", "b-1"]);
     assert_eq!(entry(&ended.state, "b").dependencies, []);
-    world.mend();
-    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["create c", "delete a-1"]);
 }
 
 #[tokio::test]
-async fn what_did_not_come_back_keeps_what_it_needed_though_something_out_of_scope_names_it() {
-    let (world, state) = standing(&[thing("b"), thing("c").with("d", "1").after("b"), thing("f").of("v", "c")]).await;
-    world.when("create c", Goes::Wrong);
-    let program = [thing("c").with("d", "2"), thing("f")];
-    let ended = world.up(&state, &program).exclude("f").going_on().go().await.expect(Outcome::Failed);
-    assert_eq!(ended.entries(), ["b-1", "c-1 (owed)", "f-1"]);
-    world.mend();
-    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+async fn pending_replacement_keeps_its_dependency_until_created() {
+    let (cloud, state) =
+        deploy(&[resource("b"), resource("c").input("d", "1").depends_on("b"), resource("f").input_from("v", "c")])
+            .await;
+    cloud.fail("create c", CallFailure::Error);
+    let program = [resource("c").input("d", "2"), resource("f")];
+    let ended = cloud.up(&state, &program).exclude("f").continue_on_error().run().await.expect(Outcome::Failed);
+    assert_eq!(ended.entries(), ["b-1", "c-1 (pending replacement)", "f-1"]);
+    cloud.clear_failures();
+    let ended = cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes().len(), ended.entries().len()), (3, 2));
     assert_eq!(ended.changes()[2], "delete b-1");
 }
 
-/// Pulumi deletes the entry, too, without a check of the resource.
+/// Pulumi removes the entry as well, without a check of the resource.
 #[tokio::test]
-async fn what_is_tied_to_what_stays_is_forgotten_and_told() {
-    let tied = || thing("b").deleted_with("a");
-    let told = ["b: it was to go with a, which stays, and is not recorded any more"];
-    let programs =
-        [vec![thing("a").protected(), tied()], vec![thing("a"), thing("needs").after("a").protected(), tied()]];
+async fn deleted_with_kept_owner_is_removed_with_warning() {
+    let deleted_with_a = || resource("b").deleted_with("a");
+    let warnings = ["b: it was to be deleted with a, which stays, and is not recorded any more"];
+    let programs = [
+        vec![resource("a").protected(), deleted_with_a()],
+        vec![resource("a"), resource("needs").depends_on("a").protected(), deleted_with_a()],
+    ];
     for program in programs {
-        let (world, state) = standing(&program).await;
-        let preview = world.destroy(&state).preview().go().await.expect(Outcome::Failed);
-        assert_eq!(preview.warnings, ["b: it would go with a, which stays, and would not be recorded any more"]);
-        let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
-        assert_eq!((ended.changes(), ended.warnings), (Vec::new(), told.map(str::to_owned).to_vec()));
+        let (cloud, state) = deploy(&program).await;
+        let preview = cloud.destroy(&state).preview().run().await.expect(Outcome::Failed);
+        assert_eq!(
+            preview.warnings,
+            ["b: it would be deleted with a, which stays, and would not be recorded any more"]
+        );
+        let ended = cloud.destroy(&state).run().await.expect(Outcome::Failed);
+        assert_eq!((ended.changes(), ended.warnings), (Vec::new(), warnings.map(str::to_owned).to_vec()));
     }
-    let (world, state) = standing(&[thing("a"), tied()]).await;
-    world.when("delete a-1", Goes::Wrong);
-    let ended = world.destroy(&state).go().await.expect(Outcome::Failed);
-    assert_eq!((ended.entries(), ended.warnings), (vec!["a-1".to_owned()], told.map(str::to_owned).to_vec()));
+    let (cloud, state) = deploy(&[resource("a"), deleted_with_a()]).await;
+    cloud.fail("delete a-1", CallFailure::Error);
+    let ended = cloud.destroy(&state).run().await.expect(Outcome::Failed);
+    assert_eq!((ended.entries(), ended.warnings), (vec!["a-1".to_owned()], warnings.map(str::to_owned).to_vec()));
 }
 
 #[tokio::test]
-async fn what_is_replaced_with_what_it_is_tied_to_is_not_told_as_forgotten() {
-    let program = |k: &str| [thing("a").with("k", k), thing("b").deleted_with("a")];
-    let (world, state) = standing(&program("1")).await;
-    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+async fn deleted_with_replaced_owner_emits_no_warning() {
+    let program = |k: &str| [resource("a").input("k", k), resource("b").deleted_with("a")];
+    let (cloud, state) = deploy(&program("1")).await;
+    let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.entries(), &ended.warnings[..]), (vec!["a-2".to_owned(), "b-2".to_owned()], &[][..]));
     // A resource that leaves the program, with `deletedWith` on a replaced one, is not reported as forgotten either.
-    let ended = world.up(&ended.state, &program("3")[..1]).go().await.expect(Outcome::Succeeded);
+    let ended = cloud.up(&ended.state, &program("3")[..1]).run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.entries(), ended.warnings), (vec!["a-3".to_owned()], Vec::new()));
 }
 
 #[tokio::test]
-async fn a_target_takes_no_copy_along_that_was_not_named() {
-    let program = |k: &str, a: &str| [thing("a"), thing("b").with("k", k).after(a), thing("c")];
-    let (world, state) = standing(&program("1", "a")).await;
-    world.when("delete b-1", Goes::Wrong);
-    let ended = world.up(&state, &program("2", "c")).go().await.expect(Outcome::Failed);
+async fn target_does_not_delete_untargeted_pending_delete_entry() {
+    let program = |k: &str, a: &str| [resource("a"), resource("b").input("k", k).depends_on(a), resource("c")];
+    let (cloud, state) = deploy(&program("1", "a")).await;
+    cloud.fail("delete b-1", CallFailure::Error);
+    let ended = cloud.up(&state, &program("2", "c")).run().await.expect(Outcome::Failed);
     assert!(ended.entries().contains(&"b-1 (delete)".to_owned()), "{:?}", ended.entries());
-    world.mend();
-    let ended = world.destroy(&ended.state).target("a").go().await.expect(Outcome::Failed);
+    cloud.clear_failures();
+    let ended = cloud.destroy(&ended.state).target("a").run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), [""; 0]);
-    assert_eq!(ended.errors, ["b: b would have to go with a target that it depends on"]);
+    assert_eq!(ended.errors, ["b: b would have to be deleted with a target that it depends on"]);
 }
 
 #[tokio::test]
-async fn a_destroy_by_the_program_deletes_nothing_where_an_exclude_names_nothing() {
-    let program = [thing("a"), thing("b")];
-    let (world, state) = standing(&program).await;
-    let ended = world.destroy_with(&state, &program).exclude("bb").go().await.expect(Outcome::Failed);
+async fn unmatched_exclude_fails_destroy_with_program() {
+    let program = [resource("a"), resource("b")];
+    let (cloud, state) = deploy(&program).await;
+    let ended = cloud.destroy_with(&state, &program).exclude("bb").run().await.expect(Outcome::Failed);
     assert_eq!(ended.changes(), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_has_hooks_to_be_run_with_its_deletion_is_not_deleted() {
-    let (world, mut state) = standing(&[thing("a"), thing("b").after("a")]).await;
-    let hooked = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
+async fn entry_with_delete_hooks_is_not_deleted() {
+    let (cloud, mut state) = deploy(&[resource("a"), resource("b").depends_on("a")]).await;
+    let entry = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
     let hooks = [("BeforeDelete".to_owned(), vec!["backup".to_owned()])];
-    Arc::make_mut(hooked).resource_hooks = hooks.into();
-    for run in [world.destroy(&state), world.destroy(&state).preview()] {
-        let ended = run.go().await.expect(Outcome::Failed);
+    Arc::make_mut(entry).resource_hooks = hooks.into();
+    for run in [cloud.destroy(&state), cloud.destroy(&state).preview()] {
+        let ended = run.run().await.expect(Outcome::Failed);
         assert_eq!(ended.changes(), [""; 0]);
-        assert_eq!(ended.errors, ["a: it has hooks that are to run with its deletion, which only its program has"]);
+        assert_eq!(ended.errors, ["a: it has delete hooks, which only its program can run"]);
     }
     for replaced in ["k", "d"] {
-        let program = [thing("a").with(replaced, "1"), thing("b").after("a")];
-        let ended = world.up(&state, &program).go().await.expect(Outcome::Failed);
+        let program = [resource("a").input(replaced, "1"), resource("b").depends_on("a")];
+        let ended = cloud.up(&state, &program).run().await.expect(Outcome::Failed);
         assert_eq!(ended.changes(), [""; 0], "{replaced}");
     }
-    let ended = world.up(&state, &[]).going_on().go().await.expect(Outcome::Failed);
+    let ended = cloud.up(&state, &[]).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!((ended.changes(), ended.entries()), (vec!["delete b-1".to_owned()], vec!["a-1".to_owned()]));
-    assert!(ended.hints[0].starts_with("let `pulumi` do it"), "{:?}", ended.hints);
-    let ended = world.up(&ended.state, &[thing("a")]).go().await.expect(Outcome::Succeeded);
-    world.destroy(&ended.state).go().await.expect(Outcome::Succeeded);
+    assert!(ended.hints[0].starts_with("delete it with `pulumi`"), "{:?}", ended.hints);
+    let ended = cloud.up(&ended.state, &[resource("a")]).run().await.expect(Outcome::Succeeded);
+    cloud.destroy(&ended.state).run().await.expect(Outcome::Succeeded);
 }
 
 #[tokio::test]
-async fn hooks_of_what_is_deleted_already_hold_nothing_up() {
-    let program = |d: &str| [thing("a").with("d", d)];
-    let (world, state) = standing(&program("1")).await;
-    world.when("create a", Goes::Wrong);
-    let mut ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
-    let owed = ended.state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
-    assert!(owed.pending_replacement);
-    Arc::make_mut(owed).resource_hooks = [("AfterDelete".to_owned(), vec!["tell".to_owned()])].into();
+async fn delete_hooks_of_pending_replacement_are_ignored() {
+    let program = |d: &str| [resource("a").input("d", d)];
+    let (cloud, state) = deploy(&program("1")).await;
+    cloud.fail("create a", CallFailure::Error);
+    let mut ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
+    let pending = ended.state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
+    assert!(pending.pending_replacement);
+    Arc::make_mut(pending).resource_hooks = [("AfterDelete".to_owned(), vec!["notify".to_owned()])].into();
     let state = ended.state;
-    world.mend();
-    world.destroy(&state).preview().go().await.expect(Outcome::Succeeded);
-    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Succeeded);
+    cloud.clear_failures();
+    cloud.destroy(&state).preview().run().await.expect(Outcome::Succeeded);
+    let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.changes(), ended.entries()), (vec!["create a".to_owned()], vec!["a-2".to_owned()]));
 }
 
 #[tokio::test]
-async fn nothing_goes_for_a_replacement_that_takes_along_what_nobody_can_delete() {
-    let program = |d: &str| [thing("a").with("d", d), thing("b").after("a").replace_with("a"), thing("c").of("k", "a")];
-    for ancient in ["a", "b"] {
-        let (world, mut state) = standing(&program("1")).await;
-        let entry = state.resources.iter_mut().find(|state| state.urn.name() == ancient).unwrap();
+async fn replacement_with_undeletable_dependent_deletes_nothing() {
+    let program = |d: &str| {
+        [
+            resource("a").input("d", d),
+            resource("b").depends_on("a").replace_with("a"),
+            resource("c").input_from("k", "a"),
+        ]
+    };
+    for name in ["a", "b"] {
+        let (cloud, mut state) = deploy(&program("1")).await;
+        let entry = state.resources.iter_mut().find(|state| state.urn.name() == name).unwrap();
         Arc::make_mut(entry).provider = None;
-        let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
-        let whose = if ancient == "a" { "it" } else { ancient };
-        let told = format!("a: {whose} is recorded without a provider, so nobody can be asked to delete it");
-        assert_eq!((ended.changes(), ended.errors), (Vec::new(), vec![told]));
+        let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
+        let subject = if name == "a" { "it" } else { name };
+        let error = format!("a: {subject} is recorded without a provider, so it cannot be deleted");
+        assert_eq!((ended.changes(), ended.errors), (Vec::new(), vec![error]));
     }
 }
 
 #[tokio::test]
-async fn what_has_hooks_does_not_go_with_what_is_deleted_before_it_is_replaced() {
-    let program = |d: &str| [thing("a").with("d", d), thing("b").of("k", "a")];
-    let (world, mut state) = standing(&program("1")).await;
-    let hooked = state.resources.iter_mut().find(|state| state.urn.name() == "b").unwrap();
-    Arc::make_mut(hooked).resource_hooks = [("AfterDelete".to_owned(), vec!["tell".to_owned()])].into();
-    let ended = world.up(&state, &program("2")).go().await.expect(Outcome::Failed);
+async fn dependent_replacement_with_delete_hooks_deletes_nothing() {
+    let program = |d: &str| [resource("a").input("d", d), resource("b").input_from("k", "a")];
+    let (cloud, mut state) = deploy(&program("1")).await;
+    let entry = state.resources.iter_mut().find(|state| state.urn.name() == "b").unwrap();
+    Arc::make_mut(entry).resource_hooks = [("AfterDelete".to_owned(), vec!["notify".to_owned()])].into();
+    let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
     assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["a-1".to_owned(), "b-1".to_owned()]));
-    assert_eq!(ended.errors, ["a: b has hooks that are to run with its deletion, which only its program has"]);
+    assert_eq!(ended.errors, ["a: b has delete hooks, which only its program can run"]);
 }
 
 #[tokio::test]
-async fn what_is_recorded_without_a_provider_is_not_forgotten() {
-    let (world, mut state) = standing(&[thing("a"), thing("b")]).await;
-    let ancient = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
-    Arc::make_mut(ancient).provider = None;
-    let ended = world.destroy(&state).going_on().go().await.expect(Outcome::Failed);
-    assert_eq!(ended.errors, ["a: it is recorded without a provider, so nobody can be asked to delete it"]);
-    assert_eq!(ended.hints, ["delete it by other means, and forget it with `sc state rm a`"]);
+async fn entry_without_provider_is_not_removed() {
+    let (cloud, mut state) = deploy(&[resource("a"), resource("b")]).await;
+    let entry = state.resources.iter_mut().find(|state| state.urn.name() == "a").unwrap();
+    Arc::make_mut(entry).provider = None;
+    let ended = cloud.destroy(&state).continue_on_error().run().await.expect(Outcome::Failed);
+    assert_eq!(ended.errors, ["a: it is recorded without a provider, so it cannot be deleted"]);
+    assert_eq!(ended.hints, ["delete it by other means, and remove it from the state with `sc state rm a`"]);
     assert_eq!(ended.entries(), ["a-1"]);
 }

@@ -1,33 +1,33 @@
-//! Lifecycle tests: a cloud in memory, programs, and the engine's calls and records.
+//! Lifecycle tests: programs are deployed to a fake cloud, and the engine's calls and records are checked.
 //!
-//! Each run is checked for the promises of all runs (`promises.rs`); a test adds checks of its own.
+//! Each run is checked for the invariants of all runs (`invariants.rs`); a test adds its own checks.
 
-mod chance;
 mod components;
 mod concurrency;
 mod crash;
 mod deletes;
+mod fake_cloud;
 mod imports;
+mod invariants;
 mod program;
-mod promises;
 mod providers;
+mod random;
 mod replacements;
 mod run;
 mod stopping;
 mod values;
 mod views;
 mod with_program;
-mod world;
 
 use engine::events::Outcome;
 use state::Snapshot;
 
-use crate::program::Thing;
-use crate::world::World;
+use crate::fake_cloud::FakeCloud;
+use crate::program::ProgramResource;
 
-/// Runs a program in a new world, and returns the world and the state.
-async fn standing(things: &[Thing]) -> (World, Snapshot) {
-    let world = World::default();
-    let ended = world.up(&Snapshot::default(), things).go().await.expect(Outcome::Succeeded);
-    (world, ended.state)
+/// Deploys a program to a new cloud, and returns the cloud and the state.
+async fn deploy(resources: &[ProgramResource]) -> (FakeCloud, Snapshot) {
+    let cloud = FakeCloud::default();
+    let ended = cloud.up(&Snapshot::default(), resources).run().await.expect(Outcome::Succeeded);
+    (cloud, ended.state)
 }

@@ -1,4 +1,4 @@
-//! Programs of tests, and the driver that registers each resource as soon as possible.
+//! Programs of tests, and their execution, which registers each resource as soon as possible.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use pulumi_proto::urn::{ROOT_STACK_TYPE, TypeToken, Urn};
 pub(crate) const STACK: &str = "s";
 pub(crate) const PROJECT: &str = "p";
 
-/// Change of a goal, applied last.
-type Tweak = Arc<dyn Fn(&mut Goal) + Send + Sync>;
+/// Edit of a goal, applied after all other settings.
+type GoalEdit = Arc<dyn Fn(&mut Goal) + Send + Sync>;
 
 /// Resource of a program.
 #[derive(Clone)]
-pub(crate) struct Thing {
+pub(crate) struct ProgramResource {
     pub(crate) name: String,
     kind: Kind,
-    inputs: BTreeMap<String, In>,
-    after: Vec<String>,
+    inputs: BTreeMap<String, Input>,
+    depends_on: Vec<String>,
     parent: Option<String>,
     provider: Option<String>,
     deleted_with: Option<String>,
     replace_with: Vec<String>,
     aliases: Vec<Alias>,
     outputs: Option<PropertyMap>,
-    tweaks: Vec<Tweak>,
+    goal_edits: Vec<GoalEdit>,
     type_name: &'static str,
-    /// Descriptions of the tweaks, for the message of a failed test.
-    marks: Vec<String>,
+    /// Descriptions of the edits, for the message of a failed test.
+    edit_descriptions: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,103 +44,103 @@ enum Kind {
     Custom,
     Component,
     /// Component that its plugin constructs, with a child `<name>-child` that gets its inputs.
-    Remote,
+    RemoteComponent,
     Provider,
     Get(String),
     Invoke,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum In {
+enum Input {
     Value(PropertyValue),
     /// Id of another resource.
     IdOf(String),
 }
 
-impl std::fmt::Debug for Thing {
+impl std::fmt::Debug for ProgramResource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} {} {:?}", self.kind, self.name, self.inputs)?;
-        write!(f, " after {:?} in {:?} by {:?}", self.after, self.parent, self.provider)?;
-        write!(f, " deleted with {:?} replaced with {:?}", self.deleted_with, self.replace_with)?;
-        write!(f, " was {:?} {}", self.aliases, self.marks.join(", "))
+        write!(f, " depends on {:?} parent {:?} provider {:?}", self.depends_on, self.parent, self.provider)?;
+        write!(f, " deleted with {:?} replace with {:?}", self.deleted_with, self.replace_with)?;
+        write!(f, " aliases {:?} {}", self.aliases, self.edit_descriptions.join(", "))
     }
 }
 
-fn new(name: &str, kind: Kind) -> Thing {
-    Thing {
+fn new(name: &str, kind: Kind) -> ProgramResource {
+    ProgramResource {
         name: name.to_owned(),
         kind,
         inputs: BTreeMap::new(),
-        after: Vec::new(),
+        depends_on: Vec::new(),
         parent: None,
         provider: None,
         deleted_with: None,
         replace_with: Vec::new(),
         aliases: Vec::new(),
         outputs: None,
-        tweaks: Vec::new(),
+        goal_edits: Vec::new(),
         type_name: "Thing",
-        marks: Vec::new(),
+        edit_descriptions: Vec::new(),
     }
 }
 
-/// Creates a resource of the cloud.
-pub(crate) fn thing(name: &str) -> Thing {
+/// Creates a custom resource of the fake cloud.
+pub(crate) fn resource(name: &str) -> ProgramResource {
     new(name, Kind::Custom)
 }
 
-/// Creates a component.
-pub(crate) fn group(name: &str) -> Thing {
+/// Creates a component of the program.
+pub(crate) fn component(name: &str) -> ProgramResource {
     new(name, Kind::Component)
 }
 
 /// Creates a component that the plugin constructs, with a child `<name>-child` that gets its inputs.
-pub(crate) fn remote(name: &str) -> Thing {
-    new(name, Kind::Remote)
+pub(crate) fn remote_component(name: &str) -> ProgramResource {
+    new(name, Kind::RemoteComponent)
 }
 
 /// Creates a provider resource.
-pub(crate) fn provider(name: &str) -> Thing {
+pub(crate) fn provider(name: &str) -> ProgramResource {
     new(name, Kind::Provider)
 }
 
 /// Creates a read of an external resource.
-pub(crate) fn get(name: &str, id: &str) -> Thing {
+pub(crate) fn get(name: &str, id: &str) -> ProgramResource {
     new(name, Kind::Get(id.to_owned()))
 }
 
 /// Creates a function call.
-pub(crate) fn invoke(name: &str) -> Thing {
+pub(crate) fn invoke(name: &str) -> ProgramResource {
     new(name, Kind::Invoke)
 }
 
-impl Thing {
+impl ProgramResource {
     /// Adds an input. A change of `k…` replaces; a change of `d…` replaces and deletes first.
-    pub(crate) fn with(mut self, key: &str, value: impl Into<PropertyValue>) -> Self {
-        self.inputs.insert(key.to_owned(), In::Value(value.into()));
+    pub(crate) fn input(mut self, key: &str, value: impl Into<PropertyValue>) -> Self {
+        self.inputs.insert(key.to_owned(), Input::Value(value.into()));
         self
     }
 
     /// Adds an input with the id of another resource.
-    pub(crate) fn of(mut self, key: &str, name: &str) -> Self {
-        self.inputs.insert(key.to_owned(), In::IdOf(name.to_owned()));
+    pub(crate) fn input_from(mut self, key: &str, name: &str) -> Self {
+        self.inputs.insert(key.to_owned(), Input::IdOf(name.to_owned()));
         self
     }
 
     /// Adds a dependency without an input.
-    pub(crate) fn after(mut self, name: &str) -> Self {
-        self.after.push(name.to_owned());
+    pub(crate) fn depends_on(mut self, name: &str) -> Self {
+        self.depends_on.push(name.to_owned());
         self
     }
 
     /// Sets the parent.
-    pub(crate) fn within(mut self, parent: &str) -> Self {
+    pub(crate) fn parent(mut self, parent: &str) -> Self {
         self.parent = Some(parent.to_owned());
         self
     }
 
     /// Sets the provider resource.
-    pub(crate) fn by(mut self, provider: &str) -> Self {
+    pub(crate) fn provider(mut self, provider: &str) -> Self {
         self.provider = Some(provider.to_owned());
         self
     }
@@ -156,7 +156,7 @@ impl Thing {
     }
 
     /// Adds an alias with another name.
-    pub(crate) fn was(mut self, name: &str) -> Self {
+    pub(crate) fn alias(mut self, name: &str) -> Self {
         self.aliases.push(Alias::Spec {
             name: Some(name.to_owned()),
             type_token: None,
@@ -168,13 +168,13 @@ impl Thing {
     }
 
     /// Adds an alias with another URN.
-    pub(crate) fn was_urn(mut self, urn: Urn) -> Self {
+    pub(crate) fn alias_urn(mut self, urn: Urn) -> Self {
         self.aliases.push(Alias::Urn(urn));
         self
     }
 
     /// Adds an alias with another name, type and parent.
-    pub(crate) fn was_all(mut self, name: &str, type_name: &str, parent: Option<Urn>) -> Self {
+    pub(crate) fn alias_spec(mut self, name: &str, type_name: &str, parent: Option<Urn>) -> Self {
         self.aliases.push(Alias::Spec {
             name: Some(name.to_owned()),
             type_token: Some(self.token_of(type_name).as_str().to_owned()),
@@ -185,7 +185,7 @@ impl Thing {
         self
     }
 
-    /// Sets a type other than `Thing` or `Group`.
+    /// Sets the type, which is `Thing` or `Group` by default.
     pub(crate) fn of_type(mut self, type_name: &'static str) -> Self {
         self.type_name = type_name;
         self
@@ -195,47 +195,47 @@ impl Thing {
         match self.kind {
             Kind::Custom | Kind::Get(_) | Kind::Invoke => TypeToken::new(&format!("cloud:index:{type_name}")),
             Kind::Component => TypeToken::new(&format!("my:index:{}", type_name.replace("Thing", "Group"))),
-            Kind::Remote => TypeToken::new("cloud:index:Group"),
+            Kind::RemoteComponent => TypeToken::new("cloud:index:Group"),
             Kind::Provider => TypeToken::provider("cloud"),
         }
     }
 
-    /// Returns the URN as a child of a parent.
+    /// Returns the URN of the resource as a child of a parent.
     pub(crate) fn urn_within(&self, parent: Option<&Urn>) -> Urn {
         let root = Urn::root_stack(STACK, PROJECT);
         Urn::new(STACK, PROJECT, Some(parent.unwrap_or(&root)), self.token_of(self.type_name).as_str(), &self.name)
     }
 
     /// Sets the outputs that a component registers.
-    pub(crate) fn says(mut self, outputs: PropertyMap) -> Self {
+    pub(crate) fn outputs(mut self, outputs: PropertyMap) -> Self {
         self.outputs = Some(outputs);
         self
     }
 
     /// Changes the goal, after all other settings.
-    pub(crate) fn but(mut self, tweak: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
-        self.tweaks.push(Arc::new(tweak));
+    pub(crate) fn edit_goal(mut self, edit: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
+        self.goal_edits.push(Arc::new(edit));
         self
     }
 
     /// Changes the goal, with a description for the message of a failed test.
-    pub(crate) fn but_marked(mut self, mark: &str, tweak: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
-        self.marks.push(mark.to_owned());
-        self.but(tweak)
+    pub(crate) fn edit_goal_as(mut self, description: &str, edit: impl Fn(&mut Goal) + Send + Sync + 'static) -> Self {
+        self.edit_descriptions.push(description.to_owned());
+        self.edit_goal(edit)
     }
 
     pub(crate) fn protected(self) -> Self {
-        self.but(|goal| goal.protect = Some(true))
+        self.edit_goal(|goal| goal.protect = Some(true))
     }
 
     /// Returns the names of the resources that must be registered first.
-    pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
-        let referred = self.inputs.values().filter_map(|input| match input {
-            In::IdOf(name) => Some(name),
-            In::Value(_) => None,
+    pub(crate) fn dependencies(&self) -> impl Iterator<Item = &String> {
+        let from_inputs = self.inputs.values().filter_map(|input| match input {
+            Input::IdOf(name) => Some(name),
+            Input::Value(_) => None,
         });
-        referred
-            .chain(&self.after)
+        from_inputs
+            .chain(&self.depends_on)
             .chain(&self.parent)
             .chain(&self.provider)
             .chain(&self.deleted_with)
@@ -244,58 +244,63 @@ impl Thing {
 }
 
 /// Reply to a registration of a program.
-pub(crate) type Answer = Result<RegistrationResult, Halted>;
+pub(crate) type Reply = Result<RegistrationResult, Halted>;
 
 /// Registers all resources in the order of the list, each as soon as its dependencies have replies. Dependents of
 /// failed resources are registered as well, as programs may do.
-pub(crate) async fn drive(things: &[Thing], deployment: &Deployment, end: ProgramEnd) -> BTreeMap<String, Answer> {
-    let mut answers = BTreeMap::new();
+pub(crate) async fn register_all(
+    resources: &[ProgramResource],
+    deployment: &Deployment,
+    end: ProgramEnd,
+) -> BTreeMap<String, Reply> {
+    let mut replies = BTreeMap::new();
     let root = Goal::component(TypeToken::new(ROOT_STACK_TYPE), format!("{PROJECT}-{STACK}"), PropertyMap::new());
     let Ok(_) = deployment.register(root).await else {
         deployment.finish(ProgramEnd::Failed).await;
-        return answers;
+        return replies;
     };
-    let mut known: BTreeMap<String, Registered> = BTreeMap::new();
-    let mut waiting: Vec<&Thing> = things.iter().collect();
-    let mut under_way: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Halted>)>> = FuturesUnordered::new();
-    let mut refused = false;
+    let mut registered_by_name: BTreeMap<String, Registered> = BTreeMap::new();
+    let mut waiting: Vec<&ProgramResource> = resources.iter().collect();
+    let mut running: FuturesUnordered<BoxFuture<'_, (String, Result<Registered, Halted>)>> = FuturesUnordered::new();
+    let mut halted = false;
     loop {
-        let (ready, rest): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|thing| !refused && thing.needs().all(|name| known.contains_key(name)));
+        let (ready, rest): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|resource| !halted && resource.dependencies().all(|name| registered_by_name.contains_key(name)));
         waiting = rest;
-        for thing in ready {
-            under_way.push(begin(thing, deployment, &known));
+        for resource in ready {
+            running.push(register(resource, deployment, &registered_by_name));
         }
-        let Some((name, answer)) = under_way.next().await else { break };
-        answers.insert(name.clone(), answer.as_ref().map(|registered| registered.result).map_err(|refused| *refused));
-        match answer {
+        let Some((name, reply)) = running.next().await else { break };
+        replies.insert(name.clone(), reply.as_ref().map(|registered| registered.result).map_err(|halted| *halted));
+        match reply {
             Ok(registered) => {
-                known.insert(name, registered);
+                registered_by_name.insert(name, registered);
             }
-            Err(_) => refused = true,
+            Err(_) => halted = true,
         }
     }
-    assert!(refused || waiting.is_empty(), "the program names what it does not hold: {waiting:?}");
-    deployment.finish(if refused { ProgramEnd::Failed } else { end }).await;
-    answers
+    assert!(halted || waiting.is_empty(), "the program refers to resources that it does not contain: {waiting:?}");
+    deployment.finish(if halted { ProgramEnd::Failed } else { end }).await;
+    replies
 }
 
-fn begin<'a>(
-    thing: &'a Thing,
+fn register<'a>(
+    resource: &'a ProgramResource,
     deployment: &'a Deployment,
     known: &BTreeMap<String, Registered>,
 ) -> BoxFuture<'a, (String, Result<Registered, Halted>)> {
-    let name = thing.name.clone();
+    let name = resource.name.clone();
     let urn_of = |name: &String| known.get(name).map(|registered| registered.urn.clone());
     let mut inputs = PropertyMap::new();
     let mut property_dependencies = BTreeMap::new();
-    let mut dependencies: Vec<Urn> = thing.after.iter().filter_map(urn_of).collect();
-    for (key, input) in &thing.inputs {
-        let mut from = Vec::new();
+    let mut dependencies: Vec<Urn> = resource.depends_on.iter().filter_map(urn_of).collect();
+    for (key, input) in &resource.inputs {
+        let mut input_dependencies = Vec::new();
         let value = match input {
-            In::Value(value) => Some(value.clone()),
-            In::IdOf(name) => {
-                from.extend(urn_of(name));
+            Input::Value(value) => Some(value.clone()),
+            Input::IdOf(name) => {
+                input_dependencies.extend(urn_of(name));
                 match known.get(name).and_then(|registered| registered.id.clone()) {
                     Some(id) => Some(id.as_str().into()),
                     None => deployment.is_preview().then_some(PropertyValue::UNKNOWN),
@@ -303,25 +308,25 @@ fn begin<'a>(
             }
         };
         inputs.extend(value.map(|value| (key.clone(), value)));
-        dependencies.extend(from.clone());
-        property_dependencies.insert(key.clone(), from);
+        dependencies.extend(input_dependencies.clone());
+        property_dependencies.insert(key.clone(), input_dependencies);
     }
     dependencies.sort();
     dependencies.dedup();
-    let parent = thing.parent.as_ref().and_then(urn_of).or_else(|| Some(Urn::root_stack(STACK, PROJECT)));
-    let provider = thing.provider.as_ref().and_then(|name| known.get(name)).map(Registered::as_provider_reference);
-    let type_token = thing.token_of(thing.type_name);
-    let mut goal = match &thing.kind {
+    let parent = resource.parent.as_ref().and_then(urn_of).or_else(|| Some(Urn::root_stack(STACK, PROJECT)));
+    let provider = resource.provider.as_ref().and_then(|name| known.get(name)).map(Registered::as_provider_reference);
+    let type_token = resource.token_of(resource.type_name);
+    let mut goal = match &resource.kind {
         Kind::Custom | Kind::Provider => Goal::custom(type_token, name.as_str(), inputs),
         Kind::Component => Goal::component(type_token, name.as_str(), inputs),
-        Kind::Remote => Goal { remote: true, ..Goal::component(type_token, name.as_str(), inputs) },
+        Kind::RemoteComponent => Goal { remote: true, ..Goal::component(type_token, name.as_str(), inputs) },
         Kind::Get(id) => {
             let goal = ReadGoal {
                 type_token,
                 name: name.clone(),
                 id: ReferenceId::from(id.as_str()),
                 properties: inputs,
-                parent: thing.parent.as_ref().and_then(urn_of),
+                parent: resource.parent.as_ref().and_then(urn_of),
                 dependencies,
                 provider,
                 additional_secret_outputs: Vec::new(),
@@ -340,11 +345,11 @@ fn begin<'a>(
                 plugin_download_url: None,
             };
             return Box::pin(async move {
-                let answer = deployment.invoke(goal).await.map(|outputs| Registered {
+                let reply = deployment.invoke(goal).await.map(|outputs| Registered {
                     outputs: Arc::new(outputs),
                     ..Registered::without_outputs(Urn::root_stack(STACK, PROJECT), RegistrationResult::Succeeded)
                 });
-                (name, answer)
+                (name, reply)
             });
         }
     };
@@ -352,18 +357,18 @@ fn begin<'a>(
     goal.dependencies = dependencies;
     goal.property_dependencies = property_dependencies;
     goal.provider = provider;
-    goal.deleted_with = thing.deleted_with.as_ref().and_then(urn_of);
-    goal.replace_with = thing.replace_with.iter().filter_map(urn_of).collect();
-    goal.aliases.clone_from(&thing.aliases);
-    thing.tweaks.iter().for_each(|tweak| tweak(&mut goal));
-    let outputs = thing.outputs.clone();
+    goal.deleted_with = resource.deleted_with.as_ref().and_then(urn_of);
+    goal.replace_with = resource.replace_with.iter().filter_map(urn_of).collect();
+    goal.aliases.clone_from(&resource.aliases);
+    resource.goal_edits.iter().for_each(|edit| edit(&mut goal));
+    let outputs = resource.outputs.clone();
     Box::pin(async move {
-        let answer = deployment.register(goal).await;
-        if let (Ok(registered), Some(outputs)) = (&answer, outputs)
+        let reply = deployment.register(goal).await;
+        if let (Ok(registered), Some(outputs)) = (&reply, outputs)
             && deployment.register_outputs(&registered.urn, outputs).await.is_err()
         {
             return (name, Err(Halted::Stopped));
         }
-        (name, answer)
+        (name, reply)
     })
 }

@@ -1,4 +1,4 @@
-//! Runs of a deployment, each checked for the promises of every run (engine semantics, section 11.1).
+//! Runs of a deployment, each checked for the invariants of every run (docs/spec/engine-semantics.md#11.1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,38 +11,38 @@ use engine::{
 use pulumi_proto::urn::Urn;
 use state::{ResourceState, Snapshot, StateRecorder, integrity};
 
-use crate::program::{self, Answer, PROJECT, STACK, Thing};
-use crate::promises::{self, Tape};
-use crate::world::{Call, Hold, Moment, World, calm};
+use crate::fake_cloud::{Call, CloudState, FakeCloud, Hold, yield_until_idle};
+use crate::invariants::{self, CheckingRecorder};
+use crate::program::{self, PROJECT, ProgramResource, Reply, STACK};
 
 /// Time after which a run is considered to hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Run that has not started.
 pub(crate) struct Run {
-    world: World,
+    cloud: FakeCloud,
     base: Snapshot,
-    things: Vec<Thing>,
+    resources: Vec<ProgramResource>,
     options: DeploymentOptions,
     signals: StopSignals,
     end: ProgramEnd,
     record_fails_after: Option<usize>,
-    /// True if the world may differ from the state, as records were lost in a crash.
-    lost: bool,
+    /// True if the fake cloud may differ from the state, as records were lost in a crash.
+    lost_records: bool,
 }
 
 /// Run that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     pub(crate) outcome: Outcome,
     pub(crate) state: Snapshot,
-    pub(crate) answers: BTreeMap<String, Answer>,
+    pub(crate) replies: BTreeMap<String, Reply>,
     /// Started steps, such as `create a`.
     pub(crate) steps: Vec<String>,
-    /// Steps that failed in part, with a recorded resource.
-    pub(crate) half_done: Vec<String>,
-    /// Keys of the secrets that were announced for masking apart from the steps.
-    pub(crate) told_secrets: Vec<String>,
+    /// Steps that failed partially, with a recorded resource.
+    pub(crate) partial_failures: Vec<String>,
+    /// Keys of the secrets that were emitted for masking separately from the steps.
+    pub(crate) masked_secrets: Vec<String>,
     pub(crate) errors: Vec<String>,
     /// Hints of the errors.
     pub(crate) hints: Vec<String>,
@@ -50,26 +50,26 @@ pub(crate) struct Ended {
     /// Calls that the provider received in this run.
     pub(crate) calls: Vec<Call>,
     /// State after a crash at each record.
-    pub(crate) prefixes: Vec<Snapshot>,
-    /// State of the cloud when each record was written.
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) crash_states: Vec<Snapshot>,
+    /// State of the fake cloud when each record was written.
+    pub(crate) cloud_states: Vec<CloudState>,
     pub(crate) counts: BTreeMap<StepOp, usize>,
 }
 
-impl World {
+impl FakeCloud {
     /// Creates an update with a program.
-    pub(crate) fn up(&self, base: &Snapshot, things: &[Thing]) -> Run {
-        self.run(Operation::Update, base, things)
+    pub(crate) fn up(&self, base: &Snapshot, resources: &[ProgramResource]) -> Run {
+        self.new_run(Operation::Update, base, resources)
     }
 
     /// Creates a refresh.
     pub(crate) fn refresh(&self, base: &Snapshot) -> Run {
-        self.run(Operation::Refresh, base, &[])
+        self.new_run(Operation::Refresh, base, &[])
     }
 
     /// Creates an import.
     pub(crate) fn import(&self, base: &Snapshot, goals: &[ImportGoal]) -> Run {
-        let mut run = self.run(Operation::Import, base, &[]);
+        let mut run = self.new_run(Operation::Import, base, &[]);
         run.options.imports = goals.to_vec();
         run.options.continue_on_error = true;
         run
@@ -77,29 +77,29 @@ impl World {
 
     /// Creates a destroy.
     pub(crate) fn destroy(&self, base: &Snapshot) -> Run {
-        self.run(Operation::Destroy, base, &[])
+        self.new_run(Operation::Destroy, base, &[])
     }
 
     /// Creates a refresh that runs a program.
-    pub(crate) fn refresh_with(&self, base: &Snapshot, things: &[Thing]) -> Run {
-        self.run(Operation::Refresh, base, things).with_program()
+    pub(crate) fn refresh_with(&self, base: &Snapshot, resources: &[ProgramResource]) -> Run {
+        self.new_run(Operation::Refresh, base, resources).run_program()
     }
 
     /// Creates a destroy that runs a program.
-    pub(crate) fn destroy_with(&self, base: &Snapshot, things: &[Thing]) -> Run {
-        self.run(Operation::Destroy, base, things).with_program()
+    pub(crate) fn destroy_with(&self, base: &Snapshot, resources: &[ProgramResource]) -> Run {
+        self.new_run(Operation::Destroy, base, resources).run_program()
     }
 
-    fn run(&self, operation: Operation, base: &Snapshot, things: &[Thing]) -> Run {
+    fn new_run(&self, operation: Operation, base: &Snapshot, resources: &[ProgramResource]) -> Run {
         Run {
-            world: self.clone(),
+            cloud: self.clone(),
             base: base.clone(),
-            things: things.to_vec(),
+            resources: resources.to_vec(),
             options: DeploymentOptions::new(STACK, PROJECT, operation),
             signals: StopSignals::default(),
             end: ProgramEnd::Completed,
             record_fails_after: None,
-            lost: false,
+            lost_records: false,
         }
     }
 }
@@ -116,19 +116,19 @@ impl Run {
     }
 
     /// Continues after failures.
-    pub(crate) fn going_on(mut self) -> Self {
+    pub(crate) fn continue_on_error(mut self) -> Self {
         self.options.continue_on_error = true;
         self
     }
 
     /// Refreshes before the operation.
-    pub(crate) fn refreshing(mut self) -> Self {
+    pub(crate) fn refresh_first(mut self) -> Self {
         self.options.refresh = true;
         self
     }
 
     /// Runs the program in a refresh or destroy as well.
-    pub(crate) fn with_program(mut self) -> Self {
+    pub(crate) fn run_program(mut self) -> Self {
         self.options.run_program = true;
         self
     }
@@ -163,34 +163,34 @@ impl Run {
     }
 
     /// Keeps protected resources in a destroy.
-    pub(crate) fn keeping_protected(mut self) -> Self {
+    pub(crate) fn exclude_protected(mut self) -> Self {
         self.options.exclude_protected = true;
         self
     }
 
-    /// Ends the program with an error of its own.
-    pub(crate) fn gives_up(mut self) -> Self {
+    /// Ends the program with its own error.
+    pub(crate) fn fail_program(mut self) -> Self {
         self.end = ProgramEnd::Failed;
         self
     }
 
     /// Fails the recorder after a number of records.
-    pub(crate) fn disk_full_after(mut self, records: usize) -> Self {
+    pub(crate) fn fail_records_after(mut self, records: usize) -> Self {
         self.record_fails_after = Some(records);
         self
     }
 
-    /// Allows the state and the world to differ by lost records.
-    pub(crate) fn after_a_loss(mut self) -> Self {
-        self.lost = true;
+    /// Allows the state and the fake cloud to differ by lost records.
+    pub(crate) fn allow_lost_records(mut self) -> Self {
+        self.lost_records = true;
         self
     }
 
-    /// Runs, and holds a call until nothing else can continue.
-    pub(crate) async fn held_up_at(self, call: Hold) -> Ended {
-        let (ended, ()) = tokio::join!(self.go(), async {
+    /// Runs, and holds a call until no other task can continue.
+    pub(crate) async fn run_held_at(self, call: Hold) -> EndedRun {
+        let (ended, ()) = tokio::join!(self.run(), async {
             call.reached().await;
-            calm().await;
+            yield_until_idle().await;
             call.release();
         });
         ended
@@ -200,23 +200,23 @@ impl Run {
         self.signals.clone()
     }
 
-    /// Runs, and panics if the run violates a promise.
-    pub(crate) async fn go(self) -> Ended {
-        match tokio::time::timeout(LIMIT, self.run()).await {
+    /// Runs, and panics if the run violates an invariant.
+    pub(crate) async fn run(self) -> EndedRun {
+        match tokio::time::timeout(LIMIT, self.execute()).await {
             Ok(ended) => ended,
             Err(_) => panic!("the run hangs"),
         }
     }
 
-    async fn run(self) -> Ended {
-        let before = self.world.calls().len();
+    async fn execute(self) -> EndedRun {
+        let before = self.cloud.calls().len();
         let preview = self.options.preview;
-        let tape = Tape::new(&self.world, &self.base, self.record_fails_after);
+        let checking_recorder = CheckingRecorder::new(&self.cloud, &self.base, self.record_fails_after);
         let events = Arc::new(Events::default());
-        let recorder = (!preview).then(|| Box::new(tape.clone()) as Box<dyn StateRecorder>);
-        let host = Arc::new(self.world.clone());
+        let recorder = (!preview).then(|| Box::new(checking_recorder.clone()) as Box<dyn StateRecorder>);
+        let host = Arc::new(self.cloud.clone());
         let has_program = self.options.has_program();
-        let everything = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
+        let has_no_scope = self.options.scope.targets.is_empty() && self.options.scope.excludes.is_empty();
         let (deployment, run) = Deployment::new(
             self.options,
             self.base.clone(),
@@ -226,69 +226,84 @@ impl Run {
             self.signals.clone(),
         );
         let program = async {
-            if has_program { program::drive(&self.things, &deployment, self.end).await } else { BTreeMap::new() }
+            if has_program {
+                program::register_all(&self.resources, &deployment, self.end).await
+            } else {
+                BTreeMap::new()
+            }
         };
-        let (end, answers) = tokio::join!(run, program);
-        let mut ended = events.ended(end.outcome, answers);
-        ended.calls = self.world.calls().split_off(before);
+        let (end, replies) = tokio::join!(run, program);
+        let mut ended = events.ended(end.outcome, replies);
+        ended.calls = self.cloud.calls().split_off(before);
         ended.counts = end.summary.changes;
-        (ended.prefixes, ended.moments) = tape.prefixes();
-        self.world.note_unasked(promises::unasked(&ended.calls));
+        (ended.crash_states, ended.cloud_states) = checking_recorder.crash_states();
+        self.cloud.record_created_unchecked(invariants::created_unchecked(&ended.calls));
 
-        let mut faults = [self.world.faults(), tape.faults()].concat();
+        let mut violations = [self.cloud.violations(), checking_recorder.violations()].concat();
         let aborted = self.signals.abort.is_cancelled();
         if preview {
             let changes = ended.changes();
             if !changes.is_empty() {
-                faults.push(format!("a preview changed something: {changes:?}"));
+                violations.push(format!("a preview changed resources: {changes:?}"));
             }
             ended.state = self.base;
         } else {
-            if self.record_fails_after.is_none() && tape.written() != end.snapshot {
-                faults.push("what was recorded does not come to the state at the end".to_owned());
+            if self.record_fails_after.is_none() && checking_recorder.written() != end.snapshot {
+                violations.push("the replayed records differ from the final state".to_owned());
             }
             if let Err(error) = integrity::verify(&end.snapshot) {
-                faults.push(format!("the state at the end breaks the laws: {error}"));
+                violations.push(format!("the final state violates integrity: {error}"));
             }
-            if !aborted && !self.lost {
-                faults.extend(promises::ghosts(&end.snapshot, &self.world));
+            if !aborted && !self.lost_records {
+                violations.extend(invariants::entries_without_resource(&end.snapshot, &self.cloud));
             }
-            let unknown = ended.errors.iter().filter(|error| error.contains("ended during Create")).count();
+            let unknown = ended.errors.iter().filter(|error| error.contains("exited during Create")).count();
             if !aborted && end.snapshot.pending_operations.len() > self.base.pending_operations.len() + unknown {
-                faults.push("an operation is pending although the run was not aborted".to_owned());
+                violations.push("an operation is pending, but the run was not aborted".to_owned());
             }
-            faults.extend(promises::twice(&ended.calls));
-            faults.extend(promises::disorder(&self.base, &ended.calls, &events.heads()));
-            faults.extend(promises::hasty(&self.things, &ended.answers));
-            if everything {
-                let unasked = self.world.unasked();
-                faults.extend(promises::dangling(&self.base, &end.snapshot, &ended.calls, &events.heads(), &unasked));
+            violations.extend(invariants::repeated_changes(&ended.calls));
+            violations.extend(invariants::deletes_out_of_order(
+                &self.base,
+                &ended.calls,
+                &events.deletes_before_replacement(),
+            ));
+            violations.extend(invariants::successes_after_failed_dependency(&self.resources, &ended.replies));
+            if has_no_scope {
+                let created_unchecked = self.cloud.created_unchecked();
+                violations.extend(invariants::dangling_inputs(
+                    &self.base,
+                    &end.snapshot,
+                    &ended.calls,
+                    &events.deletes_before_replacement(),
+                    &created_unchecked,
+                ));
             }
             ended.state = end.snapshot;
         }
         if ended.outcome == Outcome::Failed && ended.errors.is_empty() && self.end == ProgramEnd::Completed {
-            faults.push("a failure without an error".to_owned());
+            violations.push("the run failed without an error".to_owned());
         }
         if ended.outcome == Outcome::Succeeded && !ended.errors.is_empty() {
-            faults.push(format!("a success with errors: {:?}", ended.errors));
+            violations.push(format!("the run succeeded with errors: {:?}", ended.errors));
         }
-        assert!(faults.is_empty(), "{faults:#?}\nsteps: {:#?}\nerrors: {:#?}", ended.steps, ended.errors);
+        assert!(violations.is_empty(), "{violations:#?}\nsteps: {:#?}\nerrors: {:#?}", ended.steps, ended.errors);
         ended
     }
 }
 
-impl Ended {
+impl EndedRun {
     /// Returns the calls that change resources, in the order of their starts.
     pub(crate) fn changes(&self) -> Vec<String> {
         let changes = self.calls.iter().filter(|call| matches!(call.verb, "create" | "update" | "delete"));
-        changes.map(Call::said).collect()
+        changes.map(Call::text).collect()
     }
 
-    pub(crate) fn called(&self, said: &str) -> usize {
-        self.calls.iter().filter(|call| call.said() == said).count()
+    pub(crate) fn call_count(&self, text: &str) -> usize {
+        self.calls.iter().filter(|call| call.text() == text).count()
     }
 
-    /// Returns the entries of the state: `a-1`, `a-1 (delete)`, `a-1 (owed)`; components and providers by name.
+    /// Returns the entries of the state: `a-1`, `a-1 (delete)`, `a-1 (pending replacement)`; components and providers
+    /// by name.
     pub(crate) fn entries(&self) -> Vec<String> {
         entries(&self.state)
     }
@@ -299,26 +314,26 @@ impl Ended {
     }
 
     pub(crate) fn result(&self, name: &str) -> RegistrationResult {
-        let answer = self.answers.get(name).unwrap_or_else(|| panic!("{name} got no answer"));
-        answer.unwrap_or_else(|_| panic!("{name} was refused"))
+        let reply = self.replies.get(name).unwrap_or_else(|| panic!("{name} has no reply"));
+        reply.unwrap_or_else(|_| panic!("the registration of {name} was halted"))
     }
 }
 
 /// Returns the entries of a state, without the root and default providers.
 pub(crate) fn entries(state: &Snapshot) -> Vec<String> {
-    let shown = state.resources.iter().filter(|state| {
+    let shown_entries = state.resources.iter().filter(|state| {
         state.type_token.as_str() != "pulumi:pulumi:Stack" && !(state.is_provider() && state.urn.name() == "default")
     });
-    let word = |state: &Arc<ResourceState>| {
+    let entry_text = |state: &Arc<ResourceState>| {
         let name = if state.is_provider() || !state.custom { state.urn.name() } else { state.id_text() };
-        let mark = match (state.delete, state.pending_replacement) {
+        let suffix = match (state.delete, state.pending_replacement) {
             (true, _) => " (delete)",
-            (_, true) => " (owed)",
+            (_, true) => " (pending replacement)",
             _ => "",
         };
-        format!("{name}{mark}")
+        format!("{name}{suffix}")
     };
-    shown.map(word).collect()
+    shown_entries.map(entry_text).collect()
 }
 
 /// Returns the live entry of a name.
@@ -337,62 +352,63 @@ impl EventSink for Events {
 }
 
 impl Events {
-    fn ended(&self, outcome: Outcome, answers: BTreeMap<String, Answer>) -> Ended {
-        let (mut steps, mut half_done, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut told_secrets, mut hints) = (Vec::new(), Vec::new());
-        let named = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
+    fn ended(&self, outcome: Outcome, replies: BTreeMap<String, Reply>) -> EndedRun {
+        let (mut steps, mut partial_failures, mut errors, mut warnings) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut masked_secrets, mut hints) = (Vec::new(), Vec::new());
+        let step_text = |step: &StepInfo| format!("{} {}", step.op.as_str(), step.urn.name());
         for event in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             match event {
-                Event::StepStarted(step) => steps.push(named(step)),
-                Event::StepFailed(step, failure) if failure.partial => half_done.push(named(step)),
-                Event::SecretsTold(values) => told_secrets.extend(values.keys().cloned()),
+                Event::StepStarted(step) => steps.push(step_text(step)),
+                Event::StepFailed(step, failure) if failure.partial => partial_failures.push(step_text(step)),
+                Event::SecretsSent(values) => masked_secrets.extend(values.keys().cloned()),
                 Event::Message(message) => {
                     hints.extend(
                         (message.severity == Severity::Error).then(|| message.hint.clone().unwrap_or_default()),
                     );
-                    let told = match message.severity {
+                    let messages = match message.severity {
                         Severity::Error => &mut errors,
                         Severity::Warning => &mut warnings,
                         Severity::Info | Severity::Debug => continue,
                     };
                     let name = message.urn.as_ref().map(Urn::name).unwrap_or_default();
-                    told.push(format!("{name}: {}", message.text));
+                    messages.push(format!("{name}: {}", message.text));
                 }
                 _ => {}
             }
         }
-        Ended {
+        EndedRun {
             outcome,
             state: Snapshot::default(),
-            answers,
+            replies,
             steps,
-            half_done,
-            told_secrets,
+            partial_failures,
+            masked_secrets,
             hints,
             errors,
             warnings,
             calls: Vec::new(),
-            prefixes: Vec::new(),
-            moments: Vec::new(),
+            crash_states: Vec::new(),
+            cloud_states: Vec::new(),
             counts: BTreeMap::new(),
         }
     }
 
-    /// Returns the ids that were deleted before a replacement, superseded ones included.
-    fn heads(&self) -> BTreeSet<String> {
+    /// Returns the ids that were deleted before a replacement, including ids of pending deletes.
+    fn deletes_before_replacement(&self) -> BTreeSet<String> {
         let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = |event: &Event| match event {
+        let started = |event: &Event| match event {
             Event::StepStarted(step) => Some(Arc::clone(step)),
             _ => None,
         };
-        let steps: Vec<_> = events.iter().filter_map(begun).collect();
+        let steps: Vec<_> = events.iter().filter_map(started).collect();
         let program_ended = steps.iter().rposition(|step| {
             !matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced | StepOp::Discard | StepOp::RemovePendingReplace)
         });
-        let head = |(place, step): (usize, &Arc<StepInfo>)| {
+        let replaced_id = |(place, step): (usize, &Arc<StepInfo>)| {
             let old = step.old.as_ref().filter(|_| step.op == StepOp::DeleteReplaced)?;
             (!old.delete || Some(place) < program_ended).then(|| old.id_text().to_owned())
         };
-        steps.iter().enumerate().filter_map(head).collect()
+        steps.iter().enumerate().filter_map(replaced_id).collect()
     }
 }

@@ -5,161 +5,161 @@ use engine::events::Outcome;
 use pulumi_proto::resource_id::ResourceId;
 use state::{OperationKind, Snapshot};
 
-use crate::program::{get, provider, thing};
-use crate::run::{Ended, Run};
-use crate::standing;
-use crate::world::{Goes, Hold, World, calm};
+use crate::deploy;
+use crate::fake_cloud::{CallFailure, FakeCloud, Hold, yield_until_idle};
+use crate::program::{get, provider, resource};
+use crate::run::{EndedRun, Run};
 
 /// Runs until a call is reached, stops the run, and lets the call end.
-pub(crate) async fn stopped_at(run: Run, hold: Hold) -> Ended {
+pub(crate) async fn stopped_at(run: Run, hold: Hold) -> EndedRun {
     let stop = run.signals().stop;
-    let (ended, ()) = tokio::join!(run.go(), async {
+    let (ended, ()) = tokio::join!(run.run(), async {
         hold.reached().await;
         stop.cancel();
-        calm().await;
+        yield_until_idle().await;
         hold.release();
     });
     ended
 }
 
 /// Runs until a call is reached, and aborts the run.
-pub(crate) async fn aborted_at(run: Run, hold: Hold) -> Ended {
+pub(crate) async fn aborted_at(run: Run, hold: Hold) -> EndedRun {
     let signals = run.signals();
-    let (ended, ()) = tokio::join!(run.go(), async {
+    let (ended, ()) = tokio::join!(run.run(), async {
         hold.reached().await;
         signals.stop.cancel();
-        calm().await;
+        yield_until_idle().await;
         signals.abort.cancel();
     });
     ended
 }
 
 #[tokio::test]
-async fn a_creation_under_way_when_the_user_stops_is_recorded_and_nothing_follows() {
-    let world = World::default();
-    let hold = world.hold("create a");
-    let run = world.up(&Snapshot::default(), &[thing("a"), thing("b").after("a")]);
+async fn stop_during_create_records_it_and_starts_nothing_else() {
+    let cloud = FakeCloud::default();
+    let hold = cloud.hold("create a");
+    let run = cloud.up(&Snapshot::default(), &[resource("a"), resource("b").depends_on("a")]);
     let ended = stopped_at(run, hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.entries(), ["a-1"]);
-    assert_eq!(ended.called("check b"), 0);
-    assert_eq!(world.cancelled("default"), 1);
+    assert_eq!(ended.call_count("check b"), 0);
+    assert_eq!(cloud.cancelled("default"), 1);
 }
 
 #[tokio::test]
-async fn nothing_is_asked_after_a_check_during_which_the_user_stopped() {
-    let (world, state) = standing(&[thing("a")]).await;
-    let hold = world.hold("check a");
-    let ended = stopped_at(world.up(&state, &[thing("a").with("v", "2")]), hold).await.expect(Outcome::Canceled);
-    assert_eq!(ended.called("diff a"), 0);
+async fn stop_during_check_prevents_diff() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    let hold = cloud.hold("check a");
+    let ended = stopped_at(cloud.up(&state, &[resource("a").input("v", "2")]), hold).await.expect(Outcome::Canceled);
+    assert_eq!(ended.call_count("diff a"), 0);
 }
 
 #[tokio::test]
-async fn a_root_that_waits_for_its_turn_asks_nothing_once_the_user_stopped() {
-    let program = |d: &str| [thing("slow"), thing("a").with("d", d), thing("b").of("v", "a")];
-    let (world, state) = standing(&program("1")).await;
-    let hold = world.hold("check slow");
-    let ended = stopped_at(world.up(&state, &program("2")), hold).await.expect(Outcome::Canceled);
-    assert_eq!((ended.called("diff b"), ended.changes().len()), (0, 0));
+async fn stop_prevents_calls_of_waiting_delete_before_replace() {
+    let program = |d: &str| [resource("slow"), resource("a").input("d", d), resource("b").input_from("v", "a")];
+    let (cloud, state) = deploy(&program("1")).await;
+    let hold = cloud.hold("check slow");
+    let ended = stopped_at(cloud.up(&state, &program("2")), hold).await.expect(Outcome::Canceled);
+    assert_eq!((ended.call_count("diff b"), ended.changes().len()), (0, 0));
 }
 
 #[tokio::test]
-async fn stopped_between_its_delete_and_its_create_a_replacement_stays_owed() {
-    let (world, state) = standing(&[thing("a").with("d", "1")]).await;
-    let hold = world.hold("delete a-1");
-    let program = [thing("a").with("d", "2")];
-    let ended = stopped_at(world.up(&state, &program), hold).await.expect(Outcome::Canceled);
-    assert_eq!(ended.entries(), ["a-1 (owed)"]);
-    let ended = world.up(&ended.state, &program).go().await.expect(Outcome::Succeeded);
+async fn stop_between_delete_and_create_leaves_pending_replacement() {
+    let (cloud, state) = deploy(&[resource("a").input("d", "1")]).await;
+    let hold = cloud.hold("delete a-1");
+    let program = [resource("a").input("d", "2")];
+    let ended = stopped_at(cloud.up(&state, &program), hold).await.expect(Outcome::Canceled);
+    assert_eq!(ended.entries(), ["a-1 (pending replacement)"]);
+    let ended = cloud.up(&ended.state, &program).run().await.expect(Outcome::Succeeded);
     assert_eq!(ended.changes(), ["create a"]);
 }
 
 #[tokio::test]
-async fn stopped_in_the_middle_of_its_deletes_a_run_is_cancelled_and_the_rest_stays() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a")]).await;
-    let hold = world.hold("delete b-1");
-    let ended = stopped_at(world.destroy(&state), hold).await.expect(Outcome::Canceled);
+async fn stop_during_destroy_cancels_and_keeps_remaining_entries() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a")]).await;
+    let hold = cloud.hold("delete b-1");
+    let ended = stopped_at(cloud.destroy(&state), hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.entries(), ["a-1"]);
 }
 
 #[tokio::test]
-async fn stopped_when_nothing_is_left_to_do_a_run_has_succeeded() {
-    let (world, state) = standing(&[thing("a")]).await;
-    let hold = world.hold("delete a-1");
-    let ended = stopped_at(world.up(&state, &[thing("b")]), hold).await;
+async fn stop_during_last_step_succeeds() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    let hold = cloud.hold("delete a-1");
+    let ended = stopped_at(cloud.up(&state, &[resource("b")]), hold).await;
     // The provider entry, which no resource refers to any more, is deleted as well.
     assert_eq!(ended.entries(), ["b-1"]);
     assert_eq!(ended.outcome, Outcome::Succeeded);
 }
 
 #[tokio::test]
-async fn a_destroy_that_is_stopped_before_it_begins_is_no_success() {
-    let (world, state) = standing(&[thing("a")]).await;
-    let run = world.destroy(&state);
+async fn destroy_stopped_before_start_is_cancelled() {
+    let (cloud, state) = deploy(&[resource("a")]).await;
+    let run = cloud.destroy(&state);
     run.signals().stop.cancel();
-    let ended = run.go().await.expect(Outcome::Canceled);
+    let ended = run.run().await.expect(Outcome::Canceled);
     assert_eq!(ended.entries(), ["a-1"]);
 }
 
 #[tokio::test]
-async fn a_refresh_that_is_stopped_records_what_it_read_and_is_no_success() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a")]).await;
-    let hold = world.hold("read a-1");
-    world.when("read a-1", Goes::Gone);
-    let ended = stopped_at(world.refresh(&state).parallel(1), hold).await.expect(Outcome::Canceled);
+async fn stopped_refresh_records_completed_reads_and_is_cancelled() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a")]).await;
+    let hold = cloud.hold("read a-1");
+    cloud.fail("read a-1", CallFailure::Missing);
+    let ended = stopped_at(cloud.refresh(&state).parallel(1), hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.entries(), ["b-1"]);
-    assert_eq!(ended.called("read b-1"), 0);
+    assert_eq!(ended.call_count("read b-1"), 0);
 }
 
 #[tokio::test]
-async fn aborted_in_a_creation_it_stays_pending_and_every_instance_is_closed() {
-    let world = World::default();
-    let hold = world.hold("create a");
-    let ended = aborted_at(world.up(&Snapshot::default(), &[thing("a")]), hold).await.expect(Outcome::Canceled);
+async fn abort_during_create_leaves_pending_operation_and_closes_instances() {
+    let cloud = FakeCloud::default();
+    let hold = cloud.hold("create a");
+    let ended = aborted_at(cloud.up(&Snapshot::default(), &[resource("a")]), hold).await.expect(Outcome::Canceled);
     let pending = &ended.state.pending_operations;
     assert_eq!(pending.iter().map(|operation| operation.kind).collect::<Vec<_>>(), [OperationKind::Creating]);
-    assert_eq!(world.closed(), world.boots("default"));
+    assert_eq!(cloud.closed(), cloud.boot_count("default"));
 }
 
 #[tokio::test]
-async fn aborted_in_a_delete_before_a_replacement_the_entry_is_as_it_was() {
-    let (world, state) = standing(&[thing("a").with("d", "1")]).await;
-    let hold = world.hold("delete a-1");
-    let ended = aborted_at(world.up(&state, &[thing("a").with("d", "2")]), hold).await.expect(Outcome::Canceled);
+async fn abort_during_delete_before_replace_keeps_entry() {
+    let (cloud, state) = deploy(&[resource("a").input("d", "1")]).await;
+    let hold = cloud.hold("delete a-1");
+    let ended = aborted_at(cloud.up(&state, &[resource("a").input("d", "2")]), hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.entries(), ["a-1"]);
     assert_eq!(ended.state.pending_operations[0].kind, OperationKind::Deleting);
 }
 
 #[tokio::test]
-async fn aborted_in_a_check_nothing_is_pending() {
-    let world = World::default();
-    let hold = world.hold("check a");
-    let ended = aborted_at(world.up(&Snapshot::default(), &[thing("a")]), hold).await.expect(Outcome::Canceled);
+async fn abort_during_check_leaves_no_pending_operation() {
+    let cloud = FakeCloud::default();
+    let hold = cloud.hold("check a");
+    let ended = aborted_at(cloud.up(&Snapshot::default(), &[resource("a")]), hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.state.pending_operations.len(), 0);
 }
 
 #[tokio::test]
-async fn aborted_in_a_refresh_nothing_that_was_read_is_half_recorded() {
-    let (world, state) = standing(&[thing("a"), thing("b").after("a")]).await;
-    world.when("read a-1", Goes::Gone);
-    let hold = world.hold("read b-1");
-    let ended = aborted_at(world.refresh(&state), hold).await.expect(Outcome::Canceled);
+async fn abort_during_refresh_records_nothing() {
+    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a")]).await;
+    cloud.fail("read a-1", CallFailure::Missing);
+    let hold = cloud.hold("read b-1");
+    let ended = aborted_at(cloud.refresh(&state), hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.entries(), ["a-1", "b-1"]);
 }
 
 #[tokio::test]
-async fn aborted_while_a_provider_is_replaced_every_instance_is_closed() {
-    let program = |k: &str| [provider("p").with("k", k), thing("a").by("p")];
-    let (world, state) = standing(&program("1")).await;
-    let hold = world.hold("create a");
-    aborted_at(world.up(&state, &program("2")), hold).await.expect(Outcome::Canceled);
+async fn abort_during_provider_replacement_closes_instances() {
+    let program = |k: &str| [provider("p").input("k", k), resource("a").provider("p")];
+    let (cloud, state) = deploy(&program("1")).await;
+    let hold = cloud.hold("create a");
+    aborted_at(cloud.up(&state, &program("2")), hold).await.expect(Outcome::Canceled);
 }
 
 #[tokio::test]
-async fn a_provider_that_dies_in_a_creation_fails_it_and_what_hangs_on_it_and_it_stays_pending() {
-    let world = World::default();
-    world.when("create a", Goes::Down);
-    let program = [thing("a"), thing("b"), thing("c").after("a")];
-    let ended = world.up(&Snapshot::default(), &program).going_on().go().await.expect(Outcome::Failed);
+async fn provider_crash_during_create_skips_dependents_and_leaves_pending_operation() {
+    let cloud = FakeCloud::default();
+    cloud.fail("create a", CallFailure::Crash);
+    let program = [resource("a"), resource("b"), resource("c").depends_on("a")];
+    let ended = cloud.up(&Snapshot::default(), &program).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.result("a"), RegistrationResult::Failed);
     assert_eq!(ended.result("c"), RegistrationResult::Skipped);
     assert_eq!(ended.entries(), ["b-1"]);
@@ -168,54 +168,56 @@ async fn a_provider_that_dies_in_a_creation_fails_it_and_what_hangs_on_it_and_it
 }
 
 #[tokio::test]
-async fn a_provider_that_dies_in_a_check_ends_the_run() {
-    let world = World::default();
-    world.when("check a", Goes::Down);
-    let ended = world.up(&Snapshot::default(), &[thing("a")]).going_on().go().await.expect(Outcome::Failed);
+async fn provider_crash_during_check_ends_the_run() {
+    let cloud = FakeCloud::default();
+    cloud.fail("check a", CallFailure::Crash);
+    let ended =
+        cloud.up(&Snapshot::default(), &[resource("a")]).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.entries(), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_down_is_not_done() {
-    let world = World::default();
-    let program = [thing("a"), thing("b").after("a")];
-    let run = world.up(&Snapshot::default(), &program).disk_full_after(5);
-    let ended = run.going_on().go().await.expect(Outcome::Failed);
+async fn failed_record_prevents_further_calls() {
+    let cloud = FakeCloud::default();
+    let program = [resource("a"), resource("b").depends_on("a")];
+    let run = cloud.up(&Snapshot::default(), &program).fail_records_after(5);
+    let ended = run.continue_on_error().run().await.expect(Outcome::Failed);
     assert!(ended.changes().len() < 2, "{:?}", ended.changes());
 }
 
 #[tokio::test]
-async fn nothing_is_read_that_depends_on_what_failed() {
-    let world = World::default();
-    world.add("theirs");
-    world.when("create a", Goes::Wrong);
-    let program = [thing("a"), get("b", "theirs").after("a")];
-    let ended = world.up(&Snapshot::default(), &program).going_on().go().await.expect(Outcome::Failed);
+async fn read_depending_on_failed_resource_is_skipped() {
+    let cloud = FakeCloud::default();
+    cloud.add("theirs");
+    cloud.fail("create a", CallFailure::Error);
+    let program = [resource("a"), get("b", "theirs").depends_on("a")];
+    let ended = cloud.up(&Snapshot::default(), &program).continue_on_error().run().await.expect(Outcome::Failed);
     assert_eq!(ended.result("b"), RegistrationResult::Skipped);
-    assert_eq!(ended.called("read theirs"), 0);
+    assert_eq!(ended.call_count("read theirs"), 0);
 }
 
 #[tokio::test]
-async fn nothing_is_deleted_by_a_provider_during_whose_configuration_the_user_stopped() {
-    let (world, state) = standing(&[provider("p"), thing("a").by("p")]).await;
-    let hold = world.hold("configure p");
-    let ended = stopped_at(world.destroy(&state), hold).await.expect(Outcome::Canceled);
+async fn stop_during_configure_prevents_deletes() {
+    let (cloud, state) = deploy(&[provider("p"), resource("a").provider("p")]).await;
+    let hold = cloud.hold("configure p");
+    let ended = stopped_at(cloud.destroy(&state), hold).await.expect(Outcome::Canceled);
     assert_eq!((ended.changes(), ended.entries()), (Vec::new(), vec!["p".to_owned(), "a-1".to_owned()]));
 }
 
 #[tokio::test]
-async fn nor_is_anything_imported_by_it() {
-    let (world, state) = standing(&[provider("p")]).await;
-    world.add("a-7");
-    let program = [provider("p"), thing("a").by("p").but(|goal| goal.import_id = ResourceId::new("a-7"))];
-    let (hold, run) = (world.hold("configure p"), world.up(&state, &program));
+async fn stop_during_configure_prevents_imports() {
+    let (cloud, state) = deploy(&[provider("p")]).await;
+    cloud.add("a-7");
+    let program =
+        [provider("p"), resource("a").provider("p").edit_goal(|goal| goal.import_id = ResourceId::new("a-7"))];
+    let (hold, run) = (cloud.hold("configure p"), cloud.up(&state, &program));
     let stop = run.signals().stop;
-    let (ended, ()) = tokio::join!(run.go(), async {
+    let (ended, ()) = tokio::join!(run.run(), async {
         hold.reached().await;
         // Registrations that do not need the provider have started.
-        calm().await;
+        yield_until_idle().await;
         stop.cancel();
-        calm().await;
+        yield_until_idle().await;
         hold.release();
     });
     let ended = ended.expect(Outcome::Canceled);
@@ -224,12 +226,12 @@ async fn nor_is_anything_imported_by_it() {
 }
 
 #[tokio::test]
-async fn nor_is_anything_deleted_by_it_before_a_replacement() {
-    let (world, state) = standing(&[provider("p"), thing("a").by("p").with("d", "1")]).await;
+async fn stop_during_configure_prevents_delete_before_replace() {
+    let (cloud, state) = deploy(&[provider("p"), resource("a").provider("p").input("d", "1")]).await;
     // The old instance is started only for the Delete.
-    let program = [provider("q"), thing("a").by("q").with("d", "2")];
-    let hold = world.hold("configure p");
-    let ended = stopped_at(world.up(&state, &program), hold).await.expect(Outcome::Canceled);
+    let program = [provider("q"), resource("a").provider("q").input("d", "2")];
+    let hold = cloud.hold("configure p");
+    let ended = stopped_at(cloud.up(&state, &program), hold).await.expect(Outcome::Canceled);
     assert_eq!(ended.changes(), [""; 0]);
     assert!(ended.entries().contains(&"a-1".to_owned()), "{:?}", ended.entries());
 }

@@ -1,19 +1,19 @@
-//! Tests of engine semantics, section 10 (situation → calls): one test per row, with its name.
+//! Tests of docs/spec/engine-semantics.md#10 (situation → calls): one test per row, named after it.
 //!
-//! A test plays the recordings that show its row, and checks one or two of their steps: the calls about the resource,
-//! notable parts of these, the recorded entries. Both the recorded outcome and that of our engine are checked, so that
-//! a row is right about Pulumi as well as about ours. `docs/testing.md` has the table of rows, with the test of
+//! A test replays the recordings of its row, and checks one or two of their steps: the calls about the resource, their
+//! important parts, the recorded entries. Both the recorded outcome and that of our engine are checked, so that a row
+//! holds for Pulumi's engine as well as for ours. `docs/testing.md` has the table of rows, with the test of
 //! `decide` that covers each decision.
 //!
-//! `°` after Check: without olds. Names are those of the recorded program; `default` is the default provider.
+//! `Check°` is a Check without olds. Names are those of the recorded program; `default` is the default provider.
 
 mod components;
+mod create_update_delete;
 mod failures;
 mod imports;
-mod life;
 mod options;
 mod providers;
 mod refresh;
 mod replacements;
-mod seen;
+mod step_outcome;
 mod table;

@@ -7,17 +7,17 @@ use syn::{Attribute, ImplItem, Item, Meta, Token, TraitItem};
 pub(crate) fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
-            && attribute.parse_args::<Meta>().is_ok_and(|condition| holds_in_product(&condition) == Some(false))
+            && attribute.parse_args::<Meta>().is_ok_and(|condition| evaluate_for_product(&condition) == Some(false))
     })
 }
 
 /// Evaluates a condition for product code. `None`: it depends on the platform or on features.
-fn holds_in_product(condition: &Meta) -> Option<bool> {
+fn evaluate_for_product(condition: &Meta) -> Option<bool> {
     let Meta::List(list) = condition else {
         return condition.path().is_ident("test").then_some(false);
     };
     let parts = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
-    let mut values = parts.iter().map(holds_in_product);
+    let mut values = parts.iter().map(evaluate_for_product);
     let known = |values: &[Option<bool>], decisive: bool| match values {
         values if values.contains(&Some(decisive)) => Some(decisive),
         values if values.contains(&None) => None,
@@ -73,7 +73,7 @@ pub(crate) fn trait_item_attributes(item: &TraitItem) -> &[Attribute] {
 }
 
 #[test]
-fn only_what_product_code_never_compiles_is_for_tests_only() {
+fn cfg_conditions_for_tests_only_are_recognized() {
     let check = |condition: &str| {
         let item: Item = syn::parse_str(&format!("#[cfg({condition})] fn f() {{}}")).unwrap();
         is_test_only(item_attributes(&item))

@@ -251,7 +251,7 @@ pub(crate) fn describe(cycle: &[&str], edges: &Edges<'_>) -> String {
 
 /// Prints the files and edges with `cargo test -p tests --test tidy -- --nocapture imports`.
 #[test]
-fn imports_of_the_product_are_all_resolved() {
+fn product_imports_are_resolved() {
     let graph = graph();
     let edges = graph.edges();
     let product: Vec<(&String, &File)> = graph.files.iter().filter(|(_, file)| !file.is_test).collect();

@@ -182,11 +182,11 @@ impl Modules {
 mod tests {
     use super::*;
     use crate::modules::parse;
-    use crate::workspace::made_up;
+    use crate::workspace::test_workspace;
 
     /// Returns the targets of a path in the module `app::a`.
     fn resolve(files: &[(&str, &str)], path: &str) -> Vec<String> {
-        let workspace = made_up(files);
+        let workspace = test_workspace(files);
         let modules = parse(&workspace);
         let module = modules.list.iter().position(|module| module.path == ["app", "a"]).unwrap();
         let resolver = Resolver { workspace: &workspace, modules: &modules };
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_begin_at_the_crate_the_module_and_its_parents() {
+    fn paths_resolve_from_crate_self_and_super() {
         let files = [
             ("lib.rs", "mod a; pub(crate) struct Top;"),
             ("a.rs", "mod inner { pub(crate) struct Inner; } pub fn own() {}"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_and_re_exports_lead_to_the_definition() {
+    fn imports_and_re_exports_resolve_to_the_definition() {
         let files = [
             ("lib.rs", "mod a; mod b; pub use b::{Thing, deep::*};"),
             ("a.rs", "use crate::Thing as Renamed; use super::b; use crate::*;"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_gives_what_is_visible_only() {
+    fn glob_imports_only_visible_names() {
         let files = [
             ("lib.rs", "mod a; mod b; mod c;"),
             ("a.rs", "use crate::b::*; use crate::c::*;"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn other_crates_are_known_by_name() {
+    fn paths_to_other_crates_resolve_by_name() {
         let files = [("lib.rs", "mod a;"), ("a.rs", "use std::time::{self, Instant}; use tokio as runtime;")];
         assert_eq!(resolve(&files, "Instant::now"), ["std::time::Instant::now"]);
         assert_eq!(resolve(&files, "time::Duration"), ["std::time::Duration"]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_of_each_other_end() {
+    fn circular_imports_terminate() {
         let files = [
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", "pub use crate::b::*; pub use crate::b::Thing;"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_macro_defines_belongs_to_its_module() {
+    fn macro_generated_items_belong_to_their_module() {
         let files = [("lib.rs", "mod a; mod b;"), ("a.rs", ""), ("b.rs", "macro_rules! make { () => {} } make!();")];
         assert_eq!(resolve(&files, "crate::b::Made"), ["app::b::Made"]);
         assert_eq!(resolve(&files, "Made"), [""; 0]);

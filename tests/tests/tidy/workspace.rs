@@ -135,8 +135,8 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("Cargo's metadata has text here")
 }
 
-/// Returns a workspace of one crate, `app`, with the given files below its `src/`.
-pub(crate) fn made_up(files: &[(&str, &str)]) -> Workspace {
+/// Returns a workspace for tests of the rules: one crate, `app`, with the given files below its `src/`.
+pub(crate) fn test_workspace(files: &[(&str, &str)]) -> Workspace {
     let krate = Crate {
         name: "app".to_owned(),
         package: "app".to_owned(),
@@ -151,7 +151,7 @@ pub(crate) fn made_up(files: &[(&str, &str)]) -> Workspace {
 }
 
 #[test]
-fn every_member_is_read() {
+fn all_workspace_members_are_read() {
     let product = product();
     let read: BTreeSet<&str> = product.crates.iter().map(|krate| krate.package.as_str()).collect();
     let expected = product.packages.iter().map(|package| package.name.as_str()).filter(|name| *name != "tests");

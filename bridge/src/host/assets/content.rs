@@ -1,4 +1,4 @@
-//! What assets and archives point to: files, folders, URLs, packed archives.
+//! Content of assets and archives: files, folders, URLs and packed archives.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,31 +13,31 @@ use url::Url;
 use super::error::AssetError;
 use crate::source::download;
 
-/// What Pulumi keeps beside files, and never counts as content.
-const BOOKKEEPING: &str = ".pulumi";
-static NOTHING: PropertyMap = PropertyMap::new();
+/// Folder of Pulumi's own files, which is not part of the content.
+const PULUMI_FOLDER: &str = ".pulumi";
+static NO_MEMBERS: PropertyMap = PropertyMap::new();
 
-/// Bytes, and how many there are.
+/// Content of a file, with its size in bytes.
 pub(super) struct Blob<'a> {
-    /// Where they come from, for messages.
-    pub(super) place: String,
+    /// Path or redacted URL of the content, for messages.
+    pub(super) location: String,
     pub(super) size: u64,
-    pub(super) content: Source<'a>,
+    pub(super) content: Content<'a>,
 }
 
 impl<'a> Blob<'a> {
-    fn streamed(place: &str, size: u64, content: impl Read + 'a) -> Self {
-        Self { place: place.to_owned(), size, content: Source::Stream(Box::new(content)) }
+    fn streamed(location: &str, size: u64, content: impl Read + 'a) -> Self {
+        Self { location: location.to_owned(), size, content: Content::Stream(Box::new(content)) }
     }
 }
 
-pub(super) enum Source<'a> {
+pub(super) enum Content<'a> {
     File(File),
     Bytes(&'a [u8]),
     Stream(Box<dyn Read + 'a>),
 }
 
-impl Read for Source<'_> {
+impl Read for Content<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read(buffer),
@@ -47,15 +47,16 @@ impl Read for Source<'_> {
     }
 }
 
-/// How an archive is packed, by its name.
+/// Format of a packed archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArchiveFormat {
     Tar,
     TarGzip,
     Zip,
 }
 
-impl Kind {
+impl ArchiveFormat {
+    /// Returns the format for a file name; `None` if its extension is not supported.
     fn of(name: &str) -> Option<Self> {
         let endings = [
             (".tar", Self::Tar),
@@ -64,141 +65,142 @@ impl Kind {
             (".zip", Self::Zip),
             (".jar", Self::Zip),
         ];
-        endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| kind)
+        endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
     }
 }
 
-/// What an archive leads to.
-pub(super) enum Place<'a> {
+/// Source of the files of an archive.
+pub(super) enum ArchiveSource<'a> {
     Members(&'a PropertyMap),
     Folder(PathBuf),
-    Packed(Kind, Blob<'static>),
+    Packed(ArchiveFormat, Blob<'static>),
 }
 
-/// Opens what is asked for, relative paths below one folder. Blocks.
-pub(super) struct Files {
+/// Reader of the content of assets and archives. Resolves relative paths against a folder. Its methods block.
+pub(super) struct AssetReader {
     folder: PathBuf,
     runtime: Handle,
 }
 
-impl Files {
-    /// Within a runtime, which downloads what URLs point to.
+impl AssetReader {
+    /// Creates a reader. Must be called within a Tokio runtime, which downloads URLs.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder, runtime: Handle::current() }
     }
 
-    /// The content of an asset.
-    pub(super) fn asset<'a>(&self, asset: &'a Asset) -> Result<Blob<'a>, AssetError> {
+    /// Opens the content of an asset.
+    pub(super) fn open_asset<'a>(&self, asset: &'a Asset) -> Result<Blob<'a>, AssetError> {
         let text = |text: &'a str| Blob {
-            place: "a text".to_owned(),
+            location: "a text".to_owned(),
             size: text.len() as u64,
-            content: Source::Bytes(text.as_bytes()),
+            content: Content::Bytes(text.as_bytes()),
         };
         match &asset.content {
-            // Empty ones may be told by their hash alone.
+            // The content of an asset with the hash of an empty one is known.
             AssetContent::Elided if asset.hash.as_deref() == Some(EMPTY_ASSET_HASH) => Ok(text("")),
             AssetContent::Elided => Err(AssetError::Elided),
             AssetContent::Text(content) => Ok(text(content)),
-            AssetContent::Path(path) => file(&self.folder.join(path)),
-            AssetContent::Uri(uri) => self.fetch(&url(uri)?),
+            AssetContent::Path(path) => open_file(&self.folder.join(path)),
+            AssetContent::Uri(uri) => self.open_url(&parse_url(uri)?),
         }
     }
 
-    /// What an archive leads to. Of what is a path or a URL the name decides, as it does for providers.
-    pub(super) fn archive<'a>(&self, archive: &'a Archive) -> Result<Place<'a>, AssetError> {
+    /// Opens an archive. The extension of a path or URL decides about the format, as in Pulumi's providers.
+    pub(super) fn open_archive<'a>(&self, archive: &'a Archive) -> Result<ArchiveSource<'a>, AssetError> {
         match &archive.content {
             ArchiveContent::Elided if archive.hash.as_deref() == Some(EMPTY_ARCHIVE_HASH) => {
-                Ok(Place::Members(&NOTHING))
+                Ok(ArchiveSource::Members(&NO_MEMBERS))
             }
             ArchiveContent::Elided => Err(AssetError::Elided),
-            ArchiveContent::Assets(members) => Ok(Place::Members(members)),
+            ArchiveContent::Assets(members) => Ok(ArchiveSource::Members(members)),
             ArchiveContent::Path(path) => {
                 let path = self.folder.join(path);
-                match (Kind::of(&path.to_string_lossy()), fs::metadata(&path)) {
-                    (Some(kind), _) => Ok(Place::Packed(kind, file(&path)?)),
-                    (None, Ok(found)) if found.is_dir() => Ok(Place::Folder(path)),
-                    (None, Ok(_)) => Err(AssetError::NoArchive(path.display().to_string())),
+                match (ArchiveFormat::of(&path.to_string_lossy()), fs::metadata(&path)) {
+                    (Some(format), _) => Ok(ArchiveSource::Packed(format, open_file(&path)?)),
+                    (None, Ok(found)) if found.is_dir() => Ok(ArchiveSource::Folder(path)),
+                    (None, Ok(_)) => Err(AssetError::NotAnArchive(path.display().to_string())),
                     (None, Err(error)) => Err(unreadable(path.display(), error)),
                 }
             }
             ArchiveContent::Uri(uri) => {
-                let url = url(uri)?;
-                let kind = Kind::of(url.path()).ok_or_else(|| AssetError::NoArchive(shown(&url)))?;
-                Ok(Place::Packed(kind, self.fetch(&url)?))
+                let url = parse_url(uri)?;
+                let format =
+                    ArchiveFormat::of(url.path()).ok_or_else(|| AssetError::NotAnArchive(redacted_url(&url)))?;
+                Ok(ArchiveSource::Packed(format, self.open_url(&url)?))
             }
         }
     }
 
-    fn fetch(&self, url: &Url) -> Result<Blob<'static>, AssetError> {
+    fn open_url(&self, url: &Url) -> Result<Blob<'static>, AssetError> {
         match url.scheme() {
             "file" => {
                 let path = url.to_file_path();
-                file(&path.map_err(|()| unreadable(shown(url), "files of other hosts cannot be read"))?)
+                open_file(&path.map_err(|()| unreadable(redacted_url(url), "files of other hosts cannot be read"))?)
             }
             "http" | "https" => {
                 let content = self.runtime.block_on(download(url));
-                opened(shown(url), content.map_err(|problem| unreadable(shown(url), problem))?)
+                file_blob(redacted_url(url), content.map_err(|problem| unreadable(redacted_url(url), problem))?)
             }
-            _ => Err(unreadable(shown(url), "expected a URL that begins with http:, https: or file:")),
+            _ => Err(unreadable(redacted_url(url), "expected a URL that begins with http:, https: or file:")),
         }
     }
 }
 
-fn unreadable(place: impl ToString, problem: impl ToString) -> AssetError {
-    AssetError::Unreadable { place: place.to_string(), problem: problem.to_string() }
+fn unreadable(location: impl ToString, problem: impl ToString) -> AssetError {
+    AssetError::Unreadable { location: location.to_string(), problem: problem.to_string() }
 }
 
-fn url(uri: &str) -> Result<Url, AssetError> {
-    // What it is instead of a URL may be secret.
+fn parse_url(uri: &str) -> Result<Url, AssetError> {
+    // The message does not contain the text: it may be a secret.
     Url::parse(uri).map_err(|error| unreadable("a URL", error))
 }
 
-/// A URL without what may be secret: who asks, and a signature.
-fn shown(url: &Url) -> String {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    shown.set_fragment(None);
-    // Not every kind of URL can have these.
-    shown.set_username("").and_then(|()| shown.set_password(None)).ok();
-    shown.to_string()
+/// Returns a URL without the parts that may be secret: user name, password, query and fragment.
+fn redacted_url(url: &Url) -> String {
+    let mut redacted = url.clone();
+    redacted.set_query(None);
+    redacted.set_fragment(None);
+    // Some kinds of URLs cannot have a user name; the error is ignored.
+    redacted.set_username("").and_then(|()| redacted.set_password(None)).ok();
+    redacted.to_string()
 }
 
-/// The content of a file.
-pub(super) fn file(path: &Path) -> Result<Blob<'static>, AssetError> {
-    let place = path.display().to_string();
-    // Looked at before it is opened: to open a pipe would wait for somebody who writes.
+/// Opens a file.
+pub(super) fn open_file(path: &Path) -> Result<Blob<'static>, AssetError> {
+    let location = path.display().to_string();
+    // Checked before the file is opened: opening a named pipe would wait for a writer.
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(AssetError::Folder(place)),
-        Ok(found) if !found.is_file() => return Err(unreadable(place, "it is no regular file")),
+        Ok(found) if found.is_dir() => return Err(AssetError::Folder(location)),
+        Ok(found) if !found.is_file() => return Err(unreadable(location, "it is not a regular file")),
         Ok(_) => {}
-        Err(error) => return Err(unreadable(place, error)),
+        Err(error) => return Err(unreadable(location, error)),
     }
-    let file = File::open(path).map_err(|error| unreadable(&place, error))?;
-    opened(place, file)
+    let file = File::open(path).map_err(|error| unreadable(&location, error))?;
+    file_blob(location, file)
 }
 
-fn opened(place: String, file: File) -> Result<Blob<'static>, AssetError> {
-    let size = file.metadata().map_err(|error| unreadable(&place, error))?.len();
-    Ok(Blob { place, size, content: Source::File(file) })
+fn file_blob(location: String, file: File) -> Result<Blob<'static>, AssetError> {
+    let size = file.metadata().map_err(|error| unreadable(&location, error))?.len();
+    Ok(Blob { location, size, content: Content::File(file) })
 }
 
-/// The files below a folder as members of an archive, in the order of a walk: names, and where they are. Links to files
-/// count as files, links to folders not at all.
-pub(super) fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>, AssetError> {
+/// Lists the files below a folder as members of an archive: names and paths, in depth-first order. Links to files count
+/// as files; links to folders are skipped.
+pub(super) fn list_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, AssetError> {
     let mut found = Vec::new();
     walk(folder, "", &mut found)?;
     Ok(found)
 }
 
 fn walk(path: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) -> Result<(), AssetError> {
-    if path.file_name().is_some_and(|name| name == BOOKKEEPING) {
+    if path.file_name().is_some_and(|name| name == PULUMI_FOLDER) {
         return Ok(());
     }
-    let lost = |error| unreadable(path.display(), error);
-    let what = fs::symlink_metadata(path).map_err(lost)?;
-    if what.is_dir() {
-        let entries = fs::read_dir(path).map_err(lost)?.map(|entry| Ok(entry?.file_name()));
-        let mut names = entries.collect::<io::Result<Vec<_>>>().map_err(lost)?;
+    let failed = |error| unreadable(path.display(), error);
+    let metadata = fs::symlink_metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        let entries = fs::read_dir(path).map_err(failed)?.map(|entry| Ok(entry?.file_name()));
+        let mut names = entries.collect::<io::Result<Vec<_>>>().map_err(failed)?;
         names.sort();
         for entry in names {
             let path = path.join(&entry);
@@ -206,52 +208,52 @@ fn walk(path: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) -> Result<(
             let name = if name.is_empty() { entry.to_owned() } else { format!("{name}/{entry}") };
             walk(&path, &name, found)?;
         }
-    } else if !what.is_symlink() || !fs::metadata(path).map_err(lost)?.is_dir() {
+    } else if !metadata.is_symlink() || !fs::metadata(path).map_err(failed)?.is_dir() {
         found.push((name.to_owned(), path.to_owned()));
     }
     Ok(())
 }
 
-/// Takes a file out of a packed archive, by the name that it has there.
-type Take<'t> = &'t mut dyn FnMut(&str, Blob<'_>) -> Result<(), AssetError>;
+/// Callback for a file in a packed archive: its name in the archive, and its content.
+type Visitor<'t> = &'t mut dyn FnMut(&str, Blob<'_>) -> Result<(), AssetError>;
 
-/// Hands out each file of a packed archive, in its order.
-pub(super) fn each_packed(kind: Kind, packed: Blob<'_>, take: Take<'_>) -> Result<(), AssetError> {
-    let Blob { place, content, .. } = packed;
-    match kind {
-        Kind::Tar => each_of_tar(&place, content, take),
-        Kind::TarGzip => each_of_tar(&place, MultiGzDecoder::new(content), take),
-        Kind::Zip => each_of_zip(&place, content, take),
+/// Calls `visit` with each file of a packed archive, in the order of the archive.
+pub(super) fn for_each_packed(format: ArchiveFormat, packed: Blob<'_>, visit: Visitor<'_>) -> Result<(), AssetError> {
+    let Blob { location, content, .. } = packed;
+    match format {
+        ArchiveFormat::Tar => for_each_in_tar(&location, content, visit),
+        ArchiveFormat::TarGzip => for_each_in_tar(&location, MultiGzDecoder::new(content), visit),
+        ArchiveFormat::Zip => for_each_in_zip(&location, content, visit),
     }
 }
 
-fn each_of_tar(place: &str, content: impl Read, take: Take<'_>) -> Result<(), AssetError> {
-    let lost = |error: io::Error| unreadable(place, error);
+fn for_each_in_tar(location: &str, content: impl Read, visit: Visitor<'_>) -> Result<(), AssetError> {
+    let failed = |error: io::Error| unreadable(location, error);
     let mut archive = tar::Archive::new(content);
-    for entry in archive.entries().map_err(lost)? {
-        let entry = entry.map_err(lost)?;
+    for entry in archive.entries().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
         let kind = entry.header().entry_type();
         if kind.is_dir() {
             continue;
         }
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if !kind.is_file() {
-            return Err(unreadable(place, format!("its entry {name:?} is neither a file nor a folder")));
+            return Err(unreadable(location, format!("its entry {name:?} is neither a file nor a folder")));
         }
-        take(&member_name("", &name), Blob::streamed(place, entry.size(), entry))?;
+        visit(&member_name("", &name), Blob::streamed(location, entry.size(), entry))?;
     }
     Ok(())
 }
 
-fn each_of_zip(place: &str, content: Source<'_>, take: Take<'_>) -> Result<(), AssetError> {
-    // Its directory is at its end.
-    let Source::File(file) = content else { return Err(unreadable(place, "it is no file")) };
-    let mut archive = zip::ZipArchive::new(file).map_err(|error| unreadable(place, error))?;
+fn for_each_in_zip(location: &str, content: Content<'_>, visit: Visitor<'_>) -> Result<(), AssetError> {
+    // The directory of a zip archive is at its end, so that it must be a file.
+    let Content::File(file) = content else { return Err(unreadable(location, "it is not a file")) };
+    let mut archive = zip::ZipArchive::new(file).map_err(|error| unreadable(location, error))?;
     for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|error| unreadable(place, error))?;
+        let entry = archive.by_index(index).map_err(|error| unreadable(location, error))?;
         if !entry.is_dir() {
-            let name = entry.name().map_err(|error| unreadable(place, error))?.into_owned();
-            take(&member_name("", &name), Blob::streamed(place, entry.size(), entry))?;
+            let name = entry.name().map_err(|error| unreadable(location, error))?.into_owned();
+            visit(&member_name("", &name), Blob::streamed(location, entry.size(), entry))?;
         }
     }
     Ok(())

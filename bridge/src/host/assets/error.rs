@@ -1,25 +1,25 @@
-//! Why an asset or an archive has no hash.
+//! Errors of the hashes of assets and archives.
 
 use pulumi_proto::property::hash::HashError;
 
-/// Why something has no hash.
+/// Reason why an asset or an archive has no hash.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AssetError {
-    /// Its content could not be read.
-    #[error("cannot read {place}: {problem}")]
-    Unreadable { place: String, problem: String },
-    /// A folder where a file is expected.
+    /// The content cannot be read.
+    #[error("cannot read {location}: {problem}")]
+    Unreadable { location: String, problem: String },
+    /// An asset is a folder.
     #[error("{0} is a folder: make it an archive instead of an asset")]
     Folder(String),
-    /// A file where an archive is expected.
+    /// An archive is a file without a supported extension.
     #[error("{0} is neither a folder nor named .tar, .tgz, .tar.gz, .zip or .jar")]
-    NoArchive(String),
-    /// Only its hash is known, where its content is needed.
+    NotAnArchive(String),
+    /// The content is needed, but only the hash is known.
     #[error("the content of a member of an archive is not known")]
     Elided,
-    /// A member of an archive is something else.
+    /// A member of an archive is neither an asset nor an archive.
     #[error("the member {0:?} of an archive is neither an asset nor an archive")]
-    NoMember(String),
+    InvalidMember(String),
     #[error(transparent)]
     Hash(#[from] HashError),
 }

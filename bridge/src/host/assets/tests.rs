@@ -1,4 +1,4 @@
-//! Hashes of files, folders, maps and packed archives; the vectors are those of Pulumi's own tests.
+//! Hashes of files, folders, maps and packed archives, with the test vectors of Pulumi.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,13 +10,13 @@ use super::*;
 
 const TEXT: &str = "a test asset";
 const TEXT_HASH: &str = "e34c74529110661faae4e121e57165ff4cb4dbdde1ef9770098aa3695e6b6704";
-/// Of an archive with that text as `foo`.
+/// Hash of an archive with that text as member `foo`.
 const FOO_HASH: &str = "27ab4a14a617df10cff3e1cf4e30cf510302afe56bf4cc91f84041c9f7b62fd8";
 
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// With these files in it.
+    /// Creates a folder with these files.
     fn of(files: &[(&str, &[u8])]) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         for (name, content) in files {
@@ -88,7 +88,7 @@ fn zip_of(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_asset_has_the_hash_of_its_content() {
+async fn asset_hash_is_the_hash_of_its_content() {
     let folder = Folder::of(&[("a.txt", TEXT.as_bytes())]);
     let whole = folder.0.path().join("a.txt");
     let whole = whole.to_str().unwrap();
@@ -104,14 +104,14 @@ async fn an_asset_has_the_hash_of_its_content() {
 }
 
 #[tokio::test]
-async fn a_hash_that_is_there_stays() {
+async fn existing_hash_is_kept() {
     let folder = Folder::of(&[]);
     let known = PropertyValue::Asset(Asset { hash: Some("abc".into()), content: AssetContent::Path("nowhere".into()) });
     assert_eq!(folder.hash(known).await.as_deref(), Ok("abc"));
 }
 
 #[tokio::test]
-async fn an_archive_has_the_hash_of_a_tar_of_its_members() {
+async fn archive_hash_is_the_hash_of_a_tar_of_its_members() {
     let folder = Folder::of(&[
         ("folder/foo", TEXT.as_bytes()),
         ("folder/.pulumi/meta", b"no content"),
@@ -126,7 +126,7 @@ async fn an_archive_has_the_hash_of_a_tar_of_its_members() {
 }
 
 #[tokio::test]
-async fn of_members_whose_hash_alone_is_known_only_empty_ones_count() {
+async fn member_without_content_is_an_error_unless_it_is_empty() {
     let folder = Folder::of(&[]);
     let asset = |hash: &str| PropertyValue::Asset(Asset { hash: Some(hash.to_owned()), content: AssetContent::Elided });
     let archive =
@@ -136,41 +136,41 @@ async fn of_members_whose_hash_alone_is_known_only_empty_ones_count() {
     assert_eq!(folder.hash(map([("foo", asset(EMPTY_ASSET_HASH))])).await, empty);
     assert_eq!(folder.hash(map([("foo", archive(EMPTY_ARCHIVE_HASH))])).await.as_deref(), Ok(EMPTY_ARCHIVE_HASH));
     for member in [asset(TEXT_HASH), archive(FOO_HASH)] {
-        let told = "source: the content of a member of an archive is not known";
-        assert_eq!(folder.hash(map([("foo", member)])).await, Err(told.to_owned()));
+        let message = "source: the content of a member of an archive is not known";
+        assert_eq!(folder.hash(map([("foo", member)])).await, Err(message.to_owned()));
     }
 }
 
-const WELL: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na test asset";
+const OK: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na test asset";
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 const GONE: &str = "HTTP/1.1 404 Gone\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// Gives one answer after the other, to whoever asks.
-fn answering(answers: &'static [&'static str]) -> PropertyValue {
+/// Starts a server that sends one response after the other. Returns an asset with its URL.
+fn asset_from_server(responses: &'static [&'static str]) -> PropertyValue {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
-        for answer in answers {
+        for response in responses {
             let (mut stream, _) = listener.accept().unwrap();
             io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
-            stream.write_all(answer.as_bytes()).unwrap();
+            stream.write_all(response.as_bytes()).unwrap();
         }
     });
     asset(AssetContent::Uri(format!("http://me:word@{address}/page.html?signature=hush#part")))
 }
 
 #[tokio::test]
-async fn what_a_url_has_is_downloaded_and_asked_for_again_where_that_may_help() {
+async fn url_is_downloaded_and_retried_after_a_temporary_error() {
     let folder = Folder::of(&[]);
-    assert_eq!(folder.hash(answering(&[WELL])).await.as_deref(), Ok(TEXT_HASH));
-    assert_eq!(folder.hash(answering(&[BUSY, WELL])).await.as_deref(), Ok(TEXT_HASH));
-    let told = folder.hash(answering(&[GONE, WELL])).await.unwrap_err();
-    assert!(told.starts_with("source: cannot read http://127.0.0.1:"), "{told}");
-    assert!(told.ends_with("/page.html: it was answered 404 Not Found"), "without what may be secret: {told}");
+    assert_eq!(folder.hash(asset_from_server(&[OK])).await.as_deref(), Ok(TEXT_HASH));
+    assert_eq!(folder.hash(asset_from_server(&[BUSY, OK])).await.as_deref(), Ok(TEXT_HASH));
+    let message = folder.hash(asset_from_server(&[GONE, OK])).await.unwrap_err();
+    assert!(message.starts_with("source: cannot read http://127.0.0.1:"), "{message}");
+    assert!(message.ends_with("/page.html: the server returned 404 Not Found"), "a secret in the URL: {message}");
 }
 
 #[tokio::test]
-async fn archives_in_archives_are_laid_out_below_their_names() {
+async fn files_of_a_member_archive_are_hashed_below_its_name() {
     let tar = tar_of(&[("./sub/x", "1"), ("y", "2")]);
     let zip = zip_of(&[("sub/x", "1"), ("y", "2")]);
     let folder = Folder::of(&[
@@ -194,16 +194,16 @@ async fn archives_in_archives_are_laid_out_below_their_names() {
 }
 
 #[tokio::test]
-async fn names_in_a_packed_archive_are_cleaned_before_they_are_joined() {
+async fn names_in_a_packed_archive_are_normalized() {
     let folder = Folder::of(&[("in.zip", &zip_of(&[("/../x", "1")]))]);
     let expected = folder.hash(map([("lib/x", text("1"))])).await;
     assert!(expected.is_ok());
     assert_eq!(folder.hash(map([("lib", packed("in.zip"))])).await, expected);
 }
 
-/// What `pulumi` 3.259 recorded for the same files.
+/// Compares with the hashes that `pulumi` 3.259 recorded for the same files.
 #[tokio::test]
-async fn hashes_are_those_that_pulumi_computes() {
+async fn hashes_equal_those_of_pulumi() {
     let tar = tar_of(&[("./sub/x", "1"), ("./y", "2")]);
     let folder = Folder::of(&[
         ("page.html", TEXT.as_bytes()),
@@ -237,7 +237,7 @@ async fn hashes_are_those_that_pulumi_computes() {
 }
 
 #[tokio::test]
-async fn a_packed_archive_by_itself_has_the_hash_of_its_bytes() {
+async fn packed_archive_has_the_hash_of_its_bytes() {
     let folder = Folder::of(&[("a.zip", TEXT.as_bytes()), ("a.tar.gz", TEXT.as_bytes())]);
     for path in ["a.zip", "a.tar.gz"] {
         assert_eq!(folder.hash(packed(path)).await.as_deref(), Ok(TEXT_HASH), "{path}");
@@ -245,7 +245,7 @@ async fn a_packed_archive_by_itself_has_the_hash_of_its_bytes() {
 }
 
 #[tokio::test]
-async fn hashes_reach_into_lists_maps_secrets_and_outputs() {
+async fn assets_in_lists_maps_secrets_and_outputs_get_hashes() {
     let folder = Folder::of(&[]);
     let output = OutputValue { value: Some(text(TEXT)), secret: true, dependencies: Vec::new() };
     let deep = PropertyValue::List(vec![
@@ -260,7 +260,7 @@ async fn hashes_reach_into_lists_maps_secrets_and_outputs() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_with_its_property() {
+async fn unreadable_asset_is_reported_with_its_property() {
     let folder = Folder::of(&[("folder/x", b""), ("plain.txt", b"")]);
     let at = folder.0.path().display().to_string();
     let uri = |uri: &str| asset(AssetContent::Uri(uri.to_owned()));
@@ -271,7 +271,7 @@ async fn what_cannot_be_read_is_told_with_its_property() {
         (packed("plain.txt"), "source: AT/plain.txt is neither a folder nor named .tar, .tgz, .tar.gz, .zip or .jar"),
         (uri("ftp://x/y"), "source: cannot read ftp://x/y: expected a URL that begins with http:, https: or file:"),
         (uri("file://other/y"), "source: cannot read file://other/y: files of other hosts cannot be read"),
-        (file("/dev/null"), "source: cannot read /dev/null: it is no regular file"),
+        (file("/dev/null"), "source: cannot read /dev/null: it is not a regular file"),
         (map([("x", "text".into())]), "source: the member \"x\" of an archive is neither an asset nor an archive"),
     ];
     for (value, expected) in rows {

@@ -1,4 +1,4 @@
-//! How property bags travel: one function for each row of the table in the provider protocol, section 5.4.
+//! Encoding of property bags: one function for each row of the table in docs/spec/provider-protocol.md#5.4.
 
 use pulumi_proto::property::wire::{
     self, Bag, DecodeOptions, EncodeOptions, Unknowns, WireError, copy_secretness, decode, encode,
@@ -7,7 +7,7 @@ use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, Prope
 
 use crate::provider::{Capabilities, Method, ProviderError};
 
-/// Encodes the bags of one call, for a provider that can take what its capabilities say.
+/// Encoder of the bags of a call, for a provider with these capabilities.
 #[derive(Clone, Copy)]
 pub(super) struct Encoder {
     pub(super) method: Method,
@@ -15,9 +15,9 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// CheckConfig and DiffConfig: everything plain, unknowns allowed.
-    pub(super) fn config(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
-        self.bag(
+    /// Encodes the bags of CheckConfig and DiffConfig: all values in plain text, unknowns allowed.
+    pub(super) fn encode_config(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
+        self.encode_bag(
             bag,
             EncodeOptions {
                 unknowns: Unknowns::Keep,
@@ -30,9 +30,9 @@ impl Encoder {
         )
     }
 
-    /// Configure's `args`: secrets and references whatever the provider will say it takes.
-    pub(super) fn configuration(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
-        self.bag(
+    /// Encodes `args` of Configure: secrets and references are kept, independent of the capabilities.
+    pub(super) fn encode_configure_args(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
+        self.encode_bag(
             bag,
             EncodeOptions {
                 unknowns: Unknowns::Reject,
@@ -45,61 +45,65 @@ impl Encoder {
         )
     }
 
-    /// What the program wants: `news` of Update, `properties` of Create. An unknown outside a preview would
-    /// make something else than what was asked for: it is refused.
-    pub(super) fn wanted(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
+    /// Encodes `news` of Update and `properties` of Create. Outside a preview an unknown value is an error: the
+    /// provider would create something else than the program requested.
+    pub(super) fn encode_news(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Reject };
-        self.bag(bag, self.as_accepted(unknowns))
+        self.encode_bag(bag, self.accepted_options(unknowns))
     }
 
-    /// Both bags of Check: outside a preview, what is unknown is left out.
-    pub(super) fn checked(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
+    /// Encodes both bags of Check. Outside a preview, unknown values are omitted.
+    pub(super) fn encode_check(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
-        self.bag(bag, self.as_accepted(unknowns))
+        self.encode_bag(bag, self.accepted_options(unknowns))
     }
 
-    /// `news` of Diff.
-    pub(super) fn wanted_elided(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Bag>, ProviderError> {
+    /// Encodes `news` of Diff.
+    pub(super) fn encode_diff_news(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if unknowns { Unknowns::Keep } else { Unknowns::Reject };
-        self.bag(bag, EncodeOptions { elide_assets: true, ..self.as_accepted(unknowns) })
+        self.encode_bag(bag, EncodeOptions { elide_assets: true, ..self.accepted_options(unknowns) })
     }
 
-    /// What is recorded, as Diff sends it: unknowns only where it takes them.
-    pub(super) fn recorded(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Bag>, ProviderError> {
+    /// Encodes recorded inputs and outputs. Unknown values are omitted unless `unknowns` is set.
+    pub(super) fn encode_recorded(&self, bag: &PropertyMap, unknowns: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if unknowns { Unknowns::Keep } else { Unknowns::Drop };
-        self.bag(bag, EncodeOptions { elide_assets: true, ..self.as_accepted(unknowns) })
+        self.encode_bag(bag, EncodeOptions { elide_assets: true, ..self.accepted_options(unknowns) })
     }
 
-    /// Arguments of Invoke, the query of List: what is unknown is left out.
-    pub(super) fn arguments(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
-        self.bag(bag, self.as_accepted(Unknowns::Drop))
+    /// Encodes the arguments of Invoke and the query of List. Unknown values are omitted.
+    pub(super) fn encode_arguments(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
+        self.encode_bag(bag, self.accepted_options(Unknowns::Drop))
     }
 
-    /// Arguments of Call: secrets and references whatever the provider takes.
-    pub(super) fn call_arguments(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
+    /// Encodes the arguments of Call: secrets and references are kept, independent of the capabilities.
+    pub(super) fn encode_call_arguments(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         let options = EncodeOptions {
             keep_secrets: true,
             keep_resources: true,
             keep_outputs: self.capabilities.accept_outputs,
-            ..self.as_accepted(Unknowns::Keep)
+            ..self.accepted_options(Unknowns::Keep)
         };
-        self.bag(bag, options)
+        self.encode_bag(bag, options)
     }
 
-    /// Inputs of Construct.
-    pub(super) fn component(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
+    /// Encodes the inputs of Construct.
+    pub(super) fn encode_construct_inputs(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         let keep_outputs = self.capabilities.accept_outputs;
-        self.bag(bag, EncodeOptions { keep_outputs, ..self.as_accepted(Unknowns::Keep) })
+        self.encode_bag(bag, EncodeOptions { keep_outputs, ..self.accepted_options(Unknowns::Keep) })
     }
 
-    /// Construct's `replacement_trigger`.
-    pub(super) fn trigger(&self, value: &PropertyValue, preview: bool) -> Result<Option<wire::Value>, ProviderError> {
+    /// Encodes `replacement_trigger` of Construct.
+    pub(super) fn encode_trigger(
+        &self,
+        value: &PropertyValue,
+        preview: bool,
+    ) -> Result<Option<wire::Value>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         let options = EncodeOptions { unknowns, keep_bytes: false, ..EncodeOptions::EVERYTHING };
-        wire::encode_value(value, &options).map_err(|error| self.refused(&error))
+        wire::encode_value(value, &options).map_err(|error| self.encode_error(&error))
     }
 
-    fn as_accepted(&self, unknowns: Unknowns) -> EncodeOptions {
+    fn accepted_options(&self, unknowns: Unknowns) -> EncodeOptions {
         EncodeOptions {
             unknowns,
             keep_secrets: self.capabilities.accept_secrets,
@@ -110,18 +114,18 @@ impl Encoder {
         }
     }
 
-    /// Every bag is sent, an empty one too: Node fails on absent ones.
-    fn bag(&self, bag: &PropertyMap, options: EncodeOptions) -> Result<Option<Bag>, ProviderError> {
-        encode(bag, &options).map(Some).map_err(|error| self.refused(&error))
+    /// Encodes a bag. Empty bags are sent as well: Node fails on missing bags.
+    fn encode_bag(&self, bag: &PropertyMap, options: EncodeOptions) -> Result<Option<Bag>, ProviderError> {
+        encode(bag, &options).map(Some).map_err(|error| self.encode_error(&error))
     }
 
-    /// Nothing was sent: nothing was touched.
-    fn refused(&self, error: &WireError) -> ProviderError {
+    /// Returns the error of a failed encoding. The resource is unchanged because nothing was sent.
+    fn encode_error(&self, error: &WireError) -> ProviderError {
         ProviderError::Failed { method: self.method, message: error.to_string(), indeterminate: false, source: None }
     }
 }
 
-/// Decodes the bags of one answer.
+/// Decoder of the bags of a reply.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder {
     pub(super) method: Method,
@@ -130,31 +134,31 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Unknowns are taken in a preview and are an error otherwise: Check, Create, Update. (CheckConfig: always taken;
-    /// Read, Invoke: never.)
+    /// Returns a decoder that keeps unknown values if `unknowns` is set and otherwise rejects them. Check, Create and
+    /// Update keep them in a preview, CheckConfig always, Read and Invoke never.
     pub(super) fn new(method: Method, unknowns: bool) -> Self {
         let unknowns = if unknowns { Unknowns::Keep } else { Unknowns::Reject };
         Self { method, unknowns, keep_outputs: false }
     }
 
-    /// Construct and Call: output values stay; unknowns vanish outside a preview.
-    pub(super) fn of_component(method: Method, preview: bool) -> Self {
+    /// Returns a decoder for Construct and Call. It keeps output values, and omits unknown values outside a preview.
+    pub(super) fn for_component(method: Method, preview: bool) -> Self {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         Self { method, unknowns, keep_outputs: true }
     }
 
-    /// Views: unknowns vanish outside a preview.
-    pub(super) fn of_view(method: Method, preview: bool) -> Self {
-        Self { keep_outputs: false, ..Self::of_component(method, preview) }
+    /// Returns a decoder for views. It omits unknown values outside a preview.
+    pub(super) fn for_view(method: Method, preview: bool) -> Self {
+        Self { keep_outputs: false, ..Self::for_component(method, preview) }
     }
 
-    /// An absent bag is an empty one.
-    pub(super) fn bag(&self, bag: Option<Bag>) -> Result<PropertyMap, ProviderError> {
-        Ok(self.optional(bag)?.unwrap_or_default())
+    /// Decodes a bag. A missing bag counts as empty.
+    pub(super) fn decode_bag(&self, bag: Option<Bag>) -> Result<PropertyMap, ProviderError> {
+        Ok(self.decode_optional_bag(bag)?.unwrap_or_default())
     }
 
-    /// An absent bag says something.
-    pub(super) fn optional(&self, bag: Option<Bag>) -> Result<Option<PropertyMap>, ProviderError> {
+    /// Decodes a bag whose absence has a meaning.
+    pub(super) fn decode_optional_bag(&self, bag: Option<Bag>) -> Result<Option<PropertyMap>, ProviderError> {
         let options = DecodeOptions {
             unknowns: self.unknowns,
             keep_secrets: true,
@@ -166,20 +170,22 @@ impl Decoder {
     }
 }
 
-/// Marks again what a provider that takes no secrets was sent plain.
+/// Marks values as secret again that were sent in plain text to a provider that does not accept secrets.
 pub(super) fn restore_secrets(capabilities: Capabilities, sent: &PropertyMap, received: &mut PropertyMap) {
     if !capabilities.accept_secrets {
         copy_secretness(sent, received);
     }
 }
 
-/// Gives assets and archives that came back as a mere hash the contents they were sent with (provider protocol,
-/// section 5.6).
+/// Restores the content of assets and archives that the provider returned with their hash only, from the values that
+/// were sent (docs/spec/provider-protocol.md#5.6).
 pub(super) fn restore_contents(sent: &PropertyMap, received: &mut PropertyMap) {
-    let mut known = Contents::default();
-    sent.values().for_each(|value| known.collect(value));
-    if !known.assets.is_empty() || !known.archives.is_empty() {
-        received.values_mut().for_each(|value| *value = known.restored(std::mem::replace(value, PropertyValue::Null)));
+    let mut sent_contents = Contents::default();
+    sent.values().for_each(|value| sent_contents.collect(value));
+    if !sent_contents.assets.is_empty() || !sent_contents.archives.is_empty() {
+        received.values_mut().for_each(|value| {
+            *value = sent_contents.restored(std::mem::replace(value, PropertyValue::Null));
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! The client of one plugin: makes single calls, with their limits, and tells a plugin that died from a call that failed.
+//! The client of a plugin: makes calls within their limits, and distinguishes an exited plugin from a failed call.
 
 use std::any::Any;
 use std::fmt;
@@ -11,43 +11,43 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
 use super::bags::{Decoder, Encoder};
-use super::errors::{self, too_slow};
+use super::errors::{self, timed_out};
 use super::limits::Limits;
 use super::plugin_init::PluginInit;
 use super::procedures::Rpc;
-use super::views::{Caller, Ticket, ViewDesk};
-use crate::launch::{Connection, LastWords};
+use super::views::{CallContext, ResourceStatusToken, ResourceStatusTokens};
+use crate::launch::{Connection, LastOutput};
 use crate::process::{OutputStream, Process, describe_exit};
 use crate::provider::{Capabilities, Method, ProviderError, Views};
 
-/// How long the answer to a call is waited for once the process has ended: it may be in the socket already.
-const AFTERLIFE: Duration = Duration::from_secs(1);
+/// Limit on the wait for a reply after the process exited: the reply may be in the socket already.
+const REPLY_GRACE: Duration = Duration::from_secs(1);
 
-/// A provider at the other end of a connection.
+/// Provider at the other end of a gRPC connection.
 ///
-/// Dropping it kills the plugin's process, if it holds the last reference to it.
+/// Dropping it kills the process of the plugin if it holds the last reference to the process.
 pub struct GrpcProvider {
     pub(super) name: String,
     pub(super) version: Option<String>,
     pub(super) connection: Connection,
     pub(super) limits: Limits,
-    /// What the handshake or Configure said; empty before.
+    /// Capabilities from Handshake or Configure; empty before.
     pub(super) capabilities: OnceLock<Capabilities>,
     pub(super) configured: AtomicBool,
     pub(super) init: Option<PluginInit>,
     pub(super) initialized: AtomicBool,
     pub(super) closed: AtomicBool,
-    /// Where views are published: the address of the service, and the desk behind it.
-    pub(super) views: Option<(String, Arc<ViewDesk>)>,
+    /// Address of the resource status service, and the tokens of its calls.
+    pub(super) views: Option<(String, Arc<ResourceStatusTokens>)>,
     pub(super) process: Option<Arc<Process>>,
-    /// What has to live as long as the plugin.
-    pub(super) _keep: Option<Box<dyn Any + Send + Sync>>,
+    /// Value that must live as long as the plugin.
+    pub(super) _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl GrpcProvider {
-    /// A provider whose handshake is over: `handshake` is what it said, `None` if it has none and says the same in its
-    /// answer to Configure. `version` is what GetPluginInfo answered, if anything. With its `process`, every call in flight fails
-    /// with [`ProviderError::Died`] when that ends.
+    /// Returns a provider after its handshake. `handshake` holds the capabilities of its reply; `None` if the provider
+    /// does not implement Handshake and returns them from Configure. `version` is the version from GetPluginInfo. If
+    /// `process` is given, calls in flight fail with [`ProviderError::PluginExited`] when it exits.
     pub fn new(
         connection: Connection,
         name: impl Into<String>,
@@ -67,44 +67,45 @@ impl GrpcProvider {
             closed: AtomicBool::new(false),
             views: None,
             process,
-            _keep: None,
+            _guard: None,
         }
     }
 
-    /// The same provider, with other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same provider, which is handed this right after Configure, if it serves `simplecontainer.plugin.v1`.
+    /// Sets the input of Initialize, which is called directly after Configure if the plugin serves
+    /// `simplecontainer.plugin.v1`.
     #[must_use]
     pub fn with_init(self, init: PluginInit) -> Self {
         Self { init: Some(init), ..self }
     }
 
-    /// The same provider, which keeps something alive as long as itself: the service that it calls, its files.
+    /// Keeps a value alive as long as the provider, such as the service that the plugin calls and its files.
     #[must_use]
-    pub fn keeping(self, keep: impl Any + Send + Sync) -> Self {
-        Self { _keep: Some(Box::new(keep)), ..self }
+    pub fn with_guard(self, guard: impl Any + Send + Sync) -> Self {
+        Self { _guard: Some(Box::new(guard)), ..self }
     }
 
-    /// Name of the plugin.
+    /// Returns the name of the plugin.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the plugin ended, and its last words, if it ended without having been closed.
-    pub async fn premature_end(&self) -> Option<String> {
+    /// Describes the exit of the plugin, with its last output; `None` if it runs or was closed.
+    pub async fn unexpected_exit(&self) -> Option<String> {
         let process = self.process.as_ref()?;
-        if process.exit().is_none() || self.closed.load(Ordering::Acquire) {
+        if process.exit_status().is_none() || self.closed.load(Ordering::Acquire) {
             return None;
         }
-        let (status, last_words) = self.last_words(process).await;
-        Some(format!("it ended by itself ({status}){last_words}"))
+        let (status, last_output) = self.exit_report(process).await;
+        Some(format!("it exited unexpectedly ({status}){last_output}"))
     }
 
-    /// Returns the capabilities that the handshake or Configure said; before both, the most modest set.
+    /// Returns the capabilities from Handshake or Configure. Before both, all are false.
     pub(super) fn known_capabilities(&self) -> Capabilities {
         self.capabilities.get().copied().unwrap_or_default()
     }
@@ -113,50 +114,52 @@ impl GrpcProvider {
         Encoder { method, capabilities: self.known_capabilities() }
     }
 
-    /// The right to publish views during a call, and the address and token that say so in its request: empty for none.
-    /// `sent` are the bags that the plugin gets to see.
-    pub(super) fn ticket(
+    /// Issues a resource status token for a call. Returns the token, and the address and token for the request: both
+    /// are empty if view steps are not accepted. `sent` holds the bags of the request.
+    pub(super) fn resource_status_token(
         &self,
         views: &Views,
         preview: bool,
         sent: [&PropertyMap; 2],
-    ) -> (Option<Ticket>, String, String) {
-        let Some(((address, desk), listener)) = self.views.as_ref().zip(views.listener.as_ref()) else {
+    ) -> (Option<ResourceStatusToken>, String, String) {
+        let Some(((address, tokens), listener)) = self.views.as_ref().zip(views.listener.as_ref()) else {
             return Default::default();
         };
-        let plain = !self.known_capabilities().accept_secrets;
-        let secret = plain && sent.iter().any(|bag| bag.values().any(PropertyValue::contains_secrets));
-        let ticket = desk.ticket(Caller { listener: Arc::clone(listener), preview, secret });
-        let token = ticket.token().to_owned();
-        (Some(ticket), address.clone(), token)
+        let sends_plain_text = !self.known_capabilities().accept_secrets;
+        let has_plain_secrets =
+            sends_plain_text && sent.iter().any(|bag| bag.values().any(PropertyValue::contains_secrets));
+        let token = tokens.issue(CallContext { listener: Arc::clone(listener), preview, has_plain_secrets });
+        let text = token.as_str().to_owned();
+        (Some(token), address.clone(), text)
     }
 
-    /// Makes a call that fails as a whole or not at all.
+    /// Makes a call that cannot fail partially.
     pub(super) async fn call<P: Rpc>(&self, request: &P::Request) -> Result<P::Reply, ProviderError> {
-        self.attempt(P::METHOD, None, self.connection.call::<P>(request)).await
+        self.await_call(P::METHOD, None, self.connection.call::<P>(request)).await
     }
 
-    /// Makes a call that may leave a resource behind although it fails; the decoder is for what is said of it.
-    pub(super) async fn call_with_parts<P: Rpc>(
+    /// Makes a call that may fail partially. `decoder` decodes the state of the resource in the error.
+    pub(super) async fn call_with_partial_failure<P: Rpc>(
         &self,
         decoder: &Decoder,
         request: &P::Request,
     ) -> Result<P::Reply, ProviderError> {
-        self.attempt(P::METHOD, Some(decoder), self.connection.call::<P>(request)).await
+        self.await_call(P::METHOD, Some(decoder), self.connection.call::<P>(request)).await
     }
 
-    /// Makes a call that ought to be quick.
+    /// Makes a call that fails if there is no reply within `limit`.
     pub(super) async fn call_within<P: Rpc>(
         &self,
         limit: Duration,
         request: &P::Request,
     ) -> Result<P::Reply, ProviderError> {
-        let answer = tokio::time::timeout(limit, self.call::<P>(request)).await;
-        answer.unwrap_or_else(|_| Err(too_slow(P::METHOD, limit)))
+        let reply = tokio::time::timeout(limit, self.call::<P>(request)).await;
+        reply.unwrap_or_else(|_| Err(timed_out(P::METHOD, limit)))
     }
 
-    /// Awaits a call and watches the process meanwhile: a code alone does not tell a dead plugin from a failed call.
-    pub(super) async fn attempt<T>(
+    /// Awaits a call and the exit of the process. A status code alone does not distinguish an exited plugin from a
+    /// failed call.
+    pub(super) async fn await_call<T>(
         &self,
         method: Method,
         partial: Option<&Decoder>,
@@ -165,25 +168,25 @@ impl GrpcProvider {
         let Some(process) = &self.process else {
             return call.await.map_err(|status| errors::from_status(method, &status, partial));
         };
-        // What listens on the port of a dead plugin is a stranger.
-        if process.exit().is_some() {
-            return Err(self.died(method, process, false).await);
+        // Another process may listen on the port of an exited plugin.
+        if process.exit_status().is_some() {
+            return Err(self.exit_error(method, process, false).await);
         }
         tokio::pin!(call);
-        let answer = tokio::select! {
+        let reply = tokio::select! {
             biased;
-            answer = &mut call => answer,
-            _ = process.exited() => match tokio::time::timeout(AFTERLIFE, call).await {
-                Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(_)) | Err(_) => return Err(self.died(method, process, true).await),
+            reply = &mut call => reply,
+            _ = process.wait_for_exit() => match tokio::time::timeout(REPLY_GRACE, call).await {
+                Ok(Ok(reply)) => Ok(reply),
+                Ok(Err(_)) | Err(_) => return Err(self.exit_error(method, process, true).await),
             },
         };
-        match answer {
-            Ok(answer) => Ok(answer),
+        match reply {
+            Ok(reply) => Ok(reply),
             Err(status) if errors::is_lost_connection(&status) => {
-                // The connection of a dying process ends before the process does.
-                match tokio::time::timeout(AFTERLIFE, process.exited()).await {
-                    Ok(_) => Err(self.died(method, process, true).await),
+                // The connection of an exiting process ends before the process does.
+                match tokio::time::timeout(REPLY_GRACE, process.wait_for_exit()).await {
+                    Ok(_) => Err(self.exit_error(method, process, true).await),
                     Err(_) => Err(errors::lost_connection(method, status)),
                 }
             }
@@ -191,24 +194,24 @@ impl GrpcProvider {
         }
     }
 
-    /// `reached`: the call may have reached the plugin before it ended.
-    pub(super) async fn died(&self, method: Method, process: &Process, reached: bool) -> ProviderError {
-        let (status, last_words) = self.last_words(process).await;
-        ProviderError::Died { plugin: self.name.clone(), method, reached, status, stderr: last_words.0 }
+    /// Returns the error of a call to an exited plugin. `is_sent`: the request may have been sent before the exit.
+    pub(super) async fn exit_error(&self, method: Method, process: &Process, is_sent: bool) -> ProviderError {
+        let (status, last_output) = self.exit_report(process).await;
+        ProviderError::PluginExited { plugin: self.name.clone(), method, is_sent, status, stderr: last_output.0 }
     }
 
-    async fn last_words(&self, process: &Process) -> (String, LastWords) {
-        let status = describe_exit(process.exited().await);
-        process.drained().await;
-        let mut last_words = process.last_lines(OutputStream::Stderr);
-        if last_words.is_empty() {
-            last_words = process.last_lines(OutputStream::Stdout);
-            // Its port was no word of farewell.
-            if last_words.first().is_some_and(|line| line.trim().parse::<u16>().is_ok()) {
-                last_words.remove(0);
+    async fn exit_report(&self, process: &Process) -> (String, LastOutput) {
+        let status = describe_exit(process.wait_for_exit().await);
+        process.wait_for_output_end().await;
+        let mut last_output = process.last_lines(OutputStream::Stderr);
+        if last_output.is_empty() {
+            last_output = process.last_lines(OutputStream::Stdout);
+            // The port line does not explain the exit.
+            if last_output.first().is_some_and(|line| line.trim().parse::<u16>().is_ok()) {
+                last_output.remove(0);
             }
         }
-        (status, LastWords(last_words))
+        (status, LastOutput(last_output))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Components: Construct and Call (provider protocol, sections 3.10 and 3.16).
+//! Messages of Construct and Call (docs/spec/provider-protocol.md#3.10 and #3.16).
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ pub(super) fn call_message(encoder: &Encoder, request: CallRequest) -> Result<rp
     let dependencies = |(name, urns)| (name, call_request::ArgumentDependencies { urns: texts(urns) });
     Ok(rpc::CallRequest {
         tok: request.token,
-        args: encoder.call_arguments(&request.arguments)?,
+        args: encoder.encode_call_arguments(&request.arguments)?,
         arg_dependencies: request.argument_dependencies.into_iter().map(dependencies).collect(),
         project: request.run.project,
         stack: request.run.stack,
         config: request.run.config,
-        // Pulumi's engine says neither the secret keys nor the organization here.
+        // Pulumi's engine sends neither the secret keys nor the organization in Call.
         config_secret_keys: Vec::new(),
         organization: String::new(),
         dry_run: request.run.dry_run,
         parallel: request.run.parallel,
         monitor_endpoint: request.run.monitor_endpoint.unwrap_or_default(),
-        // Go providers insist on it.
+        // Go providers require it.
         accepts_output_values: true,
         stack_trace_handle: String::new(),
     })
@@ -36,7 +36,7 @@ pub(super) fn call_reply(decoder: &Decoder, reply: rpc::CallResponse) -> Result<
     let dependencies = dependencies.map(|(name, of_it)| Ok((name, urns(decoder, of_it.urns)?)));
     Ok(CallReply {
         dependencies: dependencies.collect::<Result<_, ProviderError>>()?,
-        result: decoder.bag(reply.r#return)?,
+        result: decoder.decode_bag(reply.r#return)?,
         failures: failures(reply.failures),
     })
 }
@@ -46,7 +46,7 @@ pub(super) fn construct_message(
     request: ConstructRequest,
 ) -> Result<rpc::ConstructRequest, ProviderError> {
     if !encoder.capabilities.accept_secrets {
-        let message = "a provider that takes no secrets cannot make components".to_owned();
+        let message = "a provider that does not accept secrets cannot construct components".to_owned();
         return Err(ProviderError::Failed { method: encoder.method, message, indeterminate: false, source: None });
     }
     let dependencies = |(name, urns)| (name, construct_request::PropertyDependencies { urns: texts(urns) });
@@ -70,7 +70,7 @@ pub(super) fn construct_message(
         r#type: request.type_token,
         name: request.name,
         parent: request.parent.as_ref().map(Urn::to_string).unwrap_or_default(),
-        inputs: encoder.component(&request.inputs)?,
+        inputs: encoder.encode_construct_inputs(&request.inputs)?,
         input_dependencies: request.input_dependencies.into_iter().map(dependencies).collect(),
         providers: request.providers,
         dependencies: texts(request.dependencies),
@@ -87,7 +87,7 @@ pub(super) fn construct_message(
         stack_trace_handle: String::new(),
         replace_with: texts(options.replace_with),
         aliases: options.aliases.into_iter().map(alias_message).collect(),
-        replacement_trigger: trigger.map(|value| encoder.trigger(value, run.dry_run)).transpose()?.flatten(),
+        replacement_trigger: trigger.map(|value| encoder.encode_trigger(value, run.dry_run)).transpose()?.flatten(),
     })
 }
 
@@ -100,7 +100,7 @@ pub(super) fn construct_reply(
     Ok(ConstructReply {
         urn: urn(decoder, &reply.urn)?,
         state_dependencies: dependencies.collect::<Result<BTreeMap<_, _>, ProviderError>>()?,
-        state: decoder.bag(reply.state)?,
+        state: decoder.decode_bag(reply.state)?,
     })
 }
 

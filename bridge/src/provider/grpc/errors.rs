@@ -1,4 +1,5 @@
-//! What a gRPC status means (provider protocol, section 6): the details first, then the code.
+//! Conversion of a gRPC status to a [`ProviderError`] (docs/spec/provider-protocol.md#6): by its details, else by its
+//! code.
 
 use std::error::Error;
 use std::fmt;
@@ -15,12 +16,15 @@ use super::bags::Decoder;
 use crate::error::cause;
 use crate::provider::{CheckFailure, Method, PartialFailure, ProviderError};
 
-/// The error that a status is. `partial` decodes what a call that can fail in part says of its resource; `None` for
-/// the other calls.
+/// Message about a call that was lost although the process of the plugin runs.
+const LOST_CONNECTION: &str = "the connection to the plugin was lost during the call";
+
+/// Returns the error for a status. `partial` decodes the state of the resource in a partial failure; `None` for calls
+/// that cannot fail partially.
 pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Decoder>) -> ProviderError {
     let mut message = status.message().to_owned();
     let mut partial_failure = None;
-    let mut refused_inputs = None;
+    let mut invalid_inputs = None;
     for detail in details(status) {
         match detail {
             Detail::Cause(cause) if !cause.message.is_empty() => {
@@ -31,14 +35,14 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
                 let keys = missing.missing_keys.into_iter().map(|key| (key.name, key.description)).collect();
                 return ProviderError::MissingConfig(keys);
             }
-            Detail::RefusedInputs(errors) => refused_inputs = Some(errors),
+            Detail::InvalidInputs(errors) => invalid_inputs = Some(errors),
             Detail::Cause(_) => {}
         }
     }
     if let Some((decoder, failed)) = partial_failure {
         return partial_error(decoder, failed, message);
     }
-    if let Some(errors) = refused_inputs {
+    if let Some(errors) = invalid_inputs {
         let failure =
             |error: rpc::input_properties_error::PropertyError| CheckFailure::new(error.property_path, error.reason);
         return ProviderError::InvalidInputs { message, failures: errors.errors.into_iter().map(failure).collect() };
@@ -53,31 +57,33 @@ pub(super) fn from_status(method: Method, status: &Status, partial: Option<&Deco
     }
 }
 
-/// Whether a status was made on this side because the call or the whole connection broke off: a status that was sent has no source.
+/// Returns true if the status was made on the side of `sc` because the call or the connection was lost. A status from
+/// the plugin has no source.
 pub(super) fn is_lost_connection(status: &Status) -> bool {
     status.source().is_some()
 }
 
-/// The error of a call that broke off although the plugin's process lives. What was sent may have arrived.
+/// Returns the error of a call that was lost although the process of the plugin runs. The plugin may have received the
+/// request.
 pub(super) fn lost_connection(method: Method, status: Status) -> ProviderError {
-    let (message, source) = ("the plugin broke off the call".to_owned(), Some(cause(BrokenCall(status))));
+    let (message, source) = (LOST_CONNECTION.to_owned(), Some(cause(LostCall(status))));
     ProviderError::Failed { method, message, indeterminate: true, source }
 }
 
-/// A call that broke off, or a connection that was not made: the status that was made of it on this side, in the words of
-/// what happened instead of those of gRPC.
+/// Status of a lost call or a failed connection attempt, made on the side of `sc`. Displays as the message of the
+/// status without its gRPC code.
 #[derive(Debug)]
-pub(super) struct BrokenCall(pub(super) Status);
+pub(super) struct LostCall(pub(super) Status);
 
-impl fmt::Display for BrokenCall {
+impl fmt::Display for LostCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.message())
     }
 }
 
-impl Error for BrokenCall {
-    /// Returns the first cause that adds anything to the message: tonic repeats causes in it, or calls them all "transport
-    /// error".
+impl Error for LostCall {
+    /// Returns the first cause whose text is not in the message. tonic repeats causes in the message, or reports each
+    /// as "transport error".
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let mut next = self.0.source();
         while let Some(error) = next {
@@ -92,7 +98,7 @@ impl Error for BrokenCall {
 }
 
 fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, message: String) -> ProviderError {
-    let decoded = |bag: Option<Bag>| decoder.optional(bag);
+    let decoded = |bag: Option<Bag>| decoder.decode_optional_bag(bag);
     let failure = decoded(failed.properties).and_then(|outputs| {
         Ok(PartialFailure {
             id: ResourceId::new(failed.id),
@@ -111,11 +117,11 @@ fn partial_error(decoder: &Decoder, failed: rpc::ErrorResourceInitFailed, messag
 enum Detail {
     InitFailed(rpc::ErrorResourceInitFailed),
     MissingKeys(rpc::ConfigureErrorMissingKeys),
-    RefusedInputs(rpc::InputPropertiesError),
+    InvalidInputs(rpc::InputPropertiesError),
     Cause(rpc::ErrorCause),
 }
 
-/// The details that we know. What cannot be read is passed over: the status itself still says something.
+/// Returns the supported details of a status. Skips details that cannot be decoded: the message of the status remains.
 fn details(status: &Status) -> Vec<Detail> {
     let bytes = status.details();
     if bytes.is_empty() {
@@ -126,7 +132,8 @@ fn details(status: &Status) -> Vec<Detail> {
         .unwrap_or_default()
 }
 
-/// By the name of the message alone: what stands before the last `/` differs between SDKs.
+/// Decodes a detail; `None` if it is not supported. Only the name after the last `/` of the type URL is compared: the
+/// part before it differs between SDKs.
 fn detail(any: &Any) -> Option<Detail> {
     let bytes = any.value.as_slice();
     match any.type_url.rsplit('/').next()? {
@@ -134,20 +141,20 @@ fn detail(any: &Any) -> Option<Detail> {
         "pulumirpc.ConfigureErrorMissingKeys" => {
             rpc::ConfigureErrorMissingKeys::decode(bytes).ok().map(Detail::MissingKeys)
         }
-        "pulumirpc.InputPropertiesError" => rpc::InputPropertiesError::decode(bytes).ok().map(Detail::RefusedInputs),
+        "pulumirpc.InputPropertiesError" => rpc::InputPropertiesError::decode(bytes).ok().map(Detail::InvalidInputs),
         "pulumirpc.ErrorCause" => rpc::ErrorCause::decode(bytes).ok().map(Detail::Cause),
         _ => None,
     }
 }
 
-/// The error of a call that was not answered in time.
-pub(super) fn too_slow(method: Method, limit: Duration) -> ProviderError {
-    let message = format!("the plugin has not answered {method} within {} s", limit.as_secs_f32());
+/// Returns the error of a call without reply within its limit.
+pub(super) fn timed_out(method: Method, limit: Duration) -> ProviderError {
+    let message = format!("the plugin has not replied to {method} within {} s", limit.as_secs_f32());
     ProviderError::Failed { method, message, indeterminate: true, source: None }
 }
 
-/// `None` for a method that the plugin does not have.
-pub(super) fn unless_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
+/// Returns `None` for the error of a method that the plugin does not implement.
+pub(super) fn none_if_unimplemented<T>(reply: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
         Err(ProviderError::Unimplemented { .. }) => Ok(None),
@@ -163,7 +170,7 @@ mod tests {
     use crate::error::chain;
 
     #[test]
-    fn a_broken_call_names_each_of_its_causes_once() {
+    fn error_of_a_lost_call_contains_each_cause_once() {
         let reset = || io::Error::from(io::ErrorKind::ConnectionReset);
         let wrapped = io::Error::other(reset());
         for (status, words) in [
@@ -173,10 +180,7 @@ mod tests {
         ] {
             let error = lost_connection(Method::Read, status);
             assert!(error.is_indeterminate());
-            assert_eq!(
-                chain(&error).trim_start_matches("the plugin broke off the call").trim_start_matches(": "),
-                words
-            );
+            assert_eq!(chain(&error).trim_start_matches(LOST_CONNECTION).trim_start_matches(": "), words);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a plugin may serve beside its provider: `simplecontainer.plugin.v1`. A plugin without it works just as well.
+//! Calls of `simplecontainer.plugin.v1`, a service that a plugin may serve in addition to its provider.
 
 use std::sync::atomic::Ordering;
 
@@ -8,29 +8,29 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::property::wire::{Bag, EncodeOptions, Unknowns, encode};
 
 use super::client::GrpcProvider;
-use super::errors::unless_unimplemented;
+use super::errors::none_if_unimplemented;
 use super::plugin_init::PluginInit;
 use super::procedures::{Cleanup, HealthCheck, Initialize};
 use crate::provider::{Method, ProviderError};
 
 impl GrpcProvider {
-    /// Initialize, then HealthCheck. Exactly once per process, as Configure is.
+    /// Calls Initialize and HealthCheck, if the plugin serves them. Called exactly once per process, after Configure.
     pub(super) async fn initialize(&self) -> Result<(), ProviderError> {
         let Some(init) = &self.init else { return Ok(()) };
-        let message = message(init)?;
+        let message = initialize_message(init)?;
         self.initialized.store(true, Ordering::Release);
-        let failed = |error| self.not_initialized(error);
+        let failed = |error| self.initialization_error(error);
 
         let limit = self.limits.configure;
-        unless_unimplemented(self.call_within::<Initialize>(limit, &message).await).map_err(failed)?;
+        none_if_unimplemented(self.call_within::<Initialize>(limit, &message).await).map_err(failed)?;
 
         let health = self.call_within::<HealthCheck>(limit, &HealthCheckRequest {}).await;
-        let health = unless_unimplemented(health).map_err(failed)?;
+        let health = none_if_unimplemented(health).map_err(failed)?;
         match health {
             None => Ok(()),
             Some(health) if health.status() == Health::Serving => Ok(()),
             Some(health) => {
-                let why = if health.message.is_empty() { "it says that it cannot work" } else { &health.message };
+                let why = if health.message.is_empty() { "it reports that it is not serving" } else { &health.message };
                 let message = why.to_owned();
                 Err(failed(ProviderError::Failed {
                     method: Method::HealthCheck,
@@ -42,15 +42,16 @@ impl GrpcProvider {
         }
     }
 
-    /// Cleanup, if the plugin was initialized. It is ended afterwards, whatever it answers.
+    /// Calls Cleanup if the plugin was initialized. Ignores errors: the plugin is stopped afterwards.
     pub(super) async fn cleanup(&self) {
         if self.initialized.swap(false, Ordering::AcqRel) {
             self.call_within::<Cleanup>(self.limits.cancel, &CleanupRequest {}).await.ok();
         }
     }
 
-    /// The error of a plugin that does not let itself be initialized. A dead one says that itself.
-    fn not_initialized(&self, error: ProviderError) -> ProviderError {
+    /// Adds to an error that the initialization failed. Leaves other errors, such as that of an exited plugin,
+    /// unchanged.
+    fn initialization_error(&self, error: ProviderError) -> ProviderError {
         match error {
             ProviderError::Failed { method, message, indeterminate, source } => ProviderError::Failed {
                 method,
@@ -63,22 +64,22 @@ impl GrpcProvider {
     }
 }
 
-fn message(init: &PluginInit) -> Result<InitializeRequest, ProviderError> {
+fn initialize_message(init: &PluginInit) -> Result<InitializeRequest, ProviderError> {
     let config_file: PropertyMap =
         [("project".to_owned(), init.project.as_str().into()), ("stack".to_owned(), init.stack.as_str().into())].into();
     let auth = init.auth.iter().map(|(name, entry)| {
-        Ok((name.clone(), AuthConfig { r#type: entry.kind.clone(), config: Some(plain(&entry.config)?) }))
+        Ok((name.clone(), AuthConfig { r#type: entry.kind.clone(), config: Some(encode_plain(&entry.config)?) }))
     });
     Ok(InitializeRequest {
-        config_file: Some(plain(&config_file)?),
+        config_file: Some(encode_plain(&config_file)?),
         secrets: init.secrets.clone(),
         auth: auth.collect::<Result<_, ProviderError>>()?,
-        plugin_config: Some(plain(&init.config)?),
+        plugin_config: Some(encode_plain(&init.config)?),
     })
 }
 
-/// A bag without any marks: the service knows nothing of them.
-fn plain(bag: &PropertyMap) -> Result<Bag, ProviderError> {
+/// Encodes a bag without secrets, references and output values: the service does not support them.
+fn encode_plain(bag: &PropertyMap) -> Result<Bag, ProviderError> {
     let options = EncodeOptions {
         unknowns: Unknowns::Drop,
         keep_secrets: false,

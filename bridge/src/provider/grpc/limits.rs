@@ -1,21 +1,21 @@
-//! How long is waited for a plugin.
+//! Limits on the waits for a plugin.
 
 use std::time::Duration;
 
-/// How long calls may take that ought to be quick. Calls that change or read resources have no limit: clouds are slow.
+/// Limits on the duration of calls. Calls that read or change resources have no limit: cloud APIs may take hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For connecting and Handshake together.
+    /// Limit for connecting and Handshake together.
     pub handshake: Duration,
-    /// For GetPluginInfo.
+    /// Limit for GetPluginInfo.
     pub plugin_info: Duration,
-    /// For CheckConfig and DiffConfig.
+    /// Limit for CheckConfig and for DiffConfig.
     pub check_config: Duration,
-    /// For Configure, and for each of Initialize and HealthCheck.
+    /// Limit for each of Configure, Initialize and HealthCheck.
     pub configure: Duration,
-    /// For Cancel, and for Cleanup.
+    /// Limit for Cancel and for Cleanup.
     pub cancel: Duration,
-    /// Between SIGINT and SIGKILL.
+    /// Time between SIGINT and SIGKILL.
     pub exit: Duration,
 }
 

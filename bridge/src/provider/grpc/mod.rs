@@ -1,7 +1,8 @@
-//! The provider over gRPC: own types in, generated types out, and back (provider protocol, sections 3 to 6).
+//! The provider over gRPC: converts requests to generated messages and replies to our own types
+//! (docs/spec/provider-protocol.md#3 to #6).
 //!
-//! Enters: a connection to a plugin, with or without its process. Leaves: a [`Provider`](super::Provider). Never here: how
-//! the plugin was started, which call comes next.
+//! Input: a connection to a plugin, with or without its process. Output: a [`Provider`](super::Provider). Excluded:
+//! the start of the plugin, the order of calls.
 
 mod bags;
 mod client;
@@ -18,7 +19,7 @@ mod variables;
 mod views;
 
 pub use client::GrpcProvider;
-pub use connect::{Announcement, connect};
+pub use connect::{HandshakeRequest, connect};
 pub use limits::Limits;
 pub use plugin_init::{AuthEntry, PluginInit};
-pub use views::ViewDesk;
+pub use views::ResourceStatusTokens;

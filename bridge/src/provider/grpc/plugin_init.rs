@@ -1,31 +1,32 @@
-//! The content of Initialize (`simplecontainer.plugin.v1`). Holds credentials; shows names only.
+//! Input of Initialize (`simplecontainer.plugin.v1`). Holds credentials; `Debug` prints names only.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use pulumi_proto::property::PropertyMap;
 
-/// What a plugin is told once, right after Configure (Simple Container, section 10.2). Holds credentials.
+/// Input of Initialize, which is called once, directly after Configure (Simple Container, section 10.2). Holds
+/// credentials.
 #[derive(Clone, Default)]
 pub struct PluginInit {
     /// Name of the project.
     pub project: String,
     /// Name of the stack.
     pub stack: String,
-    /// Secrets by name, plain.
+    /// Secrets by name, in plain text.
     pub secrets: BTreeMap<String, String>,
     /// Entries of `auth` by name.
     pub auth: BTreeMap<String, AuthEntry>,
-    /// The plugin's `config`.
+    /// Entry `config` of the plugin in server.yaml.
     pub config: PropertyMap,
 }
 
-/// One entry of `auth`. Holds credentials.
+/// Entry of `auth`. Holds credentials.
 #[derive(Clone, Default)]
 pub struct AuthEntry {
-    /// Its type, such as `aws-token`.
+    /// Type of the entry, such as `aws-token`.
     pub kind: String,
-    /// Its configuration, placeholders resolved.
+    /// Configuration of the entry, with placeholders resolved.
     pub config: PropertyMap,
 }
 
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_credentials_shows_names_only() {
+    fn debug_output_hides_credentials() {
         let auth = AuthEntry { kind: "aws-token".into(), config: [("key".into(), "s3cr3t".into())].into() };
         let init = PluginInit {
             project: "p".into(),

@@ -1,13 +1,13 @@
-//! The procedures of a plugin: where they are, what they take and answer.
+//! Table of the procedures of a plugin: path, request message and reply message.
 
 use pulumi_proto::{plugin_v1, rpc};
 
 use crate::launch::Procedure;
 use crate::provider::Method;
 
-/// A procedure that errors name.
+/// Procedure with the name that errors contain.
 pub(super) trait Rpc: Procedure {
-    /// Its name.
+    /// Name of the procedure.
     const METHOD: Method;
 }
 
@@ -67,8 +67,8 @@ mod tests {
 
     use super::*;
 
-    /// Path, request and reply as the interface definitions have them.
-    fn defined() -> Vec<(String, String, String)> {
+    /// Returns path, request and reply of each method in the interface definitions.
+    fn defined_procedures() -> Vec<(String, String, String)> {
         let set = FileDescriptorSet::decode(pulumi_proto::FILE_DESCRIPTOR_SET).unwrap();
         let last = |name: &str| name.rsplit('.').next().unwrap().to_owned();
         let mut defined = Vec::new();
@@ -83,20 +83,22 @@ mod tests {
         defined
     }
 
-    fn ours<P: Rpc>() -> (String, String, String) {
+    fn procedure<P: Rpc>() -> (String, String, String) {
         assert!(P::PATH.ends_with(&format!("/{}", P::METHOD)), "{} is not {}", P::PATH, P::METHOD);
         let last = |name: &str| if name == "()" { "Empty" } else { name.rsplit("::").next().unwrap() }.to_owned();
         (P::PATH.to_owned(), last(type_name::<P::Request>()), last(type_name::<P::Reply>()))
     }
 
     #[test]
-    fn the_table_is_what_the_interface_definitions_say() {
-        let defined = defined();
+    fn procedures_match_the_interface_definitions() {
+        let defined = defined_procedures();
         assert!(defined.iter().any(|(path, ..)| path.ends_with(&format!("/{}", Method::PublishViewSteps))));
-        macro_rules! hold {
-            ($($name:ident)*) => { $(assert!(defined.contains(&ours::<$name>()), "{:?}", ours::<$name>());)* };
+        macro_rules! assert_defined {
+            ($($name:ident)*) => {
+                $(assert!(defined.contains(&procedure::<$name>()), "{:?}", procedure::<$name>());)*
+            };
         }
-        hold! {
+        assert_defined! {
             Handshake Parameterize GetSchema CheckConfig DiffConfig Configure Invoke Call Check Diff Create Read Update
             Delete List Construct Cancel GetPluginInfo GetMapping GetMappings Initialize HealthCheck Cleanup
         }

@@ -1,16 +1,17 @@
-//! Generated messages and our own types, where they are small and the same for several calls.
+//! Conversions between generated messages and our own types that several calls share.
 
 use pulumi_proto::property::PropertyMap;
 use pulumi_proto::rpc;
 use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::bags::restore_secrets;
-use super::errors::unless_unimplemented;
+use super::errors::none_if_unimplemented;
 use crate::provider::{
     Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, Method, PropertyDiff, ProviderError,
 };
 
-/// Whether CheckConfig or DiffConfig failed because there is none. Two providers say that in words of their own.
+/// Returns true if CheckConfig or DiffConfig failed because the provider does not implement it. Two providers report
+/// that with other codes.
 pub(super) fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool {
     match error {
         ProviderError::Unimplemented { .. } => true,
@@ -29,25 +30,25 @@ pub(super) fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool 
     }
 }
 
-/// The schema that a plugin says it has. Python's server has a code of its own for a method that a provider leaves out, so
-/// that only its words say so; others have no more than `{}` to say.
+/// Returns the schema in the reply of GetSchema; `None` if the plugin has none. The Python server reports a missing
+/// method with another code, so its message is compared. Other servers return `{}`.
 pub(super) fn schema_text(
     reply: Result<rpc::GetSchemaResponse, ProviderError>,
 ) -> Result<Option<String>, ProviderError> {
     let text = match reply {
-        Err(ProviderError::Failed { message, .. }) if says_unimplemented(&message) => return Ok(None),
-        reply => unless_unimplemented(reply)?.map(|reply| reply.schema),
+        Err(ProviderError::Failed { message, .. }) if is_unimplemented_message(&message) => return Ok(None),
+        reply => none_if_unimplemented(reply)?.map(|reply| reply.schema),
     };
     Ok(text.filter(|text| !text.chars().all(|c| c.is_whitespace() || c == '{' || c == '}')))
 }
 
-fn says_unimplemented(message: &str) -> bool {
+fn is_unimplemented_message(message: &str) -> bool {
     let message = message.to_lowercase();
     ["not implemented", "notimplemented", "unimplemented"].iter().any(|words| message.contains(words))
 }
 
-/// The error of a call on a resource, with the secrets of what it says of that resource marked again.
-pub(super) fn restored(
+/// Returns the error with the secrets in the state of a partial failure marked as secret again.
+pub(super) fn with_secrets_marked(
     mut error: ProviderError,
     capabilities: Capabilities,
     sent_inputs: &PropertyMap,
@@ -85,7 +86,7 @@ pub(super) fn diff_reply(method: Method, reply: rpc::DiffResponse) -> Result<Dif
         Ok(Wire::DiffNone) => DiffChanges::None,
         Ok(Wire::DiffSome) => DiffChanges::Some,
         Err(_) => {
-            let reason = format!("{} is no kind of change", reply.changes);
+            let reason = format!("{} is not a kind of change", reply.changes);
             return Err(ProviderError::Protocol { method, reason });
         }
     };
@@ -108,7 +109,7 @@ pub(super) fn property_diff(diff: rpc::PropertyDiff) -> PropertyDiff {
         Ok(Kind::Delete) => DiffKind::Delete,
         Ok(Kind::DeleteReplace) => DiffKind::DeleteReplace,
         Ok(Kind::UpdateReplace) => DiffKind::UpdateReplace,
-        // What nobody knows counts as a change in place.
+        // An unsupported kind counts as an update.
         Ok(Kind::Update) | Err(_) => DiffKind::Update,
     };
     PropertyDiff { kind, input_diff: diff.input_diff }

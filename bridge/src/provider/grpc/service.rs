@@ -1,4 +1,4 @@
-//! `pulumirpc.ResourceProvider` as the [`Provider`] trait: one method for each RPC.
+//! Implementation of the [`Provider`] trait by calls of `pulumirpc.ResourceProvider`: one method for each RPC.
 
 use std::sync::atomic::Ordering;
 
@@ -11,17 +11,17 @@ use pulumi_proto::urn::TypeToken;
 
 use super::bags::{Decoder, restore_contents, restore_secrets};
 use super::client::GrpcProvider;
-use super::errors::unless_unimplemented;
+use super::errors::none_if_unimplemented;
 use super::procedures::{
     Call, Cancel, Check, CheckConfig, Configure, Construct, Create, Delete, Diff, DiffConfig, GetMapping, GetMappings,
     GetSchema, Invoke, List, Parameterize, Read, Update,
 };
-use super::replies::{autonaming, diff_reply, failures, is_unimplemented_config, restored, schema_text};
+use super::replies::{autonaming, diff_reply, failures, is_unimplemented_config, schema_text, with_secrets_marked};
 use super::{construct, variables, views};
 use crate::provider::{
     CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckReply, CheckRequest, ConfigureRequest,
     ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffConfigRequest, DiffReply,
-    DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Listed, Method, ParameterizeReply,
+    DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, ListedResource, Method, ParameterizeReply,
     ParameterizeRequest, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
 
@@ -51,7 +51,7 @@ impl Provider for GrpcProvider {
 
     async fn schema(&self, request: SchemaRequest) -> Result<Option<String>, ProviderError> {
         let request = rpc::GetSchemaRequest {
-            // Node's and Python's servers refuse every other one.
+            // The Node and Python servers reject other versions.
             version: 0,
             subpackage_name: request.subpackage_name.unwrap_or_default(),
             subpackage_version: request.subpackage_version.unwrap_or_default(),
@@ -66,8 +66,8 @@ impl Provider for GrpcProvider {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            olds: encoder.config(&request.olds)?,
-            news: encoder.config(&request.news)?,
+            olds: encoder.encode_config(&request.olds)?,
+            news: encoder.encode_config(&request.news)?,
             ..Default::default()
         };
         let reply = self.call_within::<CheckConfig>(self.limits.check_config, &message).await;
@@ -78,8 +78,8 @@ impl Provider for GrpcProvider {
             }
             Err(error) => return Err(error),
         };
-        let mut inputs = Decoder::new(METHOD, true).bag(reply.inputs)?;
-        // They travelled plain, whatever the provider takes otherwise.
+        let mut inputs = Decoder::new(METHOD, true).decode_bag(reply.inputs)?;
+        // CheckConfig sends secrets in plain text, independent of the capabilities.
         restore_secrets(Capabilities::default(), &request.news, &mut inputs);
         Ok(CheckReply { inputs, failures: failures(reply.failures) })
     }
@@ -92,9 +92,9 @@ impl Provider for GrpcProvider {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            olds: encoder.config(&request.olds)?,
-            news: encoder.config(&request.news)?,
-            old_inputs: encoder.config(&request.old_inputs)?,
+            olds: encoder.encode_config(&request.olds)?,
+            news: encoder.encode_config(&request.news)?,
+            old_inputs: encoder.encode_config(&request.old_inputs)?,
             ignore_changes: request.ignore_changes,
         };
         let reply = self.call_within::<DiffConfig>(self.limits.check_config, &message).await;
@@ -110,7 +110,7 @@ impl Provider for GrpcProvider {
         let package = TypeToken::new(request.urn.type_token());
         let package = package.provider_package().unwrap_or_default();
         let message = rpc::ConfigureRequest {
-            args: self.encoder(METHOD).configuration(&request.inputs)?,
+            args: self.encoder(METHOD).encode_configure_args(&request.inputs)?,
             variables: variables::variables(package, &request.inputs),
             accept_secrets: true,
             accept_resources: true,
@@ -122,11 +122,11 @@ impl Provider for GrpcProvider {
             r#type: Some(request.urn.type_token().to_owned()),
         };
         if self.configured.swap(true, Ordering::AcqRel) {
-            let message = format!("an instance of plugin {} has one configuration and got it already", self.name);
+            let message = format!("an instance of plugin {} can be configured only once", self.name);
             return Err(ProviderError::Failed { method: METHOD, message, indeterminate: false, source: None });
         }
         let reply = self.call_within::<Configure>(self.limits.configure, &message).await?;
-        // What the handshake said counts more.
+        // Capabilities from the handshake take precedence.
         self.capabilities.get_or_init(|| Capabilities {
             accept_secrets: reply.accept_secrets,
             accept_resources: reply.accept_resources,
@@ -146,14 +146,14 @@ impl Provider for GrpcProvider {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            olds: encoder.checked(&request.olds, request.preview)?,
-            news: encoder.checked(&request.news, request.preview)?,
+            olds: encoder.encode_check(&request.olds, request.preview)?,
+            news: encoder.encode_check(&request.news, request.preview)?,
             random_seed: request.random_seed.to_vec(),
             autonaming: request.autonaming.filter(|_| capabilities.supports_autonaming).map(autonaming),
             old_outputs: None,
         };
         let reply = self.call::<Check>(&message).await?;
-        let mut inputs = Decoder::new(METHOD, request.preview).bag(reply.inputs)?;
+        let mut inputs = Decoder::new(METHOD, request.preview).decode_bag(reply.inputs)?;
         restore_secrets(capabilities, &request.news, &mut inputs);
         Ok(CheckReply { inputs, failures: failures(reply.failures) })
     }
@@ -166,9 +166,9 @@ impl Provider for GrpcProvider {
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
             id: ResourceId::text(request.id.as_ref()).to_owned(),
-            olds: encoder.recorded(&request.olds, request.allow_unknowns)?,
-            old_inputs: encoder.recorded(&request.old_inputs, request.allow_unknowns)?,
-            news: encoder.wanted_elided(&request.news, request.allow_unknowns)?,
+            olds: encoder.encode_recorded(&request.olds, request.allow_unknowns)?,
+            old_inputs: encoder.encode_recorded(&request.old_inputs, request.allow_unknowns)?,
+            news: encoder.encode_diff_news(&request.news, request.allow_unknowns)?,
             ignore_changes: request.ignore_changes,
         };
         let reply = self.call::<Diff>(&message).await?;
@@ -179,27 +179,28 @@ impl Provider for GrpcProvider {
         const METHOD: Method = Method::Create;
         let encoder = self.encoder(METHOD);
         let sent = [&*request.inputs; 2];
-        let (_ticket, resource_status_address, resource_status_token) =
-            self.ticket(&request.views, request.preview, sent);
+        let (_token, resource_status_address, resource_status_token) =
+            self.resource_status_token(&request.views, request.preview, sent);
         let message = rpc::CreateRequest {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            properties: encoder.wanted(&request.inputs, request.preview)?,
+            properties: encoder.encode_news(&request.inputs, request.preview)?,
             timeout: duration::to_seconds(request.timeout),
             preview: request.preview,
             resource_status_address,
             resource_status_token,
         };
         let decoder = Decoder::new(METHOD, request.preview);
-        let reply = self.call_with_parts::<Create>(&decoder, &message).await;
-        let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.inputs, &request.inputs))?;
+        let reply = self.call_with_partial_failure::<Create>(&decoder, &message).await;
+        let reply = reply
+            .map_err(|error| with_secrets_marked(error, encoder.capabilities, &request.inputs, &request.inputs))?;
         let id = ResourceId::new(reply.id);
         if id.is_none() && !request.preview {
             let reason = "a created resource has no id".to_owned();
             return Err(ProviderError::Protocol { method: METHOD, reason });
         }
-        let mut outputs = decoder.bag(reply.properties)?;
+        let mut outputs = decoder.decode_bag(reply.properties)?;
         restore_secrets(encoder.capabilities, &request.inputs, &mut outputs);
         Ok(CreateReply { id, outputs, refresh_before_update: reply.refresh_before_update })
     }
@@ -209,27 +210,28 @@ impl Provider for GrpcProvider {
         let encoder = self.encoder(METHOD);
         let known_outputs = request.outputs.unwrap_or_default();
         let known_inputs = request.inputs.as_deref();
-        let (_ticket, resource_status_address, resource_status_token) =
-            self.ticket(&request.views, false, [&known_outputs, known_inputs.unwrap_or(&known_outputs)]);
+        let (_token, resource_status_address, resource_status_token) =
+            self.resource_status_token(&request.views, false, [&known_outputs, known_inputs.unwrap_or(&known_outputs)]);
         let message = rpc::ReadRequest {
             id: ResourceId::text(request.id.as_ref()).to_owned(),
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            // An import sends an empty bag, never none: Node fails on that.
-            properties: encoder.recorded(&known_outputs, false)?,
-            inputs: known_inputs.map(|inputs| encoder.recorded(inputs, false)).transpose()?.flatten(),
+            // An import sends an empty bag: Node fails on a missing one.
+            properties: encoder.encode_recorded(&known_outputs, false)?,
+            inputs: known_inputs.map(|inputs| encoder.encode_recorded(inputs, false)).transpose()?.flatten(),
             timeout: duration::to_seconds(request.timeout),
             resource_status_address,
             resource_status_token,
-            old_views: views::known(&encoder, &request.views.known)?,
+            old_views: views::encode_recorded_views(&encoder, &request.views.recorded)?,
         };
         let decoder = Decoder::new(METHOD, false);
-        let reply = self.call_with_parts::<Read>(&decoder, &message).await;
+        let reply = self.call_with_partial_failure::<Read>(&decoder, &message).await;
         let known_inputs = request.inputs.clone().unwrap_or_default();
-        let reply = reply.map_err(|error| restored(error, encoder.capabilities, &known_inputs, &known_outputs))?;
-        let mut outputs = decoder.optional(reply.properties)?;
-        let mut inputs = decoder.optional(reply.inputs)?;
+        let reply =
+            reply.map_err(|error| with_secrets_marked(error, encoder.capabilities, &known_inputs, &known_outputs))?;
+        let mut outputs = decoder.decode_optional_bag(reply.properties)?;
+        let mut inputs = decoder.decode_optional_bag(reply.inputs)?;
         if let Some(outputs) = &mut outputs {
             restore_secrets(encoder.capabilities, &known_outputs, outputs);
             restore_contents(&known_inputs, outputs);
@@ -245,27 +247,28 @@ impl Provider for GrpcProvider {
     async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
         const METHOD: Method = Method::Update;
         let encoder = self.encoder(METHOD);
-        let (_ticket, resource_status_address, resource_status_token) =
-            self.ticket(&request.views, request.preview, [&request.old_inputs, &request.news]);
+        let (_token, resource_status_address, resource_status_token) =
+            self.resource_status_token(&request.views, request.preview, [&request.old_inputs, &request.news]);
         let message = rpc::UpdateRequest {
             id: ResourceId::text(request.id.as_ref()).to_owned(),
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            olds: encoder.recorded(&request.olds, false)?,
-            old_inputs: encoder.recorded(&request.old_inputs, false)?,
-            news: encoder.wanted(&request.news, request.preview)?,
+            olds: encoder.encode_recorded(&request.olds, false)?,
+            old_inputs: encoder.encode_recorded(&request.old_inputs, false)?,
+            news: encoder.encode_news(&request.news, request.preview)?,
             timeout: duration::to_seconds(request.timeout),
             ignore_changes: request.ignore_changes,
             preview: request.preview,
             resource_status_address,
             resource_status_token,
-            old_views: views::known(&encoder, &request.views.known)?,
+            old_views: views::encode_recorded_views(&encoder, &request.views.recorded)?,
         };
         let decoder = Decoder::new(METHOD, request.preview);
-        let reply = self.call_with_parts::<Update>(&decoder, &message).await;
-        let reply = reply.map_err(|error| restored(error, encoder.capabilities, &request.news, &request.news))?;
-        let mut outputs = decoder.bag(reply.properties)?;
+        let reply = self.call_with_partial_failure::<Update>(&decoder, &message).await;
+        let reply =
+            reply.map_err(|error| with_secrets_marked(error, encoder.capabilities, &request.news, &request.news))?;
+        let mut outputs = decoder.decode_bag(reply.properties)?;
         restore_secrets(encoder.capabilities, &request.news, &mut outputs);
         Ok(UpdateReply { outputs, refresh_before_update: reply.refresh_before_update })
     }
@@ -273,19 +276,19 @@ impl Provider for GrpcProvider {
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
         const METHOD: Method = Method::Delete;
         let encoder = self.encoder(METHOD);
-        let (_ticket, resource_status_address, resource_status_token) =
-            self.ticket(&request.views, false, [&request.old_inputs, &request.outputs]);
+        let (_token, resource_status_address, resource_status_token) =
+            self.resource_status_token(&request.views, false, [&request.old_inputs, &request.outputs]);
         let message = rpc::DeleteRequest {
             id: ResourceId::text(request.id.as_ref()).to_owned(),
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            properties: encoder.recorded(&request.outputs, false)?,
-            old_inputs: encoder.recorded(&request.old_inputs, false)?,
+            properties: encoder.encode_recorded(&request.outputs, false)?,
+            old_inputs: encoder.encode_recorded(&request.old_inputs, false)?,
             timeout: duration::to_seconds(request.timeout),
             resource_status_address,
             resource_status_token,
-            old_views: views::known(&encoder, &request.views.known)?,
+            old_views: views::encode_recorded_views(&encoder, &request.views.recorded)?,
         };
         self.call::<Delete>(&message).await
     }
@@ -294,19 +297,19 @@ impl Provider for GrpcProvider {
         const METHOD: Method = Method::List;
         let message = rpc::ListRequest {
             token: request.token,
-            query: self.encoder(METHOD).arguments(&request.query)?,
+            query: self.encoder(METHOD).encode_arguments(&request.query)?,
             limit: request.limit.map_or(0, |limit| limit.get().into()),
             page_size: request.page_size.map_or(0, |size| size.get().into()),
             continuation_token: request.continuation_token.unwrap_or_default(),
         };
-        // The whole page is one attempt: the process is watched until its last message.
+        // `await_call` covers the whole page, so that an exit of the process is detected until the last message.
         let page = async {
-            let mut answers = self.connection.call_streaming::<List>(&message).await?;
+            let mut replies = self.connection.call_streaming::<List>(&message).await?;
             let mut results = Vec::new();
-            while let Some(answer) = answers.next().await? {
-                match answer.response {
+            while let Some(reply) = replies.next().await? {
+                match reply.response {
                     Some(list_response::Response::Result(result)) => {
-                        results.push(Listed { id: result.id, name: result.name });
+                        results.push(ListedResource { id: result.id, name: result.name });
                     }
                     Some(list_response::Response::Computed(_)) => return Ok(ListReply::Computed),
                     Some(list_response::Response::Continuation(continuation)) => {
@@ -318,7 +321,7 @@ impl Provider for GrpcProvider {
             }
             Ok(ListReply::Page { results, continuation_token: None })
         };
-        self.attempt(METHOD, None, page).await
+        self.await_call(METHOD, None, page).await
     }
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
@@ -326,14 +329,14 @@ impl Provider for GrpcProvider {
         let encoder = self.encoder(METHOD);
         let message = rpc::InvokeRequest {
             tok: request.token,
-            args: encoder.arguments(&request.arguments)?,
+            args: encoder.encode_arguments(&request.arguments)?,
             preview: request.preview,
         };
         let reply = self.call::<Invoke>(&message).await?;
         if !reply.failures.is_empty() {
             return Ok(InvokeReply { result: Default::default(), failures: failures(reply.failures) });
         }
-        let mut result = Decoder::new(METHOD, false).bag(reply.r#return)?;
+        let mut result = Decoder::new(METHOD, false).decode_bag(reply.r#return)?;
         if !encoder.capabilities.accept_secrets && request.arguments.values().any(PropertyValue::contains_secrets) {
             result = result.into_iter().map(|(key, value)| (key, PropertyValue::secret(value))).collect();
         }
@@ -344,41 +347,41 @@ impl Provider for GrpcProvider {
         let dry_run = request.run.dry_run;
         let message = construct::call_message(&self.encoder(Method::Call), request)?;
         let reply = self.call::<Call>(&message).await?;
-        construct::call_reply(&Decoder::of_component(Method::Call, dry_run), reply)
+        construct::call_reply(&Decoder::for_component(Method::Call, dry_run), reply)
     }
 
     async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
         let dry_run = request.run.dry_run;
         let message = construct::construct_message(&self.encoder(Method::Construct), request)?;
         let reply = self.call::<Construct>(&message).await?;
-        construct::construct_reply(&Decoder::of_component(Method::Construct, dry_run), reply)
+        construct::construct_reply(&Decoder::for_component(Method::Construct, dry_run), reply)
     }
 
     async fn mappings(&self, key: &str) -> Result<Option<Vec<String>>, ProviderError> {
         let request = rpc::GetMappingsRequest { key: key.to_owned() };
         let reply = self.call::<GetMappings>(&request).await;
-        Ok(unless_unimplemented(reply)?.map(|reply| reply.providers))
+        Ok(none_if_unimplemented(reply)?.map(|reply| reply.providers))
     }
 
     async fn mapping(&self, key: &str, provider: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
         let request = rpc::GetMappingRequest { key: key.to_owned(), provider: provider.to_owned() };
         let reply = self.call::<GetMapping>(&request).await;
-        let mapping = unless_unimplemented(reply)?.map(|reply| (reply.provider, reply.data));
+        let mapping = none_if_unimplemented(reply)?.map(|reply| (reply.provider, reply.data));
         Ok(mapping.filter(|(_, data)| !data.is_empty()))
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {
         let reply = self.call_within::<Cancel>(self.limits.cancel, &());
-        unless_unimplemented(reply.await).map(drop)
+        none_if_unimplemented(reply.await).map(drop)
     }
 
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        if self.process.as_ref().is_some_and(|process| process.exit().is_some()) {
+        if self.process.as_ref().is_some_and(|process| process.exit_status().is_some()) {
             return;
         }
         self.cleanup().await;
-        // It is ended in any case.
+        // The process is stopped below even if Cancel fails.
         self.cancel().await.ok();
         if let Some(process) = &self.process {
             process.stop(self.limits.exit).await;

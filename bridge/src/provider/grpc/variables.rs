@@ -1,4 +1,5 @@
-//! The configuration as a map of texts, as Configure's deprecated `variables` wants it (provider protocol, section 4).
+//! Encoding of the provider configuration for the deprecated `variables` of Configure
+//! (docs/spec/provider-protocol.md#4).
 
 use std::collections::BTreeMap;
 
@@ -6,10 +7,11 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ReferenceId;
 use serde_json::{Map, Number, Value};
 
-/// The key that concerns the engine and not the provider.
+/// Key of the version, which is for the engine and is not sent to the provider.
 const VERSION: &str = "version";
 
-/// `PACKAGE:config:KEY` to text: strings as they are, everything else as JSON, secrets plain.
+/// Returns the configuration with keys `PACKAGE:config:KEY`: strings unchanged, other values as JSON, secrets in plain
+/// text.
 pub(super) fn variables(package: &str, inputs: &PropertyMap) -> BTreeMap<String, String> {
     let inputs = inputs.iter().filter(|(key, _)| *key != VERSION);
     inputs.map(|(key, value)| (format!("{package}:config:{key}"), text(value))).collect()
@@ -25,7 +27,7 @@ fn text(value: &PropertyValue) -> String {
 
 fn json(value: &PropertyValue) -> Value {
     match value {
-        // Unknowns and outputs were refused before.
+        // The encoding of `args` has rejected unknowns and output values already.
         PropertyValue::Null | PropertyValue::Unknown(_) | PropertyValue::Output(_) => Value::Null,
         PropertyValue::Bool(value) => Value::Bool(*value),
         PropertyValue::Number(number) => json_number(*number),
@@ -47,7 +49,7 @@ fn json_map(map: &PropertyMap) -> Value {
     Value::Object(map.iter().map(|(key, value)| (key.clone(), json(value))).collect::<Map<_, _>>())
 }
 
-/// Whole numbers without a fraction: `42`, not `42.0`.
+/// Returns a number as JSON, integers without a fraction: `42`, not `42.0`.
 fn json_number(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_stay_and_the_rest_is_json() {
+    fn strings_are_unchanged_and_other_values_are_json() {
         let inputs: PropertyMap = [
             ("s", "plain".into()),
             ("n", 42.0.into()),

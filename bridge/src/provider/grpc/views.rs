@@ -1,4 +1,5 @@
-//! Views on the wire: which call a token stands for, and what is published under it (provider protocol, section 2.2).
+//! Views on the wire: resource status tokens of calls, and view steps that plugins publish
+//! (docs/spec/provider-protocol.md#2.2).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,99 +16,101 @@ use crate::provider::{Method, ProviderError, View, ViewFailure, ViewListener, Vi
 
 const METHOD: Method = Method::PublishViewSteps;
 
-/// The calls under way during which a plugin may publish views, each by its token.
+/// Resource status tokens of the calls in flight during which a plugin may publish view steps.
 #[derive(Debug, Default)]
-pub struct ViewDesk(Mutex<HashMap<String, Caller>>);
+pub struct ResourceStatusTokens(Mutex<HashMap<String, CallContext>>);
 
-/// Who hears what is published during a call.
+/// Call in flight, for the view steps that are published during it.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
+pub(super) struct CallContext {
     pub(super) listener: Arc<dyn ViewListener>,
-    /// Unknowns are kept.
+    /// True in a preview: unknown values are kept.
     pub(super) preview: bool,
-    /// The plugin was sent secrets plain: any of them may be in what it publishes.
-    pub(super) secret: bool,
+    /// True if the request held secrets in plain text. All published values are marked as secret then.
+    pub(super) has_plain_secrets: bool,
 }
 
-impl ViewDesk {
-    /// A token for one call; it means nothing any more once the ticket is dropped.
-    pub(super) fn ticket(self: &Arc<Self>, caller: Caller) -> Ticket {
+impl ResourceStatusTokens {
+    /// Issues a token for a call. Dropping the token revokes it.
+    pub(super) fn issue(self: &Arc<Self>, call: CallContext) -> ResourceStatusToken {
         let token = Uuid::new_v4().to_string();
-        self.callers().insert(token.clone(), caller);
-        Ticket { desk: Arc::clone(self), token }
+        self.calls().insert(token.clone(), call);
+        ResourceStatusToken { tokens: Arc::clone(self), token }
     }
 
-    /// Hands what a plugin publishes to whom it concerns.
+    /// Passes published view steps to the listener of the call.
     ///
     /// # Errors
-    /// A token of no call that is under way, and steps that make no sense.
+    /// `NotFound` if no call in flight has the token; `InvalidArgument` if a step is invalid.
     pub fn publish(&self, request: PublishViewStepsRequest) -> Result<(), Status> {
-        let caller = self.callers().get(&request.token).cloned();
-        let Some(caller) = caller else {
-            return Err(Status::not_found("no call with this token is under way; views end with the call's answer"));
+        let call = self.calls().get(&request.token).cloned();
+        let Some(call) = call else {
+            return Err(Status::not_found(
+                "no call in flight has this token; view steps end with the reply of the call",
+            ));
         };
-        let steps: Result<Vec<_>, _> = request.steps.into_iter().map(|step| self::step(step, &caller)).collect();
+        let steps: Result<Vec<_>, _> = request.steps.into_iter().map(|step| decode_step(step, &call)).collect();
         let steps = steps.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        caller.listener.publish(steps);
+        call.listener.publish(steps);
         Ok(())
     }
 
-    fn callers(&self) -> MutexGuard<'_, HashMap<String, Caller>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, CallContext>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to publish views, for the time of a call.
-pub(super) struct Ticket {
-    desk: Arc<ViewDesk>,
+/// Token with which a plugin publishes view steps during a call. Dropping it revokes it.
+pub(super) struct ResourceStatusToken {
+    tokens: Arc<ResourceStatusTokens>,
     token: String,
 }
 
-impl Ticket {
-    pub(super) fn token(&self) -> &str {
+impl ResourceStatusToken {
+    pub(super) fn as_str(&self) -> &str {
         &self.token
     }
 }
 
-impl Drop for Ticket {
+impl Drop for ResourceStatusToken {
     fn drop(&mut self) {
-        self.desk.callers().remove(&self.token);
+        self.tokens.calls().remove(&self.token);
     }
 }
 
-/// Recorded views, as calls send them.
-pub(super) fn known(encoder: &Encoder, views: &[View]) -> Result<Vec<rpc::View>, ProviderError> {
+/// Encodes recorded views for a request.
+pub(super) fn encode_recorded_views(encoder: &Encoder, views: &[View]) -> Result<Vec<rpc::View>, ProviderError> {
     let view = |view: &View| {
         Ok(rpc::View {
             r#type: view.type_token.clone(),
             name: view.name.clone(),
-            parent_type: view.within.as_ref().map(|(of, _)| of.clone()).unwrap_or_default(),
-            parent_name: view.within.as_ref().map(|(_, name)| name.clone()).unwrap_or_default(),
-            inputs: encoder.recorded(&view.inputs, false)?,
-            outputs: encoder.recorded(&view.outputs, false)?,
+            parent_type: view.parent.as_ref().map(|(type_token, _)| type_token.clone()).unwrap_or_default(),
+            parent_name: view.parent.as_ref().map(|(_, name)| name.clone()).unwrap_or_default(),
+            inputs: encoder.encode_recorded(&view.inputs, false)?,
+            outputs: encoder.encode_recorded(&view.outputs, false)?,
         })
     };
     views.iter().map(view).collect()
 }
 
-fn step(step: rpc::ViewStep, caller: &Caller) -> Result<ViewStep, ProviderError> {
+fn decode_step(step: rpc::ViewStep, call: &CallContext) -> Result<ViewStep, ProviderError> {
     let (partial, indeterminate) = match Wire::try_from(step.status) {
         Ok(Wire::Ok) => (false, false),
         Ok(Wire::PartialFailure) => (true, false),
         Ok(Wire::Unknown) => (false, true),
-        Err(_) => return Err(invalid(format!("{} is no status of a step", step.status))),
+        Err(_) => return Err(invalid(format!("{} is not a status of a step", step.status))),
     };
     let detailed_diff = step.detailed_diff.into_iter().map(|(path, diff)| (path, property_diff(diff)));
     let step = ViewStep {
-        op: op(step.op)?,
-        old: step.old.map(|state| view(state, caller)).transpose()?,
-        new: step.new.map(|state| view(state, caller)).transpose()?,
+        op: decode_op(step.op)?,
+        old: step.old.map(|state| decode_view(state, call)).transpose()?,
+        new: step.new.map(|state| decode_view(state, call)).transpose()?,
         failure: (!step.error.is_empty()).then_some(ViewFailure { message: step.error, partial, indeterminate }),
         replace_keys: step.keys,
         diffs: step.diffs,
         detailed_diff: step.has_detailed_diff.then(|| detailed_diff.collect()),
     };
-    let ends = matches!(
+    let is_removal = matches!(
         step.op,
         ViewOp::Delete
             | ViewOp::DeleteReplaced
@@ -115,31 +118,31 @@ fn step(step: rpc::ViewStep, caller: &Caller) -> Result<ViewStep, ProviderError>
             | ViewOp::DiscardReplaced
             | ViewOp::RemovePendingReplace
     );
-    let (missing, there) = if ends { ("old", step.old.is_some()) } else { ("new", step.new.is_some()) };
-    if there { Ok(step) } else { Err(invalid(format!("a step {:?} has no {missing} view", step.op))) }
+    let (required, is_present) = if is_removal { ("old", step.old.is_some()) } else { ("new", step.new.is_some()) };
+    if is_present { Ok(step) } else { Err(invalid(format!("a step {:?} has no {required} view", step.op))) }
 }
 
-fn view(state: rpc::ViewStepState, caller: &Caller) -> Result<View, ProviderError> {
+fn decode_view(state: rpc::ViewStepState, call: &CallContext) -> Result<View, ProviderError> {
     if state.r#type.is_empty() || state.name.is_empty() {
-        return Err(invalid("a view has a type and a name".to_owned()));
+        return Err(invalid("a view must have a type and a name".to_owned()));
     }
-    let decoder = Decoder::of_view(METHOD, caller.preview);
+    let decoder = Decoder::for_view(METHOD, call.preview);
     let bag = |bag| {
-        let bag = decoder.bag(bag)?;
-        let seal = |(key, value)| (key, if caller.secret { PropertyValue::secret(value) } else { value });
-        Ok(Arc::new(bag.into_iter().map(seal).collect()))
+        let bag = decoder.decode_bag(bag)?;
+        let mark = |(key, value)| (key, if call.has_plain_secrets { PropertyValue::secret(value) } else { value });
+        Ok(Arc::new(bag.into_iter().map(mark).collect()))
     };
-    let within = (!state.parent_name.is_empty()).then_some((state.parent_type, state.parent_name));
+    let parent = (!state.parent_name.is_empty()).then_some((state.parent_type, state.parent_name));
     Ok(View {
         type_token: state.r#type,
         name: state.name,
-        within,
+        parent,
         inputs: bag(state.inputs)?,
         outputs: bag(state.outputs)?,
     })
 }
 
-fn op(op: i32) -> Result<ViewOp, ProviderError> {
+fn decode_op(op: i32) -> Result<ViewOp, ProviderError> {
     Ok(match Op::try_from(op) {
         Ok(Op::Same) => ViewOp::Same,
         Ok(Op::Create) => ViewOp::Create,
@@ -156,7 +159,7 @@ fn op(op: i32) -> Result<ViewOp, ProviderError> {
         Ok(Op::RemovePendingReplace) => ViewOp::RemovePendingReplace,
         Ok(Op::Import) => ViewOp::Import,
         Ok(Op::ImportReplacement) => ViewOp::ImportReplacement,
-        Ok(Op::Unspecified) | Err(_) => return Err(invalid(format!("{op} is no operation on a view"))),
+        Ok(Op::Unspecified) | Err(_) => return Err(invalid(format!("{op} is not an operation on a view"))),
     })
 }
 
@@ -174,15 +177,15 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Heard(Mutex<Vec<String>>);
+    struct RecordingListener(Mutex<Vec<String>>);
 
-    impl ViewListener for Heard {
+    impl ViewListener for RecordingListener {
         fn publish(&self, steps: Vec<ViewStep>) {
-            let said = steps.iter().map(|step| {
+            let published = steps.iter().map(|step| {
                 let name = |view: &Option<View>| view.as_ref().map(|view| view.name.clone()).unwrap_or_default();
                 format!("{:?} {}>{} {:?}", step.op, name(&step.old), name(&step.new), step.failure)
             });
-            self.0.lock().unwrap().extend(said);
+            self.0.lock().unwrap().extend(published);
         }
     }
 
@@ -192,44 +195,44 @@ mod tests {
         Some(ViewStepState { r#type: "x:index:Part".into(), name: name.into(), outputs, ..ViewStepState::default() })
     }
 
-    fn caller(listener: Arc<dyn ViewListener>) -> Caller {
-        Caller { listener, preview: false, secret: false }
+    fn call(listener: Arc<dyn ViewListener>) -> CallContext {
+        CallContext { listener, preview: false, has_plain_secrets: false }
     }
 
     fn request(token: &str, steps: Vec<rpc::ViewStep>) -> PublishViewStepsRequest {
         PublishViewStepsRequest { token: token.into(), steps }
     }
 
-    fn made(name: &str) -> rpc::ViewStep {
+    fn create_step(name: &str) -> rpc::ViewStep {
         rpc::ViewStep { op: Op::Create.into(), new: state(name), ..rpc::ViewStep::default() }
     }
 
     #[test]
-    fn views_are_taken_during_a_call_and_by_its_token_alone() {
-        let (desk, heard) = (Arc::new(ViewDesk::default()), Arc::new(Heard::default()));
-        let ticket = desk.ticket(caller(heard.clone()));
-        let other = desk.ticket(caller(Arc::new(Heard::default())));
-        assert_ne!(ticket.token(), other.token());
-        let lost = rpc::ViewStep {
+    fn view_steps_are_accepted_during_a_call_with_its_token_only() {
+        let (tokens, listener) = (Arc::new(ResourceStatusTokens::default()), Arc::new(RecordingListener::default()));
+        let token = tokens.issue(call(listener.clone()));
+        let other = tokens.issue(call(Arc::new(RecordingListener::default())));
+        assert_ne!(token.as_str(), other.as_str());
+        let failed = rpc::ViewStep {
             op: Op::Delete.into(),
             old: state("b"),
             status: Wire::Unknown.into(),
-            error: "no answer".into(),
+            error: "connection reset".into(),
             ..rpc::ViewStep::default()
         };
-        desk.publish(request(ticket.token(), vec![made("a"), lost])).unwrap();
-        let failure = r#"Some(ViewFailure { message: "no answer", partial: false, indeterminate: true })"#;
-        assert_eq!(*heard.0.lock().unwrap(), ["Create >a None".to_owned(), format!("Delete b> {failure}")]);
+        tokens.publish(request(token.as_str(), vec![create_step("a"), failed])).unwrap();
+        let failure = r#"Some(ViewFailure { message: "connection reset", partial: false, indeterminate: true })"#;
+        assert_eq!(*listener.0.lock().unwrap(), ["Create >a None".to_owned(), format!("Delete b> {failure}")]);
 
-        let token = ticket.token().to_owned();
-        drop(ticket);
-        let refused = desk.publish(request(&token, vec![made("late")])).unwrap_err();
-        assert_eq!(refused.code(), Code::NotFound);
-        assert_eq!(heard.0.lock().unwrap().len(), 2);
+        let revoked = token.as_str().to_owned();
+        drop(token);
+        let rejected = tokens.publish(request(&revoked, vec![create_step("late")])).unwrap_err();
+        assert_eq!(rejected.code(), Code::NotFound);
+        assert_eq!(listener.0.lock().unwrap().len(), 2);
     }
 
     #[test]
-    fn unknowns_are_for_previews_and_what_may_hold_plain_secrets_is_secret() {
+    fn view_unknowns_are_kept_in_previews_only_and_plain_secrets_are_marked_secret() {
         #[derive(Debug, Default)]
         struct Outputs(Mutex<Vec<PropertyMap>>);
         impl ViewListener for Outputs {
@@ -238,37 +241,37 @@ mod tests {
                 self.0.lock().unwrap().extend(outputs);
             }
         }
-        let (desk, heard) = (Arc::new(ViewDesk::default()), Arc::new(Outputs::default()));
-        for (preview, secret) in [(false, false), (true, false), (false, true)] {
-            let ticket = desk.ticket(Caller { listener: heard.clone(), preview, secret });
-            desk.publish(request(ticket.token(), vec![made("a")])).unwrap();
+        let (tokens, listener) = (Arc::new(ResourceStatusTokens::default()), Arc::new(Outputs::default()));
+        for (preview, has_plain_secrets) in [(false, false), (true, false), (false, true)] {
+            let token = tokens.issue(CallContext { listener: listener.clone(), preview, has_plain_secrets });
+            tokens.publish(request(token.as_str(), vec![create_step("a")])).unwrap();
         }
         let known = |value: PropertyValue| PropertyMap::from([("v".to_owned(), value)]);
         let mut previewed = known("1".into());
         previewed.insert("u".to_owned(), PropertyValue::UNKNOWN);
         let expected = [known("1".into()), previewed, known(PropertyValue::secret("1".into()))];
-        assert_eq!(*heard.0.lock().unwrap(), expected);
+        assert_eq!(*listener.0.lock().unwrap(), expected);
     }
 
     #[test]
-    fn steps_that_make_no_sense_are_refused_as_a_whole() {
-        let (desk, heard) = (Arc::new(ViewDesk::default()), Arc::new(Heard::default()));
-        let ticket = desk.ticket(caller(heard.clone()));
+    fn invalid_view_step_rejects_the_whole_request() {
+        let (tokens, listener) = (Arc::new(ResourceStatusTokens::default()), Arc::new(RecordingListener::default()));
+        let token = tokens.issue(call(listener.clone()));
         let without = |op: Op| rpc::ViewStep { op: op.into(), ..rpc::ViewStep::default() };
-        let nameless = rpc::ViewStep { op: Op::Create.into(), new: state(""), ..rpc::ViewStep::default() };
-        let of_nothing = rpc::ViewStep { new: state("a"), ..rpc::ViewStep::default() };
-        let of_no_status = rpc::ViewStep { status: 9, ..made("a") };
+        let without_name = rpc::ViewStep { op: Op::Create.into(), new: state(""), ..rpc::ViewStep::default() };
+        let without_op = rpc::ViewStep { new: state("a"), ..rpc::ViewStep::default() };
+        let invalid_status = rpc::ViewStep { status: 9, ..create_step("a") };
         for (step, words) in [
             (without(Op::Update), "a step Update has no new view"),
             (without(Op::Delete), "a step Delete has no old view"),
-            (nameless, "a view has a type and a name"),
-            (of_nothing, "0 is no operation on a view"),
-            (of_no_status, "9 is no status of a step"),
+            (without_name, "a view must have a type and a name"),
+            (without_op, "0 is not an operation on a view"),
+            (invalid_status, "9 is not a status of a step"),
         ] {
-            let refused = desk.publish(request(ticket.token(), vec![made("b"), step])).unwrap_err();
-            assert_eq!(refused.code(), Code::InvalidArgument);
-            assert!(refused.message().contains(words), "{refused:?}");
+            let rejected = tokens.publish(request(token.as_str(), vec![create_step("b"), step])).unwrap_err();
+            assert_eq!(rejected.code(), Code::InvalidArgument);
+            assert!(rejected.message().contains(words), "{rejected:?}");
         }
-        assert_eq!(heard.0.lock().unwrap().len(), 0);
+        assert_eq!(listener.0.lock().unwrap().len(), 0);
     }
 }

@@ -3,7 +3,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use tonic::Code;
 
-use super::super::tests::{bag, context, nothing};
+use super::super::tests::{bag, context, empty_state};
 use super::*;
 
 const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
@@ -17,28 +17,28 @@ fn recorded(inputs: &PropertyMap) -> State {
 }
 
 #[test]
-fn a_file_lives_and_dies() {
+fn file_is_created_read_updated_and_deleted() {
     let (_keep, ctx) = context();
     let created = File.create(&ctx, &inputs("a", "hello", "0640")).unwrap();
     assert_eq!(created.id, "a");
     assert_eq!((&created.outputs["sha256"], &created.outputs["size"]), (&HELLO.into(), &5.0.into()));
-    let place = ctx.root.join("a");
-    assert_eq!(fs::read_to_string(&place).unwrap(), "hello");
-    assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o640);
+    let location = ctx.root.join("a");
+    assert_eq!(fs::read_to_string(&location).unwrap(), "hello");
+    assert_eq!(fs::metadata(&location).unwrap().permissions().mode() & 0o7777, 0o640);
 
     let news = inputs("a", "goodbye", "0600");
     let updated = File.update(&ctx, "a", &recorded(&inputs("a", "hello", "0640")), &news).unwrap();
     assert_eq!((updated.outputs, updated.notice), (outputs(&news), None));
-    assert_eq!(fs::read_to_string(&place).unwrap(), "goodbye");
-    assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o600);
+    assert_eq!(fs::read_to_string(&location).unwrap(), "goodbye");
+    assert_eq!(fs::metadata(&location).unwrap().permissions().mode() & 0o7777, 0o600);
 
     File.delete(&ctx, "a").unwrap();
-    assert!(!place.exists());
+    assert!(!location.exists());
     File.delete(&ctx, "a").unwrap();
 }
 
 #[test]
-fn what_exists_already_is_not_written_over() {
+fn existing_file_is_not_overwritten_by_create() {
     let (_keep, ctx) = context();
     ctx.root.create().unwrap();
     fs::write(ctx.root.join("a"), "theirs").unwrap();
@@ -49,7 +49,7 @@ fn what_exists_already_is_not_written_over() {
 }
 
 #[test]
-fn a_missing_folder_is_an_error_that_says_what_to_do() {
+fn missing_folder_is_reported_with_a_remedy() {
     let (_keep, ctx) = context();
     let status = File.create(&ctx, &inputs("no/a", "x", "0644")).unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
@@ -57,7 +57,7 @@ fn a_missing_folder_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn drift_of_content_and_mode_shows_in_inputs_and_outputs() {
+fn drift_of_content_and_mode_is_read() {
     let (_keep, ctx) = context();
     let before = inputs("a", "hello", "0644");
     File.create(&ctx, &before).unwrap();
@@ -69,7 +69,7 @@ fn drift_of_content_and_mode_shows_in_inputs_and_outputs() {
 }
 
 #[test]
-fn what_is_gone_or_no_file_any_more_does_not_exist() {
+fn missing_file_or_folder_of_its_name_reads_as_deleted() {
     let (_keep, ctx) = context();
     let before = inputs("a", "hello", "0644");
     assert!(File.read(&ctx, "a", &recorded(&before)).unwrap().is_none());
@@ -81,12 +81,12 @@ fn what_is_gone_or_no_file_any_more_does_not_exist() {
 }
 
 #[test]
-fn an_update_writes_a_vanished_file_again_but_not_over_something_else() {
+fn update_writes_a_missing_file_but_does_not_replace_a_link() {
     let (_keep, ctx) = context();
     let before = inputs("a", "hello", "0644");
     ctx.root.create().unwrap();
     let updated = File.update(&ctx, "a", &recorded(&before), &before).unwrap();
-    assert_eq!(updated.notice, Some("the file was gone, and has been written again"));
+    assert_eq!(updated.notice, Some("the file was missing and has been written again"));
     assert_eq!(fs::read_to_string(ctx.root.join("a")).unwrap(), "hello");
 
     fs::remove_file(ctx.root.join("a")).unwrap();
@@ -96,17 +96,17 @@ fn an_update_writes_a_vanished_file_again_but_not_over_something_else() {
 }
 
 #[test]
-fn an_update_over_foreign_changes_says_so() {
+fn update_reports_overwritten_foreign_changes() {
     let (_keep, ctx) = context();
     let before = inputs("a", "hello", "0644");
     File.create(&ctx, &before).unwrap();
     fs::write(ctx.root.join("a"), "drifted").unwrap();
     let updated = File.update(&ctx, "a", &recorded(&before), &inputs("a", "new", "0644")).unwrap();
-    assert!(updated.notice.unwrap().contains("somebody else"));
+    assert!(updated.notice.unwrap().contains("outside of this resource"));
 }
 
 #[test]
-fn a_secret_content_stays_secret_with_all_that_follows_from_it() {
+fn secret_content_and_its_derived_outputs_stay_secret() {
     let (_keep, ctx) = context();
     let mut secret = inputs("a", "hello", "0644");
     secret.insert("content".into(), PropertyValue::secret("hello".into()));
@@ -123,42 +123,42 @@ fn a_secret_content_stays_secret_with_all_that_follows_from_it() {
 }
 
 #[test]
-fn a_preview_leaves_unknown_what_it_cannot_know() {
+fn preview_with_unknown_content_has_unknown_outputs() {
     let mut news = inputs("a", "", "0644");
     news.insert("content".into(), PropertyValue::UNKNOWN);
-    let foretold = File.preview(&news, None);
-    assert_eq!(foretold["content"], PropertyValue::UNKNOWN);
-    assert_eq!(foretold["sha256"], PropertyValue::UNKNOWN);
-    assert_eq!(foretold["size"], PropertyValue::Unknown(UnknownKind::Number));
-    assert_eq!(foretold["path"], "a".into());
+    let previewed = File.preview(&news, None);
+    assert_eq!(previewed["content"], PropertyValue::UNKNOWN);
+    assert_eq!(previewed["sha256"], PropertyValue::UNKNOWN);
+    assert_eq!(previewed["size"], PropertyValue::Unknown(UnknownKind::Number));
+    assert_eq!(previewed["path"], "a".into());
 
     let known = inputs("a", "hello", "0644");
     assert_eq!(File.preview(&known, None), outputs(&known));
 }
 
 #[test]
-fn an_import_finds_the_inputs_by_any_spelling_of_the_path() {
+fn import_normalizes_the_path() {
     let (_keep, ctx) = context();
     ctx.root.create().unwrap();
     fs::write(ctx.root.join("a"), "theirs").unwrap();
     fs::set_permissions(ctx.root.join("a"), fs::Permissions::from_mode(0o640)).unwrap();
-    let live = File.read(&ctx, "./a", &nothing()).unwrap().unwrap();
+    let live = File.read(&ctx, "./a", &empty_state()).unwrap().unwrap();
     assert_eq!((live.id.as_str(), live.inputs), ("a", inputs("a", "theirs", "0640")));
-    assert_eq!(File.read(&ctx, "../a", &nothing()).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(File.read(&ctx, "../a", &empty_state()).unwrap_err().code(), Code::InvalidArgument);
 }
 
 #[test]
-fn a_content_that_is_no_text_is_drift_but_cannot_be_imported() {
+fn non_utf8_content_is_drift_and_cannot_be_imported() {
     let (_keep, ctx) = context();
     ctx.root.create().unwrap();
     fs::write(ctx.root.join("a"), [b'h', 0xff]).unwrap();
     let live = File.read(&ctx, "a", &recorded(&inputs("a", "h", "0644"))).unwrap().unwrap();
     assert_eq!(text(&live.inputs, "content"), Some("h\u{fffd}"));
-    assert_eq!(File.read(&ctx, "a", &nothing()).unwrap_err().code(), Code::FailedPrecondition);
+    assert_eq!(File.read(&ctx, "a", &empty_state()).unwrap_err().code(), Code::FailedPrecondition);
 }
 
 #[test]
-fn nothing_is_written_through_a_link_that_leaves_the_root() {
+fn write_through_a_link_out_of_the_root_is_refused() {
     let (folder, ctx) = context();
     ctx.root.create().unwrap();
     fs::create_dir(folder.path().join("outside")).unwrap();
@@ -170,7 +170,7 @@ fn nothing_is_written_through_a_link_that_leaves_the_root() {
 }
 
 #[test]
-fn a_cancelled_create_leaves_nothing() {
+fn cancelled_create_leaves_no_files() {
     let (_keep, ctx) = context();
     ctx.cancelled.cancel();
     let status = File.create(&ctx, &inputs("a", "x", "0644")).unwrap_err();

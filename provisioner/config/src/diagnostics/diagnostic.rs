@@ -1,55 +1,56 @@
-//! A mistake of the user: its code, place, words and next steps.
+//! Diagnostics about the user's files: code, severity, position, text and hints.
 
 use super::sources::Span;
 use super::suggest::closest;
 
-/// The stable name of a kind of mistake, such as `unknown-key`.
+/// Stable name of a kind of diagnostic, such as `unknown-key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub &'static str);
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The run cannot start.
+    /// The deployment cannot start.
     Error,
-    /// The run goes on; the user should know.
+    /// The deployment continues.
     Warning,
 }
 
-/// A second place that explains the first.
+/// A second position with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// Position of the label.
     pub span: Span,
-    /// What is there.
+    /// Explanation of the position.
     pub text: String,
 }
 
-/// One mistake of the user: where it is, what is wrong, what to do.
+/// An error or a warning about the user's files: position, problem, next steps.
 ///
-/// Every text is free of secrets. [`SourceFiles::position`](super::SourceFiles::position) turns the span into file, line and column.
+/// No text holds a secret. [`SourceFiles::position`](super::SourceFiles::position) converts the span to file, line and
+/// column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Stable name of the kind of mistake.
+    /// Stable name of the kind of diagnostic.
     pub code: Code,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Where it is; `None` where there is no text to point at (a missing file).
+    /// Position; `None` if there is no source text, as for a missing file.
     pub span: Option<Span>,
-    /// What is wrong, in one sentence.
+    /// Problem, in one sentence.
     pub summary: String,
-    /// What was expected at this very place; short.
+    /// Expectation at this position, in a few words.
     pub expected: Option<String>,
-    /// More than fits into the summary.
+    /// Explanation of the problem.
     pub detail: Option<String>,
-    /// What to do next; each line stands alone.
+    /// Next steps, one hint each.
     pub help: Vec<String>,
-    /// Other places that explain it.
+    /// Further positions with explanations.
     pub labels: Vec<Label>,
 }
 
 impl Diagnostic {
-    /// A mistake that stops the run.
+    /// Returns an error.
     pub fn error(code: Code, span: impl Into<Option<Span>>, summary: impl Into<String>) -> Self {
         Self {
             code,
@@ -63,55 +64,55 @@ impl Diagnostic {
         }
     }
 
-    /// Something the user should know.
+    /// Returns a warning.
     pub fn warning(code: Code, span: impl Into<Option<Span>>, summary: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, summary) }
     }
 
-    /// Says what was expected at the place itself.
+    /// Sets the expectation that is shown at the position.
     #[must_use]
     pub fn expected(mut self, text: impl Into<String>) -> Self {
         self.expected = Some(text.into());
         self
     }
 
-    /// Adds what does not fit into the summary.
+    /// Sets the explanation of the problem.
     #[must_use]
     pub fn detail(mut self, text: impl Into<String>) -> Self {
         self.detail = Some(text.into());
         self
     }
 
-    /// Adds a next step.
+    /// Adds a hint with a next step.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help.push(text.into());
         self
     }
 
-    /// Adds `did you mean` if one of the candidates is close to what was written.
+    /// Adds the hint `did you mean` if one of the candidates is similar to the given name.
     #[must_use]
-    pub fn did_you_mean<'c>(self, written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Self {
-        match closest(written, candidates) {
+    pub fn did_you_mean<'c>(self, name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Self {
+        match closest(name, candidates) {
             Some(candidate) => self.help(format!("did you mean `{candidate}`?")),
             None => self,
         }
     }
 
-    /// Adds a second place.
+    /// Adds a second position with an explanation.
     #[must_use]
-    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 }
 
-/// Whether any of these stops the run.
+/// Returns true if any diagnostic is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
-/// Orders by file and place; what has no place comes first.
+/// Sorts by file and position. Diagnostics without a position come first.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.file, span.start)));
 }

@@ -1,8 +1,8 @@
-//! Mistakes in the user's files, as values.
+//! Diagnostics about the user's files, as values.
 //!
-//! Enters: mistakes that the readers of files (and, through references to the source, the program) find. Leaves: values
-//! for the display, for `--json`, for tests, and [`render`], which draws one as text. Never here: a decision about what
-//! is a mistake, output to a terminal, and the text of a file that holds secrets.
+//! Input: errors and warnings that the file readers and the program report. Output: values for the display, `--json`
+//! and tests, and the function `render`, which formats a diagnostic as text. Excluded: the rules that find errors, output to a
+//! terminal, and the text of files that hold secrets.
 
 mod diagnostic;
 mod render;

@@ -1,4 +1,4 @@
-//! Draws a diagnostic: file, line and column, the line itself, what was expected, what to do.
+//! Renders a diagnostic as text: file, line and column, source line, expectation, hints.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -6,23 +6,23 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 use super::diagnostic::{Diagnostic, Severity};
 use super::sources::{FileId, Sensitivity, SourceFiles, Span};
 
-/// How to draw.
+/// Style of rendered text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Text alone.
+    /// Plain text.
     Plain,
-    /// With the escapes of a colour terminal.
+    /// Text with the escape sequences of a colour terminal.
     Coloured,
 }
 
-/// Draws one diagnostic, without a final line end. Lines of files that hold secrets are not shown.
+/// Renders one diagnostic, without a final line break. Lines of files that hold secrets are not shown.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let mut group = Group::with_title(level.primary_title(&*diagnostic.summary).id(diagnostic.code.0));
-    for element in places(diagnostic, sources) {
+    for element in snippet_elements(diagnostic, sources) {
         group = group.element(element);
     }
     if let Some(detail) = &diagnostic.detail {
@@ -38,7 +38,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceFiles, style: Style) -> S
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
 }
 
-/// The line that a piece starts on, numbered, and a mark under what it shows of the piece. Nothing of files that hold
+/// Returns the numbered source line on which a span starts, with a mark under the span. Empty for files that hold
 /// secrets.
 pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     let file = sources.get(span.file);
@@ -47,7 +47,8 @@ pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     }
     let position = sources.position(span);
     let line = file.text().lines().nth(position.line - 1).unwrap_or_default();
-    let marked = file.text().get(visible(span, file.text())).map_or(1, |piece| piece.trim_end().chars().count().max(1));
+    let marked =
+        file.text().get(first_line_range(span, file.text())).map_or(1, |piece| piece.trim_end().chars().count().max(1));
     let number = position.line.to_string();
     let margin = " ".repeat(number.len());
     vec![
@@ -57,8 +58,8 @@ pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
     ]
 }
 
-/// One element per file that the diagnostic points into, its own place first.
-fn places<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Element<'d>> {
+/// Returns one element per file that the diagnostic refers to, the file of its position first.
+fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Element<'d>> {
     let Some(primary) = diagnostic.span else { return Vec::new() };
     let mut marks: Vec<(FileId, AnnotationKind, Span, Option<&str>)> =
         vec![(primary.file, AnnotationKind::Primary, primary, diagnostic.expected.as_deref())];
@@ -80,12 +81,13 @@ fn places<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Eleme
             let file = sources.get(id);
             let here: Vec<_> = marks.iter().filter(|(file, ..)| *file == id).collect();
             match file.sensitivity() {
-                Sensitivity::Public => vec![Element::from(
-                    Snippet::source(&**file.text()).path(&**file.path()).annotations(
-                        here.into_iter()
-                            .map(|(_, kind, span, label)| kind.span(visible(*span, file.text())).label(*label)),
-                    ),
-                )],
+                Sensitivity::Public => {
+                    vec![Element::from(Snippet::source(&**file.text()).path(&**file.path()).annotations(
+                        here.into_iter().map(|(_, kind, span, label)| {
+                            kind.span(first_line_range(*span, file.text())).label(*label)
+                        }),
+                    ))]
+                }
                 Sensitivity::Secret => {
                     here.into_iter().map(|(_, _, span, _)| Element::from(origin(*span, sources))).collect()
                 }
@@ -94,14 +96,14 @@ fn places<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Eleme
         .collect()
 }
 
-/// Only file, line and column.
+/// Returns file, line and column without source text.
 fn origin(span: Span, sources: &SourceFiles) -> Origin<'_> {
     let position = sources.position(span);
     Origin::path(position.path.to_string()).line(position.line).char_column(position.column)
 }
 
-/// The part of a span on its first line: a mark under a whole block says less than one under its first line.
-fn visible(span: Span, text: &str) -> std::ops::Range<usize> {
+/// Returns the part of a span on its first line, because a mark under a whole block is hard to read.
+fn first_line_range(span: Span, text: &str) -> std::ops::Range<usize> {
     let range = span.range();
     let (start, end) = (range.start.min(text.len()), range.end.min(text.len()));
     let first_line = text[start..end].find('\n').map_or(end, |index| start + index);
@@ -113,16 +115,16 @@ mod tests {
     use super::super::diagnostic::Code;
     use super::*;
 
-    /// Two files: one that may be shown, and one that may not.
-    fn subject() -> (SourceFiles, Diagnostic) {
+    /// Returns a public and a secret file, and a diagnostic with positions in both.
+    fn sample_diagnostic() -> (SourceFiles, Diagnostic) {
         let mut sources = SourceFiles::default();
         let public = sources.add("server.yaml", "a: 1\nb:\n  c: über ${x}\n  d: 2\n", Sensitivity::Public);
         let secret = sources.add("secrets.yaml", "values:\n  x: hunter2\n", Sensitivity::Secret);
         let span = |file, start, end| Span { file, start, end };
         let diagnostic = Diagnostic::error(Code("sample"), span(public, 19, 23), "something is wrong")
             .expected("a number")
-            .also(span(public, 0, 1), "because of this")
-            .also(span(secret, 10, 11), "and of that")
+            .label(span(public, 0, 1), "because of this")
+            .label(span(secret, 10, 11), "and of that")
             .detail("There is more to it.")
             .help("do this")
             .did_you_mean("ax", ["bx", "unlike"]);
@@ -130,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_shows_its_line_what_was_expected_and_what_to_do() {
-        let (sources, diagnostic) = subject();
-        let drawn = render(&diagnostic, &sources, Style::Plain);
-        assert!(!drawn.contains("hunter2"));
-        insta::assert_snapshot!(drawn, @r"
+    fn diagnostic_shows_source_line_expectation_and_hints() {
+        let (sources, diagnostic) = sample_diagnostic();
+        let rendered = render(&diagnostic, &sources, Style::Plain);
+        assert!(!rendered.contains("hunter2"));
+        insta::assert_snapshot!(rendered, @r"
         error[sample]: something is wrong
          --> server.yaml:3:11
           |
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_there_are_only_words() {
+    fn diagnostic_without_position_shows_no_source_line() {
         let diagnostic = Diagnostic::warning(Code("sample"), None, "no such file").help("make one");
         insta::assert_snapshot!(render(&diagnostic, &SourceFiles::default(), Style::Plain), @r"
         warning[sample]: no such file
@@ -161,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn colour_adds_escapes_and_nothing_else() {
-        let (sources, diagnostic) = subject();
+    fn coloured_style_adds_only_escape_sequences() {
+        let (sources, diagnostic) = sample_diagnostic();
         let coloured = render(&diagnostic, &sources, Style::Coloured);
         assert!(coloured.contains("\u{1b}[1m\u{1b}[91merror[sample]"), "{coloured:?}");
         let stripped = anstream::adapter::strip_str(&coloured).to_string();

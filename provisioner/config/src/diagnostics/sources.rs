@@ -1,40 +1,40 @@
-//! The files that were read, kept so that a place can be named and shown.
+//! Text of all files that were read, to show positions in diagnostics.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A file in [`SourceFiles`].
+/// Id of a file in [`SourceFiles`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(u32);
 
-/// A piece of a file, in bytes of its text.
+/// A range of a file, in bytes of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The file.
     pub file: FileId,
     /// First byte.
     pub start: u32,
-    /// One past the last byte; equal to the start where nothing is written.
+    /// End, exclusive; equal to the start for an empty value.
     pub end: u32,
 }
 
 impl Span {
-    /// The piece as a range of bytes.
+    /// Returns the range of bytes.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// From the start of this piece to the end of the other one.
+    /// Returns the span from the start of this span to the end of the other one.
     #[must_use]
     pub fn to(self, other: Span) -> Self {
         Self { end: other.end.max(self.end), ..self }
     }
 }
 
-/// A place as a person names it.
+/// A position as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The file, as the user would type it.
+    /// Path of the file, relative to the repository where possible.
     pub path: Arc<str>,
     /// Line, from 1.
     pub line: usize,
@@ -42,16 +42,16 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Whether lines of a file may be shown.
+/// Rule for showing lines of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sensitivity {
-    /// They may.
+    /// Lines may be shown.
     Public,
-    /// They hold secrets: only the place is named.
+    /// Lines hold secrets: only the position is shown.
     Secret,
 }
 
-/// One file that was read.
+/// File that was read.
 #[derive(Clone)]
 pub struct SourceFile {
     path: Arc<str>,
@@ -60,23 +60,23 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The path, as the user would type it.
+    /// Returns the path, relative to the repository where possible.
     pub fn path(&self) -> &Arc<str> {
         &self.path
     }
 
-    /// The text, without a byte order mark.
+    /// Returns the text, without a byte order mark.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// Whether lines may be shown.
+    /// Returns the rule for showing lines.
     pub fn sensitivity(&self) -> Sensitivity {
         self.sensitivity
     }
 }
 
-/// Shows the path only: the text may hold secrets.
+/// Shows only the path, because the text may hold secrets.
 impl std::fmt::Debug for SourceFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("SourceFile").field(&self.path).finish()
@@ -88,10 +88,10 @@ impl std::fmt::Debug for SourceFile {
 pub struct SourceFiles(Vec<SourceFile>);
 
 impl SourceFiles {
-    /// Takes a file's text; a byte order mark at its start is dropped.
+    /// Adds a file. A byte order mark at the start of the text is dropped.
     ///
     /// # Panics
-    /// With more than 2^32 files: their number is that of the stacks of a repository.
+    /// Panics after 2^32 files, which no repository has.
     pub fn add(&mut self, path: &str, text: &str, sensitivity: Sensitivity) -> FileId {
         let id = u32::try_from(self.0.len()).expect("a repository has fewer than 2^32 files");
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -99,18 +99,18 @@ impl SourceFiles {
         FileId(id)
     }
 
-    /// A file by its id.
+    /// Returns a file by id.
     ///
     /// # Panics
-    /// If the id comes from another table.
+    /// Panics if the id comes from another table.
     pub fn get(&self, file: FileId) -> &SourceFile {
         &self.0[file.0 as usize]
     }
 
-    /// Where a piece starts.
+    /// Returns the start of a span as path, line and column.
     pub fn position(&self, span: Span) -> Position {
         let file = self.get(span.file);
-        let before = &file.text[..floor(&file.text, span.start as usize)];
+        let before = &file.text[..floor_char_boundary(&file.text, span.start as usize)];
         let line_start = before.rfind('\n').map_or(0, |index| index + 1);
         Position {
             path: file.path.clone(),
@@ -119,15 +119,15 @@ impl SourceFiles {
         }
     }
 
-    /// The text of a piece.
+    /// Returns the text of a span.
     pub fn slice(&self, span: Span) -> &str {
         let text = &self.get(span.file).text;
-        &text[floor(text, span.start as usize)..floor(text, span.end as usize)]
+        &text[floor_char_boundary(text, span.start as usize)..floor_char_boundary(text, span.end as usize)]
     }
 }
 
-/// The nearest character boundary at or before an index.
-fn floor(text: &str, index: usize) -> usize {
+/// Returns the nearest character boundary at or before an index.
+fn floor_char_boundary(text: &str, index: usize) -> usize {
     let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {
         index -= 1;

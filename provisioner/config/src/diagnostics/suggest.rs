@@ -1,20 +1,20 @@
-//! `did you mean`.
+//! Suggestions for misspelled names.
 
-/// The candidate nearest to what was written, if one is near enough to be a slip of the hand.
-pub fn closest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let folded = fold(written);
-    let allowed = (written.chars().count() / 3).clamp(1, 3);
+/// Returns the candidate with the smallest edit distance to the given name; `None` if all differ too much.
+pub fn closest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let normalized = normalize(name);
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .filter(|candidate| *candidate != written)
-        .map(|candidate| (strsim::damerau_levenshtein(&folded, &fold(candidate)), candidate))
+        .filter(|candidate| *candidate != name)
+        .map(|candidate| (strsim::damerau_levenshtein(&normalized, &normalize(candidate)), candidate))
         .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Case and word separators are what people mix up most: they do not count.
-fn fold(word: &str) -> String {
+/// Removes case and word separators, so that they do not count as differences.
+fn normalize(word: &str) -> String {
     word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_a_stranger_does_not() {
+    fn misspelled_word_is_found_and_different_word_is_not() {
         let keys = ["provisioner", "plugins", "state-storage", "config"];
         assert_eq!(closest("provisoner", keys), Some("provisioner"));
         assert_eq!(closest("stateStorage", keys), Some("state-storage"));

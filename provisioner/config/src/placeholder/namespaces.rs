@@ -1,52 +1,52 @@
-//! What each namespace of the first pass knows (simple-container §3.2).
+//! Values of the placeholder namespaces (docs/spec/simple-container.md#3.2), references to resources excepted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::syntax::Placeholder;
+use crate::process_context::{ProcessContext, Repository};
 use crate::secret_text::SecretText;
 use crate::secrets::Secrets;
-use crate::surroundings::{Repository, Surroundings};
 
-/// Everything that placeholders of one stack can name.
+/// Sources of the values of a stack's placeholders.
 #[derive(Clone, Copy)]
 pub(crate) struct Namespaces<'a> {
     /// Name of the stack.
     pub(crate) stack: &'a str,
-    /// Its variables.
+    /// Variables of the stack.
     pub(crate) variables: &'a BTreeMap<String, String>,
-    /// Its secrets.
+    /// Secrets of the stack.
     pub(crate) secrets: &'a Secrets,
-    /// The process around us.
-    pub(crate) surroundings: &'a Surroundings,
+    /// Environment, time and account of the process.
+    pub(crate) process_context: &'a ProcessContext,
     /// The repository.
     pub(crate) repository: &'a Repository,
 }
 
-/// What a placeholder stands for.
+/// Value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// A text that may be shown.
+pub(crate) enum PlaceholderValue {
+    /// A text that may be displayed.
     Public(String),
-    /// A text that must be kept secret.
+    /// A secret text.
     Secret(SecretText),
-    /// An output of a resource; not known in this pass.
+    /// An output of a resource, which exists only once the resource is registered.
     Reference,
-    /// The namespace exists and does not know the path.
+    /// The namespace exists but has no such path.
     Missing,
-    /// No such namespace.
+    /// The namespace does not exist.
     UnknownNamespace,
 }
 
-/// Names of secrets and auth entries that placeholders used.
+/// Names of the secrets and auth entries that placeholders used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Used {
+pub(crate) struct UsedSecrets {
     /// Keys of `values`.
     pub(crate) secrets: BTreeSet<String>,
     /// Names of `auth` entries.
     pub(crate) auth: BTreeSet<String>,
 }
 
-/// All namespaces, for suggestions.
+/// Names of all namespaces.
 pub(super) const NAMESPACES: [&str; 10] =
     ["env", "secret", "auth", "var", "stack", "git", "project", "date", "user", "resource"];
 
@@ -56,37 +56,37 @@ const DATE: [&str; 11] =
 const USER: [&str; 5] = ["home", "homeDir", "username", "id", "name"];
 
 impl Namespaces<'_> {
-    /// Looks a placeholder up. Defaults count only where the namespace honours them.
-    pub(crate) fn find(&self, placeholder: &Placeholder<'_>, used: &mut Used) -> Found {
+    /// Looks up a placeholder. The default applies only in namespaces that support defaults.
+    pub(crate) fn lookup(&self, placeholder: &Placeholder<'_>, used: &mut UsedSecrets) -> PlaceholderValue {
         let default = || placeholder.default.map(str::to_owned);
-        let Some(path) = placeholder.path else { return self.without_path(placeholder.namespace) };
-        let public = |value: Option<String>| value.map_or(Found::Missing, Found::Public);
+        let Some(path) = placeholder.path else { return self.value_without_path(placeholder.namespace) };
+        let public = |value: Option<String>| value.map_or(PlaceholderValue::Missing, PlaceholderValue::Public);
         match placeholder.namespace {
             "env" => {
-                let value = self.surroundings.environment.get(path).filter(|value| !value.is_empty()).cloned();
-                Found::Public(value.or_else(default).unwrap_or_default())
+                let value = self.process_context.environment.get(path).filter(|value| !value.is_empty()).cloned();
+                PlaceholderValue::Public(value.or_else(default).unwrap_or_default())
             }
             "secret" => match self.secrets.values.get(path) {
                 Some(value) => {
                     used.secrets.insert(path.to_owned());
-                    Found::Secret(value.clone())
+                    PlaceholderValue::Secret(value.clone())
                 }
-                None => Found::Missing,
+                None => PlaceholderValue::Missing,
             },
-            "auth" => self.auth(path, used),
+            "auth" => self.lookup_auth(path, used),
             "var" => public(self.variables.get(path).cloned()),
             "stack" => public((path == "name").then(|| self.stack.to_owned())),
             "project" => public((path == "root").then(|| self.repository.root.display().to_string())),
-            "git" => public(self.git(path)),
-            "date" => public(self.date(path).or_else(default)),
-            "user" => public(self.user(path)),
-            // A default of a reference counts at once, as in the Go program.
-            "resource" => default().map_or(Found::Reference, Found::Public),
-            _ => default().map_or(Found::UnknownNamespace, Found::Public),
+            "git" => public(self.lookup_git(path)),
+            "date" => public(self.lookup_date(path).or_else(default)),
+            "user" => public(self.lookup_user(path)),
+            // A reference with a default always resolves to the default, as in the Go program.
+            "resource" => default().map_or(PlaceholderValue::Reference, PlaceholderValue::Public),
+            _ => default().map_or(PlaceholderValue::UnknownNamespace, PlaceholderValue::Public),
         }
     }
 
-    /// What could have been meant, for suggestions.
+    /// Returns the paths of a namespace, for suggestions.
     pub(crate) fn candidates(&self, namespace: &str) -> Vec<String> {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         match namespace {
@@ -102,12 +102,12 @@ impl Namespaces<'_> {
         }
     }
 
-    fn without_path(&self, namespace: &str) -> Found {
-        if NAMESPACES.contains(&namespace) { Found::Missing } else { Found::UnknownNamespace }
+    fn value_without_path(&self, namespace: &str) -> PlaceholderValue {
+        if NAMESPACES.contains(&namespace) { PlaceholderValue::Missing } else { PlaceholderValue::UnknownNamespace }
     }
 
-    /// `<name>` or `<name>.projectId`; a name cannot hold a dot.
-    fn auth(&self, path: &str, used: &mut Used) -> Found {
+    /// Looks up `<name>` or `<name>.projectId`. A name cannot contain a dot.
+    fn lookup_auth(&self, path: &str, used: &mut UsedSecrets) -> PlaceholderValue {
         let (name, property) = match path.split_once('.') {
             Some((name, property)) => (name, Some(property)),
             None => (path, None),
@@ -120,13 +120,13 @@ impl Namespaces<'_> {
         match text {
             Some(text) => {
                 used.auth.insert(name.to_owned());
-                Found::Secret(text)
+                PlaceholderValue::Secret(text)
             }
-            None => Found::Missing,
+            None => PlaceholderValue::Missing,
         }
     }
 
-    fn git(&self, path: &str) -> Option<String> {
+    fn lookup_git(&self, path: &str) -> Option<String> {
         let git = self.repository.git.as_ref()?;
         if path == "root" {
             return Some(self.repository.root.display().to_string());
@@ -141,8 +141,8 @@ impl Namespaces<'_> {
         }
     }
 
-    fn date(&self, path: &str) -> Option<String> {
-        let now = &self.surroundings.now;
+    fn lookup_date(&self, path: &str) -> Option<String> {
+        let now = &self.process_context.now;
         let format = match path {
             "time" => "%Y-%m-%dT%H:%M:%S",
             "dateOnly" => "%Y-%m-%d",
@@ -160,8 +160,8 @@ impl Namespaces<'_> {
         Some(now.strftime(format).to_string())
     }
 
-    fn user(&self, path: &str) -> Option<String> {
-        let account = self.surroundings.account.as_ref()?;
+    fn lookup_user(&self, path: &str) -> Option<String> {
+        let account = self.process_context.account.as_ref()?;
         match path {
             "home" | "homeDir" => Some(account.home.display().to_string()),
             "username" => Some(account.username.clone()),

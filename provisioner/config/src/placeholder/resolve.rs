@@ -1,78 +1,80 @@
-//! The pass: a tree as written to a tree without placeholders of the first pass. Values are never scanned again.
+//! Resolves the placeholders of a parsed tree. Resolved values are not scanned for placeholders again.
 
-use super::namespaces::{Found, GIT, NAMESPACES, Namespaces, Used};
+use super::namespaces::{GIT, NAMESPACES, Namespaces, PlaceholderValue, UsedSecrets};
 use super::syntax::{Piece, Placeholder, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
 use crate::tree::{Entry, Mapping, Node, Part, Reference, Scalar, Template, Value};
 
 const UNRESOLVED: Code = Code("unresolved-placeholder");
 
-/// Namespaces that are filled in when a client stack is deployed (simple-container §3.1).
-const OF_CLIENTS: [&str; 2] = ["resource", "dependency"];
+/// Namespaces that are resolved when a client stack is deployed (docs/spec/simple-container.md#3.1).
+const CLIENT_NAMESPACES: [&str; 2] = ["resource", "dependency"];
 
-/// Where `${resource:…}` may stand.
+/// Rule for `${resource:…}` in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum References {
-    /// Nowhere here; the text says where they may.
-    Refused,
-    /// Anywhere, and `${dependency:…}` too: they stay as text, for the deployment of a client stack to fill in.
-    Left,
-    /// `KEY.PATH`, of the same environment.
+pub(crate) enum ReferenceRule {
+    /// Not allowed.
+    Rejected,
+    /// Allowed, as is `${dependency:…}`. Both stay as text and are resolved when a client stack is deployed.
+    Kept,
+    /// `KEY.PATH` in the same environment.
     SameEnvironment,
-    /// `ENV/KEY.PATH`, or `KEY.PATH` where the key is unique.
+    /// `ENV/KEY.PATH`, or `KEY.PATH` if the key is unique.
     AnyEnvironment,
 }
 
-/// Fills in placeholders and collects those that cannot be.
+/// Resolves placeholders and collects diagnostics.
 pub(crate) struct Resolver<'a> {
     namespaces: Namespaces<'a>,
     sources: &'a SourceFiles,
-    /// What was found to be wrong.
+    /// Errors found so far.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Which secrets and auth entries were used so far.
-    pub(crate) used: Used,
+    /// Secrets and auth entries used so far.
+    pub(crate) used: UsedSecrets,
 }
 
 impl<'a> Resolver<'a> {
-    /// Begins with nothing found.
+    /// Returns a resolver without diagnostics.
     pub(crate) fn new(namespaces: Namespaces<'a>, sources: &'a SourceFiles) -> Self {
-        Self { namespaces, sources, diagnostics: Vec::new(), used: Used::default() }
+        Self { namespaces, sources, diagnostics: Vec::new(), used: UsedSecrets::default() }
     }
 
-    /// What the placeholders can name.
+    /// Returns the sources of placeholder values.
     pub(crate) fn namespaces(&self) -> Namespaces<'a> {
         self.namespaces
     }
 
-    /// Fills in a whole tree. Keys are never touched.
-    pub(crate) fn tree(&mut self, node: &Node, references: References) -> Node {
+    /// Resolves all placeholders in the values of a tree. Keys are not changed.
+    pub(crate) fn resolve(&mut self, node: &Node, references: ReferenceRule) -> Node {
         let value = match &node.value {
-            Value::Scalar(scalar) => self.scalar(scalar, node.span, references),
-            Value::Sequence(items) => Value::Sequence(items.iter().map(|item| self.tree(item, references)).collect()),
+            Value::Scalar(scalar) => self.resolve_scalar(scalar, node.span, references),
+            Value::Sequence(items) => {
+                Value::Sequence(items.iter().map(|item| self.resolve(item, references)).collect())
+            }
             Value::Mapping(mapping) => {
-                let filled = mapping.into_iter().map(|Entry { key, key_span, value }| {
-                    let value = self.tree(value, references);
+                let entries = mapping.into_iter().map(|Entry { key, key_span, value }| {
+                    let value = self.resolve(value, references);
                     Entry { key: key.clone(), key_span: *key_span, value }
                 });
-                Value::Mapping(Mapping(filled.collect()))
+                Value::Mapping(Mapping(entries.collect()))
             }
             Value::Template(_) => node.value.clone(),
         };
         Node { value, span: node.span }
     }
 
-    fn scalar(&mut self, scalar: &Scalar, span: Span, references: References) -> Value {
+    fn resolve_scalar(&mut self, scalar: &Scalar, span: Span, references: ReferenceRule) -> Value {
         if !scalar.text.contains("${") {
             return Value::Scalar(scalar.clone());
         }
         let mut template = Template { parts: Vec::new(), secret: false };
-        let mut written = self.span_of_pieces(&scalar.text, span);
+        let mut placeholder_span = self.placeholder_spans(&scalar.text, span);
         for piece in pieces(&scalar.text) {
             match piece {
                 Piece::Text(text) => push_text(&mut template.parts, text),
                 Piece::Placeholder(placeholder) => {
-                    let at = written(placeholder.raw);
-                    self.fill(&placeholder, at, references, &mut template);
+                    let at = placeholder_span(placeholder.raw);
+                    self.resolve_placeholder(&placeholder, at, references, &mut template);
                 }
             }
         }
@@ -82,61 +84,67 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn fill(&mut self, placeholder: &Placeholder<'_>, at: Span, references: References, into: &mut Template) {
-        match self.namespaces.find(placeholder, &mut self.used) {
-            Found::Public(text) => push_text(&mut into.parts, &text),
-            Found::Secret(text) => {
+    fn resolve_placeholder(
+        &mut self,
+        placeholder: &Placeholder<'_>,
+        at: Span,
+        references: ReferenceRule,
+        into: &mut Template,
+    ) {
+        match self.namespaces.lookup(placeholder, &mut self.used) {
+            PlaceholderValue::Public(text) => push_text(&mut into.parts, &text),
+            PlaceholderValue::Secret(text) => {
                 push_text(&mut into.parts, text.expose());
                 into.secret = true;
             }
-            Found::Reference | Found::UnknownNamespace
-                if references == References::Left && OF_CLIENTS.contains(&placeholder.namespace) =>
+            PlaceholderValue::Reference | PlaceholderValue::UnknownNamespace
+                if references == ReferenceRule::Kept && CLIENT_NAMESPACES.contains(&placeholder.namespace) =>
             {
                 push_text(&mut into.parts, placeholder.raw);
             }
-            Found::Reference => match self.reference(placeholder, at, references) {
+            PlaceholderValue::Reference => match self.parse_reference(placeholder, at, references) {
                 Ok(reference) => into.parts.push(Part::Reference(reference)),
-                Err(diagnostic) => self.leave(placeholder, *diagnostic, into),
+                Err(diagnostic) => self.keep_unresolved(placeholder, *diagnostic, into),
             },
-            Found::Missing => {
-                let diagnostic = self.missing(placeholder, at);
-                self.leave(placeholder, diagnostic, into);
+            PlaceholderValue::Missing => {
+                let diagnostic = self.missing_value_error(placeholder, at);
+                self.keep_unresolved(placeholder, diagnostic, into);
             }
-            Found::UnknownNamespace => {
-                let diagnostic = unknown_namespace(placeholder, at);
-                self.leave(placeholder, diagnostic, into);
+            PlaceholderValue::UnknownNamespace => {
+                let diagnostic = unknown_namespace_error(placeholder, at);
+                self.keep_unresolved(placeholder, diagnostic, into);
             }
         }
     }
 
-    fn leave(&mut self, placeholder: &Placeholder<'_>, diagnostic: Diagnostic, into: &mut Template) {
+    fn keep_unresolved(&mut self, placeholder: &Placeholder<'_>, diagnostic: Diagnostic, into: &mut Template) {
         push_text(&mut into.parts, placeholder.raw);
         self.diagnostics.push(diagnostic);
     }
 
-    fn reference(
+    fn parse_reference(
         &self,
         placeholder: &Placeholder<'_>,
         at: Span,
-        references: References,
+        references: ReferenceRule,
     ) -> Result<Reference, Box<Diagnostic>> {
-        let shape = match references {
-            References::Refused | References::Left => {
-                let summary = format!("`{}` cannot stand here", placeholder.raw);
+        let format = match references {
+            ReferenceRule::Rejected | ReferenceRule::Kept => {
+                let summary = format!("`{}` is not allowed here", placeholder.raw);
                 return Err(Diagnostic::error(Code("misplaced-reference"), at, summary)
-                    .help("`${resource:…}` stands in `config` of a resource and in `outputs`")
+                    .help("`${resource:…}` is allowed in `config` of a resource and in `outputs`")
                     .into());
             }
-            References::SameEnvironment => "${resource:KEY.PATH}",
-            References::AnyEnvironment => "${resource:ENV/KEY.PATH}",
+            ReferenceRule::SameEnvironment => "${resource:KEY.PATH}",
+            ReferenceRule::AnyEnvironment => "${resource:ENV/KEY.PATH}",
         };
         let malformed = || -> Box<Diagnostic> {
-            let summary = format!("resource placeholder requires format {shape}, got: {}", placeholder.raw);
+            let summary = format!("resource placeholder requires format {format}, got: {}", placeholder.raw);
             Diagnostic::error(Code("malformed-reference"), at, summary).into()
         };
         let target = placeholder.path.unwrap_or_default();
         let (environment, target) = match target.split_once('/') {
-            Some(_) if references == References::SameEnvironment => {
+            Some(_) if references == ReferenceRule::SameEnvironment => {
                 return Err(malformed().help("a resource refers to resources of its own environment only").into());
             }
             Some((environment, target)) => (Some(environment), target),
@@ -152,13 +160,13 @@ impl<'a> Resolver<'a> {
         Ok(Reference { environment: environment.map(str::to_owned), resource, path, span: at })
     }
 
-    fn missing(&self, placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
+    fn missing_value_error(&self, placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
         let path = placeholder.path.unwrap_or_default();
         let name = if placeholder.namespace == "auth" { path.split('.').next().unwrap_or_default() } else { path };
         let stack = self.namespaces.stack;
         let (summary, help) = match placeholder.namespace {
             _ if placeholder.path.is_none() => {
-                (format!("`{}` names nothing", placeholder.raw), format!("write `${{{}:NAME}}`", placeholder.namespace))
+                (format!("`{}` has no name", placeholder.raw), format!("write `${{{}:NAME}}`", placeholder.namespace))
             }
             "secret" => (
                 format!("the secret {path:?} is not defined for stack {stack:?}"),
@@ -195,12 +203,13 @@ impl<'a> Resolver<'a> {
         Diagnostic::error(UNRESOLVED, at, summary).did_you_mean(name, candidates.iter().map(String::as_str)).help(help)
     }
 
-    /// Finds the text of each placeholder, in order, in the file; escapes may hide it, then the whole scalar is it.
-    fn span_of_pieces(&self, text: &str, span: Span) -> impl FnMut(&str) -> Span + use<> {
+    /// Returns a function that finds the position of each placeholder, called in order. If YAML escapes hide
+    /// placeholders in the source text, the position is the whole scalar.
+    fn placeholder_spans(&self, text: &str, span: Span) -> impl FnMut(&str) -> Span + use<> {
         let source = self.sources.slice(span).to_owned();
-        let faithful = text.matches("${").count() == source.matches("${").count();
+        let is_verbatim = text.matches("${").count() == source.matches("${").count();
         let mut from = 0;
-        move |raw| match source[from..].find(raw).filter(|_| faithful) {
+        move |raw| match source[from..].find(raw).filter(|_| is_verbatim) {
             Some(at) => {
                 let start = from + at;
                 from = start + raw.len();
@@ -212,7 +221,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn unknown_namespace(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
+fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnostic {
     Diagnostic::error(
         UNRESOLVED,
         at,

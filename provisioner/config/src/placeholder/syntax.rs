@@ -1,6 +1,7 @@
-//! The grammar: `${` up to the first `}`, split at `:` into at most three parts. No escaping, no nesting, no trimming.
+//! Grammar of placeholders: `${` up to the first `}`, split at `:` into at most three parts. There is no escaping,
+//! nesting or trimming.
 
-/// A piece of a string.
+/// A part of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
     /// Text.
@@ -9,20 +10,20 @@ pub(crate) enum Piece<'t> {
     Placeholder(Placeholder<'t>),
 }
 
-/// One placeholder, as written.
+/// Unresolved placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placeholder<'t> {
-    /// All of it, from `${` to `}`.
+    /// Whole text, from `${` to `}`.
     pub(crate) raw: &'t str,
-    /// What stands before the first `:`.
+    /// Text before the first `:`.
     pub(crate) namespace: &'t str,
-    /// What stands between the first and the second `:`; `None` in `${word}`.
+    /// Text between the first and the second `:`; `None` in `${word}`.
     pub(crate) path: Option<&'t str>,
-    /// What stands after the second `:`; may hold more of them, and may be empty.
+    /// Text after the second `:`, further `:` included; may be empty.
     pub(crate) default: Option<&'t str>,
 }
 
-/// Takes a string apart. An empty `${}` and a `${` without an end are text.
+/// Splits a string into text and placeholders. An empty `${}` and an unclosed `${` are text.
 pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_placeholder_ends_at_the_first_brace_and_has_at_most_three_parts() {
+    fn placeholder_ends_at_first_brace_and_has_at_most_three_parts() {
         let seen = |text| {
             pieces(text)
                 .into_iter()

@@ -1,4 +1,4 @@
-//! Every recorded string becomes the string that the Go program made of it.
+//! Recorded strings resolve to the same text as in the Go program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::{Namespaces, References, Resolver};
+use super::{Namespaces, ReferenceRule, Resolver};
 use crate::diagnostics::{Sensitivity, SourceFiles};
+use crate::process_context::{Account, Git, Head, ProcessContext, Repository};
 use crate::secret_text::SecretText;
 use crate::secrets::{Auth, AuthKind, Secrets};
-use crate::surroundings::{Account, Git, Head, Repository, Surroundings};
 use crate::tree::{Node, Value};
 use crate::yaml::parse;
 
@@ -33,8 +33,8 @@ fn auth(entry: &Json) -> Option<Auth> {
     Some(Auth { kind, config })
 }
 
-/// A context as our types; what is inherited from other stacks is looked up.
-fn context(context: &Json) -> (BTreeMap<String, String>, BTreeMap<String, String>, Secrets, Repository) {
+/// Converts a recorded context to environment, variables, secrets and repository. Resolves inherited auth entries.
+fn parse_context(context: &Json) -> (BTreeMap<String, String>, BTreeMap<String, String>, Secrets, Repository) {
     let mut secrets = Secrets::default();
     for (key, value) in texts(&context["secrets"]["values"]) {
         secrets.values.insert(key, SecretText::new(value));
@@ -51,10 +51,10 @@ fn context(context: &Json) -> (BTreeMap<String, String>, BTreeMap<String, String
     (texts(&context["env"]), texts(&context["variables"]), secrets, repository)
 }
 
-/// A string resolved; references and what is left show themselves as written.
-fn resolved(context_of: &Json, input: &str) -> String {
-    let (environment, variables, secrets, repository) = context(context_of);
-    let surroundings = Surroundings {
+/// Resolves a string. References and unresolved placeholders stay unchanged.
+fn resolve(recorded_context: &Json, input: &str) -> String {
+    let (environment, variables, secrets, repository) = parse_context(recorded_context);
+    let process_context = ProcessContext {
         environment,
         now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
         account: Some(Account {
@@ -64,7 +64,7 @@ fn resolved(context_of: &Json, input: &str) -> String {
             name: "Pearl Diver".into(),
         }),
     };
-    let stack = text(&context_of["stack"]);
+    let stack = text(&recorded_context["stack"]);
     let mut sources = SourceFiles::default();
     let file = sources.add("t.yaml", &serde_json::to_string(input).unwrap(), Sensitivity::Public);
     let Some(Node { value, span }) = parse(file, &sources).unwrap().root else { return String::new() };
@@ -72,11 +72,11 @@ fn resolved(context_of: &Json, input: &str) -> String {
         stack: &stack,
         variables: &variables,
         secrets: &secrets,
-        surroundings: &surroundings,
+        process_context: &process_context,
         repository: &repository,
     };
     let mut resolver = Resolver::new(namespaces, &sources);
-    match resolver.tree(&Node { value, span }, References::Refused).value {
+    match resolver.resolve(&Node { value, span }, ReferenceRule::Rejected).value {
         Value::Scalar(scalar) => scalar.text,
         Value::Template(template) => template.known().unwrap(),
         other => panic!("{other:?}"),
@@ -88,20 +88,20 @@ fn recorded_strings_resolve_as_in_go() {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/simple-container/placeholders/cases.json");
     let recorded: Json = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let input = text(&case["input"]);
-        let ours = resolved(&recorded["contexts"][text(&case["context"])], &input);
-        let fine = match (case["output"].as_str(), case["output_matches"].as_str(), case["output_is"].as_str()) {
-            (Some(output), ..) => ours == output,
-            // Dates and accounts are fixed here: that they resolve at all is what the record can say.
-            (None, Some(_), _) | (None, None, Some(_)) => !ours.contains("${"),
+        let actual = resolve(&recorded["contexts"][text(&case["context"])], &input);
+        let is_equal = match (case["output"].as_str(), case["output_matches"].as_str(), case["output_is"].as_str()) {
+            (Some(output), ..) => actual == output,
+            // Dates and accounts differ from the recording: only the resolution itself is compared.
+            (None, Some(_), _) | (None, None, Some(_)) => !actual.contains("${"),
             // Go panics.
-            (None, None, None) => ours == input,
+            (None, None, None) => actual == input,
         };
-        if !fine {
-            wrong.push(format!("{input} -> {ours} (Go: {})", case["output"]));
+        if !is_equal {
+            mismatches.push(format!("{input} -> {actual} (Go: {})", case["output"]));
         }
     }
-    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(mismatches, Vec::<String>::new());
 }

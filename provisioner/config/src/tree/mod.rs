@@ -1,7 +1,7 @@
-//! Values of a file as a tree, in which every key and value has the place where it was written.
+//! Values of a file as a tree, in which every key and value has its position in the file.
 //!
-//! Leaves: [`Node`], what every reader of a file works with; its strings may be [`Template`]s, which hold references to
-//! outputs of resources. Never here: YAML, the meaning of a key, how a placeholder is resolved.
+//! Output: [`Node`], the input of all readers. A string may be a [`Template`], which holds references to outputs of
+//! resources. Excluded: YAML, the meaning of keys, resolution of placeholders.
 
 mod node;
 mod template;

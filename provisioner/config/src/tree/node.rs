@@ -5,21 +5,21 @@ use std::fmt;
 use super::template::Template;
 use crate::diagnostics::Span;
 
-/// A value and where it was written. What came through an alias or a merge key points at its definition.
+/// A value with its position. A value from a YAML alias or merge key has the position of its definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where it was written. For blocks: from their first key or dash.
+    /// Position. A block starts at its first key or dash.
     pub span: Span,
 }
 
-/// What a node holds.
+/// Value of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A scalar as it was written.
+    /// A scalar, not typed yet.
     Scalar(Scalar),
-    /// A string whose placeholders are resolved; the parser never makes one.
+    /// A string with resolved placeholders that holds references or secrets. The parser never returns one.
     Template(Template),
     /// A list.
     Sequence(Vec<Node>),
@@ -27,16 +27,16 @@ pub enum Value {
     Mapping(Mapping),
 }
 
-/// A scalar as it was written, not yet read as anything.
+/// A scalar, not typed yet.
 #[derive(Clone, PartialEq)]
 pub struct Scalar {
-    /// The text, with quotes and escapes taken off.
+    /// Text without quotes and escapes.
     pub text: String,
-    /// Whether it stands there bare, so that it may be read as a number, a truth value or nothing.
+    /// The scalar is plain (not quoted): its text may be a number, boolean or null.
     pub plain: bool,
 }
 
-/// Configuration files may hold passwords in any scalar: none is shown.
+/// Hides the text, because any scalar of a configuration file may hold a password.
 impl fmt::Debug for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.plain { "Scalar(plain)" } else { "Scalar(quoted)" })
@@ -47,24 +47,24 @@ impl fmt::Debug for Scalar {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mapping(pub Vec<Entry>);
 
-/// One key with its value.
+/// Key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key's text: keys of any scalar type count by their source text.
+    /// Source text of the key, for keys of any scalar type.
     pub key: String,
-    /// Where the key was written.
+    /// Position of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
 }
 
 impl Node {
-    /// A scalar that nobody wrote bare.
+    /// Returns a quoted scalar.
     pub fn text(text: impl Into<String>, span: Span) -> Self {
         Self { value: Value::Scalar(Scalar { text: text.into(), plain: false }), span }
     }
 
-    /// The scalar, if it is one.
+    /// Returns the scalar; `None` for other kinds.
     pub fn as_scalar(&self) -> Option<&Scalar> {
         match &self.value {
             Value::Scalar(scalar) => Some(scalar),
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// The list, if it is one.
+    /// Returns the items; `None` for other kinds.
     pub fn as_sequence(&self) -> Option<&[Node]> {
         match &self.value {
             Value::Sequence(items) => Some(items),
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// The mapping, if it is one.
+    /// Returns the mapping; `None` for other kinds.
     pub fn as_mapping(&self) -> Option<&Mapping> {
         match &self.value {
             Value::Mapping(mapping) => Some(mapping),
@@ -88,12 +88,12 @@ impl Node {
         }
     }
 
-    /// Whether nothing is there: an empty value, `~` or `null`.
+    /// Returns true for an empty value, `~` or `null`.
     pub fn is_null(&self) -> bool {
         self.as_scalar().is_some_and(Scalar::is_null)
     }
 
-    /// What it is, for messages.
+    /// Returns the kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) if scalar.is_null() => "nothing",
@@ -103,8 +103,8 @@ impl Node {
         }
     }
 
-    /// The node that a path of keys and list indices leads to.
-    pub fn at<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Option<&Node> {
+    /// Returns the node at a path of keys and list indices.
+    pub fn get_path<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Option<&Node> {
         path.into_iter().try_fold(self, |node, step| match &node.value {
             Value::Mapping(mapping) => mapping.get(step),
             Value::Sequence(items) => items.get(step.parse::<usize>().ok()?),
@@ -114,29 +114,29 @@ impl Node {
 }
 
 impl Scalar {
-    /// Whether nothing is there.
+    /// Returns true for a plain scalar that is empty, `~` or `null`.
     pub fn is_null(&self) -> bool {
         self.plain && matches!(self.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
     }
 }
 
 impl Mapping {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// The value of a key, unless nothing is there.
-    pub fn get_some(&self, key: &str) -> Option<&Node> {
+    /// Returns the value of a key; `None` if it is missing or null.
+    pub fn get_non_null(&self, key: &str) -> Option<&Node> {
         self.get(key).filter(|node| !node.is_null())
     }
 
-    /// A key with its place and value.
+    /// Returns the entry of a key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
-    /// The keys in order.
+    /// Returns the keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|entry| entry.key.as_str())
     }

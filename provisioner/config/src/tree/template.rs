@@ -1,22 +1,22 @@
-//! A string that is not known yet, or not to be shown.
+//! A string that holds references or secrets.
 
 use std::fmt;
 
 use crate::diagnostics::Span;
 
-/// A string that is not plain text: it holds references, or secrets, or both.
+/// A string that holds references, secrets, or both.
 #[derive(Clone, PartialEq)]
 pub struct Template {
-    /// What it is joined from. A template of one reference alone takes the type of its value.
+    /// Parts to join. A template with a single reference and no text has the type of the referenced value.
     pub parts: Vec<Part>,
-    /// Whether a secret went into it.
+    /// A part of the text is secret.
     pub secret: bool,
 }
 
 /// A part of a [`Template`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// Text that is known.
+    /// Literal text.
     Text(String),
     /// An output of another resource.
     Reference(Reference),
@@ -25,18 +25,18 @@ pub enum Part {
 /// `${resource:KEY.PATH}`, or in `outputs` `${resource:ENV/KEY.PATH}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The environment; `None`: that of the resource it is written in, or the only one that has the key.
+    /// The environment. `None`: the environment of the resource that holds the reference, or the only one with the key.
     pub environment: Option<String>,
-    /// The key of the resource.
+    /// Key of the resource.
     pub resource: String,
-    /// Names and list indices down into its outputs; at least one.
+    /// Path of names and list indices in the outputs; not empty.
     pub path: Vec<String>,
-    /// Where it was written.
+    /// Position in the file.
     pub span: Span,
 }
 
 impl Template {
-    /// The references in it, in order.
+    /// Returns the references in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             Part::Reference(reference) => Some(reference),
@@ -44,7 +44,7 @@ impl Template {
         })
     }
 
-    /// The text, if it has no references.
+    /// Returns the text; `None` if it has references.
     pub fn known(&self) -> Option<String> {
         self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) => Some(text + part),
@@ -53,7 +53,7 @@ impl Template {
     }
 }
 
-/// Shows the references only.
+/// Shows only the references, because the text may be secret.
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Template")

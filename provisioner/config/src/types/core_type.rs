@@ -1,4 +1,4 @@
-//! Core types: the ones that a stack uses without a plugin prefix.
+//! Core types: resource types that a stack uses without a plugin prefix.
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
@@ -11,12 +11,12 @@ use crate::tree::Node;
 ///
 /// Fields that may hold secrets or references are [`TextHandle`](super::TextHandle)s.
 pub trait CoreConfig: DeserializeOwned + JsonSchema {
-    /// The `type` in server.yaml.
+    /// Value of `type` in server.yaml.
     const TYPE: &'static str;
-    /// The outputs that `${resource:KEY.…}` can name (simple-container §8.2).
+    /// Outputs that `${resource:KEY.…}` can reference (docs/spec/simple-container.md#8.2).
     const OUTPUTS: &'static [&'static str];
 
-    /// Reports mistakes beyond the kinds of the fields; none by default.
+    /// Reports errors that the types of the fields do not exclude. Reports none by default.
     fn validate(_decoded: &Decoded<Self>, _node: &Node, _diagnostics: &mut Vec<Diagnostic>) {}
 }
 
@@ -44,22 +44,22 @@ impl CoreType {
         }
     }
 
-    /// The `type` in server.yaml.
+    /// Returns the value of `type` in server.yaml.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The outputs that `${resource:KEY.…}` can name.
+    /// Returns the outputs that `${resource:KEY.…}` can reference.
     pub fn outputs(&self) -> &'static [&'static str] {
         self.outputs
     }
 
-    /// The JSON Schema of its `config`.
+    /// Returns the JSON Schema of `config`.
     pub fn schema(&self) -> Schema {
         (self.schema)()
     }
 
-    /// Checks a resolved `config` and collects its mistakes.
+    /// Checks a resolved `config` and collects its errors and warnings.
     pub fn check(&self, config: &Node, diagnostics: &mut Vec<Diagnostic>) {
         (self.check)(config, diagnostics);
     }

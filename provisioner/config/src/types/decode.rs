@@ -1,7 +1,7 @@
-//! The typed `config` of a core type: a node to a `serde` type, with all mistakes collected.
+//! Decodes the typed `config` of a core type: a node to a `serde` type. Collects all errors.
 //!
-//! Scalars are read as the Go program reads them inside `config` (see [`crate::yaml::scalar`]); keys that nobody reads are
-//! ignored, with a warning where they look like one that somebody does.
+//! Scalars are read as the Go program reads them inside `config` (see [`crate::yaml::scalar`]). Unknown keys are
+//! ignored, with a warning if they are similar to a known key.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,17 +13,17 @@ use serde::forward_to_deserialize_any;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
 use crate::tree::{Entry, Mapping, Node, Part, Scalar, Template, Value};
-use crate::yaml::scalar::{Free, config_bool, config_int, config_text, free};
+use crate::yaml::scalar::{UntypedScalar, config_bool, config_int, config_text, read_untyped};
 
 const TEXT_HANDLE: &str = "$sc::TextHandle";
 const WRONG_KIND: Code = Code("wrong-kind");
 
-/// A text of a typed `config` that may hold secrets and references: its value exists only when the resource is
-/// registered. Names an entry of [`Decoded::texts`].
+/// A text of a typed `config` that may hold secrets and references. Its value exists only when the resource is
+/// registered. The handle is an index into the texts of the decoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextHandle(usize);
 
-/// A `config` with the texts that its handles name.
+/// A decoded `config` with the texts of its handles.
 #[derive(Clone, Debug)]
 pub struct Decoded<T> {
     /// The typed configuration.
@@ -32,35 +32,35 @@ pub struct Decoded<T> {
 }
 
 impl<T> Decoded<T> {
-    /// The text of a handle, with its place.
+    /// Returns the text of a handle, with its position.
     ///
     /// # Panics
-    /// If the handle comes from another configuration.
+    /// Panics if the handle comes from another configuration.
     pub fn text(&self, handle: TextHandle) -> (&Template, Span) {
         let (template, span) = &self.texts[handle.0];
         (template, *span)
     }
 
-    /// The text of a handle, unless there is nothing in it: neither a character nor a reference.
-    pub fn written(&self, handle: Option<TextHandle>) -> Option<&Template> {
+    /// Returns the text of a handle; `None` if it is empty.
+    pub fn non_empty_text(&self, handle: Option<TextHandle>) -> Option<&Template> {
         let (template, _) = self.text(handle?);
         (template.known().as_deref() != Some("")).then_some(template)
     }
 }
 
-/// Decodes a `config`; `None` after a mistake that stops the run.
+/// Decodes a `config`; `None` if it has errors, which are added to `diagnostics`.
 pub fn decode<T: DeserializeOwned>(node: &Node, diagnostics: &mut Vec<Diagnostic>) -> Option<Decoded<T>> {
     let context = Context::default();
     let result = T::deserialize(Decoder { node, context: &context });
-    let mut found = context.found.into_inner();
-    let mistaken = context.mistaken.into_inner();
-    if let Err(Fault::Message(text)) = &result
-        && !mistaken
+    let mut decode_diagnostics = context.diagnostics.into_inner();
+    let has_errors = context.has_errors.into_inner();
+    if let Err(DecodeError::Message(text)) = &result
+        && !has_errors
     {
-        found.push(Diagnostic::error(WRONG_KIND, node.span, text.clone()));
+        decode_diagnostics.push(Diagnostic::error(WRONG_KIND, node.span, text.clone()));
     }
-    diagnostics.extend(found);
-    let config = result.ok().filter(|_| !mistaken)?;
+    diagnostics.extend(decode_diagnostics);
+    let config = result.ok().filter(|_| !has_errors)?;
     Some(Decoded { config, texts: context.texts.into_inner() })
 }
 
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for TextHandle {
     }
 }
 
-/// Users write a string.
+/// Schema of the value in the file: a scalar.
 impl JsonSchema for TextHandle {
     fn inline_schema() -> bool {
         true
@@ -97,30 +97,30 @@ impl JsonSchema for TextHandle {
 
 #[derive(Default)]
 struct Context {
-    found: RefCell<Vec<Diagnostic>>,
-    mistaken: RefCell<bool>,
+    diagnostics: RefCell<Vec<Diagnostic>>,
+    has_errors: RefCell<bool>,
     texts: RefCell<Vec<(Template, Span)>>,
 }
 
 impl Context {
-    fn error(&self, diagnostic: Diagnostic) {
-        *self.mistaken.borrow_mut() = true;
-        self.found.borrow_mut().push(diagnostic);
+    fn push_error(&self, diagnostic: Diagnostic) {
+        *self.has_errors.borrow_mut() = true;
+        self.diagnostics.borrow_mut().push(diagnostic);
     }
 }
 
-/// Why decoding stopped.
+/// Reasons why decoding stops.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
-    /// Told already, at its place.
-    #[error("told")]
-    Told,
-    /// Still to be told.
+enum DecodeError {
+    /// The error is already reported with its position.
+    #[error("already reported")]
+    Reported,
+    /// The error is not reported yet.
     #[error("{0}")]
     Message(String),
 }
 
-impl de::Error for Fault {
+impl de::Error for DecodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::Message(message.to_string())
     }
@@ -133,18 +133,18 @@ struct Decoder<'n> {
 }
 
 impl<'n> Decoder<'n> {
-    /// Tells what is wrong here; decoding goes on with a value that nobody will see.
-    fn wrong(self, expected: &str) {
+    /// Reports a value of the wrong kind. Decoding continues with a placeholder value, which is discarded.
+    fn report_wrong_kind(self, expected: &str) {
         let summary = format!("expected {expected}, found {}", self.node.kind());
         let diagnostic = Diagnostic::error(WRONG_KIND, self.node.span, summary);
         let quoted = self.node.as_scalar().is_some_and(|scalar| !scalar.plain);
-        self.context.error(if quoted { diagnostic.help("write it without quotes") } else { diagnostic });
+        self.context.push_error(if quoted { diagnostic.help("write it without quotes") } else { diagnostic });
     }
 
     fn scalar(self, expected: &str) -> Option<&'n Scalar> {
         let scalar = self.node.as_scalar();
         if scalar.is_none() {
-            self.wrong(expected);
+            self.report_wrong_kind(expected);
         }
         scalar
     }
@@ -157,26 +157,26 @@ impl<'n> Decoder<'n> {
                     let summary = format!("{:?} is read as {text:?}", scalar.text);
                     let help = "put the value in quotes to keep it as it is written";
                     self.context
-                        .found
+                        .diagnostics
                         .borrow_mut()
                         .push(Diagnostic::warning(Code("rewritten-scalar"), self.node.span, summary).help(help));
                 }
                 text
             }
             Value::Template(template) => template.known().unwrap_or_else(|| {
-                let summary = "a reference to another resource cannot stand here";
-                self.context.error(Diagnostic::error(Code("misplaced-reference"), self.node.span, summary));
+                let summary = "a reference to another resource is not allowed here";
+                self.context.push_error(Diagnostic::error(Code("misplaced-reference"), self.node.span, summary));
                 String::new()
             }),
             Value::Sequence(_) | Value::Mapping(_) => {
-                self.wrong("a text");
+                self.report_wrong_kind("a text");
                 String::new()
             }
         }
     }
 
-    /// A text with whatever it holds becomes an entry of the table; the visitor gets its number.
-    fn handle<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    /// Stores a text, with its secrets and references, and passes its index to the visitor.
+    fn handle<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let template = match &self.node.value {
             Value::Template(template) => template.clone(),
             _ => Template { parts: vec![Part::Text(self.text())], secret: false },
@@ -191,7 +191,7 @@ impl<'n> Decoder<'n> {
             Value::Mapping(Mapping(entries)) => entries,
             _ if self.node.is_null() => &[],
             _ => {
-                self.wrong("a mapping");
+                self.report_wrong_kind("a mapping");
                 &[]
             }
         }
@@ -200,11 +200,11 @@ impl<'n> Decoder<'n> {
 
 macro_rules! integers {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
             match self.node.is_null().then_some(0).or_else(|| self.node.as_scalar().and_then(config_int)) {
                 Some(value) => visitor.visit_i64(value),
                 None => {
-                    self.wrong("a whole number");
+                    self.report_wrong_kind("a whole number");
                     visitor.visit_i64(0)
                 }
             }
@@ -213,18 +213,18 @@ macro_rules! integers {
 }
 
 impl<'de> de::Deserializer<'de> for Decoder<'de> {
-    type Error = Fault;
+    type Error = DecodeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match &self.node.value {
-            Value::Scalar(scalar) => match free(scalar) {
-                Free::Null => visitor.visit_unit(),
-                Free::Bool(value) => visitor.visit_bool(value),
-                Free::Number(..) => match config_int(scalar) {
+            Value::Scalar(scalar) => match read_untyped(scalar) {
+                UntypedScalar::Null => visitor.visit_unit(),
+                UntypedScalar::Bool(value) => visitor.visit_bool(value),
+                UntypedScalar::Number(..) => match config_int(scalar) {
                     Some(value) if !scalar.text.contains(['.', 'e', 'E']) => visitor.visit_i64(value),
                     _ => self.deserialize_f64(visitor),
                 },
-                Free::Text(_) => visitor.visit_str(&scalar.text),
+                UntypedScalar::Text(_) => visitor.visit_str(&scalar.text),
             },
             Value::Template(_) => visitor.visit_string(self.text()),
             Value::Sequence(_) => self.deserialize_seq(visitor),
@@ -232,11 +232,11 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node.is_null().then_some(false).or_else(|| self.node.as_scalar().and_then(config_bool)) {
             Some(value) => visitor.visit_bool(value),
             None => {
-                self.wrong("`true` or `false`");
+                self.report_wrong_kind("`true` or `false`");
                 visitor.visit_bool(false)
             }
         }
@@ -244,52 +244,56 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
 
     integers! { deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 }
 
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         self.deserialize_f64(visitor)
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let number = self.scalar("a number").filter(|scalar| scalar.plain).map(config_text);
         match number.filter(|text| !text.is_empty()).map(|text| text.parse()) {
             Some(Ok(number)) => visitor.visit_f64(number),
             Some(Err(_)) => {
-                self.wrong("a number");
+                self.report_wrong_kind("a number");
                 visitor.visit_f64(0.0)
             }
             None => visitor.visit_f64(0.0),
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_string(self.text())
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_string(self.text())
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         if self.node.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_unit()
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_unit()
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
         if name == TEXT_HANDLE { self.handle(visitor) } else { visitor.visit_newtype_struct(self) }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let items: &[Node] = match &self.node.value {
             Value::Sequence(items) => items,
             _ if self.node.is_null() => &[],
             _ => {
-                self.wrong("a list");
+                self.report_wrong_kind("a list");
                 &[]
             }
         };
@@ -298,7 +302,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         visitor.visit_seq(Items { items: items.into_iter(), context: self.context })
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_map(Entries { entries: self.entries().iter(), value: None, context: self.context })
     }
 
@@ -307,10 +311,10 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         _name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         if let Value::Mapping(mapping) = &self.node.value {
             let section = Section { mapping, span: self.node.span };
-            Reader::new(&mut self.context.found.borrow_mut()).near_misses(section, fields);
+            Reader::new(&mut self.context.diagnostics.borrow_mut()).warn_of_misspelled_keys(section, fields);
         }
         self.deserialize_map(visitor)
     }
@@ -320,15 +324,15 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
         _name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         let text = self.text();
         if !variants.contains(&text.as_str()) {
-            self.context.error(
-                Diagnostic::error(Code("unknown-value"), self.node.span, format!("{text:?} is none of the values"))
+            self.context.push_error(
+                Diagnostic::error(Code("unknown-value"), self.node.span, format!("{text:?} is not a valid value"))
                     .did_you_mean(&text, variants.iter().copied())
                     .help(format!("the values are {}", variants.join(", "))),
             );
-            return Err(Fault::Told);
+            return Err(DecodeError::Reported);
         }
         visitor.visit_enum(text.into_deserializer())
     }
@@ -342,9 +346,9 @@ struct Items<'n> {
 }
 
 impl<'de> de::SeqAccess<'de> for Items<'de> {
-    type Error = Fault;
+    type Error = DecodeError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
         let Some(node) = self.items.next() else { return Ok(None) };
         decode_at(seed, node, self.context).map(Some)
     }
@@ -357,25 +361,29 @@ struct Entries<'n> {
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'de> {
-    type Error = Fault;
+    type Error = DecodeError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
         let Some(entry) = self.entries.next() else { return Ok(None) };
         self.value = Some(&entry.value);
         seed.deserialize(entry.key.as_str().into_deserializer()).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let node = self.value.take().ok_or_else(|| Fault::Message("a value without a key".into()))?;
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let node = self.value.take().ok_or_else(|| DecodeError::Message("a value without a key".into()))?;
         decode_at(seed, node, self.context)
     }
 }
 
-fn decode_at<'n, S: DeserializeSeed<'n>>(seed: S, node: &'n Node, context: &'n Context) -> Result<S::Value, Fault> {
-    seed.deserialize(Decoder { node, context }).map_err(|fault| {
-        if let Fault::Message(text) = fault {
-            context.error(Diagnostic::error(WRONG_KIND, node.span, text));
+fn decode_at<'n, S: DeserializeSeed<'n>>(
+    seed: S,
+    node: &'n Node,
+    context: &'n Context,
+) -> Result<S::Value, DecodeError> {
+    seed.deserialize(Decoder { node, context }).map_err(|error| {
+        if let DecodeError::Message(text) = error {
+            context.push_error(Diagnostic::error(WRONG_KIND, node.span, text));
         }
-        Fault::Told
+        DecodeError::Reported
     })
 }

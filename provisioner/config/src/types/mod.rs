@@ -1,8 +1,8 @@
-//! The table of types that stacks are read against: a value that the caller builds.
+//! Table of the known core types and types of templates, which the caller builds.
 //!
-//! Enters: a `serde` type per core type ([`CoreConfig`]) and per kind of template ([`TemplateConfig`]). Leaves: a
-//! [`TypeTable`], which checks a `config`, lists the outputs of a type and has its JSON Schema. Never here: a type of the
-//! product, and what a core type registers.
+//! Input: a `serde` type per core type ([`CoreConfig`]) and per kind of template ([`TemplateConfig`]). Output: a
+//! [`TypeTable`], which checks a `config`, lists the outputs of a type and returns its JSON Schema. Excluded: concrete
+//! core types, and the registration of their resources.
 
 mod core_type;
 mod decode;

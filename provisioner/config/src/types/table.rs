@@ -1,11 +1,11 @@
-//! The table of all types.
+//! Table of all core types and types of templates.
 
 use std::collections::BTreeMap;
 
 use super::core_type::CoreType;
 use super::template_type::TemplateType;
 
-/// The types that a stack can use without a plugin: core types by name, and the types of templates.
+/// Types that a stack can use without a plugin: core types by name, and types of templates.
 #[derive(Clone, Debug, Default)]
 pub struct TypeTable {
     core: BTreeMap<&'static str, CoreType>,
@@ -25,27 +25,27 @@ impl TypeTable {
         self
     }
 
-    /// Returns the core type of a name.
+    /// Returns a core type by name.
     pub fn get(&self, name: &str) -> Option<&CoreType> {
         self.core.get(name)
     }
 
-    /// All core types, by name.
+    /// Returns all core types, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &CoreType> {
         self.core.values()
     }
 
-    /// The names of the core types, sorted.
+    /// Returns the names of the core types, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.core.keys().copied()
     }
 
-    /// All types of templates, in the order in which they were added.
+    /// Returns all types of templates, in the order in which they were added.
     pub fn templates(&self) -> &[TemplateType] {
         &self.templates
     }
 
-    /// Returns the type of templates of a name.
+    /// Returns a type of templates by name.
     pub fn template(&self, name: &str) -> Option<&TemplateType> {
         self.templates.iter().find(|template| template.name() == name)
     }

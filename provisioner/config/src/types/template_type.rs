@@ -1,4 +1,4 @@
-//! Types of templates: client stacks are deployed by them, and no resource is registered for one.
+//! Types of templates. Client stacks are deployed from templates; a template registers no resource.
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
@@ -7,14 +7,14 @@ use super::decode::{Decoded, TextHandle, decode};
 use crate::diagnostics::Diagnostic;
 use crate::tree::Node;
 
-/// The typed `config` of a kind of template.
+/// Typed `config` of a kind of template.
 pub trait TemplateConfig: DeserializeOwned + JsonSchema {
-    /// The provider that Simple Container lists it under.
+    /// Provider in Simple Container's schemas.
     const PROVIDER: &'static str;
-    /// Its name in Simple Container's schemas.
+    /// Name in Simple Container's schemas.
     const NAME: &'static str;
 
-    /// The fields by name, in the order in which Simple Container writes them.
+    /// Returns the fields by name, in the order in which Simple Container writes them.
     fn fields(&self) -> Vec<(&'static str, TemplateField)>;
 }
 
@@ -23,13 +23,13 @@ pub trait TemplateConfig: DeserializeOwned + JsonSchema {
 pub enum TemplateField {
     /// A text; an absent one is written as an empty text.
     Text(Option<TextHandle>),
-    /// A text that is left out where it is absent.
+    /// A text that is omitted if it is absent.
     Optional(Option<TextHandle>),
-    /// A boolean that is left out where it is absent.
+    /// A boolean that is omitted if it is absent.
     Boolean(Option<bool>),
 }
 
-/// The value of a field. Without `Debug`: it may be secret.
+/// Value of a field. Has no `Debug`, because the value may be secret.
 pub enum TemplateValue {
     /// A text.
     Text(String),
@@ -43,9 +43,9 @@ pub(crate) type TemplateFields = Vec<(&'static str, TemplateValue)>;
 /// Identifies a kind of template `config` in Simple Container's schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TemplateConfigName {
-    /// The provider that it is listed under.
+    /// Provider in Simple Container's schemas.
     pub provider: &'static str,
-    /// Its name there.
+    /// Name in Simple Container's schemas.
     pub name: &'static str,
 }
 
@@ -69,22 +69,22 @@ impl TemplateType {
         }
     }
 
-    /// The `type` in server.yaml.
+    /// Returns the value of `type` in server.yaml.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The kind of its `config`; several types may have the same.
+    /// Returns the kind of `config`. Several types can share one kind.
     pub fn config(&self) -> TemplateConfigName {
         self.config
     }
 
-    /// The JSON Schema of its `config`.
+    /// Returns the JSON Schema of `config`.
     pub fn schema(&self) -> Schema {
         (self.schema)()
     }
 
-    /// Decodes a `config`; `None` after a mistake, which has been reported.
+    /// Decodes the fields of a `config`; `None` if it has errors, which are added to `diagnostics`.
     pub(crate) fn fields(&self, config: &Node, diagnostics: &mut Vec<Diagnostic>) -> Option<TemplateFields> {
         (self.fields)(config, diagnostics)
     }

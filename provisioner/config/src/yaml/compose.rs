@@ -1,59 +1,59 @@
-//! Parser events to a tree, by the rules of simple-container §2.1.
+//! Composes parser events to a tree, by the rules of docs/spec/simple-container.md#2.1.
 
 use std::collections::HashMap;
 
 use base64::Engine as _;
-use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as Piece, StrInput, Tag, options};
+use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as ParserSpan, StrInput, Tag, options};
 
 use crate::diagnostics::{Code, Diagnostic, FileId, SourceFiles, Span};
 use crate::tree::{Entry, Mapping, Node, Scalar, Value};
 
-/// How deep collections may be nested.
+/// Maximum nesting depth of collections.
 const MAX_DEPTH: usize = 64;
-/// How many nodes a file may have, aliases written out.
+/// Maximum number of nodes in a file, counted after expansion of aliases.
 const MAX_NODES: usize = 500_000;
 
-/// What `!!` stands for.
+/// Namespace of the tag prefix `!!`.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 const SYNTAX: Code = Code("yaml-syntax");
 const LIMIT: Code = Code("yaml-limit");
 
-/// The first document of a file; what follows it is not even looked at.
+/// First document of a file. Further documents are not parsed.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// Its content; `None` where there is nothing.
+    /// Content; `None` if the document is empty.
     pub(crate) root: Option<Node>,
-    /// Keys that were written twice in one mapping; the first one is in the tree.
+    /// Keys that occur twice in one mapping. The tree holds the first occurrence.
     pub(crate) duplicates: Vec<Duplicate>,
 }
 
-/// A key that was written twice in one mapping.
+/// A key that occurs twice in one mapping.
 #[derive(Clone, Debug)]
 pub(crate) struct Duplicate {
     /// The key.
     pub(crate) key: String,
-    /// Where it stands first.
+    /// Position of the first occurrence.
     pub(crate) first: Span,
-    /// Where it stands again.
+    /// Position of the second occurrence.
     pub(crate) again: Span,
-    /// The top-level key that it stands below; `None` at the top.
+    /// Top-level key that contains it; `None` at the top.
     pub(crate) section: Option<String>,
 }
 
 impl Duplicate {
-    /// The mistake, in words.
+    /// Returns the diagnostic for the second occurrence.
     pub(crate) fn diagnostic(&self) -> Diagnostic {
         let code = Code("duplicate-key");
         Diagnostic::error(code, self.again, format!("the key `{}` is written twice", self.key))
-            .also(self.first, "first written here")
+            .label(self.first, "first written here")
     }
 }
 
-/// Reads the first document of a file.
+/// Parses the first document of a file.
 ///
 /// # Errors
-/// What is wrong with its syntax. The parser stops at the first mistake.
+/// The first syntax error.
 pub(crate) fn parse(file: FileId, sources: &SourceFiles) -> Result<Document, Box<Diagnostic>> {
     let text = sources.get(file).text().clone();
     let limits = options! {
@@ -71,7 +71,7 @@ pub(crate) fn parse(file: FileId, sources: &SourceFiles) -> Result<Document, Box
         nodes: 0,
         depth: 0,
     };
-    let root = composer.document()?;
+    let root = composer.compose_document()?;
     Ok(Document { root, duplicates: composer.duplicates })
 }
 
@@ -86,51 +86,51 @@ struct Composer<'t> {
     depth: usize,
 }
 
-type Composed<T> = Result<T, Box<Diagnostic>>;
+type ComposeResult<T> = Result<T, Box<Diagnostic>>;
 
 impl<'t> Composer<'t> {
-    fn document(&mut self) -> Composed<Option<Node>> {
+    fn compose_document(&mut self) -> ComposeResult<Option<Node>> {
         loop {
-            match self.next()? {
+            match self.next_event()? {
                 None | Some((Event::StreamEnd, _)) => return Ok(None),
-                Some((Event::DocumentStart(_, Some(version)), piece)) if (version.major, version.minor) != (1, 1) => {
+                Some((Event::DocumentStart(_, Some(version)), range)) if (version.major, version.minor) != (1, 1) => {
                     return Err(self
-                        .fault(SYNTAX, piece, "found incompatible YAML document")
+                        .error_at(SYNTAX, range, "found incompatible YAML document")
                         .help("remove the `%YAML` directive")
                         .into());
                 }
                 Some((Event::StreamStart | Event::DocumentStart(..), _)) => {}
                 Some((Event::DocumentEnd, _)) => return Ok(None),
-                Some((event, piece)) => {
-                    let node = self.node(event, piece)?;
+                Some((event, range)) => {
+                    let node = self.compose_node(event, range)?;
                     return Ok((!node.is_null()).then_some(node));
                 }
             }
         }
     }
 
-    fn next(&mut self) -> Composed<Option<(Event<'t>, Piece)>> {
-        self.events.next_event().transpose().map_err(|error| self.syntax(&error).into())
+    fn next_event(&mut self) -> ComposeResult<Option<(Event<'t>, ParserSpan)>> {
+        self.events.next_event().transpose().map_err(|error| self.syntax_error(&error).into())
     }
 
-    fn next_inside(&mut self, opened: Piece) -> Composed<(Event<'t>, Piece)> {
-        match self.next()? {
+    fn next_event_inside(&mut self, opened: ParserSpan) -> ComposeResult<(Event<'t>, ParserSpan)> {
+        match self.next_event()? {
             Some(next) => Ok(next),
-            None => Err(self.fault(SYNTAX, opened, "the file ends inside of this").into()),
+            None => Err(self.error_at(SYNTAX, opened, "the file ends before this collection is closed").into()),
         }
     }
 
-    fn node(&mut self, event: Event<'t>, piece: Piece) -> Composed<Node> {
-        self.count(1, piece)?;
+    fn compose_node(&mut self, event: Event<'t>, range: ParserSpan) -> ComposeResult<Node> {
+        self.count_nodes(1, range)?;
         let before = self.nodes;
         let (anchor, node) = match event {
-            Event::Alias(id) => return self.alias(id, piece),
+            Event::Alias(id) => return self.compose_alias(id, range),
             Event::Scalar(text, style, anchor, tag) => {
-                (anchor, self.scalar(text.into_owned(), style, tag.as_deref(), piece)?)
+                (anchor, self.compose_scalar(text.into_owned(), style, tag.as_deref(), range)?)
             }
-            Event::SequenceStart(_, anchor, tag) => (anchor, self.sequence(tag.as_deref(), piece)?),
-            Event::MappingStart(_, anchor, tag) => (anchor, self.mapping(tag.as_deref(), piece)?),
-            other => return Err(self.fault(SYNTAX, piece, format!("unexpected {other:?}")).into()),
+            Event::SequenceStart(_, anchor, tag) => (anchor, self.compose_sequence(tag.as_deref(), range)?),
+            Event::MappingStart(_, anchor, tag) => (anchor, self.compose_mapping(tag.as_deref(), range)?),
+            other => return Err(self.error_at(SYNTAX, range, format!("unexpected {other:?}")).into()),
         };
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
@@ -138,104 +138,110 @@ impl<'t> Composer<'t> {
         Ok(node)
     }
 
-    fn alias(&mut self, id: usize, piece: Piece) -> Composed<Node> {
+    fn compose_alias(&mut self, id: usize, range: ParserSpan) -> ComposeResult<Node> {
         let Some((node, size)) = self.anchors.get(&id) else {
-            return Err(self.fault(SYNTAX, piece, "the anchor contains itself").into());
+            return Err(self.error_at(SYNTAX, range, "the anchor contains itself").into());
         };
         let (node, size) = (node.clone(), *size);
-        self.count(size, piece)?;
+        self.count_nodes(size, range)?;
         Ok(node)
     }
 
-    fn count(&mut self, more: usize, piece: Piece) -> Composed<()> {
+    fn count_nodes(&mut self, more: usize, range: ParserSpan) -> ComposeResult<()> {
         self.nodes += more;
         if self.nodes > MAX_NODES {
             return Err(self
-                .fault(LIMIT, piece, format!("the file has more than {MAX_NODES} values"))
+                .error_at(LIMIT, range, format!("the file has more than {MAX_NODES} values"))
                 .help("aliases count as often as they are used")
                 .into());
         }
         Ok(())
     }
 
-    fn scalar(&mut self, text: String, style: ScalarStyle, tag: Option<&Tag>, piece: Piece) -> Composed<Node> {
+    fn compose_scalar(
+        &mut self,
+        text: String,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        range: ParserSpan,
+    ) -> ComposeResult<Node> {
         let plain = matches!(style, ScalarStyle::Plain);
-        let span = self.span(piece);
-        // Where nothing is written the parser reports a tilde.
+        let span = self.span(range);
+        // The parser reports an empty value as a tilde.
         let text = if plain && span.start == span.end { String::new() } else { text };
         let scalar = match tag.map(|tag| (tag.suffix_in_namespace(YAML_TAGS), tag)) {
             None => Scalar { text, plain },
             Some((Some(suffix), tag)) => match &*suffix {
                 "int" | "float" | "bool" | "null" | "timestamp" | "merge" => Scalar { text, plain },
                 "str" => Scalar { text, plain: false },
-                "binary" => Scalar { text: self.binary(&text, piece)?, plain: false },
-                _ => return Err(self.unknown_tag(tag, piece)),
+                "binary" => Scalar { text: self.decode_binary(&text, range)?, plain: false },
+                _ => return Err(self.unknown_tag_error(tag, range)),
             },
-            Some((None, tag)) => return Err(self.unknown_tag(tag, piece)),
+            Some((None, tag)) => return Err(self.unknown_tag_error(tag, range)),
         };
         Ok(Node { value: Value::Scalar(scalar), span })
     }
 
-    fn binary(&self, text: &str, piece: Piece) -> Composed<String> {
+    fn decode_binary(&self, text: &str, range: ParserSpan) -> ComposeResult<String> {
         let packed: String = text.split_whitespace().collect();
         base64::engine::general_purpose::STANDARD
             .decode(packed)
             .ok()
             .and_then(|bytes| String::from_utf8(bytes).ok())
-            .ok_or_else(|| self.fault(SYNTAX, piece, "`!!binary` value contains invalid base64 data").into())
+            .ok_or_else(|| self.error_at(SYNTAX, range, "`!!binary` value contains invalid base64 data").into())
     }
 
-    fn collection_tag(&self, tag: Option<&Tag>, allowed: &str, piece: Piece) -> Composed<()> {
+    fn check_collection_tag(&self, tag: Option<&Tag>, allowed: &str, range: ParserSpan) -> ComposeResult<()> {
         match tag {
             Some(tag) if tag.suffix_in_namespace(YAML_TAGS).as_deref() != Some(allowed) => {
-                Err(self.unknown_tag(tag, piece))
+                Err(self.unknown_tag_error(tag, range))
             }
             _ => Ok(()),
         }
     }
 
-    fn unknown_tag(&self, tag: &Tag, piece: Piece) -> Box<Diagnostic> {
-        let summary = format!("the YAML tag `{}` means nothing here", tag.original());
-        self.fault(Code("yaml-tag"), piece, summary).help("remove the tag").into()
+    fn unknown_tag_error(&self, tag: &Tag, range: ParserSpan) -> Box<Diagnostic> {
+        let summary = format!("the YAML tag `{}` is not supported", tag.original());
+        self.error_at(Code("yaml-tag"), range, summary).help("remove the tag").into()
     }
 
-    fn sequence(&mut self, tag: Option<&Tag>, opened: Piece) -> Composed<Node> {
-        self.collection_tag(tag, "seq", opened)?;
-        self.enter(opened)?;
+    fn compose_sequence(&mut self, tag: Option<&Tag>, opened: ParserSpan) -> ComposeResult<Node> {
+        self.check_collection_tag(tag, "seq", opened)?;
+        self.enter_collection(opened)?;
         let mut items: Vec<Node> = Vec::new();
         let end = loop {
-            let (event, piece) = self.next_inside(opened)?;
+            let (event, range) = self.next_event_inside(opened)?;
             match event {
-                Event::SequenceEnd => break piece,
-                event => items.push(self.node(event, piece)?),
+                Event::SequenceEnd => break range,
+                event => items.push(self.compose_node(event, range)?),
             }
         };
         self.depth -= 1;
-        let span = self.block(opened, end, items.last().map(|item| item.span));
+        let span = self.collection_span(opened, end, items.last().map(|item| item.span));
         Ok(Node { value: Value::Sequence(items), span })
     }
 
-    fn mapping(&mut self, tag: Option<&Tag>, opened: Piece) -> Composed<Node> {
-        self.collection_tag(tag, "map", opened)?;
-        self.enter(opened)?;
+    fn compose_mapping(&mut self, tag: Option<&Tag>, opened: ParserSpan) -> ComposeResult<Node> {
+        self.check_collection_tag(tag, "map", opened)?;
+        self.enter_collection(opened)?;
         let mut mapping = Mapping::default();
         let mut seen: HashMap<String, Span> = HashMap::new();
         let mut merge: Option<(Span, Node)> = None;
         let end = loop {
-            let (event, piece) = self.next_inside(opened)?;
+            let (event, range) = self.next_event_inside(opened)?;
             if matches!(event, Event::MappingEnd) {
-                break piece;
+                break range;
             }
-            let key = self.node(event, piece)?;
+            let key = self.compose_node(event, range)?;
             let (key_span, Value::Scalar(Scalar { text: key_text, plain })) = (key.span, key.value) else {
-                return Err(self.fault(SYNTAX, piece, "a key must be a single value").into());
+                return Err(self.error_at(SYNTAX, range, "a key must be a single value").into());
             };
             let is_merge = plain && key_text == "<<";
             if self.depth == 1 {
                 self.section = Some(key_text.clone());
             }
-            let (event, piece) = self.next_inside(opened)?;
-            let value = self.node(event, piece)?;
+            let (event, range) = self.next_event_inside(opened)?;
+            let value = self.compose_node(event, range)?;
             let first = if is_merge { merge.as_ref().map(|(span, _)| *span) } else { seen.get(&key_text).copied() };
             match first {
                 Some(first) => {
@@ -250,25 +256,25 @@ impl<'t> Composer<'t> {
             }
         };
         self.depth -= 1;
-        let span = self.block(opened, end, mapping.0.last().map(|entry| entry.value.span));
+        let span = self.collection_span(opened, end, mapping.0.last().map(|entry| entry.value.span));
         if let Some((_, source)) = merge {
-            self.merge(&mut mapping, source)?;
+            self.apply_merge(&mut mapping, source)?;
         }
         Ok(Node { value: Value::Mapping(mapping), span })
     }
 
-    /// Own keys win wherever they stand, then the first of the list.
-    fn merge(&self, mapping: &mut Mapping, source: Node) -> Composed<()> {
-        let refused = |span: Span| -> Box<Diagnostic> {
+    /// Applies a merge key. Own keys take precedence, then the keys of earlier merged mappings.
+    fn apply_merge(&self, mapping: &mut Mapping, source: Node) -> ComposeResult<()> {
+        let invalid_merge = |span: Span| -> Box<Diagnostic> {
             Diagnostic::error(SYNTAX, span, "map merge requires map or sequence of maps as the value").into()
         };
         let sources = match source.value {
             Value::Mapping(_) => vec![source],
             Value::Sequence(items) => items,
-            Value::Scalar(_) | Value::Template(_) => return Err(refused(source.span)),
+            Value::Scalar(_) | Value::Template(_) => return Err(invalid_merge(source.span)),
         };
         for source in sources {
-            let Value::Mapping(from) = source.value else { return Err(refused(source.span)) };
+            let Value::Mapping(from) = source.value else { return Err(invalid_merge(source.span)) };
             for entry in from.0 {
                 if mapping.entry(&entry.key).is_none() {
                     mapping.0.push(entry);
@@ -278,49 +284,49 @@ impl<'t> Composer<'t> {
         Ok(())
     }
 
-    fn enter(&mut self, opened: Piece) -> Composed<()> {
+    fn enter_collection(&mut self, opened: ParserSpan) -> ComposeResult<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.fault(LIMIT, opened, format!("nested deeper than {MAX_DEPTH} levels")).into());
+            return Err(self.error_at(LIMIT, opened, format!("nested deeper than {MAX_DEPTH} levels")).into());
         }
         Ok(())
     }
 
-    /// A flow collection ends at its bracket; a block ends with its last item, not where the parser noticed.
-    fn block(&self, opened: Piece, end: Piece, last: Option<Span>) -> Span {
+    /// Returns the span of a collection. A flow collection ends at its bracket, a block collection with its last item.
+    fn collection_span(&self, opened: ParserSpan, end: ParserSpan, last: Option<Span>) -> Span {
         let start = self.offset(opened.start);
         let bracket = self.text[start..].starts_with(['[', '{']);
         let end = match last {
             Some(last) if !bracket && last.end as usize >= start => last.end as usize,
             _ => self.offset(end.end),
         };
-        self.bytes(start, end)
+        self.byte_span(start, end)
     }
 
     fn offset(&self, marker: Marker) -> usize {
         marker.byte_offset().unwrap_or(self.text.len()).min(self.text.len())
     }
 
-    fn span(&self, piece: Piece) -> Span {
-        let (start, end) = (self.offset(piece.start), self.offset(piece.end));
+    fn span(&self, range: ParserSpan) -> Span {
+        let (start, end) = (self.offset(range.start), self.offset(range.end));
         let written = self.text[start..end.max(start)].trim_end();
-        self.bytes(start, start + written.len())
+        self.byte_span(start, start + written.len())
     }
 
-    fn bytes(&self, start: usize, end: usize) -> Span {
-        // The reader of files refuses those of more than a few megabytes.
+    fn byte_span(&self, start: usize, end: usize) -> Span {
+        // Files are at most 4 MiB, so offsets fit into 32 bits.
         let byte = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
         Span { file: self.file, start: byte(start), end: byte(end.max(start)) }
     }
 
-    fn fault(&self, code: Code, piece: Piece, summary: impl Into<String>) -> Diagnostic {
-        Diagnostic::error(code, self.span(piece), summary)
+    fn error_at(&self, code: Code, range: ParserSpan, summary: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, self.span(range), summary)
     }
 
-    fn syntax(&self, error: &ScanError) -> Diagnostic {
+    fn syntax_error(&self, error: &ScanError) -> Diagnostic {
         let at = self.offset(*error.marker());
         let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
-        Diagnostic::error(SYNTAX, self.bytes(at, end), format!("this is not YAML: {}", error.info()))
+        Diagnostic::error(SYNTAX, self.byte_span(at, end), format!("this is not YAML: {}", error.info()))
     }
 }
 
@@ -336,7 +342,7 @@ mod tests {
         (sources, document)
     }
 
-    /// Each scalar with its place and what the file shows there.
+    /// Formats each scalar with its position and source text.
     fn places(text: &str) -> String {
         fn walk(node: &Node, path: &str, sources: &SourceFiles, out: &mut String) {
             match &node.value {
@@ -357,7 +363,7 @@ mod tests {
                     let line = format!("{path} {}:{} {source:?} = {:?}\n", place.line, place.column, scalar.text);
                     out.push_str(&line);
                 }
-                Value::Template(_) => unreachable!("the parser makes none"),
+                Value::Template(_) => unreachable!("the parser returns no templates"),
             }
         }
         let (sources, document) = read(text);
@@ -366,7 +372,7 @@ mod tests {
         out
     }
 
-    fn fault(text: &str) -> String {
+    fn rendered_errors(text: &str) -> String {
         let (sources, document) = read(text);
         match document {
             Err(diagnostic) => render(&diagnostic, &sources, Style::Plain),
@@ -379,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scalar_knows_where_it_was_written() {
+    fn every_scalar_has_its_position() {
         insta::assert_snapshot!(places(
             "\u{feff}a: one # note\nb:\n  - 'two'\n  - {c: \"t\\u00e9 3\", d: }\ne: |\n  four\n  five\nü: sechs\n"
         ), @r#"
@@ -393,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_and_merged_keys_point_at_their_definition() {
+    fn aliases_and_merged_keys_have_position_of_their_definition() {
         insta::assert_snapshot!(places(
             "x: &x {p: 1, q: 2}\ny: &y {q: 3, r: 4}\nz:\n  <<: [*x, *y]\n  p: 0\nw: *x\n"
         ), @r#"
@@ -410,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tags_of_yaml_itself_are_known() {
+    fn standard_yaml_tags_are_supported() {
         insta::assert_snapshot!(places("- !!str 5\n- !!binary aGVsbG8=\n- !!int \"5\"\n- !!seq [!!float 1]\n"), @r#"
         /0 1:9 "5" = "5"
         /1 2:12 "aGVsbG8=" = "hello"
@@ -428,20 +434,20 @@ mod tests {
     }
 
     #[test]
-    fn syntax_that_go_refuses_is_refused_with_its_place() {
+    fn syntax_rejected_by_go_is_rejected_with_position() {
         for bad in ["a: {b\n", "a:\n\tb: 1\n", "a: *x\n", "a: &a [*a]\n", "%YAML 1.2\n---\na: 1\n", "a: \u{1}\n"] {
             assert!(read(bad).1.is_err(), "{bad:?}");
         }
         assert!(read("%YAML 1.1\n---\na: 1\n").1.is_ok());
-        insta::assert_snapshot!(fault("a: 1\n<<: 2\n"), @r"
+        insta::assert_snapshot!(rendered_errors("a: 1\n<<: 2\n"), @r"
         error[yaml-syntax]: map merge requires map or sequence of maps as the value
          --> t.yaml:2:5
           |
         2 | <<: 2
           |     ^
         ");
-        insta::assert_snapshot!(fault("a:\n  - !Ref x\n"), @r"
-        error[yaml-tag]: the YAML tag `!Ref` means nothing here
+        insta::assert_snapshot!(rendered_errors("a:\n  - !Ref x\n"), @r"
+        error[yaml-tag]: the YAML tag `!Ref` is not supported
          --> t.yaml:2:10
           |
         2 |   - !Ref x
@@ -452,8 +458,8 @@ mod tests {
     }
 
     #[test]
-    fn a_key_written_twice_is_found_in_any_spelling() {
-        insta::assert_snapshot!(fault("s:\n  a: 1\n  \"a\": 2\n"), @r#"
+    fn duplicate_keys_are_compared_by_source_text() {
+        insta::assert_snapshot!(rendered_errors("s:\n  a: 1\n  \"a\": 2\n"), @r#"
         error[duplicate-key]: the key `a` is written twice
          --> t.yaml:3:3
           |
@@ -462,18 +468,18 @@ mod tests {
         3 |   "a": 2
           |   ^^^
         "#);
-        assert_eq!(fault("s: {1: a, 01: b}\n"), "");
-        assert!(fault("m: &m {}\ns:\n  <<: *m\n  <<: *m\n").contains("written twice"));
+        assert_eq!(rendered_errors("s: {1: a, 01: b}\n"), "");
+        assert!(rendered_errors("m: &m {}\ns:\n  <<: *m\n  <<: *m\n").contains("written twice"));
     }
 
     #[test]
-    fn bombs_are_refused_quickly() {
+    fn alias_bombs_and_deep_nesting_are_rejected() {
         let mut bomb = String::from("a0: &a0 [1,1,1,1,1,1,1,1,1]\n");
         for level in 1..9 {
             let items = vec![format!("*a{}", level - 1); 9].join(",");
             bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
         }
-        assert!(fault(&bomb).contains("more than 500000 values"));
+        assert!(rendered_errors(&bomb).contains("more than 500000 values"));
         assert!(read(&"[".repeat(100_000)).1.is_err());
         let deep: String = (0..100).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
         assert!(read(&deep).1.is_err());

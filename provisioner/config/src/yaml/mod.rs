@@ -1,8 +1,8 @@
-//! YAML: the text of a file to a tree, and how a scalar reads.
+//! YAML: parses the text of a file to a tree, and types scalars.
 //!
-//! Enters: the text of a file. Leaves: a [`Node`](crate::tree::Node) tree with anchors, aliases and merge keys worked in,
-//! the mistakes of its syntax, and the readings of a scalar ([`scalar`]) that the different places of our files call for.
-//! Never here: the meaning of a key, and any file access. The only module that names the YAML parser.
+//! Input: the text of a file. Output: a [`Node`](crate::tree::Node) tree with expanded anchors, aliases and merge keys;
+//! syntax errors; and the typing rules of scalars ([`scalar`]) for the different parts of a file. Excluded: the meaning
+//! of keys, and file access. No other module uses the YAML parser.
 
 mod compose;
 pub(crate) mod scalar;

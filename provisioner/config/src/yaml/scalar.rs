@@ -1,59 +1,59 @@
-//! How a scalar is read, which depends on where it stands.
+//! Typing of scalars, which depends on their position in the file.
 //!
-//! | place | reading |
+//! | position | reading |
 //! |---|---|
 //! | outside of `config` (names, `values`, variables, profile) | the source text |
-//! | string, bool and int fields inside the `config` of a core type | [`config_text`], [`config_bool`], [`config_int`]: what the Go program makes of them (simple-container §2.1) |
-//! | the free `config` of plugins and plugin types | [`free`]: as in JSON, all else is text |
+//! | string, bool and int fields inside the `config` of a core type | [`config_text`], [`config_bool`], [`config_int`]: as in the Go program (docs/spec/simple-container.md#2.1) |
+//! | the untyped `config` of plugins and plugin types | [`read_untyped`]: as in JSON, all else is text |
 
 use jiff::civil::DateTime;
 
 use crate::tree::Scalar;
 
-/// Integers beyond this are not exact as doubles.
-const EXACT: i128 = 1 << 53;
+/// Largest integer up to which all integers are exact as doubles.
+const MAX_EXACT_INTEGER: i128 = 1 << 53;
 
-/// A scalar of a free `config`.
+/// A scalar of an untyped `config`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Free {
-    /// Nothing is there, or `null`.
+pub(crate) enum UntypedScalar {
+    /// An empty value or `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A decimal number as in JSON; the flag says that it is an integer that lost digits.
+    /// A decimal number as in JSON, with its exactness.
     Number(f64, Exactness),
-    /// Anything else; the flag says that YAML 1.1 would have read it otherwise.
+    /// Any other text. Ambiguous if YAML 1.1 reads it as another type.
     Text(Ambiguity),
 }
 
-/// Whether a number is what was written.
+/// Exactness of a number as a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exactness {
-    /// It is.
+    /// The double equals the source text.
     Exact,
-    /// An integer beyond 2^53: its last digits are lost.
+    /// An integer beyond 2^53 that lost its last digits.
     Rounded,
 }
 
-/// Whether everybody reads a bare word alike.
+/// Ambiguity of a plain scalar between YAML versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ambiguity {
-    /// Everybody does.
+    /// Text in all versions.
     Clear,
-    /// YAML 1.1 knows it as a number, truth value, date or nothing.
+    /// A number, boolean, date or null in YAML 1.1.
     Ambiguous,
 }
 
-/// Reads a scalar of a free `config`.
-pub(crate) fn free(scalar: &Scalar) -> Free {
+/// Types a scalar of an untyped `config`.
+pub(crate) fn read_untyped(scalar: &Scalar) -> UntypedScalar {
     let text = scalar.text.as_str();
     if !scalar.plain {
-        return Free::Text(Ambiguity::Clear);
+        return UntypedScalar::Text(Ambiguity::Clear);
     }
     match text {
-        "" | "null" => return Free::Null,
-        "true" => return Free::Bool(true),
-        "false" => return Free::Bool(false),
+        "" | "null" => return UntypedScalar::Null,
+        "true" => return UntypedScalar::Bool(true),
+        "false" => return UntypedScalar::Bool(false),
         _ => {}
     }
     if is_json_number(text)
@@ -61,11 +61,11 @@ pub(crate) fn free(scalar: &Scalar) -> Free {
         && number.is_finite()
     {
         let integer = text.parse::<i128>().unwrap_or(i128::MAX);
-        let rounded = !text.contains(['.', 'e', 'E']) && integer.abs() > EXACT;
-        return Free::Number(number, if rounded { Exactness::Rounded } else { Exactness::Exact });
+        let rounded = !text.contains(['.', 'e', 'E']) && integer.abs() > MAX_EXACT_INTEGER;
+        return UntypedScalar::Number(number, if rounded { Exactness::Rounded } else { Exactness::Exact });
     }
-    let ambiguous = resolve(scalar) != Resolved::Text || truth_word(text).is_some() || is_base_60(text);
-    Free::Text(if ambiguous { Ambiguity::Ambiguous } else { Ambiguity::Clear })
+    let ambiguous = resolve(scalar) != Resolved::Text || parse_yaml_1_1_boolean(text).is_some() || is_base_60(text);
+    UntypedScalar::Text(if ambiguous { Ambiguity::Ambiguous } else { Ambiguity::Clear })
 }
 
 fn is_json_number(text: &str) -> bool {
@@ -79,7 +79,7 @@ fn is_json_number(text: &str) -> bool {
     starts && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
-/// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`
+/// Matches `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`.
 fn is_base_60(text: &str) -> bool {
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -89,42 +89,43 @@ fn is_base_60(text: &str) -> bool {
     first && rest.peek().is_some() && rest.all(|fits| fits) && digits(fraction)
 }
 
-/// What a string field inside a typed `config` receives. Differs from the source text for bare numbers and dates.
+/// Returns the value of a string field inside a typed `config`. Differs from the source text for plain numbers and
+/// dates.
 pub(crate) fn config_text(scalar: &Scalar) -> String {
     match resolve(scalar) {
         Resolved::Null => String::new(),
         Resolved::Bool(value) => value.to_string(),
         Resolved::Int(value) => value.to_string(),
-        Resolved::Float(value) => go_float(value),
+        Resolved::Float(value) => format_go_float(value),
         Resolved::Date(value) => value,
         Resolved::Text => scalar.text.clone(),
     }
 }
 
-/// What a bool field inside a typed `config` receives; `None`: a mistake.
+/// Returns the value of a bool field inside a typed `config`; `None` if the scalar is not a boolean.
 pub(crate) fn config_bool(scalar: &Scalar) -> Option<bool> {
     match resolve(scalar) {
         Resolved::Bool(value) => Some(value),
-        Resolved::Text => truth_word(&scalar.text),
+        Resolved::Text => parse_yaml_1_1_boolean(&scalar.text),
         _ => None,
     }
 }
 
-/// What an int field inside a typed `config` receives (fractions are cut off); `None`: a mistake.
+/// Returns the value of an int field inside a typed `config`, truncated; `None` if the scalar is not a number.
 pub(crate) fn config_int(scalar: &Scalar) -> Option<i64> {
     match resolve(scalar) {
         Resolved::Int(value) => i64::try_from(value).ok(),
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "cutting towards zero is the reading; the range is checked"
+            reason = "the Go program truncates towards zero; the range is checked"
         )]
         Resolved::Float(value) if value.abs() < 9.3e18 => Some(value as i64),
         _ => None,
     }
 }
 
-/// What YAML 1.1 calls a truth value and YAML 1.2 does not.
-fn truth_word(text: &str) -> Option<bool> {
+/// Parses the booleans that exist in YAML 1.1 but not in YAML 1.2.
+fn parse_yaml_1_1_boolean(text: &str) -> Option<bool> {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
         "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
@@ -132,7 +133,7 @@ fn truth_word(text: &str) -> Option<bool> {
     }
 }
 
-/// A scalar as the Go library reads it without being told a type.
+/// A scalar as the Go library types it for an untyped destination.
 #[derive(Clone, Debug, PartialEq)]
 enum Resolved {
     Null,
@@ -163,12 +164,12 @@ fn resolve(scalar: &Scalar) -> Resolved {
     if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
         return Resolved::Text;
     }
-    if let Some(date) = date(text) {
+    if let Some(date) = parse_date(text) {
         return Resolved::Date(date);
     }
     let digits = if text.starts_with('.') { text.to_owned() } else { text.replace('_', "") };
     if !text.starts_with('.')
-        && let Some(value) = integer(&digits)
+        && let Some(value) = parse_integer(&digits)
     {
         return Resolved::Int(value);
     }
@@ -178,8 +179,8 @@ fn resolve(scalar: &Scalar) -> Resolved {
     }
 }
 
-/// Prefixes `0x`, `0o`, `0b`, and a leading zero for octal; what does not fit into 64 bits is none.
-fn integer(text: &str) -> Option<i128> {
+/// Parses an integer with prefix `0x`, `0o`, `0b`, or a leading zero for octal; `None` if it exceeds 64 bits.
+fn parse_integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix(['-', '+']) {
         Some(digits) => (text.starts_with('-'), digits),
         None => (false, text),
@@ -200,7 +201,7 @@ fn integer(text: &str) -> Option<i128> {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value).then_some(value)
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_decimal(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -213,8 +214,8 @@ fn is_decimal(text: &str) -> bool {
     some && digits(whole) && digits(fraction) && exponent.is_none_or(|e| !e.is_empty() && digits(e))
 }
 
-/// Dates with four digits of year, alone or with a time, become RFC 3339 text.
-fn date(text: &str) -> Option<String> {
+/// Converts a date with a four-digit year, with or without a time, to RFC 3339 text.
+fn parse_date(text: &str) -> Option<String> {
     if text.as_bytes().get(4) != Some(&b'-') || !text.as_bytes()[..4].iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -250,8 +251,8 @@ fn date(text: &str) -> Option<String> {
     Some(format!("{}{dot}{fraction}{zone}", moment.strftime("%Y-%m-%dT%H:%M:%S")))
 }
 
-/// The shortest text of a double as Go writes it with `%g`.
-fn go_float(value: f64) -> String {
+/// Formats a double in its shortest form, as Go does with `%g`.
+fn format_go_float(value: f64) -> String {
     if value.is_nan() {
         return ".nan".into();
     }
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_field_receives_what_go_re_encodes() {
+    fn string_field_has_text_that_go_re_encodes() {
         for (source, received) in [
             ("0123", "83"),
             ("000", "0"),
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn bool_and_int_fields_take_what_go_takes() {
+    fn bool_and_int_fields_accept_same_scalars_as_go() {
         for (text, quoted, expected) in [
             ("yes", false, Some(true)),
             ("On", false, Some(true)),
@@ -356,31 +357,31 @@ mod tests {
     }
 
     #[test]
-    fn a_free_scalar_is_read_as_in_json_and_doubts_are_told() {
+    fn untyped_scalar_is_read_as_in_json_and_ambiguity_is_flagged() {
         use Ambiguity::{Ambiguous, Clear};
         for (text, expected) in [
-            ("true", Free::Bool(true)),
-            ("null", Free::Null),
-            ("", Free::Null),
-            ("-1.5e3", Free::Number(-1500.0, Exactness::Exact)),
-            ("0", Free::Number(0.0, Exactness::Exact)),
-            ("9007199254740992", Free::Number(9_007_199_254_740_992.0, Exactness::Exact)),
-            ("9007199254740993", Free::Number(9_007_199_254_740_992.0, Exactness::Rounded)),
-            ("yes", Free::Text(Ambiguous)),
-            ("012", Free::Text(Ambiguous)),
-            ("0x1F", Free::Text(Ambiguous)),
-            ("1_000", Free::Text(Ambiguous)),
-            ("2024-01-02", Free::Text(Ambiguous)),
-            ("True", Free::Text(Ambiguous)),
-            ("~", Free::Text(Ambiguous)),
-            ("+1", Free::Text(Ambiguous)),
-            ("1.", Free::Text(Ambiguous)),
-            ("12:30", Free::Text(Ambiguous)),
-            ("1.2.3", Free::Text(Clear)),
-            ("eu-north-1", Free::Text(Clear)),
+            ("true", UntypedScalar::Bool(true)),
+            ("null", UntypedScalar::Null),
+            ("", UntypedScalar::Null),
+            ("-1.5e3", UntypedScalar::Number(-1500.0, Exactness::Exact)),
+            ("0", UntypedScalar::Number(0.0, Exactness::Exact)),
+            ("9007199254740992", UntypedScalar::Number(9_007_199_254_740_992.0, Exactness::Exact)),
+            ("9007199254740993", UntypedScalar::Number(9_007_199_254_740_992.0, Exactness::Rounded)),
+            ("yes", UntypedScalar::Text(Ambiguous)),
+            ("012", UntypedScalar::Text(Ambiguous)),
+            ("0x1F", UntypedScalar::Text(Ambiguous)),
+            ("1_000", UntypedScalar::Text(Ambiguous)),
+            ("2024-01-02", UntypedScalar::Text(Ambiguous)),
+            ("True", UntypedScalar::Text(Ambiguous)),
+            ("~", UntypedScalar::Text(Ambiguous)),
+            ("+1", UntypedScalar::Text(Ambiguous)),
+            ("1.", UntypedScalar::Text(Ambiguous)),
+            ("12:30", UntypedScalar::Text(Ambiguous)),
+            ("1.2.3", UntypedScalar::Text(Clear)),
+            ("eu-north-1", UntypedScalar::Text(Clear)),
         ] {
-            assert_eq!(free(&plain(text)), expected, "{text}");
+            assert_eq!(read_untyped(&plain(text)), expected, "{text}");
         }
-        assert_eq!(free(&Scalar { text: "12".into(), plain: false }), Free::Text(Clear));
+        assert_eq!(read_untyped(&Scalar { text: "12".into(), plain: false }), UntypedScalar::Text(Clear));
     }
 }

@@ -1,8 +1,8 @@
-//! Random text for property tests, of this crate and of its suites.
+//! Random text for property tests of this crate and of its integration tests.
 
 use proptest::prelude::*;
 
-/// Returns random text of the words and characters that have a meaning in YAML or in a server.yaml.
+/// Returns random text of tokens that are significant in YAML or in server.yaml.
 pub(crate) fn yaml_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("plugins:"),

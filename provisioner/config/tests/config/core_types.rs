@@ -1,4 +1,4 @@
-//! The mechanism of core types, with a type that no product has.
+//! Decoding and checks of core types, with a type that exists only in tests.
 
 use config::diagnostics::{Code, Diagnostic};
 use config::tree::Node;
@@ -12,7 +12,7 @@ use crate::repository::Files;
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
 struct Pond {
-    /// Who may fish here.
+    /// Owner of the pond.
     owner: Option<TextHandle>,
     depth: i64,
     frozen: bool,
@@ -33,7 +33,7 @@ impl CoreConfig for Pond {
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         if decoded.config.depth < 0 {
-            let span = node.at(["depth"]).map(|node| node.span);
+            let span = node.get_path(["depth"]).map(|node| node.span);
             diagnostics.push(Diagnostic::error(Code("pond"), span, "a pond has a depth"));
         }
     }
@@ -47,7 +47,7 @@ fn ponds(config: &str) -> Files {
 }
 
 #[test]
-fn a_config_is_typed_with_gos_reading_of_scalars() {
+fn scalars_of_typed_config_are_read_as_in_go() {
     let files = ponds(
         "owner: 'by ${resource:a.water} ${secret:s}', depth: 024, frozen: yes, depthText: '1.0', fish: [carp, ~]",
     );
@@ -63,12 +63,12 @@ fn a_config_is_typed_with_gos_reading_of_scalars() {
 }
 
 #[test]
-fn every_mistake_in_a_config_is_told_at_its_line() {
-    let words = ponds(
+fn each_error_in_config_is_reported_at_its_line() {
+    let messages = ponds(
         "ownr: x, depth: deep, frozen: 'true', depthText: 1.0, fish: [crap, { a: b }], owner: '${resource:a.watr}'",
     )
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[wrong-kind]: expected a whole number, found a single value
      --> .sc/stacks/s/server.yaml:6:107
       |
@@ -91,7 +91,7 @@ fn every_mistake_in_a_config_is_told_at_its_line() {
       |
       = hint: put the value in quotes to keep it as it is written
 
-    error[unknown-value]: "crap" is none of the values
+    error[unknown-value]: "crap" is not a valid value
      --> .sc/stacks/s/server.yaml:6:152
       |
     6 | ...{ ownr: x, depth: deep, frozen: 'true', depthText: 1.0, fish: [crap, { a: b }], owner: '${resource:a.watr}' } } } } } }
@@ -109,14 +109,14 @@ fn every_mistake_in_a_config_is_told_at_its_line() {
       = hint: did you mean `water`?
       = hint: it has water, depth
     "#);
-    insta::assert_snapshot!(ponds("depth: -1, depthText: '${resource:a.depth}'").words(), @r"
-    error[misplaced-reference]: a reference to another resource cannot stand here
+    insta::assert_snapshot!(ponds("depth: -1, depthText: '${resource:a.depth}'").messages(), @r"
+    error[misplaced-reference]: a reference to another resource is not allowed here
      --> .sc/stacks/s/server.yaml:6:113
       |
     6 | ...d }, b: { type: pond, config: { depth: -1, depthText: '${resource:a.depth}' } } } } } }
       |                                                          ^^^^^^^^^^^^^^^^^^^^^
     ");
-    insta::assert_snapshot!(ponds("depth: -1").words(), @r"
+    insta::assert_snapshot!(ponds("depth: -1").messages(), @r"
     error[pond]: a pond has a depth
      --> .sc/stacks/s/server.yaml:6:98
       |
@@ -126,9 +126,9 @@ fn every_mistake_in_a_config_is_told_at_its_line() {
 }
 
 #[test]
-fn only_options_that_suit_several_resources_are_taken() {
+fn single_resource_options_are_rejected_on_core_type() {
     let files = ponds("");
-    let words = files
+    let messages = files
         .with(
             ".sc/stacks/s/server.yaml",
             &format!(
@@ -136,8 +136,8 @@ fn only_options_that_suit_several_resources_are_taken() {
                 crate::repository::PROVISIONER
             ),
         )
-        .words();
-    insta::assert_snapshot!(words, @r#"
+        .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[option]: `import` cannot be set on the core type "pond"
      --> .sc/stacks/s/server.yaml:6:88
       |
@@ -149,8 +149,8 @@ fn only_options_that_suit_several_resources_are_taken() {
 }
 
 #[test]
-fn a_type_has_a_schema() {
+fn core_type_has_json_schema() {
     let schema = CoreType::of::<Pond>().schema();
-    assert_eq!(schema.pointer("/properties/owner/description").unwrap(), "Who may fish here.");
+    assert_eq!(schema.pointer("/properties/owner/description").unwrap(), "Owner of the pond.");
     assert_eq!(schema.pointer("/properties/depth/type").unwrap(), "integer");
 }

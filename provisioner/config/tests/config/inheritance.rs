@@ -1,4 +1,4 @@
-//! `inherit` (simple-container §2.3).
+//! `inherit` (docs/spec/simple-container.md#2.3).
 
 use crate::repository::{Files, PROVISIONER};
 
@@ -11,7 +11,7 @@ fn stacks(stacks: &[(&str, &str, &str)]) -> Files {
 }
 
 #[test]
-fn blocks_are_inherited_through_chains_and_resolved_with_the_heirs_names() {
+fn blocks_are_inherited_through_chains_and_resolved_for_the_inheriting_stack() {
     let base = "
 provisioner:
   type: pulumi
@@ -24,16 +24,16 @@ provisioner:
         ("middle", "provisioner: { inherit: base }", "values: { own: middle }"),
         ("app", "provisioner: { inherit: middle }", "values: { own: app }"),
     ]);
-    // Targets are read on demand and come first where they are selected.
+    // Inherited stacks are read on demand and come first if they are selected.
     let read = files.read(&["app", "base"]);
-    assert_eq!(read.words(), "");
+    assert_eq!(read.messages(), "");
     let urls: Vec<_> =
         read.loaded.stacks.iter().map(|stack| format!("{:?}", stack.provisioner.state_storage)).collect();
     assert!(urls[0].contains("file:///base/base") && urls[1].contains("file:///app/app"), "{urls:?}");
 }
 
 #[test]
-fn secrets_replace_the_heirs_own_and_auth_entries_are_looked_up() {
+fn inherited_secrets_replace_own_secrets_and_auth_entries_are_resolved() {
     let server = format!(
         "{PROVISIONER}secrets: {{ inherit: base }}
 plugins: [{{ name: p, source: {{ type: local, path: p }}, initSecrets: all }}]\n"
@@ -44,19 +44,19 @@ plugins: [{{ name: p, source: {{ type: local, path: p }}, initSecrets: all }}]\n
         ("app", &server, "values: { own: app, more: x }"),
     ]);
     let read = files.read(&["app"]);
-    assert_eq!(read.words(), "");
+    assert_eq!(read.messages(), "");
     let secrets = &read.loaded.stacks[0].plugins[0].secrets;
     assert_eq!(secrets.secrets.iter().map(|(k, v)| (&**k, v.expose())).collect::<Vec<_>>(), [("own", "base")]);
     assert_eq!(secrets.auth["a"].credentials().expose(), "c");
 }
 
 #[test]
-fn missing_targets_and_circles_are_told() {
+fn missing_targets_and_inheritance_cycles_are_reported() {
     let files = stacks(&[
         ("a", "provisioner: { inherit: b }\nsecrets: { inherit: ghost }\ncicd: { inherit: phantom }\n", ""),
         ("b", "provisioner: { inherit: a }\n", "auth: { x: { inherit: a } }"),
     ]);
-    insta::assert_snapshot!(files.read(&["a", "b"]).words(), @r#"
+    insta::assert_snapshot!(files.read(&["a", "b"]).messages(), @r#"
     error[inherit-cycle]: `provisioner` is inherited in a circle: a -> b -> a
      --> .sc/stacks/a/server.yaml:1:25
       |
@@ -88,7 +88,7 @@ fn missing_targets_and_circles_are_told() {
 
 #[test]
 fn environments_and_resources_cannot_be_inherited() {
-    let words = Files::sections(
+    let messages = Files::sections(
         "
 resources:
   resources:
@@ -96,8 +96,8 @@ resources:
     f: { inherit: x, resources: { a: { inherit: y }, b: { inherit: y, type: s3-bucket } } }
 ",
     )
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[inherit]: an environment cannot be inherited
      --> .sc/stacks/s/server.yaml:9:19
       |

@@ -1,12 +1,12 @@
-//! Repositories as users write them: the stacks that are read from them, and the diagnostics of their mistakes.
+//! Integration tests of the crate: stacks and diagnostics that are read from repositories.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the first failure")]
 
 mod repository;
 
+mod config_errors;
 mod core_types;
 mod inheritance;
-mod mistakes;
 mod placeholders;
 mod plugins;
 mod recorded_reading;

@@ -1,4 +1,4 @@
-//! What `${…}` becomes, and what is said where it becomes nothing.
+//! Resolution of placeholders, and diagnostics of unresolved ones.
 
 use config::Target;
 use config::tree::{Part, Value};
@@ -8,8 +8,8 @@ use crate::repository::Files;
 
 const PLUGIN: &str = "plugins: [{ name: p, source: { type: local, path: p } }]\n";
 
-/// A text inside the `config` of a resource, resolved; `?` before it: secret; `<…>`: a reference.
-fn resolved(text: &str) -> String {
+/// Resolves a text inside the `config` of a resource. A leading `?` marks a secret text, `<…>` a reference.
+fn resolve(text: &str) -> String {
     let server = format!(
         "{PLUGIN}variables: {{ color: {{ type: string, value: green }}, ph: {{ type: string, value: '${{env:NAME}}' }} }}\n\
          resources: {{ resources: {{ e: {{ resources: {{ a: {{ type: 'p:m:A' }}, b: {{ type: 'p:m:B', config: {{ x: '{text}' }} }} }} }} }} }}\n"
@@ -19,7 +19,7 @@ fn resolved(text: &str) -> String {
     let stack = Files::sections(&server).secrets(secrets).environment(vec![("NAME", "pear"), ("EMPTY", "")]).stack();
     let resource = &stack.environments[0].resources[1];
     assert!(matches!(resource.target, Target::Plugin { plugin: 0, .. }));
-    match &resource.config.at(["x"]).unwrap().value {
+    match &resource.config.get_path(["x"]).unwrap().value {
         Value::Scalar(scalar) => scalar.text.clone(),
         Value::Template(template) => {
             let part = |part: &Part| match part {
@@ -34,7 +34,7 @@ fn resolved(text: &str) -> String {
 }
 
 #[test]
-fn each_namespace_knows_its_values() {
+fn each_namespace_resolves_its_values() {
     for (text, expected) in [
         ("a${env:NAME}b${env:NAME}c", "apearbpearc"),
         ("${env:MISSING}", ""),
@@ -59,12 +59,12 @@ fn each_namespace_knows_its_values() {
         ("${resource:a.id}-${resource:a.urn}${secret:TOKEN}", "?<a id>-<a urn>t0k"),
         ("${} ${", "${} ${"),
     ] {
-        assert_eq!(resolved(text), expected, "{text}");
+        assert_eq!(resolve(text), expected, "{text}");
     }
 }
 
 #[test]
-fn the_provisioner_is_typed_first_and_resolved_then() {
+fn provisioner_fields_are_typed_before_they_are_resolved() {
     let server = "
 provisioner:
   type: pulumi
@@ -74,7 +74,7 @@ provisioner:
     secrets-provider: { type: passphrase, config: { passPhrase: '${secret:pass}' } }
 ";
     let read = Files::server(server).secrets("values: { pass: 0123 }").read(&["s"]);
-    assert_eq!(read.words(), "");
+    assert_eq!(read.messages(), "");
     let provisioner = &read.loaded.stacks[0].provisioner;
     let StateStorage::FileSystem { url, .. } = &provisioner.state_storage;
     assert_eq!(*url, format!("file://{}/x", read.root.display()));
@@ -84,8 +84,8 @@ provisioner:
 }
 
 #[test]
-fn what_cannot_be_resolved_is_shown_with_what_may_have_been_meant() {
-    let words = Files::sections(
+fn unresolved_placeholders_are_reported_with_suggestions() {
+    let messages = Files::sections(
         r#"
 variables: { color: { value: green } }
 plugins:
@@ -100,8 +100,8 @@ plugins:
 "#,
     )
     .secrets("auth: { aw: { type: pulumi-token, config: { credentials: c } } }\nvalues: { TOKEN: t }\n")
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[unresolved-placeholder]: the secret "TOKN" is not defined for stack "s"
       --> .sc/stacks/s/server.yaml:12:11
        |
@@ -163,7 +163,7 @@ plugins:
        |
        = hint: to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again
 
-    error[unresolved-placeholder]: `${user}` names nothing
+    error[unresolved-placeholder]: `${user}` has no name
       --> .sc/stacks/s/server.yaml:14:58
        |
     14 |       c: "${git:comit.short} ${evn:HOME} ${aws:username} ${user}"
@@ -179,19 +179,19 @@ plugins:
        |
        = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
 
-    error[misplaced-reference]: `${resource:a.b}` cannot stand here
+    error[misplaced-reference]: `${resource:a.b}` is not allowed here
       --> .sc/stacks/s/server.yaml:16:11
        |
     16 |       e: "${resource:a.b}"
        |           ^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` stands in `config` of a resource and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` of a resource and in `outputs`
     "#);
 }
 
 #[test]
-fn references_have_a_shape_and_a_place() {
-    let words = Files::sections(
+fn malformed_and_misplaced_references_are_rejected() {
+    let messages = Files::sections(
         r#"
 plugins: [{ name: p, source: { type: local, path: p } }]
 resources:
@@ -211,8 +211,8 @@ outputs:
   r: "${resource:e/bx.x} ${resource:zzz.x}"
 "#,
     )
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[malformed-reference]: resource placeholder requires format ${resource:KEY.PATH}, got: ${resource:b}
       --> .sc/stacks/s/server.yaml:12:43
        |
@@ -239,13 +239,13 @@ outputs:
     13 |         b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
        |                                                    ^^
 
-    error[misplaced-reference]: `${resource:a.id}` cannot stand here
+    error[misplaced-reference]: `${resource:a.id}` is not allowed here
       --> .sc/stacks/s/server.yaml:13:66
        |
     13 |         b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
        |                                                                  ^^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` stands in `config` of a resource and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` of a resource and in `outputs`
 
     error[dependency-cycle]: resource dependency cycle: c -> d -> c
       --> .sc/stacks/s/server.yaml:15:43
@@ -265,7 +265,7 @@ outputs:
     20 |   p: "${resource:b.x}"
        |       ^^^^^^^^^^^^^^^
        |
-       = hint: say which one: `${resource:e/b.x}`
+       = hint: name the env: `${resource:e/b.x}`
 
     error[unknown-resource]: env "g" referenced by output "q" is not defined
       --> .sc/stacks/s/server.yaml:21:7

@@ -1,4 +1,4 @@
-//! The grammar of `plugins` (simple-container §2.5).
+//! The grammar of `plugins` (docs/spec/simple-container.md#2.5).
 
 use bridge::plugin::{Checksum, PluginSource};
 use pulumi_proto::property::PropertyValue;
@@ -8,7 +8,7 @@ use crate::repository::Files;
 const DIGEST: &str = "3d7db37d08f9140fd09f12b9621cd0954b6d56a9d2f357fb2c7f5d62636d2fd1";
 
 #[test]
-fn both_spellings_declare_the_same_plugin() {
+fn source_key_synonyms_declare_same_plugin() {
     let declared = |source: &str| {
         let stack = Files::sections(&format!("plugins: [{{ name: acme, source: {{ {source} }} }}]\n")).stack();
         stack.plugins[0].plugin.source.clone()
@@ -29,7 +29,7 @@ fn both_spellings_declare_the_same_plugin() {
 }
 
 #[test]
-fn configuration_is_typed_and_told_secrets_are_those_it_names() {
+fn config_is_typed_and_only_referenced_secrets_are_sent() {
     let stack = Files::sections(
         "
 plugins:
@@ -59,8 +59,8 @@ plugins:
 }
 
 #[test]
-fn every_mistake_in_a_declaration_is_told() {
-    let words = Files::sections(
+fn each_error_in_plugin_declaration_is_reported() {
+    let messages = Files::sections(
         "
 plugins:
   - source: { type: local, path: p }
@@ -88,8 +88,8 @@ plugins:
     source: { type: github-release, path: 'not a repository', version: v1 }
 ",
     )
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[plugin]: plugin #1: name is required
      --> .sc/stacks/s/server.yaml:8:5
       |
@@ -217,7 +217,7 @@ plugins:
     28 |     initSecrets: some
        |                  ^^^^
        |
-       = hint: it is `referenced` (what `config` names) or `all`
+       = hint: use `referenced` (the secrets that `config` references) or `all`
 
     error[plugin]: plugin "g": source.repository must be `owner/name` or an https URL of a repository
       --> .sc/stacks/s/server.yaml:30:43
@@ -228,7 +228,7 @@ plugins:
 }
 
 #[test]
-fn only_a_token_may_be_a_secret() {
+fn source_accepts_secret_only_in_token() {
     let files = |source: &str| {
         Files::sections(&format!(
             "plugins: [{{ name: a, source: {{ type: github-release, version: v1, {source} }} }}]\n"
@@ -244,9 +244,9 @@ fn only_a_token_may_be_a_secret() {
         panic!()
     };
     assert!(release.token.is_none());
-    let words = files("path: 'o/${secret:t}', platform: '${secret:t}'").words();
-    assert!(!words.contains("hush"));
-    insta::assert_snapshot!(words, @r"
+    let messages = files("path: 'o/${secret:t}', platform: '${secret:t}'").messages();
+    assert!(!messages.contains("hush"));
+    insta::assert_snapshot!(messages, @r"
     error[misplaced-secret]: `path` cannot be a secret
      --> .sc/stacks/s/server.yaml:6:73
       |
@@ -263,7 +263,7 @@ fn only_a_token_may_be_a_secret() {
 
 #[test]
 fn plugins_must_be_a_list() {
-    insta::assert_snapshot!(Files::sections("plugins: { name: a }\n").words(), @r"
+    insta::assert_snapshot!(Files::sections("plugins: { name: a }\n").messages(), @r"
     error[plugin]: plugins must be a list
      --> .sc/stacks/s/server.yaml:6:10
       |
@@ -275,8 +275,8 @@ fn plugins_must_be_a_list() {
 }
 
 #[test]
-fn types_are_routed_to_plugins_and_core_types_or_refused() {
-    let words = Files::sections(
+fn types_are_routed_to_plugins_or_core_types_or_rejected() {
+    let messages = Files::sections(
         "
 plugins:
   - { name: datadoc, source: { type: local, path: p } }
@@ -301,8 +301,8 @@ resources:
         m: { type: 'kube:m:T' }
 ",
     )
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[unknown-resource-type]: unknown resource type "datadog:monitors:Monitor": no enabled plugin named "datadog"
       --> .sc/stacks/s/server.yaml:16:20
        |
@@ -379,9 +379,9 @@ resources:
     24 |         j: { type: 'twin:m:T' }
        |                    ^^^^^^^^^^
        |
-       = hint: say which one with `options.provider`
+       = hint: select one with `options.provider`
 
-    error[unknown-provider]: the provider "tow" is no enabled plugin of package "twin"
+    error[unknown-provider]: the provider "tow" is not an enabled plugin of package "twin"
       --> .sc/stacks/s/server.yaml:25:53
        |
     25 |         k: { type: 'twin:m:T', options: { provider: tow } }

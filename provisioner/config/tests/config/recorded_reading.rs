@@ -1,4 +1,4 @@
-//! What the Go program read from 200 repositories: ours fails where it failed, and reads the same where it did not.
+//! Compares reading of 200 repositories with recordings of the Go program: both fail, or both read the same values.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use crate::repository::{recorded_cases, surroundings};
+use crate::repository::{process_context, recorded_cases};
 use crate::web::templates;
 
 /// The resource types of the Go program.
@@ -37,10 +37,10 @@ const TYPES: [&str; 18] = [
     "mongodb-atlas",
 ];
 
-/// The fields that the cases try, of whichever type.
+/// Fields that the cases set, for all types.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "decoding is what is looked at")]
+#[expect(dead_code, reason = "the test only decodes the fields")]
 struct Any<const N: usize> {
     region: Option<String>,
     allocate_storage: Option<i64>,
@@ -68,18 +68,18 @@ fn types() -> TypeTable {
     table!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17).with_templates(templates(TEMPLATES))
 }
 
-/// Cases in which we differ on purpose, beside those that the record itself names.
-const REFUSED: [(&str, &str); 5] = [
+/// Cases with an intended difference to the Go program, in addition to those that the recording marks.
+const INTENDED_DIFFERENCES: [(&str, &str); 5] = [
     ("full", "state in S3, keys in KMS and the registrar are not supported yet"),
-    ("type-cross", "a type in an unsuitable place is refused when it is read"),
+    ("type-cross", "a type in an unsuitable place is rejected when it is read"),
     ("type-secrets-provider-is-state", "likewise"),
     ("inherit-registrar", "the registrar is not supported yet"),
     ("ph-walk", "likewise"),
 ];
 
-/// A repository as recorded, and what we say and read.
+/// Errors and values that were read from a repository.
 struct Outcome {
-    words: Vec<String>,
+    errors: Vec<String>,
     stacks: Vec<Stack>,
     profile: Option<Profile>,
 }
@@ -101,11 +101,12 @@ fn read(case: &Json, root: &Path) -> Outcome {
         Json::String(name) => vec![name.clone()],
         names => names.as_array().into_iter().flatten().map(text).collect(),
     };
-    let (surroundings, repository) = (surroundings(&environment), Repository { root: root.to_owned(), git: None });
+    let (process_context, repository) =
+        (process_context(&environment), Repository { root: root.to_owned(), git: None });
     let mut sources = SourceFiles::default();
     let is_profile = case["mode"] == "profile";
     let profile_name = select.first().filter(|_| is_profile).map_or("default", String::as_str);
-    let profile = Profile::read(profile_name, &repository, &surroundings, &mut sources);
+    let profile = Profile::read(profile_name, &repository, &process_context, &mut sources);
     let (mut diagnostics, mut stacks) = (Vec::new(), Vec::new());
     match &profile {
         Err(found) if is_profile => diagnostics.extend(found.clone()),
@@ -114,8 +115,9 @@ fn read(case: &Json, root: &Path) -> Outcome {
             let mut profile = profile.clone().unwrap_or_default();
             profile.project_name.get_or_insert_with(|| "orchard".into());
             let types = types();
-            let (repository, surroundings) = (&repository, &surroundings);
-            let workspace = Workspace { repository, profile: &profile, stacks_dir: None, surroundings, types: &types };
+            let (repository, process_context) = (&repository, &process_context);
+            let workspace =
+                Workspace { repository, profile: &profile, stacks_dir: None, process_context, types: &types };
             match if select.is_empty() { workspace.stack_names() } else { Ok(select) } {
                 Ok(names) => {
                     let loaded = workspace.load(&names, &mut sources);
@@ -127,28 +129,28 @@ fn read(case: &Json, root: &Path) -> Outcome {
         }
     }
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let words = errors.map(|diagnostic| render(diagnostic, &sources, Style::Plain)).collect();
-    Outcome { words, stacks, profile: profile.ok() }
+    let errors = errors.map(|diagnostic| render(diagnostic, &sources, Style::Plain)).collect();
+    Outcome { errors, stacks, profile: profile.ok() }
 }
 
-/// A scalar as a field of this type receives it.
-fn decoded<T: DeserializeOwned>(node: &Node) -> Option<T> {
+/// Decodes a scalar as a field of type `T`.
+fn decode_field<T: DeserializeOwned>(node: &Node) -> Option<T> {
     decode(node, &mut Vec::new()).map(|decoded| decoded.config)
 }
 
-/// Whether a config holds what Go made of it: JSON leaves are typed fields.
-fn holds(node: &Node, expected: &Json) -> bool {
+/// Returns true if a config has the values that Go read. Leaves of the JSON are typed fields.
+fn has_values(node: &Node, expected: &Json) -> bool {
     match (expected, &node.value) {
-        (Json::String(text), Value::Scalar(_)) => decoded(node).as_ref() == Some(text),
+        (Json::String(text), Value::Scalar(_)) => decode_field(node).as_ref() == Some(text),
         (Json::String(text), Value::Template(template)) => template.known().as_ref() == Some(text),
-        (Json::Bool(value), Value::Scalar(_)) => !node.is_null() && decoded(node) == Some(*value),
-        (Json::Number(number), Value::Scalar(_)) => !node.is_null() && decoded(node) == number.as_i64(),
+        (Json::Bool(value), Value::Scalar(_)) => !node.is_null() && decode_field(node) == Some(*value),
+        (Json::Number(number), Value::Scalar(_)) => !node.is_null() && decode_field(node) == number.as_i64(),
         (Json::Array(items), Value::Sequence(nodes)) => {
             let nodes: Vec<&Node> = nodes.iter().filter(|node| !node.is_null()).collect();
-            items.len() == nodes.len() && items.iter().zip(nodes).all(|(item, node)| holds(node, item))
+            items.len() == nodes.len() && items.iter().zip(nodes).all(|(item, node)| has_values(node, item))
         }
         (Json::Object(members), Value::Mapping(mapping)) => {
-            members.iter().all(|(key, value)| mapping.get(key).is_some_and(|node| holds(node, value)))
+            members.iter().all(|(key, value)| mapping.get(key).is_some_and(|node| has_values(node, value)))
         }
         _ => false,
     }
@@ -168,11 +170,11 @@ fn differences(stack: &Stack, server: &Json) -> Vec<String> {
     }
     for (name, environment) in server["resources"]["resources"].as_object().into_iter().flatten() {
         for (key, resource) in environment["resources"].as_object().into_iter().flatten() {
-            let ours = stack.environments.iter().find(|known| known.name == *name);
-            let ours = ours.and_then(|environment| environment.resources.iter().find(|known| known.key == *key));
+            let actual = stack.environments.iter().find(|known| known.name == *name);
+            let actual = actual.and_then(|environment| environment.resources.iter().find(|known| known.key == *key));
             let config = resource.get("config").unwrap_or(&Json::Null);
-            match ours {
-                Some(ours) if config.is_null() || holds(&ours.config, config) => {}
+            match actual {
+                Some(actual) if config.is_null() || has_values(&actual.config, config) => {}
                 Some(_) => differences.push(format!("config of {name}/{key}: {config}")),
                 None => differences.push(format!("no {name}/{key}")),
             }
@@ -182,39 +184,40 @@ fn differences(stack: &Stack, server: &Json) -> Vec<String> {
 }
 
 #[test]
-fn every_recorded_repository_is_read_as_go_read_it() {
+fn recorded_repositories_are_read_as_in_go() {
     let cases: Vec<Json> = recorded_cases("reading");
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for case in &cases {
         let name = case["name"].as_str().unwrap();
-        // Client stacks are not read, and no file is required but server.yaml.
-        let ours = case["mode"] != "child" && !name.starts_with("client-") && !name.starts_with("required-");
-        if !ours || !case["expect"].is_object() {
+        // Client stacks are not read, and only server.yaml is required.
+        let is_supported = case["mode"] != "child" && !name.starts_with("client-") && !name.starts_with("required-");
+        if !is_supported || !case["expect"].is_object() {
             continue;
         }
         let folder = tempfile::tempdir().unwrap();
         let outcome = read(case, folder.path());
-        let failed = !outcome.words.is_empty();
+        let failed = !outcome.errors.is_empty();
         let should_fail = case["expect"].get("error").is_some();
-        let on_purpose = case.get("rewrite_differs").is_some() || REFUSED.iter().any(|(known, _)| *known == name);
-        if failed != should_fail && !on_purpose {
-            wrong.push(format!("{name}: Go fails: {should_fail}\n{}", outcome.words.join("\n")));
+        let is_intended =
+            case.get("rewrite_differs").is_some() || INTENDED_DIFFERENCES.iter().any(|(known, _)| *known == name);
+        if failed != should_fail && !is_intended {
+            mismatches.push(format!("{name}: Go fails: {should_fail}\n{}", outcome.errors.join("\n")));
         }
-        // Section 2.3: Go leaves empty what it does not find, we look further.
+        // Section 2.3: Go treats an indirectly inherited block as empty, this crate follows the chain.
         if failed || should_fail || case["rewrite_differs"] == "2.3" {
             continue;
         }
         for stack in &outcome.stacks {
             let found = differences(stack, &case["expect"]["stacks"][&stack.name]["server"]);
-            wrong.extend(found.iter().map(|difference| format!("{name}: {difference}")));
+            mismatches.extend(found.iter().map(|difference| format!("{name}: {difference}")));
         }
         if let (Some(profile), Some(expected)) = (outcome.profile, case["expect"]["profile"].as_object()) {
             let project = expected.get("projectName").and_then(Json::as_str);
             let stacks_dir = expected.get("stacksDir").and_then(Json::as_str);
             if (profile.project_name.as_deref(), profile.stacks_dir.as_deref()) != (project, stacks_dir) {
-                wrong.push(format!("{name}: {profile:?}"));
+                mismatches.push(format!("{name}: {profile:?}"));
             }
         }
     }
-    assert_eq!(wrong.join("\n\n"), "");
+    assert_eq!(mismatches.join("\n\n"), "");
 }

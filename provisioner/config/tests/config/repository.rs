@@ -1,14 +1,14 @@
-//! A repository in a temporary folder, read with surroundings that never change.
+//! Repository in a temporary folder, which is read with a fixed process context.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use config::diagnostics::{Severity, SourceFiles, Style, render};
 use config::types::TypeTable;
-use config::{Account, Loaded, Profile, Repository, Stack, Surroundings, Workspace};
+use config::{Account, LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
 use serde::de::DeserializeOwned;
 
-/// The head of every server.yaml whose provisioner is not the subject.
+/// Valid `provisioner` section of server.yaml, for tests of other sections.
 pub(crate) const PROVISIONER: &str = "\
 provisioner:
   type: pulumi
@@ -17,7 +17,7 @@ provisioner:
     secrets-provider: { type: passphrase, config: { passPhrase: p } }
 ";
 
-/// What a repository holds.
+/// Files of a repository, with types and environment variables.
 pub(crate) struct Files {
     files: Vec<(String, String)>,
     types: TypeTable,
@@ -25,12 +25,12 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// One stack `s` with this server.yaml.
+    /// Returns a repository with one stack `s` that has this server.yaml.
     pub(crate) fn server(text: &str) -> Self {
         Self::empty().with(".sc/stacks/s/server.yaml", text)
     }
 
-    /// One stack `s` with a provisioner and these sections.
+    /// Returns a repository with one stack `s` that has a provisioner and these sections.
     pub(crate) fn sections(text: &str) -> Self {
         Self::server(&format!("{PROVISIONER}{text}"))
     }
@@ -68,60 +68,60 @@ impl Files {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let surroundings = surroundings(&self.environment);
+        let process_context = process_context(&self.environment);
         let repository = Repository::discover(&root);
         let mut sources = SourceFiles::default();
-        let loaded = match Profile::read("default", &repository, &surroundings, &mut sources) {
+        let loaded = match Profile::read("default", &repository, &process_context, &mut sources) {
             Ok(profile) => {
                 let workspace = Workspace {
                     repository: &repository,
                     profile: &profile,
                     stacks_dir: None,
-                    surroundings: &surroundings,
+                    process_context: &process_context,
                     types: &self.types,
                 };
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 workspace.load(&names, &mut sources)
             }
-            Err(diagnostics) => Loaded { stacks: Vec::new(), diagnostics },
+            Err(diagnostics) => LoadedStacks { stacks: Vec::new(), diagnostics },
         };
         Read { root, sources, loaded, _folder: folder }
     }
 
-    /// The only stack, read without a word.
+    /// Reads stack `s`, which must have no diagnostics.
     pub(crate) fn stack(&self) -> Stack {
         let mut read = self.read(&["s"]);
-        assert_eq!(read.words(), "");
+        assert_eq!(read.messages(), "");
         read.loaded.stacks.remove(0)
     }
 
-    /// Everything that is said about stack `s`.
-    pub(crate) fn words(&self) -> String {
+    /// Reads stack `s` and renders its diagnostics.
+    pub(crate) fn messages(&self) -> String {
         let read = self.read(&["s"]);
         let errors = read.loaded.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-        assert_eq!(errors, read.loaded.stacks.is_empty(), "a stack is there exactly if there is no error");
-        read.words()
+        assert_eq!(errors, read.loaded.stacks.is_empty(), "a stack is returned only without errors");
+        read.messages()
     }
 }
 
-/// What became of it.
+/// Result of reading the stacks.
 pub(crate) struct Read {
     pub(crate) root: PathBuf,
     pub(crate) sources: SourceFiles,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedStacks,
     _folder: tempfile::TempDir,
 }
 
 impl Read {
-    pub(crate) fn words(&self) -> String {
-        let words: Vec<_> =
+    pub(crate) fn messages(&self) -> String {
+        let messages: Vec<_> =
             self.loaded.diagnostics.iter().map(|diagnostic| render(diagnostic, &self.sources, Style::Plain)).collect();
-        words.join("\n\n").replace(&self.root.display().to_string(), "<ROOT>")
+        messages.join("\n\n").replace(&self.root.display().to_string(), "<ROOT>")
     }
 }
 
-pub(crate) fn surroundings(environment: &[(&str, &str)]) -> Surroundings {
-    Surroundings {
+pub(crate) fn process_context(environment: &[(&str, &str)]) -> ProcessContext {
+    ProcessContext {
         environment: environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         now: "2024-01-02T03:04:05[UTC]".parse().unwrap(),
         account: Some(Account {
@@ -133,7 +133,7 @@ pub(crate) fn surroundings(environment: &[(&str, &str)]) -> Surroundings {
     }
 }
 
-/// What was recorded of one kind with the Go program.
+/// Returns the cases of one kind that were recorded with the Go program.
 pub(crate) fn recorded_cases<T: DeserializeOwned>(kind: &str) -> T {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let file = folders.find_map(|folder| {

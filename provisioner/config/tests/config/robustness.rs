@@ -1,4 +1,4 @@
-//! No text makes the reader panic.
+//! Property test: reading any text returns a stack or diagnostics, without a panic.
 
 use proptest::prelude::*;
 
@@ -9,8 +9,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 50, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_stack_is_read_or_refused_with_words(text in yaml_text()) {
+    fn any_text_is_read_or_rejected_with_diagnostics(text in yaml_text()) {
         let read = Files::sections(&text).secrets(&text).read(&["s"]);
-        prop_assert!(read.loaded.stacks.len() == 1 || !read.words().is_empty());
+        prop_assert!(read.loaded.stacks.len() == 1 || !read.messages().is_empty());
     }
 }

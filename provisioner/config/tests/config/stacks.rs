@@ -1,4 +1,4 @@
-//! Resources, options and outputs as they are read.
+//! Reading of resources, options and outputs.
 
 use config::{AliasOption, AliasParentOption};
 
@@ -21,7 +21,7 @@ fn resources_are_found_in_three_levels_and_in_shorthand() {
     empty: ~
 "
     ));
-    insta::assert_snapshot!(files.words(), @r#"
+    insta::assert_snapshot!(files.messages(), @r#"
     warning[shorthand]: env "prod" is taken as `resources.resources.prod.resources`
      --> .sc/stacks/s/server.yaml:8:3
       |
@@ -45,12 +45,12 @@ fn resources_are_found_in_three_levels_and_in_shorthand() {
 }
 
 #[test]
-fn one_resource_in_two_places_is_refused() {
-    let words = Files::sections(&format!(
+fn duplicate_resource_is_rejected() {
+    let messages = Files::sections(&format!(
         "{PLUGIN}resources: {{ resources: {{ e: {{ a: {{ type: 'p:m:T' }}, resources: {{ a: {{ type: 'p:m:T' }} }} }} }} }}\n"
     ))
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     warning[shorthand]: resource "a" is taken as `resources.resources.e.resources.a`
      --> .sc/stacks/s/server.yaml:7:32
       |
@@ -68,7 +68,7 @@ fn one_resource_in_two_places_is_refused() {
 }
 
 #[test]
-fn options_are_read_whole() {
+fn all_options_are_read() {
     let stack = Files::sections(&format!(
         "{PLUGIN}resources:
   resources:
@@ -106,8 +106,8 @@ fn options_are_read_whole() {
 }
 
 #[test]
-fn mistakes_in_options_are_told() {
-    let words = Files::sections(&format!(
+fn errors_in_options_are_reported() {
+    let messages = Files::sections(&format!(
         "{PLUGIN}resources:
   resources:
     e:
@@ -124,8 +124,8 @@ fn mistakes_in_options_are_told() {
             version: 1.3.0
 "
     ))
-    .words();
-    insta::assert_snapshot!(words, @r#"
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
     error[unknown-key]: `options` has no key `protected`
       --> .sc/stacks/s/server.yaml:14:13
        |
@@ -194,8 +194,8 @@ fn mistakes_in_options_are_told() {
 }
 
 #[test]
-fn scalars_that_others_read_otherwise_get_a_warning() {
-    let words = Files::sections(&format!(
+fn ambiguous_scalars_are_reported_as_warnings() {
+    let messages = Files::sections(&format!(
         "{PLUGIN}resources:
   resources:
     e:
@@ -203,8 +203,8 @@ fn scalars_that_others_read_otherwise_get_a_warning() {
         a: {{ type: 'p:m:T', config: {{ a: yes, b: 012, c: 90071992547409931, d: 1.50, e: 'no' }} }}
 "
     ))
-    .words();
-    insta::assert_snapshot!(words, @r"
+    .messages();
+    insta::assert_snapshot!(messages, @r"
     warning[ambiguous-scalar]: `yes` is read as text
       --> .sc/stacks/s/server.yaml:11:42
        |

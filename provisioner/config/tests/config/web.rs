@@ -1,4 +1,4 @@
-//! A type of templates that no product has.
+//! Type of templates that exists only in tests.
 
 use config::types::{TemplateConfig, TemplateField, TemplateType, TextHandle};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ impl TemplateConfig for Web {
     }
 }
 
-/// Types of templates of these names.
+/// Returns types of templates with these names.
 pub(crate) fn templates<const N: usize>(names: [&'static str; N]) -> [TemplateType; N] {
     names.map(TemplateType::of::<Web>)
 }

@@ -1,4 +1,5 @@
-//! What a provider's diff means (engine semantics, section 2.9; provider protocol, section 7).
+//! Changes of a resource, from the reply to a Diff or from its inputs (docs/spec/engine-semantics.md#2.9;
+//! docs/spec/provider-protocol.md#7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,37 +12,38 @@ use state::ResourceState;
 
 use super::ignore_changes;
 
-/// The pseudo property that `replaceOnChanges` may name to replace what did not come up.
+/// Pseudo property that `replaceOnChanges` may name to replace a resource that failed to initialize.
 const INIT_ERROR_KEY: &str = "#initerror";
 
-/// What changed, and what that asks for.
+/// Changes of a resource, and whether they replace it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Change {
-    /// Whether anything changed.
+    /// True if anything has changed.
     pub(crate) changed: bool,
-    /// Why it is to be replaced; counts only where something changed.
+    /// Properties that replace the resource; ignored if nothing has changed.
     pub(crate) replace_keys: Vec<String>,
-    /// Changed properties.
+    /// Top-level names of changed properties.
     pub(crate) diffs: Vec<String>,
-    /// Changes by path, where known.
+    /// Changes by property path, if known.
     pub(crate) detailed: BTreeMap<String, PropertyDiff>,
-    /// The provider wants the old one to go first.
+    /// True if the provider requires that the old resource is deleted first.
     pub(crate) delete_before_replace: bool,
 }
 
 impl Change {
-    /// A replacement that no provider was asked about.
-    pub(crate) fn replacing(keys: &[String]) -> Self {
+    /// Creates a replacement for reasons that need no call of a provider.
+    pub(crate) fn replacement(keys: &[String]) -> Self {
         Self { changed: true, replace_keys: keys.to_vec(), ..Self::default() }
     }
 
-    /// Whether it asks for replacement.
+    /// Returns whether the change replaces the resource.
     pub(crate) fn replaces(&self) -> bool {
         !self.replace_keys.is_empty() || self.detailed.values().any(|diff| diff.kind.is_replace())
     }
 
-    /// What the Diff of a resource says.
-    pub(crate) fn of_resource(
+    /// Returns the change of a resource by the reply to its Diff. If the reply leaves open whether anything has
+    /// changed, compares the inputs, except those that `ignoreChanges` names.
+    pub(crate) fn from_diff(
         reply: &DiffReply,
         old: &ResourceState,
         news: &Arc<PropertyMap>,
@@ -49,37 +51,39 @@ impl Change {
     ) -> Self {
         match reply.changes {
             DiffChanges::Unknown => {
-                let (news, _) = ignore_changes::reset(ignore_changes, &old.inputs, news);
-                Self::unsaid(reply, &old.inputs, &news)
+                let (news, _) = ignore_changes::reset_paths(ignore_changes, &old.inputs, news);
+                Self::from_comparison(reply, &old.inputs, &news)
             }
-            DiffChanges::None | DiffChanges::Some => Self::said(reply),
+            DiffChanges::None | DiffChanges::Some => Self::from_reply(reply),
         }
     }
 
-    /// What the DiffConfig of a provider resource says: without a word of its own, any difference is an update.
-    pub(crate) fn of_provider(reply: &DiffReply, old: &ResourceState, news: &PropertyMap) -> Self {
+    /// Returns the change of a provider resource by the reply to its DiffConfig. If the reply leaves open whether
+    /// anything has changed, compares the recorded outputs with the inputs.
+    pub(crate) fn from_diff_config(reply: &DiffReply, old: &ResourceState, news: &PropertyMap) -> Self {
         match reply.changes {
             DiffChanges::Unknown => {
                 let mut news = news.clone();
                 news.remove(crate::provider_inputs::INTERNAL_KEY);
-                Self::unsaid(reply, &old.outputs, &news)
+                Self::from_comparison(reply, &old.outputs, &news)
             }
-            DiffChanges::None | DiffChanges::Some => Self::said(reply),
+            DiffChanges::None | DiffChanges::Some => Self::from_reply(reply),
         }
     }
 
-    /// What the DiffConfig of a provider says about taking over from another one: only a replacement counts.
-    pub(crate) fn of_provider_swap(reply: &DiffReply) -> Self {
-        Self::said(reply)
+    /// Returns the change of a resource whose provider was exchanged, by the reply to the DiffConfig of the new
+    /// provider. Only a replacement counts.
+    pub(crate) fn from_provider_change(reply: &DiffReply) -> Self {
+        Self::from_reply(reply)
     }
 
-    /// What a difference of inputs says where nobody is asked.
-    pub(crate) fn of_inputs(olds: &PropertyMap, news: &PropertyMap) -> Self {
+    /// Returns the change of a component, by its inputs alone.
+    pub(crate) fn from_inputs(olds: &PropertyMap, news: &PropertyMap) -> Self {
         let (diffs, detailed) = compare(olds, news);
         Self { changed: !diffs.is_empty(), diffs, detailed, ..Self::default() }
     }
 
-    fn said(reply: &DiffReply) -> Self {
+    fn from_reply(reply: &DiffReply) -> Self {
         Self {
             changed: reply.changes == DiffChanges::Some,
             replace_keys: reply.replaces.clone(),
@@ -89,8 +93,8 @@ impl Change {
         }
     }
 
-    fn unsaid(reply: &DiffReply, olds: &PropertyMap, news: &PropertyMap) -> Self {
-        let (diffs, detailed) = compare(&plain(olds), &plain(news));
+    fn from_comparison(reply: &DiffReply, olds: &PropertyMap, news: &PropertyMap) -> Self {
+        let (diffs, detailed) = compare(&without_wrappers(olds), &without_wrappers(news));
         Self {
             changed: !diffs.is_empty(),
             replace_keys: reply.replaces.clone(),
@@ -100,8 +104,8 @@ impl Change {
         }
     }
 
-    /// Lets the user's paths turn changes into replacements.
-    pub(crate) fn replace_on(&mut self, paths: &[String], has_init_errors: bool) {
+    /// Turns changes below the paths of `replaceOnChanges` into replacements.
+    pub(crate) fn apply_replace_on_changes(&mut self, paths: &[String], has_init_errors: bool) {
         if paths.is_empty() {
             return;
         }
@@ -126,11 +130,11 @@ impl Change {
     }
 }
 
-fn plain(properties: &PropertyMap) -> PropertyMap {
+fn without_wrappers(properties: &PropertyMap) -> PropertyMap {
     properties.iter().map(|(key, value)| (key.clone(), value.without_wrappers())).collect()
 }
 
-/// The top-level names that differ, and every difference by its path.
+/// Returns the top-level names that differ, and all differences by their paths.
 pub(crate) fn compare(olds: &PropertyMap, news: &PropertyMap) -> (Vec<String>, BTreeMap<String, PropertyDiff>) {
     let mut detailed = BTreeMap::new();
     let mut keys = Vec::new();

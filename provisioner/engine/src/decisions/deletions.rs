@@ -1,4 +1,5 @@
-//! Which resources go at the end of a run, how, and in which order (engine semantics, section 3).
+//! Deletions at the end of a run: the entries, the kind of each deletion, and their order
+//! (docs/spec/engine-semantics.md#3).
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use crate::events::StepOp;
 use crate::run_mode::RunMode;
 use state::{EntryId, ResourceState};
 
-/// Returns the step that deletes an entry at the end of a run; `None`: the entry stays. `registered`: the program has
-/// registered the resource, under its recorded name or another one.
+/// Returns the step that deletes an entry at the end of a run; `None` if the entry stays. `registered` is true if the
+/// program has registered the resource, under its recorded URN or a new one.
 pub(crate) fn deletion_step(state: &ResourceState, registered: bool) -> Option<StepOp> {
     if state.delete {
         Some(if state.external { StepOp::DiscardReplaced } else { StepOp::DeleteReplaced })
@@ -23,100 +24,102 @@ pub(crate) fn deletion_step(state: &ResourceState, registered: bool) -> Option<S
     }
 }
 
-/// What deleting an entry takes.
+/// Kind of the deletion of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deletion {
-    /// It stays.
+    /// The entry cannot be deleted.
     Refused(Undeletable),
-    /// It is only forgotten.
-    Forget,
-    /// Its provider is called to delete it.
+    /// The entry is removed from the state without a call.
+    RemoveFromState,
+    /// The provider is called to delete the resource.
     CallProvider,
 }
 
-/// Why an entry is not deleted.
+/// Reason that an entry cannot be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undeletable {
-    /// It is protected.
+    /// The resource is protected.
     Protected,
-    /// Its program is to be called before or after, and is not there to be.
-    Hooked,
-    /// Nobody is recorded who could be asked: states of long ago have such entries.
-    Unserved,
+    /// The resource has hooks that run with its deletion, and only its program can run them.
+    HasDeleteHooks,
+    /// No provider is recorded, as in old states.
+    WithoutProvider,
 }
 
-/// Why an entry is to be deleted.
+/// Reason that an entry is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeletionReason {
-    /// Nothing wants the resource any more.
-    Unwanted,
-    /// Its replacement exists, or is about to be created.
+    /// The program no longer registers the resource, or the operation is a destroy.
+    Removed,
+    /// The replacement of the resource exists, or is about to be created.
     Replaced,
 }
 
-/// What happens to the resource that an entry is `deletedWith`.
+/// Outcome for the resource that an entry is `deletedWith`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// It stays, or the entry has none.
+    /// The resource stays, or the entry has no `deletedWith`.
     Stays,
-    /// It is deleted in the same run.
+    /// The resource is deleted in the same run.
     IsDeleted,
 }
 
-/// Decides what deleting an entry takes (section 3.3).
+/// Decides the kind of the deletion of an entry (section 3.3).
 pub(crate) fn deletion(old: &ResourceState, reason: DeletionReason, owner: Owner, mode: RunMode) -> Deletion {
-    if old.protect && reason == DeletionReason::Unwanted && !old.delete {
+    if old.protect && reason == DeletionReason::Removed && !old.delete {
         Deletion::Refused(Undeletable::Protected)
     } else if old.external || old.retain_on_delete || owner == Owner::IsDeleted || old.pending_replacement {
-        Deletion::Forget
+        Deletion::RemoveFromState
     } else if old.has_delete_hooks() {
-        Deletion::Refused(Undeletable::Hooked)
+        Deletion::Refused(Undeletable::HasDeleteHooks)
     } else if old.custom && !old.is_provider() && old.provider.is_none() {
-        Deletion::Refused(Undeletable::Unserved)
+        Deletion::Refused(Undeletable::WithoutProvider)
     } else {
         match mode {
-            RunMode::Preview => Deletion::Forget,
+            RunMode::Preview => Deletion::RemoveFromState,
             RunMode::Apply => Deletion::CallProvider,
         }
     }
 }
 
-/// The doomed entries in waves: one wave goes after the other, the members of a wave at once. Dependents go before what
-/// they depend on, children before parents, resources before their provider.
+/// Groups the entries to delete into batches. Batches are deleted one after the other, the members of a batch at once.
+/// Dependents are deleted before their dependencies, children before parents, resources before their provider.
 ///
-/// `snapshot` holds all entries in their order; a reference is looked up by URN among the entries before it, so every
-/// copy of a URN counts.
-pub(crate) fn waves(snapshot: &[(EntryId, Arc<ResourceState>)], doomed: &HashSet<EntryId>) -> Vec<Vec<EntryId>> {
-    // How many waves must go after an entry's own: 0 for who depends on no doomed one.
+/// `snapshot` holds all entries in their order. A reference means all earlier entries of its URN.
+pub(crate) fn deletion_batches(
+    snapshot: &[(EntryId, Arc<ResourceState>)],
+    to_delete: &HashSet<EntryId>,
+) -> Vec<Vec<EntryId>> {
+    // Number of batches after that of an entry: 0 if no dependency of the entry is deleted.
     let mut depths: HashMap<EntryId, usize> = HashMap::new();
-    let mut copies: HashMap<&Urn, Vec<EntryId>> = HashMap::new();
+    let mut by_urn: HashMap<&Urn, Vec<EntryId>> = HashMap::new();
     let mut components: HashSet<&Urn> = HashSet::new();
     let mut children: HashMap<&Urn, Vec<&Urn>> = HashMap::new();
-    let mut waves: Vec<Vec<EntryId>> = Vec::new();
+    let mut batches: Vec<Vec<EntryId>> = Vec::new();
     for (entry, state) in snapshot {
         let mut depth = 0;
-        let mut reach = |urn: &Urn| {
-            for target in copies.get(urn).into_iter().flatten() {
+        let mut depend_on = |urn: &Urn| {
+            for target in by_urn.get(urn).into_iter().flatten() {
                 if let Some(below) = depths.get(target) {
                     depth = depth.max(below + 1);
                 }
             }
         };
-        state.provider.iter().for_each(|provider| reach(&provider.urn));
+        state.provider.iter().for_each(|provider| depend_on(&provider.urn));
         for urn in state.references() {
-            reach(urn);
+            depend_on(urn);
             if components.contains(urn) && state.parent.as_ref() != Some(urn) {
-                descendants(urn, &children).into_iter().for_each(&mut reach);
+                descendants(urn, &children).into_iter().for_each(&mut depend_on);
             }
         }
-        if doomed.contains(entry) {
+        if to_delete.contains(entry) {
             depths.insert(*entry, depth);
-            if waves.len() <= depth {
-                waves.resize_with(depth + 1, Vec::new);
+            if batches.len() <= depth {
+                batches.resize_with(depth + 1, Vec::new);
             }
-            waves[depth].push(*entry);
+            batches[depth].push(*entry);
         }
-        copies.entry(&state.urn).or_default().push(*entry);
+        by_urn.entry(&state.urn).or_default().push(*entry);
         if let Some(parent) = &state.parent {
             children.entry(parent).or_default().push(&state.urn);
         }
@@ -124,56 +127,56 @@ pub(crate) fn waves(snapshot: &[(EntryId, Arc<ResourceState>)], doomed: &HashSet
             components.insert(&state.urn);
         }
     }
-    waves.reverse();
-    waves
+    batches.reverse();
+    batches
 }
 
-/// The entries with each copy that awaits its deletion, unless `confirmed`, before what refers to its URN: a run leaves what
-/// it has not confirmed at the end. Where that would put a copy before something that it needs, it stays where it is.
-pub(crate) fn superseded_first(
+/// Moves each pending delete that is not `confirmed` before the entries that refer to its URN, because a run leaves
+/// unconfirmed entries at the end of the list. A pending delete never moves before its own dependencies.
+pub(crate) fn order_pending_deletes_first(
     snapshot: &[(EntryId, Arc<ResourceState>)],
     confirmed: impl Fn(EntryId) -> bool,
 ) -> Vec<(EntryId, Arc<ResourceState>)> {
-    let is_copy = |(id, state): &(EntryId, Arc<ResourceState>)| state.delete && !confirmed(*id);
-    if !snapshot.iter().any(is_copy) {
+    let is_pending_delete = |(id, state): &(EntryId, Arc<ResourceState>)| state.delete && !confirmed(*id);
+    if !snapshot.iter().any(is_pending_delete) {
         return snapshot.to_vec();
     }
-    let mut places: HashMap<&Urn, Vec<usize>> = HashMap::new();
-    for (place, (_, state)) in snapshot.iter().enumerate() {
-        places.entry(&state.urn).or_default().push(place);
+    let mut indices: HashMap<&Urn, Vec<usize>> = HashMap::new();
+    for (index, (_, state)) in snapshot.iter().enumerate() {
+        indices.entry(&state.urn).or_default().push(index);
     }
-    let named = |place: usize| {
-        let (_, state) = &snapshot[place];
+    let references = |index: usize| {
+        let (_, state) = &snapshot[index];
         let urns = state.provider.iter().map(|provider| &provider.urn).chain(state.references());
-        urns.filter_map(|urn| places.get(urn)).flatten().copied().collect::<Vec<_>>()
+        urns.filter_map(|urn| indices.get(urn)).flatten().copied().collect::<Vec<_>>()
     };
-    let needed = |place: usize| named(place).into_iter().filter(move |other| *other < place);
-    // Each copy, and everything that must come before it.
-    let copies: HashMap<usize, HashSet<usize>> = (0..snapshot.len())
-        .filter(|place| is_copy(&snapshot[*place]))
-        .map(|copy| {
-            let (mut met, mut open) = (HashSet::new(), vec![copy]);
-            while let Some(place) = open.pop() {
-                open.extend(needed(place).filter(|needed| met.insert(*needed)));
+    let dependencies = |index: usize| references(index).into_iter().filter(move |other| *other < index);
+    // Pending deletes, each with its direct and indirect dependencies.
+    let pending_deletes: HashMap<usize, HashSet<usize>> = (0..snapshot.len())
+        .filter(|index| is_pending_delete(&snapshot[*index]))
+        .map(|pending_delete| {
+            let (mut found, mut open) = (HashSet::new(), vec![pending_delete]);
+            while let Some(index) = open.pop() {
+                open.extend(dependencies(index).filter(|dependency| found.insert(*dependency)));
             }
-            (copy, met)
+            (pending_delete, found)
         })
         .collect();
-    let before = |place: usize| {
-        let free = |copy: usize| copies.get(&copy).is_some_and(|needed| !needed.contains(&place));
-        let mut before = named(place);
-        before.retain(|other| *other < place || free(*other));
-        before
+    let predecessors = |index: usize| {
+        let can_move = |other: usize| pending_deletes.get(&other).is_some_and(|found| !found.contains(&index));
+        let mut predecessors = references(index);
+        predecessors.retain(|other| *other < index || can_move(*other));
+        predecessors
     };
-    let (mut order, mut begun) = (Vec::with_capacity(snapshot.len()), HashSet::new());
+    let (mut order, mut visited) = (Vec::with_capacity(snapshot.len()), HashSet::new());
     for start in 0..snapshot.len() {
-        let mut open = if begun.insert(start) { vec![(start, before(start))] } else { Vec::new() };
-        while let Some((place, waits_for)) = open.last_mut() {
+        let mut open = if visited.insert(start) { vec![(start, predecessors(start))] } else { Vec::new() };
+        while let Some((index, waits_for)) = open.last_mut() {
             match waits_for.pop() {
-                Some(next) if begun.insert(next) => open.push((next, before(next))),
+                Some(next) if visited.insert(next) => open.push((next, predecessors(next))),
                 Some(_) => {}
                 None => {
-                    order.push(snapshot[*place].clone());
+                    order.push(snapshot[*index].clone());
                     open.pop();
                 }
             }
@@ -182,8 +185,8 @@ pub(crate) fn superseded_first(
     order
 }
 
-/// To depend on a component means to depend on what is in it. Each once: a copy may be within what is now within its
-/// successor.
+/// Returns the direct and indirect children of a component: a dependent of a component depends on all of them. Each URN
+/// is visited once, because a pending delete may have a parent that is a child of its replacement.
 fn descendants<'a>(urn: &Urn, children: &HashMap<&'a Urn, Vec<&'a Urn>>) -> HashSet<&'a Urn> {
     let mut found = HashSet::new();
     let of = |urn: &Urn| children.get(urn).into_iter().flatten().copied();

@@ -1,5 +1,5 @@
-//! Dependent replacements: the resources that are deleted and replaced because a resource that they depend on is deleted
-//! before it is replaced (engine semantics, section 2.12).
+//! Dependent replacements: the resources that are deleted and replaced because a resource that they depend on is
+//! deleted before it is replaced (docs/spec/engine-semantics.md#2.12).
 
 use std::collections::BTreeSet;
 
@@ -13,48 +13,50 @@ use crate::entry::Entry;
 /// A walk over the loaded snapshot that collects the dependents that must be replaced together with a resource that is
 /// deleted before it is replaced.
 ///
-/// [`DependentWalk::next`] returns a query; the caller asks the provider and passes the reply to [`DependentWalk::answer`].
+/// [`DependentWalk::next`] returns a query; the caller calls the provider and passes the reply to
+/// [`DependentWalk::record_reply`].
 #[derive(Debug)]
 pub(crate) struct DependentWalk {
-    /// What comes after the root in the snapshot, reversed.
-    ahead: Vec<Entry>,
+    /// Entries after the root in the snapshot, reversed.
+    remaining: Vec<Entry>,
     /// The root and all its direct and indirect dependents.
     dependents: HashSet<Urn>,
     /// The root and the dependents that are replaced with it.
     replaced_urns: HashSet<Urn>,
     replaced: Vec<DependentReplacement>,
-    asked: Option<(Entry, Vec<String>)>,
+    queried: Option<(Entry, Vec<String>)>,
 }
 
 /// A dependent that is replaced together with the root.
 #[derive(Clone, Debug)]
 pub(crate) struct DependentReplacement {
     pub(crate) entry: Entry,
-    /// Why: input names, `provider`, `deletedWith` or `replaceWith`.
+    /// Reasons: input names, `provider`, `deletedWith` or `replaceWith`.
     pub(crate) keys: Vec<String>,
 }
 
-/// What comes next in a walk.
+/// Next step of a walk.
 #[derive(Debug)]
-pub(crate) enum Probe {
-    /// Would the entry be replaced if these inputs became unknown?
-    WouldReplace { entry: Entry, keys: Vec<String> },
+pub(crate) enum WalkStep {
+    /// The caller must call Diff, which decides whether the entry is replaced if these inputs become unknown.
+    CallDiff { entry: Entry, keys: Vec<String> },
     /// The walk is complete: these dependents are replaced, in the order of the snapshot.
     Done(Vec<DependentReplacement>),
 }
 
 impl DependentWalk {
-    /// Starts at a root. `passed` names entries that this run has decided on already: they no longer depend on the root.
+    /// Starts at a root. `passed` selects entries that this run has decided on already: they no longer depend on the
+    /// root.
     pub(crate) fn new(root: &Entry, snapshot: &[Entry], passed: impl Fn(&Entry) -> bool) -> Self {
         let after = snapshot.iter().position(|(id, _)| *id == root.0).map_or(snapshot.len(), |index| index + 1);
-        let ahead = snapshot[after..].iter().rev().filter(|entry| !passed(entry)).cloned().collect::<Vec<_>>();
+        let remaining = snapshot[after..].iter().rev().filter(|entry| !passed(entry)).cloned().collect::<Vec<_>>();
         let urns = HashSet::from([root.1.urn.clone()]);
-        Self { ahead, dependents: urns.clone(), replaced_urns: urns, replaced: Vec::new(), asked: None }
+        Self { remaining, dependents: urns.clone(), replaced_urns: urns, replaced: Vec::new(), queried: None }
     }
 
     /// Returns the next query, or the result.
-    pub(crate) fn next(&mut self) -> Probe {
-        while let Some(entry) = self.ahead.pop() {
+    pub(crate) fn next(&mut self) -> WalkStep {
+        while let Some(entry) = self.remaining.pop() {
             if !self.is_dependent(&entry.1) {
                 continue;
             }
@@ -62,21 +64,21 @@ impl DependentWalk {
             if !entry.1.custom || entry.1.external {
                 continue;
             }
-            match self.judge(&entry.1) {
-                Verdict::Stays => {}
-                Verdict::IsReplaced(key) => self.replace(entry, vec![key.to_owned()]),
-                Verdict::Probe(keys) => {
-                    self.asked = Some((entry.clone(), keys.clone()));
-                    return Probe::WouldReplace { entry, keys };
+            match self.check_replaced(&entry.1) {
+                ReplaceCheck::NotReplaced => {}
+                ReplaceCheck::Replaced(key) => self.replace(entry, vec![key.to_owned()]),
+                ReplaceCheck::NeedsDiff(keys) => {
+                    self.queried = Some((entry.clone(), keys.clone()));
+                    return WalkStep::CallDiff { entry, keys };
                 }
             }
         }
-        Probe::Done(std::mem::take(&mut self.replaced))
+        WalkStep::Done(std::mem::take(&mut self.replaced))
     }
 
-    /// Takes the reply to the last query.
-    pub(crate) fn answer(&mut self, would_replace: bool) {
-        if let Some((entry, keys)) = self.asked.take()
+    /// Records the reply to the last query.
+    pub(crate) fn record_reply(&mut self, would_replace: bool) {
+        if let Some((entry, keys)) = self.queried.take()
             && would_replace
         {
             self.replace(entry, keys);
@@ -99,13 +101,13 @@ impl DependentWalk {
             .any(|urn| self.dependents.contains(urn))
     }
 
-    fn judge(&self, state: &ResourceState) -> Verdict {
+    fn check_replaced(&self, state: &ResourceState) -> ReplaceCheck {
         let is_replaced = |urn: &Urn| self.replaced_urns.contains(urn);
         if state.provider.as_ref().is_some_and(|provider| is_replaced(&provider.urn)) {
-            return Verdict::IsReplaced("provider");
+            return ReplaceCheck::Replaced("provider");
         }
         if state.deleted_with.as_ref().is_some_and(is_replaced) {
-            return Verdict::IsReplaced("deletedWith");
+            return ReplaceCheck::Replaced("deletedWith");
         }
         let keys: BTreeSet<&String> = state
             .property_dependencies
@@ -113,12 +115,19 @@ impl DependentWalk {
             .filter(|(key, urns)| state.inputs.contains_key(*key) && urns.iter().any(is_replaced))
             .map(|(key, _)| key)
             .collect();
-        if keys.is_empty() { Verdict::Stays } else { Verdict::Probe(keys.into_iter().cloned().collect()) }
+        if keys.is_empty() {
+            ReplaceCheck::NotReplaced
+        } else {
+            ReplaceCheck::NeedsDiff(keys.into_iter().cloned().collect())
+        }
     }
 }
 
-enum Verdict {
-    Stays,
-    IsReplaced(&'static str),
-    Probe(Vec<String>),
+/// Result of checking whether a dependent is replaced.
+enum ReplaceCheck {
+    NotReplaced,
+    /// The dependent is replaced; the key is the reason.
+    Replaced(&'static str),
+    /// Diff decides, with these inputs unknown.
+    NeedsDiff(Vec<String>),
 }

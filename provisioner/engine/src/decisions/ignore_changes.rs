@@ -1,4 +1,4 @@
-//! Inputs with the changes undone that do not count (engine semantics, section 2.7).
+//! Inputs without the changes that `ignoreChanges` excludes (docs/spec/engine-semantics.md#2.7).
 
 use std::sync::Arc;
 
@@ -8,14 +8,18 @@ use pulumi_proto::property::path::PropertyPath;
 use crate::goal::Goal;
 use state::ResourceState;
 
-/// The goal's inputs with every path of `ignoreChanges` set back to its recorded value, and the paths that could not
-/// be set back. Paths that cannot be read are left alone.
-pub(crate) fn ignoring_changes(goal: &Goal, old: &ResourceState) -> (Arc<PropertyMap>, Vec<String>) {
-    reset(&goal.ignore_changes, &old.inputs, &goal.inputs)
+/// Returns the goal's inputs with each path of `ignoreChanges` reset to its recorded value, and the paths that could
+/// not be reset. Paths that cannot be parsed are ignored.
+pub(crate) fn apply_ignore_changes(goal: &Goal, old: &ResourceState) -> (Arc<PropertyMap>, Vec<String>) {
+    reset_paths(&goal.ignore_changes, &old.inputs, &goal.inputs)
 }
 
-/// `news` with every path set back to its value in `olds`, and the paths that could not be set back.
-pub(crate) fn reset(paths: &[String], olds: &PropertyMap, news: &Arc<PropertyMap>) -> (Arc<PropertyMap>, Vec<String>) {
+/// Returns `news` with each path reset to its value in `olds`, and the paths that could not be reset.
+pub(crate) fn reset_paths(
+    paths: &[String],
+    olds: &PropertyMap,
+    news: &Arc<PropertyMap>,
+) -> (Arc<PropertyMap>, Vec<String>) {
     let mut inputs = Arc::clone(news);
     let mut failed = Vec::new();
     for text in paths {

@@ -1,4 +1,4 @@
-//! What becomes of what exists already: imports and reads (engine semantics, sections 2.5, 2.14 and 5.6).
+//! Imports and reads of existing resources (docs/spec/engine-semantics.md#2.5, #2.14 and #5.6).
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use state::ResourceState;
 
 use crate::goal::ResourceKind;
 
-/// The id that imports know an entry by: the one it was imported under, for a provider may have answered another, else
-/// its own.
-pub(crate) fn known_id(old: &ResourceState) -> Option<&ResourceId> {
+/// Returns the id that an import compares: the id under which the entry was imported, because the provider may have
+/// returned another one, else the id of the entry.
+pub(crate) fn imported_id(old: &ResourceState) -> Option<&ResourceId> {
     old.import_id.as_ref().or(old.id.as_ref())
 }
 
-/// Returns whether a registration first imports what exists under `import_id`; `None` asks for no import. Only an update
+/// Returns whether a registration first imports the resource with `import_id`. `None` means no import. Only an update
 /// imports.
-pub(crate) fn must_import(
+pub(crate) fn should_import(
     operation: Operation,
     kind: ResourceKind,
     import_id: Option<&ResourceId>,
     old: Option<&ResourceState>,
 ) -> bool {
-    let is_other = |old: &ResourceState| old.external || known_id(old) != import_id;
+    let is_other = |old: &ResourceState| old.external || imported_id(old) != import_id;
     operation == Operation::Update && kind == ResourceKind::Custom && import_id.is_some() && old.is_none_or(is_other)
 }
 
-/// Returns the step that reads `id`. A managed entry with another id is deleted at the end of the run; one with the same
-/// id becomes external.
+/// Returns the step that reads `id`. A managed entry with another id is deleted at the end of the run; one with the
+/// same id becomes external.
 pub(crate) fn read_op(old: Option<&ResourceState>, id: &ReferenceId) -> StepOp {
     let is_same = |old: &ResourceState| matches!(id, ReferenceId::Known(id) if old.id.as_ref() == Some(id));
     match old {
@@ -40,27 +40,30 @@ pub(crate) fn read_op(old: Option<&ResourceState>, id: &ReferenceId) -> StepOp {
     }
 }
 
-/// Why what is to be taken over cannot be.
+/// Reason that a resource cannot be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
-    /// There is no such thing.
+pub(crate) enum ImportFailure {
+    /// The resource does not exist.
     Missing,
-    /// Its provider read no inputs of it: it cannot import the type.
+    /// The provider returned no inputs, so it cannot import resources of the type.
     WithoutInputs,
 }
 
-/// The entry for what is taken over, as it was read. `known`: the inputs of the program, which say what is secret. `reasons`:
-/// why it does not work.
-pub(crate) fn as_found(
-    wanted: &ResourceState,
+/// Returns the entry of an imported resource, as it was read. Values that are secret in `known`, the inputs of the
+/// program, are secret in the inputs that were read, too. `reasons` are the initialization errors of the resource.
+///
+/// # Errors
+/// [`ImportFailure`] if the resource does not exist, or has no inputs.
+pub(crate) fn imported_state(
+    planned: &ResourceState,
     reply: ReadReply,
     known: &PropertyMap,
     reasons: Vec<String>,
-) -> Result<ResourceState, NotTaken> {
-    let outputs = reply.outputs.ok_or(NotTaken::Missing)?;
-    let mut inputs = reply.inputs.ok_or(NotTaken::WithoutInputs)?;
+) -> Result<ResourceState, ImportFailure> {
+    let outputs = reply.outputs.ok_or(ImportFailure::Missing)?;
+    let mut inputs = reply.inputs.ok_or(ImportFailure::WithoutInputs)?;
     copy_secretness(known, &mut inputs);
-    let mut new = wanted.clone();
+    let mut new = planned.clone();
     new.id = reply.id.or(new.id);
     (new.inputs, new.outputs) = (Arc::new(inputs), Arc::new(outputs));
     new.init_errors = reasons;

@@ -1,9 +1,9 @@
-//! The pure core of the step generator: every decision as a function of values, with a table per decision in `tests`.
+//! Decisions of the step generator as pure functions of values. `tests` has a table for each decision.
 //!
-//! Enters: recorded resources, goals, options, replies of providers. Leaves: decisions. Never here: I/O, clocks, randomness,
-//! async, the deployment's state.
+//! Input: recorded resources, goals, options, replies of providers. Output: decisions. Excluded: I/O, clocks,
+//! randomness, async, the deployment state.
 //!
-//! Engine semantics, sections 2.3 to 2.16, 3 and 5.
+//! docs/spec/engine-semantics.md#2.3 to #2.16, #3 and #5.
 
 pub(crate) mod aliases;
 pub(crate) mod autonaming;

@@ -1,4 +1,4 @@
-//! What reading an entry comes to (engine semantics, sections 5.1 and 5.4).
+//! Outcome of reading a recorded entry (docs/spec/engine-semantics.md#5.1 and #5.4).
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use state::ResourceState;
 
 use super::change::Change;
 
-/// Whether an entry is read before anything else: `everything` in scope where the user asked for it, else what asked for it
-/// itself, in scope, too.
-pub(crate) fn is_read_first(state: &ResourceState, everything: bool, in_scope: bool) -> bool {
+/// Returns whether an entry in scope is read before all decisions: any entry if `everything` is true, else a live entry
+/// with `refreshBeforeUpdate`.
+pub(crate) fn should_refresh_first(state: &ResourceState, everything: bool, in_scope: bool) -> bool {
     in_scope && (everything || (!state.delete && state.refresh_before_update))
 }
 
-/// The entry as it was read, whatever a Diff may say of that; `None`: it is gone. `reasons`: why it does not work.
-pub(crate) fn as_read(old: &ResourceState, reply: ReadReply, reasons: Vec<String>) -> Option<ResourceState> {
+/// Returns an entry with the state that was read; `None` if the resource does not exist any more. `reasons` are the
+/// initialization errors of the resource.
+pub(crate) fn refreshed_state(old: &ResourceState, reply: ReadReply, reasons: Vec<String>) -> Option<ResourceState> {
     let (Some(id), Some(outputs)) = (reply.id, reply.outputs) else { return None };
     let mut new = old.clone();
     new.id = Some(id);
@@ -29,7 +30,7 @@ pub(crate) fn as_read(old: &ResourceState, reply: ReadReply, reasons: Vec<String
     Some(new)
 }
 
-/// What is shown of an entry that was read and is still there.
-pub(crate) fn shown_as(change: &Change) -> StepOp {
+/// Returns the result of a refresh step whose resource still exists.
+pub(crate) fn refresh_result(change: &Change) -> StepOp {
     if change.changed { StepOp::Update } else { StepOp::Same }
 }

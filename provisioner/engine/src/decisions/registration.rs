@@ -1,10 +1,10 @@
-//! Decides what becomes of one registration: a pure function of the situation and the replies so far.
+//! Decision about one registration: a pure function of the situation and the replies so far.
 //!
-//! Enters: a [`Situation`], read off the deployment's state, and [`Replies`], what providers have said. Leaves: the next
-//! [`ProviderQuery`], or a [`Plan`]. The function starts anew each time, so a change in between (another resource's
-//! replacement deleted this one) is taken into account without further code.
+//! Input: a [`Situation`], which the caller takes from the deployment state, and [`Replies`] of providers. Output: the
+//! next [`ProviderQuery`], or a [`Plan`]. Each call starts from the beginning, so a change since the last call (such as
+//! a deletion of this resource by another replacement) needs no further code.
 //!
-//! Engine semantics, sections 2.3 to 2.11.
+//! docs/spec/engine-semantics.md#2.3 to #2.11.
 
 use std::sync::Arc;
 
@@ -19,49 +19,50 @@ use super::change::Change;
 use super::ignore_changes;
 use crate::goal::{Goal, ResourceKind};
 
-/// Everything a decision hangs on, apart from what providers answer.
+/// Input of a decision, apart from the replies of providers.
 #[derive(Clone, Debug)]
 pub(crate) struct Situation<'a> {
-    /// What the run is for.
+    /// Operation of the run.
     pub(crate) operation: Operation,
     pub(crate) kind: ResourceKind,
     pub(crate) preview: bool,
     pub(crate) goal: &'a Goal,
-    /// The recorded entry, found by URN or alias; after an import: what the import found.
+    /// Recorded entry, found by URN or alias; after an import, the imported entry.
     pub(crate) old: Option<&'a ResourceState>,
-    /// The entry was imported by this very registration.
+    /// True if this registration has imported the entry.
     pub(crate) imported: bool,
-    /// Whether targets and excludes let the resource be touched.
+    /// True if targets and excludes permit changes of the resource.
     pub(crate) in_scope: bool,
-    /// It refers to something that was not made and is not to be.
-    pub(crate) needs_missing: bool,
-    /// The resource went down with a replaced one in this run: why.
+    /// True if the goal refers to a resource that the run skips.
+    pub(crate) depends_on_skipped: bool,
+    /// Replace keys, if this run deletes the resource together with one that it depends on.
     pub(crate) recreating: Option<&'a [String]>,
-    /// The user asked for replacement by URN.
-    pub(crate) marked: bool,
-    /// A resource that this one is tied to was replaced in this run: the key to show.
-    pub(crate) replaced_partner: Option<&'static str>,
-    /// How the provider differs from the recorded one.
+    /// True if the option `--replace` names the resource.
+    pub(crate) replace_requested: bool,
+    /// Replace key, if the resource of `replaceWith` or `deletedWith` was replaced in this run.
+    pub(crate) replace_with_key: Option<&'static str>,
+    /// Difference between the provider of the goal and the recorded one.
     pub(crate) provider: ProviderChange,
-    /// Whether the resource will be protected.
+    /// True if the goal protects the resource.
     pub(crate) protect: bool,
-    /// The goal's delete-before-replace, or what a fixed name forces.
+    /// Option `deleteBeforeReplace` of the goal, or true if the physical name is fixed.
     pub(crate) delete_before_replace: Option<bool>,
 }
 
-/// How a resource's provider differs from the recorded one.
+/// Difference between the provider of a resource and its recorded provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderChange {
-    /// It is the same, if perhaps under another name.
+    /// The provider is the same, possibly under a new URN.
     None,
-    /// It is another one; whether that matters is for its DiffConfig to say.
+    /// The provider is another one: its DiffConfig decides whether the resource is replaced.
     Other,
     /// A component became a custom resource, or the other way round.
     Kind,
 }
 
 impl ProviderChange {
-    /// `renamed_from`: the name under which the new provider was recorded, where it has another one now.
+    /// Compares the provider references of a resource. `renamed_from` is the recorded URN of the new provider, if it
+    /// has a new URN.
     pub(crate) fn between(
         kind: ResourceKind,
         old: Option<&ProviderReference>,
@@ -78,8 +79,9 @@ impl ProviderChange {
     }
 }
 
-/// Returns the key to show where a resource is replaced because one that it is tied to was replaced in this run.
-pub(crate) fn replaced_partner(goal: &Goal, is_replaced: impl Fn(&Urn) -> bool) -> Option<&'static str> {
+/// Returns the replace key of a resource whose `replaceWith` or `deletedWith` names a resource that was replaced in
+/// this run.
+pub(crate) fn replace_with_key(goal: &Goal, is_replaced: impl Fn(&Urn) -> bool) -> Option<&'static str> {
     if goal.replace_with.iter().any(&is_replaced) {
         Some("replaceWith")
     } else if goal.deleted_with.as_ref().is_some_and(is_replaced) {
@@ -89,62 +91,62 @@ pub(crate) fn replaced_partner(goal: &Goal, is_replaced: impl Fn(&Urn) -> bool) 
     }
 }
 
-/// What is to be asked of a provider.
+/// Provider call that a decision needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProviderQuery {
-    /// Check the program's inputs as they are, without any old ones.
-    CheckFresh,
-    /// Check these inputs against the recorded ones.
-    CheckCarried { news: Arc<PropertyMap> },
-    /// Does the change of provider replace what it serves?
+    /// Check of the program's inputs without old inputs.
+    CheckWithoutOlds,
+    /// Check of these inputs against the recorded ones.
+    CheckAgainstOlds { news: Arc<PropertyMap> },
+    /// DiffConfig that decides whether the change of provider replaces the resource.
     DiffProvider,
-    /// What would a change to these inputs do?
+    /// Diff of these inputs against the recorded state.
     Diff { news: Arc<PropertyMap> },
 }
 
-/// What a Check replied.
+/// Reply to a Check.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Checked {
-    /// The inputs as the provider has completed them.
+    /// Inputs as the provider has completed them.
     Accepted(Arc<PropertyMap>),
-    /// What is wrong with the inputs.
+    /// Failures of the inputs.
     Refused(Vec<CheckFailure>),
 }
 
-/// What providers have said so far.
+/// Replies of providers so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replies {
-    pub(crate) fresh: Option<Checked>,
-    pub(crate) carried: Option<Checked>,
+    pub(crate) check_without_olds: Option<Checked>,
+    pub(crate) check_against_olds: Option<Checked>,
     pub(crate) provider_diff: Option<DiffReply>,
     pub(crate) diff: Option<DiffReply>,
 }
 
-/// What comes next.
+/// Next action for a registration.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
-    /// A provider must be asked first.
+    /// A provider must be called first.
     Query(ProviderQuery),
-    /// Everything is known.
+    /// The plan is decided.
     Proceed(Plan),
-    /// The registration cannot be carried out: the run ends.
+    /// The registration is refused, which ends the run.
     Refuse(Refusal),
-    /// The inputs are wrong, in the provider's words: the run ends, even a preview.
+    /// Check has rejected the inputs, which ends the run, even a preview.
     RefuseInputs(Vec<CheckFailure>),
 }
 
-/// What is to be done for a registration.
+/// Steps to carry out for a registration.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Plan {
-    /// Nothing changed: the goal is recorded.
+    /// The resource has not changed. The goal is recorded.
     Same {
         inputs: Arc<PropertyMap>,
     },
-    /// The recorded entry is confirmed as it is: an import found what the program says, or the operation is a refresh.
+    /// The recorded entry is confirmed as it is: an import matches the program, or the operation is a refresh.
     KeepRecorded,
-    /// The recorded entry is carried over as it is: it is out of scope.
+    /// The recorded entry is out of scope, and is carried over as it is.
     CarryOver,
-    /// The operation is about to delete the entry: only the options that matter to the deletion are brought up to date.
+    /// The operation is about to delete the entry. Only the options that matter to the deletion are updated.
     KeepUntilDeleted,
     /// The resource would be created, but is out of scope, or the operation creates nothing.
     SkipCreate,
@@ -158,77 +160,84 @@ pub(crate) enum Plan {
     Replace(Replacement),
 }
 
-/// How a resource is replaced.
+/// Replacement of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Replacement {
     pub(crate) inputs: Arc<PropertyMap>,
     pub(crate) change: Change,
     pub(crate) order: ReplaceOrder,
-    /// Why it cannot be, in a preview, which goes on to show the difference.
+    /// Reason that a real run would refuse the replacement. Only a preview has one: it goes on to show the difference.
     pub(crate) refusal: Option<Refusal>,
 }
 
-/// In which order a replacement goes.
+/// Order of the steps of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplaceOrder {
-    /// The new one is made, the old one is deleted at the end of the run.
+    /// The new resource is created first, and the old one is deleted at the end of the run.
     CreateFirst,
-    /// The old one and what cannot live without it are deleted, then the new one is made.
+    /// The old resource and its dependent replacements are deleted first, then the new resource is created.
     DeleteFirst,
-    /// The old one went down with another one in this run.
+    /// The old resource was deleted in this run as a dependent replacement; the new one is created.
     Recreate,
-    /// The old one was deleted by an earlier run that stopped there.
+    /// An earlier run deleted the old resource and did not create the new one, which is created now.
     Resume,
 }
 
-/// Why a registration cannot be.
+/// Reason that a registration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It would be replaced, and is protected.
+    /// The resource must be replaced, and is protected.
     Protected,
-    /// It is to be imported, and does not match.
+    /// The imported resource must be replaced to match the program.
     ImportMismatch,
-    /// Its replacement trigger is not known.
+    /// The replacement trigger is unknown.
     UnknownTrigger,
 }
 
-/// Maps a situation and the replies so far to what comes next.
+/// Decides the next action for a registration.
 pub(crate) fn decide(situation: &Situation<'_>, replies: &Replies) -> Decision {
     match plan(situation, replies) {
-        Ok(settlement) => Decision::Proceed(settlement),
+        Ok(plan) => Decision::Proceed(plan),
         Err(decision) => decision,
     }
 }
 
-/// The conversation from its start; a question that has no answer yet ends it early.
+/// Decides the plan of a registration.
+///
+/// # Errors
+/// The query whose reply is missing, or the refusal of the registration.
 fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> {
     if !situation.in_scope && situation.recreating.is_none() {
         return Ok(if situation.old.is_some() { Plan::CarryOver } else { Plan::SkipCreate });
     }
-    if let Some(settlement) = plan_without_changes(situation) {
-        return Ok(settlement);
+    if let Some(plan) = plan_without_changes(situation) {
+        return Ok(plan);
     }
     if let Some(keys) = situation.recreating {
-        // Nobody asked for it to be touched: what is recorded stands in for a Check.
+        // A resource out of scope is created again with its recorded inputs, without a Check.
         let inputs = match situation.old {
             Some(old) if !situation.in_scope => Arc::clone(&old.inputs),
-            _ => check_fresh(situation, replies)?,
+            _ => check_without_olds(situation, replies)?,
         };
-        return Ok(replacement(inputs, Change::replacing(keys), ReplaceOrder::Recreate));
+        return Ok(replacement(inputs, Change::replacement(keys), ReplaceOrder::Recreate));
     }
     let Some(old) = situation.old else {
-        return Ok(Plan::Create { inputs: check_fresh(situation, replies)? });
+        return Ok(Plan::Create { inputs: check_without_olds(situation, replies)? });
     };
     if old.external {
-        return Ok(replacement(check_fresh(situation, replies)?, Change::default(), ReplaceOrder::CreateFirst));
+        return Ok(replacement(check_without_olds(situation, replies)?, Change::default(), ReplaceOrder::CreateFirst));
     }
-    let marked = situation.marked || old.taint;
-    let inputs = if marked { check_fresh(situation, replies)? } else { check_carried(situation, replies, old)? };
-    let change = compare(situation, replies, old, &inputs, marked)?;
+    let replace_requested = situation.replace_requested || old.taint;
+    let inputs = if replace_requested {
+        check_without_olds(situation, replies)?
+    } else {
+        check_against_olds(situation, replies, old)?
+    };
+    let change = compare(situation, replies, old, &inputs, replace_requested)?;
 
     let must_replace = old.pending_replacement || (change.changed && change.replaces());
     if must_replace {
-        return plan_replacement(situation, replies, old, inputs, change, marked);
+        return plan_replacement(situation, replies, old, inputs, change, replace_requested);
     }
     if change.changed || !old.init_errors.is_empty() {
         return Ok(Plan::Update { inputs, change });
@@ -236,37 +245,37 @@ fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> 
     Ok(if situation.imported { Plan::KeepRecorded } else { Plan::Same { inputs } })
 }
 
-/// What a program comes to that is run to read or to delete what there is (sections 5.2 and 5.5): resources are not touched,
-/// but providers and components are brought up to date.
+/// Returns the plan of a registration in a refresh or a destroy that runs the program (sections 5.2 and 5.5): custom
+/// resources are not changed. Returns `None` for providers and components, which are updated, and for other operations.
 fn plan_without_changes(situation: &Situation<'_>) -> Option<Plan> {
-    let manages_nothing = situation.kind != ResourceKind::Custom;
+    let is_provider_or_component = situation.kind != ResourceKind::Custom;
     match (situation.operation, situation.old) {
         (Operation::Update | Operation::Import, _) => None,
-        _ if manages_nothing && !situation.needs_missing => None,
+        _ if is_provider_or_component && !situation.depends_on_skipped => None,
         (_, None) => Some(Plan::SkipCreate),
         (Operation::Refresh, Some(_)) => Some(Plan::KeepRecorded),
-        (Operation::Destroy, Some(_)) if situation.needs_missing => Some(Plan::SkipCreate),
+        (Operation::Destroy, Some(_)) if situation.depends_on_skipped => Some(Plan::SkipCreate),
         (Operation::Destroy, Some(_)) => Some(Plan::KeepUntilDeleted),
     }
 }
 
-fn check_fresh(situation: &Situation<'_>, replies: &Replies) -> Result<Arc<PropertyMap>, Decision> {
+fn check_without_olds(situation: &Situation<'_>, replies: &Replies) -> Result<Arc<PropertyMap>, Decision> {
     if situation.kind == ResourceKind::Component {
         return Ok(Arc::clone(&situation.goal.inputs));
     }
-    accepted(replies.fresh.clone(), || ProviderQuery::CheckFresh)
+    accepted(replies.check_without_olds.clone(), || ProviderQuery::CheckWithoutOlds)
 }
 
-fn check_carried(
+fn check_against_olds(
     situation: &Situation<'_>,
     replies: &Replies,
     old: &ResourceState,
 ) -> Result<Arc<PropertyMap>, Decision> {
-    let news = || ignore_changes::ignoring_changes(situation.goal, old).0;
+    let news = || ignore_changes::apply_ignore_changes(situation.goal, old).0;
     if situation.kind == ResourceKind::Component {
         return Ok(news());
     }
-    accepted(replies.carried.clone(), || ProviderQuery::CheckCarried { news: news() })
+    accepted(replies.check_against_olds.clone(), || ProviderQuery::CheckAgainstOlds { news: news() })
 }
 
 fn accepted(reply: Option<Checked>, query: impl FnOnce() -> ProviderQuery) -> Result<Arc<PropertyMap>, Decision> {
@@ -277,46 +286,47 @@ fn accepted(reply: Option<Checked>, query: impl FnOnce() -> ProviderQuery) -> Re
     }
 }
 
-/// The ladder of section 2.9: the first rung that says something decides, only the last one asks the resource's Diff.
+/// Checks the reasons for a change in the order of section 2.9; the first one that applies decides. Calls Diff of the
+/// resource only if no other reason applies.
 fn compare(
     situation: &Situation<'_>,
     replies: &Replies,
     old: &ResourceState,
     inputs: &Arc<PropertyMap>,
-    marked: bool,
+    replace_requested: bool,
 ) -> Result<Change, Decision> {
-    if trigger_fires(situation, old)? {
-        return Ok(Change::replacing(&["replacementTrigger".to_owned()]));
+    if has_trigger_changed(situation, old)? {
+        return Ok(Change::replacement(&["replacementTrigger".to_owned()]));
     }
-    if marked {
-        return Ok(Change::replacing(&["id".to_owned()]));
+    if replace_requested {
+        return Ok(Change::replacement(&["id".to_owned()]));
     }
-    if let Some(key) = situation.replaced_partner {
-        return Ok(Change::replacing(&[key.to_owned()]));
+    if let Some(key) = situation.replace_with_key {
+        return Ok(Change::replacement(&[key.to_owned()]));
     }
     match situation.provider {
         ProviderChange::None => {}
-        ProviderChange::Kind => return Ok(Change::replacing(&["provider".to_owned()])),
+        ProviderChange::Kind => return Ok(Change::replacement(&["provider".to_owned()])),
         ProviderChange::Other => {
             let reply = replies.provider_diff.as_ref().ok_or(Decision::Query(ProviderQuery::DiffProvider))?;
-            if Change::of_provider_swap(reply).replaces() {
-                return Ok(Change::replacing(&["provider".to_owned()]));
+            if Change::from_provider_change(reply).replaces() {
+                return Ok(Change::replacement(&["provider".to_owned()]));
             }
         }
     }
     let reply =
         || replies.diff.as_ref().ok_or_else(|| Decision::Query(ProviderQuery::Diff { news: Arc::clone(inputs) }));
     let mut change = match situation.kind {
-        ResourceKind::Component => Change::of_inputs(&old.inputs, inputs),
-        ResourceKind::Provider => Change::of_provider(reply()?, old, inputs),
-        ResourceKind::Custom => Change::of_resource(reply()?, old, inputs, &situation.goal.ignore_changes),
+        ResourceKind::Component => Change::from_inputs(&old.inputs, inputs),
+        ResourceKind::Provider => Change::from_diff_config(reply()?, old, inputs),
+        ResourceKind::Custom => Change::from_diff(reply()?, old, inputs, &situation.goal.ignore_changes),
     };
-    change.replace_on(&situation.goal.replace_on_changes, !old.init_errors.is_empty());
+    change.apply_replace_on_changes(&situation.goal.replace_on_changes, !old.init_errors.is_empty());
     Ok(change)
 }
 
-/// Whether the replacement trigger asks for replacement.
-fn trigger_fires(situation: &Situation<'_>, old: &ResourceState) -> Result<bool, Decision> {
+/// Returns whether the replacement trigger has changed, so that the resource is replaced.
+fn has_trigger_changed(situation: &Situation<'_>, old: &ResourceState) -> Result<bool, Decision> {
     let old = &old.replacement_trigger;
     let Some(new) = &situation.goal.replacement_trigger else { return Ok(old.contains_unknowns()) };
     if new.contains_unknowns() && !situation.preview {
@@ -335,7 +345,7 @@ fn plan_replacement(
     old: &ResourceState,
     inputs: Arc<PropertyMap>,
     change: Change,
-    checked_fresh: bool,
+    checked_without_olds: bool,
 ) -> Result<Plan, Decision> {
     let refusal = if old.protect && situation.protect {
         Some(Refusal::Protected)
@@ -347,8 +357,8 @@ fn plan_replacement(
     if let Some(refusal) = refusal.filter(|_| !situation.preview) {
         return Err(Decision::Refuse(refusal));
     }
-    let inputs = if checked_fresh { inputs } else { check_fresh(situation, replies)? };
-    // Only an update makes anew what goes with a replaced provider.
+    let inputs = if checked_without_olds { inputs } else { check_without_olds(situation, replies)? };
+    // Only an update creates dependent replacements again.
     let delete_first = situation.operation == Operation::Update
         && situation.delete_before_replace.unwrap_or(change.delete_before_replace);
     let order = match (old.pending_replacement, delete_first) {

@@ -1,4 +1,4 @@
-//! Which resources a run may touch: targets and excludes (engine semantics, section 2.16).
+//! Scope of a run: targets and excludes (docs/spec/engine-semantics.md#2.16).
 
 use hashbrown::HashSet;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
@@ -7,55 +7,55 @@ use state::{EntryId, ResourceState};
 
 use crate::entry::Entry;
 
-/// What the user said about which resources to touch. Nothing said: all of them.
+/// Resources that a run may change. Without targets and excludes, it may change all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    /// Touch only these; they win over excludes.
+    /// Only these resources are in scope. Targets take precedence over excludes.
     pub targets: Vec<UrnPattern>,
-    /// Touch all but these.
+    /// All resources but these are in scope.
     pub excludes: Vec<UrnPattern>,
-    /// Also what depends on a target.
+    /// True if dependents of targets are in scope, too.
     pub target_dependents: bool,
-    /// Neither what depends on an excluded one.
+    /// True if dependents of excluded resources are excluded, too.
     pub exclude_dependents: bool,
 }
 
-/// What a user calls resources: a URN or a pattern of URNs, in which `*` stands for anything within a part between
-/// colons and `**` for anything at all; or the name of a resource, in which `*` stands for anything.
+/// Pattern that selects resources. A pattern of URNs matches URNs: `*` matches any text within a part between colons,
+/// `**` matches any text. Any other pattern matches names of resources, and `*` matches any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrnPattern {
     text: String,
-    /// It is held against names.
-    is_name: bool,
+    /// True if the pattern matches names instead of URNs.
+    matches_names: bool,
 }
 
 impl UrnPattern {
-    /// Takes any text: what matches nothing is reported by the run. What begins as a URN, or has parts as one, is held
-    /// against URNs.
+    /// Creates a pattern from any text. A text that begins with `urn:` or contains `::` matches URNs. The run reports a
+    /// pattern that matches no resource.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        let is_name = !text.starts_with("urn:") && !text.contains("::");
-        Self { text, is_name }
+        let matches_names = !text.starts_with("urn:") && !text.contains("::");
+        Self { text, matches_names }
     }
 
-    /// The text.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it stands for nothing but itself, so that it must be there.
+    /// Returns whether the pattern has no stars, so that a resource must match it.
     pub fn is_literal(&self) -> bool {
         !self.text.contains('*')
     }
 
-    /// Whether a URN matches.
+    /// Returns whether a URN matches.
     pub fn matches(&self, urn: &Urn) -> bool {
-        let subject = if self.is_name { urn.name() } else { urn.as_str() };
+        let subject = if self.matches_names { urn.name() } else { urn.as_str() };
         if self.is_literal() {
             return self.text == subject;
         }
-        // Names have no parts that a star could stay within.
-        let text = if self.is_name { self.text.replace('*', "**") } else { self.text.clone() };
+        // Names have no parts.
+        let text = if self.matches_names { self.text.replace('*', "**") } else { self.text.clone() };
         glob(text.as_bytes(), subject.as_bytes())
     }
 }
@@ -73,65 +73,66 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 impl Scope {
-    /// The same without what must be there and is not: for a run that comes before the one that makes it. `None`: only
-    /// such things were to be touched.
-    pub fn among<'u>(&self, urns: impl Iterator<Item = &'u Urn> + Clone) -> Option<Self> {
-        let known = |patterns: &[UrnPattern]| -> Vec<UrnPattern> {
-            let is_there =
+    /// Returns the scope without patterns that must match one of these URNs and do not, for a run that precedes the one
+    /// that creates the resources. Returns `None` if no target is left.
+    pub fn restricted_to<'u>(&self, urns: impl Iterator<Item = &'u Urn> + Clone) -> Option<Self> {
+        let retained = |patterns: &[UrnPattern]| -> Vec<UrnPattern> {
+            let can_match =
                 |pattern: &&UrnPattern| !pattern.is_literal() || urns.clone().any(|urn| pattern.matches(urn));
-            patterns.iter().filter(is_there).cloned().collect()
+            patterns.iter().filter(can_match).cloned().collect()
         };
-        let scope = Self { targets: known(&self.targets), excludes: known(&self.excludes), ..*self };
+        let scope = Self { targets: retained(&self.targets), excludes: retained(&self.excludes), ..*self };
         (self.targets.is_empty() || !scope.targets.is_empty()).then_some(scope)
     }
 
-    /// Whether everything may be touched.
-    pub(crate) fn is_everything(&self) -> bool {
+    /// Returns whether all resources are in scope.
+    pub(crate) fn is_unrestricted(&self) -> bool {
         self.targets.is_empty() && self.excludes.is_empty()
     }
 
-    /// Whether only targets may be touched.
+    /// Returns whether only targets are in scope.
     pub(crate) fn has_targets(&self) -> bool {
         !self.targets.is_empty()
     }
 
-    /// Whether a URN is named as a target.
-    pub(crate) fn targets(&self, urn: &Urn) -> bool {
+    /// Returns whether a URN matches a target.
+    pub(crate) fn is_target(&self, urn: &Urn) -> bool {
         self.targets.iter().any(|pattern| pattern.matches(urn))
     }
 
-    /// Whether a URN is named as excluded.
-    pub(crate) fn excludes(&self, urn: &Urn) -> bool {
+    /// Returns whether a URN matches an exclude.
+    pub(crate) fn is_excluded(&self, urn: &Urn) -> bool {
         self.excludes.iter().any(|pattern| pattern.matches(urn))
     }
 
-    /// Whether targets keep something from being deleted although it hangs on one of them.
-    pub(crate) fn spares(&self, urn: &Urn) -> bool {
-        self.has_targets() && !self.target_dependents && !self.targets(urn)
+    /// Returns whether the targets forbid the deletion of a resource that depends on one of them.
+    pub(crate) fn is_deletion_refused(&self, urn: &Urn) -> bool {
+        self.has_targets() && !self.target_dependents && !self.is_target(urn)
     }
 
-    /// What deleting the targets takes along, as far as the snapshot tells.
-    pub(crate) fn reach<'a>(&self, snapshot: &'a [Entry]) -> Reach<'a> {
-        let mut reach = Reach { allowed: HashSet::new(), roots: Vec::new() };
+    /// Returns the targets in a snapshot, with their direct and indirect dependents.
+    pub(crate) fn targeted_entries<'a>(&self, snapshot: &'a [Entry]) -> TargetedEntries<'a> {
+        let mut targeted = TargetedEntries { allowed: HashSet::new(), roots: Vec::new() };
         let mut urns: HashSet<&Urn> = HashSet::new();
         for entry in snapshot {
             let (id, state) = entry;
-            let named = self.targets(&state.urn);
-            if named || state.provider_and_references().any(|urn| urns.contains(urn)) {
+            let is_target = self.is_target(&state.urn);
+            if is_target || state.provider_and_references().any(|urn| urns.contains(urn)) {
                 urns.insert(&state.urn);
-                reach.allowed.insert(*id);
+                targeted.allowed.insert(*id);
                 if !state.delete {
-                    reach.roots.push(entry);
+                    targeted.roots.push(entry);
                 }
             }
         }
-        reach
+        targeted
     }
 
-    /// Whether a resource may be touched. `marked` remembers who was named, or hangs on somebody who was: with targets
-    /// those that may be touched, with excludes those that may not. Ask in an order in which dependencies come first.
-    pub(crate) fn admits(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
-        let is_marked = self.marks(state, state.provider_and_references(), marked);
+    /// Returns whether a resource is in scope. `marked` collects the URNs that targets or excludes name, and their
+    /// dependents if the options include these. The caller must pass resources after their dependencies. Root stacks
+    /// and providers are always in scope.
+    pub(crate) fn can_touch(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
+        let is_marked = self.is_marked(state, state.provider_and_references(), marked);
         if is_marked {
             marked.insert(state.urn.clone());
         }
@@ -139,39 +140,41 @@ impl Scope {
         always || is_marked == self.has_targets()
     }
 
-    /// Whether an entry may be read before anything else: nothing is without having been named, and who serves it does not
-    /// matter. `marked` as above.
-    pub(crate) fn admits_reading(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
-        let is_marked = self.marks(state, state.references(), marked);
+    /// Returns whether an entry is in scope for a refresh before the program. Root stacks and providers have no special
+    /// treatment, and the provider of a resource is not one of its dependencies. `marked` is as in
+    /// [`Scope::can_touch`].
+    pub(crate) fn can_read(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
+        let is_marked = self.is_marked(state, state.references(), marked);
         if is_marked {
             marked.insert(state.urn.clone());
         }
         is_marked == self.has_targets()
     }
 
-    /// Whether the entry of a registration may be read: nothing is without having been named, either. `marked` as above.
-    pub(crate) fn admits_rereading(&self, state: &ResourceState, marked: &HashSet<Urn>) -> bool {
-        self.marks(state, state.provider_and_references(), marked) == self.has_targets()
+    /// Returns whether the recorded entry of a registration is in scope for a refresh. Root stacks and providers have
+    /// no special treatment. `marked` is as in [`Scope::can_touch`].
+    pub(crate) fn can_read_registered(&self, state: &ResourceState, marked: &HashSet<Urn>) -> bool {
+        self.is_marked(state, state.provider_and_references(), marked) == self.has_targets()
     }
 
-    fn marks<'s>(
+    fn is_marked<'s>(
         &self,
         state: &ResourceState,
-        mut hangs_on: impl Iterator<Item = &'s Urn>,
+        mut dependencies: impl Iterator<Item = &'s Urn>,
         marked: &HashSet<Urn>,
     ) -> bool {
-        let names = |urn: &Urn| if self.has_targets() { self.targets(urn) } else { self.excludes(urn) };
-        let follow = if self.has_targets() { self.target_dependents } else { self.exclude_dependents };
-        names(&state.urn) || (follow && hangs_on.any(|urn| marked.contains(urn) || names(urn)))
+        let is_named = |urn: &Urn| if self.has_targets() { self.is_target(urn) } else { self.is_excluded(urn) };
+        let include_dependents = if self.has_targets() { self.target_dependents } else { self.exclude_dependents };
+        is_named(&state.urn) || (include_dependents && dependencies.any(|urn| marked.contains(urn) || is_named(urn)))
     }
 }
 
-/// What deleting targets comes to.
+/// Targets in a snapshot, with their dependents.
 #[derive(Debug)]
-pub(crate) struct Reach<'a> {
-    /// The targets and everything that hangs on them, however loosely.
+pub(crate) struct TargetedEntries<'a> {
+    /// Targets, and their direct and indirect dependents.
     pub(crate) allowed: HashSet<EntryId>,
-    /// Whose dependents are to be asked whether they can live without them, as in a replacement.
+    /// Live entries among them. Diff decides whether their dependents are deleted with them, as in a replacement.
     pub(crate) roots: Vec<&'a Entry>,
 }
 
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stay_within_a_part_and_double_stars_cross_them() {
+    fn star_matches_within_a_part_and_double_star_across_parts() {
         let urn: Urn = "urn:pulumi:dev::p::a:b:C$d:e:F::one".parse().unwrap();
         for (pattern, expected) in [
             ("urn:pulumi:dev::p::a:b:C$d:e:F::one", true),

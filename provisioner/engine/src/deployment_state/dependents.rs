@@ -44,9 +44,9 @@ impl DeploymentState {
 
     /// Returns whether this run has confirmed the provider of a goal and every reference of the goal, and no reference
     /// is the entry of the goal or depends on it.
-    pub(crate) fn can_become(&self, entry: EntryId, goal: &ResourceState) -> bool {
+    pub(crate) fn can_apply_goal(&self, entry: EntryId, goal: &ResourceState) -> bool {
         let serves = |provider: &ProviderReference| {
-            let mut named = self.ledger.named(&provider.urn).filter(|(id, _)| self.ledger.is_finished(*id));
+            let mut named = self.ledger.entries_of(&provider.urn).filter(|(id, _)| self.ledger.is_finished(*id));
             named.any(|(_, state)| state.as_provider_reference().as_ref() == Some(provider))
         };
         let dependents = self.confirmed_dependents(entry);
@@ -63,7 +63,7 @@ impl DeploymentState {
     /// `dependents`.
     fn is_confirmed_before(&self, urn: &Urn, entry: EntryId, dependents: &[EntryId]) -> bool {
         let mut confirmed = false;
-        for (id, _) in self.ledger.named(urn) {
+        for (id, _) in self.ledger.entries_of(urn) {
             if id == entry || dependents.contains(&id) {
                 return false;
             }
@@ -90,7 +90,7 @@ impl DeploymentState {
         let mut components: HashSet<&Urn> = HashSet::new();
         for (id, state) in &self.loaded {
             let is_within = state.parent.as_ref().is_some_and(|parent| components.contains(parent));
-            let is_one = || self.is_not_constructed(self.new_name(&state.urn)) || !self.is_registered(&state.urn);
+            let is_one = || self.is_not_constructed(self.new_urn(&state.urn)) || !self.is_registered(&state.urn);
             if is_within || (!state.custom && is_one()) {
                 found.insert(*id);
                 components.insert(&state.urn);
@@ -100,7 +100,7 @@ impl DeploymentState {
     }
 
     /// Adds the direct and indirect dependencies of an entry to the entries that stay. A live entry does not keep
-    /// entries that were superseded before this run, except the provider that it refers to.
+    /// pending deletes of earlier runs, except the provider that it refers to.
     pub(crate) fn keep_dependencies(
         &self,
         entry: (EntryId, &Arc<ResourceState>),
@@ -112,10 +112,11 @@ impl DeploymentState {
             for urn in state.provider_and_references() {
                 for (needed, other) in by_urn.get(urn).into_iter().flatten() {
                     let serves = other.as_provider_reference().is_some_and(|name| state.provider == Some(name));
-                    // An entry that this run has superseded is still needed by loaded entries that were not registered
-                    // again.
+                    // Loaded entries that were not registered again still need an entry that this run has marked as
+                    // pending delete.
                     let was_live = || {
-                        self.ledger.loaded(id).is_some() && self.ledger.loaded(*needed).is_some_and(|old| !old.delete)
+                        self.ledger.loaded_entry(id).is_some()
+                            && self.ledger.loaded_entry(*needed).is_some_and(|old| !old.delete)
                     };
                     let is_needed = state.delete || !other.delete || serves || was_live();
                     if is_needed && kept.insert(*needed) {
@@ -136,7 +137,7 @@ impl DeploymentState {
         match self.ledger.get(loaded) {
             Some(now) if self.ledger.is_finished(loaded) && !now.delete => Some((loaded, now)),
             Some(_) => Some((loaded, recorded)),
-            None => self.ledger.named(self.new_name(&recorded.urn)).find(|(_, new)| !new.delete),
+            None => self.ledger.entries_of(self.new_urn(&recorded.urn)).find(|(_, new)| !new.delete),
         }
     }
 }

@@ -14,34 +14,34 @@ use crate::entry::Entry;
 impl DeploymentState {
     /// Returns the effects of adding an entry that has no predecessor.
     pub(crate) fn add_effects(&self, new: &Entry) -> Vec<Effect> {
-        let mut effects = self.give_way(&new.1.urn);
-        effects.push(Effect::Add(new.0, self.as_named_now(&new.1)));
+        let mut effects = self.restore_loaded_urn_effects(&new.1.urn);
+        effects.push(Effect::Add(new.0, self.with_current_urns(&new.1)));
         effects
     }
 
     /// Returns the effects of putting a new entry in the place of an old one.
     pub(crate) fn update_effects(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
-        self.follow(old, new, vec![Effect::Remove(old)])
+        self.successor_effects(old, new, vec![Effect::Remove(old)])
     }
 
-    /// Returns the effects of adding a new entry and superseding an old one together with its views. `under` is the new
-    /// URN of the superseded entry.
+    /// Returns the effects of adding a new entry, and of marking the old one and its views as pending deletes. `under`
+    /// is the new URN of the pending delete.
     pub(crate) fn replace_effects(&self, old: EntryId, new: &Entry, under: Option<&Urn>) -> Vec<Effect> {
-        let superseded = |state: &mut ResourceState| {
+        let mark_pending_delete = |state: &mut ResourceState| {
             state.delete = true;
             if let Some(urn) = under {
                 state.urn = urn.clone();
             }
         };
         let views = self.ledger.get(old).into_iter().flat_map(|owner| self.views_of(owner));
-        let mut effects = self.rewrite_effects(old, superseded);
+        let mut effects = self.rewrite_effects(old, mark_pending_delete);
         effects.extend(views.flat_map(|(view, _)| {
             self.rewrite_effects(view, |state| {
                 state.delete = true;
                 under.iter().for_each(|urn| rename_view(state, urn));
             })
         }));
-        self.follow(old, new, effects)
+        self.successor_effects(old, new, effects)
     }
 
     /// Returns the effects of removing an entry and its views, even if the provider has not published their deletion.
@@ -62,27 +62,27 @@ impl DeploymentState {
     fn without_views(&self, entry: EntryId) -> Vec<Effect> {
         let Some(owner) = self.ledger.get(entry) else { return Vec::new() };
         // If no other entry has the URN, all views of the URN belong to this entry.
-        let is_last = self.ledger.named(&owner.urn).all(|(id, _)| id == entry);
-        let views = self.ledger.views(&owner.urn).filter(|(_, state)| is_last || state.delete == owner.delete);
+        let is_last = self.ledger.entries_of(&owner.urn).all(|(id, _)| id == entry);
+        let views = self.ledger.views_of(&owner.urn).filter(|(_, state)| is_last || state.delete == owner.delete);
         views.map(|(view, _)| Effect::Remove(view)).collect()
     }
 
-    /// Returns the effects of a deletion. If a superseded entry is the last one with its URN, because a refresh has
-    /// removed its successor, references to the URN are removed, too.
+    /// Returns the effects of a deletion. If a pending delete is the last entry with its URN, because a refresh has
+    /// removed the live entry, references to the URN are removed, too.
     pub(crate) fn delete_effects(&self, entry: EntryId) -> Vec<Effect> {
         let mut effects = self.remove_effects(entry);
-        let last_copy = self.ledger.get(entry).filter(|state| state.delete).filter(|state| {
-            self.ledger.named(&state.urn).all(|(id, _)| id == entry)
+        let last_with_urn = self.ledger.get(entry).filter(|state| state.delete).filter(|state| {
+            self.ledger.entries_of(&state.urn).all(|(id, _)| id == entry)
                 && self.ledger.entries().any(|(_, other)| other.references().any(|urn| *urn == state.urn))
         });
-        if last_copy.is_some() {
+        if last_with_urn.is_some() {
             effects.extend(self.repairs(&effects, |_| EmptyKeys::Kept));
         }
         effects
     }
 
     /// Returns the effects of putting a new entry in the place of one that was deleted before its replacement. A
-    /// provider resource is superseded instead of removed if an entry without a pending replacement still refers to it.
+    /// provider resource becomes a pending delete if an entry without a pending replacement still refers to it.
     pub(crate) fn complete_replacement_effects(&self, old: EntryId, new: &Entry) -> Vec<Effect> {
         let reference = self.ledger.get(old).and_then(|state| state.as_provider_reference());
         let mut others = self.ledger.entries().filter(|(id, state)| *id != old && !state.pending_replacement);
@@ -91,7 +91,7 @@ impl DeploymentState {
         } else {
             self.remove_effects(old)
         };
-        self.follow(old, new, effects)
+        self.successor_effects(old, new, effects)
     }
 
     /// Returns the effects of confirming an entry as it is, after everything it refers to that this run has not
@@ -106,11 +106,11 @@ impl DeploymentState {
             let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
             let named = state
                 .references()
-                .filter(|urn| self.ledger.named(urn).all(|(id, _)| !self.ledger.is_finished(id)))
-                .flat_map(|urn| self.ledger.named(urn));
+                .filter(|urn| self.ledger.entries_of(urn).all(|(id, _)| !self.ledger.is_finished(id)))
+                .flat_map(|urn| self.ledger.entries_of(urn));
             let providers = state.provider.iter().flat_map(|reference| {
                 let provides = |state: &ResourceState| state.as_provider_reference().as_ref() == Some(reference);
-                let entries = self.ledger.named(&reference.urn).filter(move |(_, state)| provides(state));
+                let entries = self.ledger.entries_of(&reference.urn).filter(move |(_, state)| provides(state));
                 let confirmed = entries.clone().any(|(id, _)| self.ledger.is_finished(id));
                 entries.filter(move |_| !confirmed)
             });

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_deletion_that_is_reported_ends_the_wait() {
+    async fn reported_deletion_ends_the_wait() {
         let (report, wait) = deletion_report(Deleted::NotYet);
         assert!(!wait.is_done());
         report.done();
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn steps_that_end_early_leave_the_entry() {
+    async fn dropped_report_keeps_the_entry() {
         let (report, wait) = deletion_report(Deleted::NotYet);
         drop(report);
         assert_eq!(wait.wait().await, Err(EntryStays));
     }
 
     #[tokio::test]
-    async fn what_an_earlier_run_deleted_is_gone_without_a_report() {
+    async fn deletion_by_an_earlier_run_needs_no_report() {
         let (report, wait) = deletion_report(Deleted::Done);
         drop(report);
         assert!(wait.is_done());
@@ -144,9 +144,9 @@ mod tests {
         }
         assert!(deletions.start(dependent, state("dependent", Some("base"))));
         assert!(!deletions.start(base, state("base", None)), "its dependent is being deleted");
-        assert!(deletions.start(other, state("other", None)), "it has nothing to do with them");
+        assert!(deletions.start(other, state("other", None)), "it does not depend on them");
         deletions.end(dependent);
         assert!(deletions.start(base, state("base", None)));
-        assert!(!deletions.start(dependent, state("dependent", Some("base"))), "what it depends on is being deleted");
+        assert!(!deletions.start(dependent, state("dependent", Some("base"))), "its dependency is being deleted");
     }
 }

@@ -1,7 +1,7 @@
-//! The deployment state: the entries that were loaded, and everything that a run has decided and recorded since.
+//! Deployment state: the entries that were loaded, and everything that a run has decided and recorded since.
 //!
-//! Enters: a loaded snapshot, then every decision and every record of the run. Leaves: facts that decisions need, the
-//! effects of steps, and in the end the new snapshot. [`SharedState`] is the only place that locks it. Never here: I/O,
+//! Input: a loaded snapshot, then every decision and every record of the run. Output: inputs of decisions, the
+//! effects of steps, and in the end the new snapshot. [`SharedState`] is the only place that locks it. Excluded: I/O,
 //! async work, calls of providers.
 
 mod dependents;
@@ -25,7 +25,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{EntryId, Ledger, ResourceState, Snapshot};
 
-use crate::decisions::deletions::superseded_first;
+use crate::decisions::deletions::order_pending_deletes_first;
 use crate::decisions::scope::UrnPattern;
 use crate::entry::Entry;
 use crate::events::{SourceRef, StepOp};
@@ -58,9 +58,9 @@ pub(crate) struct DeploymentState {
     any_incomplete: bool,
     /// Recorded URNs, each with the URN of the registration that has taken it over. Resources that stay under their
     /// recorded URN have none.
-    new_names: HashMap<Urn, Urn>,
+    new_urns: HashMap<Urn, Urn>,
     /// URNs of registrations, each with the recorded URN that the registration has taken over.
-    recorded_names: HashMap<Urn, Urn>,
+    recorded_urns: HashMap<Urn, Urn>,
     /// Entries that are or were deleted before their replacement.
     entry_deletions: EntryDeletions,
     /// Entries whose recorded `deletedWith` the program has changed or removed.
@@ -84,8 +84,8 @@ impl DeploymentState {
             removed_by_refresh: Vec::new(),
             resources: HashMap::new(),
             any_incomplete: false,
-            new_names: HashMap::new(),
-            recorded_names: HashMap::new(),
+            new_urns: HashMap::new(),
+            recorded_urns: HashMap::new(),
             entry_deletions: EntryDeletions::default(),
             released_from_owner: HashSet::new(),
             scope_marks: HashSet::new(),
@@ -101,8 +101,8 @@ impl DeploymentState {
         let before = std::mem::take(&mut self.loaded);
         self.loaded = self.ledger.entries().map(|(id, state)| (id, Arc::clone(state))).collect();
         if before.len() > self.loaded.len() {
-            let left: HashSet<EntryId> = self.loaded.iter().map(|(id, _)| *id).collect();
-            let removed = before.into_iter().filter(|(id, _)| !left.contains(id));
+            let remaining: HashSet<EntryId> = self.loaded.iter().map(|(id, _)| *id).collect();
+            let removed = before.into_iter().filter(|(id, _)| !remaining.contains(id));
             self.removed_by_refresh.extend(removed.map(|(_, state)| state.urn.clone()));
         }
         let live = self.loaded.iter().filter(|(_, state)| !state.delete && state.view_of.is_none());
@@ -114,10 +114,10 @@ impl DeploymentState {
             .collect();
     }
 
-    /// Reloads like [`DeploymentState::reload`], and moves superseded entries before what depends on them.
-    pub(crate) fn reload_superseded_first(&mut self) {
+    /// Reloads like [`DeploymentState::reload`], and moves pending deletes before their dependents.
+    pub(crate) fn reload_pending_deletes_first(&mut self) {
         self.reload();
-        self.loaded = superseded_first(&self.loaded, |entry| self.ledger.is_finished(entry));
+        self.loaded = order_pending_deletes_first(&self.loaded, |entry| self.ledger.is_finished(entry));
     }
 
     /// Returns the ledger, which holds the current list of entries.
@@ -154,33 +154,33 @@ impl DeploymentState {
     /// Returns the live entry that was loaded for a URN, as it is now, or as it was if this run has removed it.
     pub(crate) fn old_or_removed(&self, urn: &Urn) -> Option<Entry> {
         let id = *self.loaded_live.get(urn)?;
-        let state = self.ledger.get(id).or_else(|| self.ledger.loaded(id))?;
+        let state = self.ledger.get(id).or_else(|| self.ledger.loaded_entry(id))?;
         Some((id, Arc::clone(state)))
     }
 
     /// Returns the live entry that was loaded for a URN, or that this run has renamed to the URN together with its
     /// parent.
     pub(crate) fn live(&self, urn: &Urn) -> Option<Entry> {
-        let renamed = || self.ledger.named(urn).find(|(_, state)| !state.delete);
+        let renamed = || self.ledger.entries_of(urn).find(|(_, state)| !state.delete);
         self.old(urn).or_else(|| renamed().map(|(id, state)| (id, Arc::clone(state))))
     }
 
     /// Returns an entry as it was loaded, with the URNs by which loaded entries refer to each other.
     pub(crate) fn as_loaded(&self, entry: &Entry) -> Entry {
-        (entry.0, Arc::clone(self.ledger.loaded(entry.0).unwrap_or(&entry.1)))
+        (entry.0, Arc::clone(self.ledger.loaded_entry(entry.0).unwrap_or(&entry.1)))
     }
 
     /// Returns whether a pattern matches a URN that was loaded, or registered in this run.
-    pub(crate) fn knows(&self, pattern: &UrnPattern) -> bool {
+    pub(crate) fn has_match(&self, pattern: &UrnPattern) -> bool {
         let loaded = self.loaded.iter().map(|(_, state)| &state.urn);
         let registered = self.resources.iter().filter(|(_, record)| record.inheritance.is_some()).map(|(urn, _)| urn);
         loaded.chain(&self.removed_by_refresh).chain(registered).any(|urn| pattern.matches(urn))
     }
 
-    /// Counts a step that succeeded, unless the step is a part of another one that is counted (engine semantics,
-    /// section 9.3).
+    /// Counts a step that succeeded, unless the step is a part of another one that is counted
+    /// (docs/spec/engine-semantics.md#9.3).
     pub(crate) fn count(&mut self, op: StepOp) {
-        if op.is_logical() {
+        if op.is_counted() {
             *self.counts.entry(op).or_default() += 1;
         }
     }

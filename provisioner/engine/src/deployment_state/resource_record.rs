@@ -17,7 +17,7 @@ pub(super) struct ResourceRecord {
     pub(super) inheritance: Option<Inheritance>,
     /// Entry of the resource, once a registration or a read has succeeded.
     pub(super) entry: Option<Entry>,
-    /// Reason that the entry is missing, or not as the program wants it.
+    /// Reason that the entry is missing, or does not match the program.
     pub(super) incomplete: Option<Incomplete>,
     /// Set if the resource is deleted together with one that it depends on, and is to be registered again.
     pub(super) pending_replacement: Option<PendingReplacement>,
@@ -29,8 +29,8 @@ pub(super) struct ResourceRecord {
     pub(super) source: Option<SourceRef>,
 }
 
-/// Reason that a resource is not what the program asks for, in ascending severity. A reason never replaces a graver
-/// one.
+/// Reason that a resource does not match the program, in ascending severity. A reason never replaces a more
+/// severe one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Incomplete {
     /// The resource was not created: it is out of scope, or refers to a resource that was not created.

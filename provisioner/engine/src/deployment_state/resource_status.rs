@@ -18,7 +18,7 @@ pub(super) enum ResourceStatus {
     /// The steps of a resource that depends on the URN carry its entry over, and are not done yet.
     CarryingOver,
     /// All steps are done, successful or not.
-    Settled,
+    Finished,
     /// The steps of a resource that depends on the URN have carried its entry over.
     CarriedOver,
 }
@@ -35,8 +35,8 @@ impl ResourceStatus {
     pub(super) fn decide(&mut self) {
         *self = match *self {
             Self::Untouched | Self::Registered => Self::Decided,
-            Self::Ended => Self::Settled,
-            decided @ (Self::Decided | Self::CarryingOver | Self::Settled | Self::CarriedOver) => decided,
+            Self::Ended => Self::Finished,
+            decided @ (Self::Decided | Self::CarryingOver | Self::Finished | Self::CarriedOver) => decided,
         }
     }
 
@@ -44,15 +44,15 @@ impl ResourceStatus {
     pub(super) fn carry_over(&mut self) {
         *self = match *self {
             Self::Untouched | Self::Registered | Self::Decided | Self::CarryingOver => Self::CarryingOver,
-            Self::Ended | Self::Settled | Self::CarriedOver => Self::CarriedOver,
+            Self::Ended | Self::Finished | Self::CarriedOver => Self::CarriedOver,
         }
     }
 
     /// Marks all steps as done. Also ends a URN that has no steps.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn finish(&mut self) {
         *self = match *self {
             Self::Untouched | Self::Registered | Self::Ended => Self::Ended,
-            Self::Decided | Self::Settled => Self::Settled,
+            Self::Decided | Self::Finished => Self::Finished,
             Self::CarryingOver | Self::CarriedOver => Self::CarriedOver,
         }
     }
@@ -60,15 +60,15 @@ impl ResourceStatus {
     /// Returns whether steps have been decided, by the registration of the URN or by another one.
     pub(super) fn is_decided(self) -> bool {
         match self {
-            Self::Decided | Self::CarryingOver | Self::Settled | Self::CarriedOver => true,
+            Self::Decided | Self::CarryingOver | Self::Finished | Self::CarriedOver => true,
             Self::Untouched | Self::Registered | Self::Ended => false,
         }
     }
 
     /// Returns whether the run does nothing more for the URN.
-    pub(super) fn is_settled(self) -> bool {
+    pub(super) fn is_finished(self) -> bool {
         match self {
-            Self::Ended | Self::Settled | Self::CarriedOver => true,
+            Self::Ended | Self::Finished | Self::CarriedOver => true,
             Self::Untouched | Self::Registered | Self::Decided | Self::CarryingOver => false,
         }
     }
@@ -83,7 +83,7 @@ impl ResourceStatus {
 mod tests {
     use super::ResourceStatus::{self, *};
 
-    const ALL: [ResourceStatus; 7] = [Untouched, Registered, Ended, Decided, CarryingOver, Settled, CarriedOver];
+    const ALL: [ResourceStatus; 7] = [Untouched, Registered, Ended, Decided, CarryingOver, Finished, CarriedOver];
 
     type Transition = fn(&mut ResourceStatus);
 
@@ -95,16 +95,16 @@ mod tests {
     }
 
     #[test]
-    fn each_transition_leads_from_every_status_to_one() {
-        // From:       Untouched,   Registered,   Ended,       Decided,      CarryingOver, Settled,     CarriedOver
+    fn transition_table_covers_each_status() {
+        // From:       Untouched,   Registered,   Ended,       Decided,      CarryingOver, Finished,     CarriedOver
         let rows: [(Transition, [ResourceStatus; 7]); 4] = [
-            (ResourceStatus::register, [Registered, Registered, Ended, Decided, CarryingOver, Settled, CarriedOver]),
-            (ResourceStatus::decide, [Decided, Decided, Settled, Decided, CarryingOver, Settled, CarriedOver]),
+            (ResourceStatus::register, [Registered, Registered, Ended, Decided, CarryingOver, Finished, CarriedOver]),
+            (ResourceStatus::decide, [Decided, Decided, Finished, Decided, CarryingOver, Finished, CarriedOver]),
             (
                 ResourceStatus::carry_over,
                 [CarryingOver, CarryingOver, CarriedOver, CarryingOver, CarryingOver, CarriedOver, CarriedOver],
             ),
-            (ResourceStatus::settle, [Ended, Ended, Ended, Settled, CarriedOver, Settled, CarriedOver]),
+            (ResourceStatus::finish, [Ended, Ended, Ended, Finished, CarriedOver, Finished, CarriedOver]),
         ];
         for (transition, expected) in rows {
             assert_eq!(after(transition), expected);
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decided_settled_or_carried_over_stays_so() {
+    fn decided_finished_and_carried_over_are_never_reverted() {
         for transition in
-            [ResourceStatus::register, ResourceStatus::decide, ResourceStatus::carry_over, ResourceStatus::settle]
+            [ResourceStatus::register, ResourceStatus::decide, ResourceStatus::carry_over, ResourceStatus::finish]
         {
             for (before, after) in ALL.into_iter().zip(after(transition)) {
                 assert!(!before.is_decided() || after.is_decided(), "{before:?}");
-                assert!(!before.is_settled() || after.is_settled(), "{before:?}");
+                assert!(!before.is_finished() || after.is_finished(), "{before:?}");
                 assert!(!before.is_carried_over() || after.is_carried_over(), "{before:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! The lock of the deployment state, and the waits for changes of the state.
+//! Lock of the deployment state, and the waits for changes of the state.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -32,9 +32,9 @@ impl SharedState {
         self.changed.notify_waiters();
     }
 
-    /// Settles a URN (see [`DeploymentState::settle`]), and wakes all waits.
-    pub(crate) fn settle(&self, urn: &Urn) {
-        self.lock().settle(urn);
+    /// Finishes a URN (see [`DeploymentState::finish`]), and wakes all waits.
+    pub(crate) fn finish(&self, urn: &Urn) {
+        self.lock().finish(urn);
         self.wake();
     }
 

@@ -12,10 +12,10 @@ fn urn(name: &str) -> Urn {
     Urn::new("s", "p", None, "t:m:T", name)
 }
 
-fn resource(name: &str, special: impl FnOnce(&mut ResourceState)) -> Arc<ResourceState> {
+fn resource(name: &str, change: impl FnOnce(&mut ResourceState)) -> Arc<ResourceState> {
     let mut state = ResourceState::new(urn(name), true);
     state.id = ResourceId::new(format!("{name}-1"));
-    special(&mut state);
+    change(&mut state);
     Arc::new(state)
 }
 
@@ -35,79 +35,79 @@ fn inheritance() -> Inheritance {
 }
 
 #[test]
-fn a_resource_is_registered_once() {
+fn second_registration_of_a_urn_is_rejected() {
     let mut state = loaded([]);
     assert!(!state.has_begun(&urn("a")));
     assert!(state.register(&urn("a"), inheritance()).is_ok());
     assert!(state.has_begun(&urn("a")) && state.is_registered(&urn("a")));
-    assert!(!state.is_decided(&urn("a")) && !state.is_settled(&urn("a")));
+    assert!(!state.is_decided(&urn("a")) && !state.is_finished(&urn("a")));
     assert!(state.register(&urn("a"), Inheritance { protect: true, ..inheritance() }).is_err());
-    assert!(!state.inheritance(&urn("a")).unwrap().protect, "the first registration counts");
+    assert!(!state.inheritance(&urn("a")).unwrap().protect, "the first registration applies");
 }
 
 #[test]
-fn a_registration_is_decided_then_settled() {
+fn registration_is_decided_then_finished() {
     let mut state = loaded([]);
     state.register(&urn("a"), inheritance()).unwrap();
     state.decide(&urn("a"));
-    assert!(state.is_decided(&urn("a")) && !state.is_settled(&urn("a")));
-    state.settle(&urn("a"));
-    assert!(state.is_decided(&urn("a")) && state.is_settled(&urn("a")));
+    assert!(state.is_decided(&urn("a")) && !state.is_finished(&urn("a")));
+    state.finish(&urn("a"));
+    assert!(state.is_decided(&urn("a")) && state.is_finished(&urn("a")));
 }
 
 #[test]
-fn a_registration_that_ends_early_is_settled_and_not_decided() {
+fn registration_that_ends_early_is_finished_and_not_decided() {
     let mut state = loaded([]);
     state.register(&urn("a"), inheritance()).unwrap();
-    state.settle(&urn("a"));
-    assert!(state.is_settled(&urn("a")) && !state.is_decided(&urn("a")));
+    state.finish(&urn("a"));
+    assert!(state.is_finished(&urn("a")) && !state.is_decided(&urn("a")));
 }
 
 #[test]
-fn an_entry_that_another_resource_carries_over_counts_as_registered() {
+fn entry_carried_over_by_another_resource_counts_as_registered() {
     let mut state = loaded([resource("a", |_| {})]);
     state.begin_carry_over(&urn("a"));
     assert!(state.is_carried_over(&urn("a")) && state.is_decided(&urn("a")) && state.is_registered(&urn("a")));
-    assert!(!state.is_settled(&urn("a")));
-    state.settle(&urn("a"));
-    assert!(state.is_carried_over(&urn("a")) && state.is_settled(&urn("a")));
+    assert!(!state.is_finished(&urn("a")));
+    state.finish(&urn("a"));
+    assert!(state.is_carried_over(&urn("a")) && state.is_finished(&urn("a")));
 }
 
 #[test]
-fn what_is_taken_over_under_a_new_name_is_decided_and_settled_with_it() {
+fn renamed_entry_is_decided_and_finished_with_its_registration() {
     let mut state = loaded([resource("old", |_| {})]);
     state.take_over(urn("old"), urn("new"));
-    assert_eq!(state.new_name(&urn("old")), &urn("new"));
-    assert_eq!(state.recorded_name(&urn("new")), Some(&urn("old")));
+    assert_eq!(state.new_urn(&urn("old")), &urn("new"));
+    assert_eq!(state.recorded_urn(&urn("new")), Some(&urn("old")));
     assert!(state.is_registered(&urn("old")), "under its new name");
     state.decide(&urn("new"));
-    assert!(state.is_decided(&urn("old")) && !state.is_decided_by_name(&urn("old")));
-    state.settle(&urn("new"));
-    assert!(state.is_settled(&urn("old")));
+    assert!(state.is_decided(&urn("old")) && !state.is_decided_by_urn(&urn("old")));
+    state.finish(&urn("new"));
+    assert!(state.is_finished(&urn("old")));
 }
 
 #[test]
-fn a_recorded_name_that_others_carry_over_is_not_settled_by_what_takes_it_over() {
+fn recorded_urn_carried_over_by_another_resource_is_not_finished_by_its_registration() {
     let mut state = loaded([resource("old", |_| {})]);
     state.take_over(urn("old"), urn("new"));
     state.begin_carry_over(&urn("old"));
-    state.settle(&urn("new"));
-    assert!(!state.is_settled(&urn("old")));
+    state.finish(&urn("new"));
+    assert!(!state.is_finished(&urn("old")));
 }
 
 #[test]
-fn what_stays_under_its_recorded_name_can_be_named_as_a_parent_by_it() {
+fn resource_that_keeps_its_recorded_urn_can_be_named_as_parent_by_it() {
     let mut state = loaded([resource("old", |_| {})]);
     state.register(&urn("new"), Inheritance { protect: true, ..inheritance() }).unwrap();
     state.take_over(urn("old"), urn("new"));
-    state.leave_recorded_name(&urn("new"));
-    state.keep_recorded_name(&urn("new"), &urn("old"));
+    state.leave_recorded_urn(&urn("new"));
+    state.keep_recorded_urn(&urn("new"), &urn("old"));
     assert!(state.inheritance(&urn("old")).unwrap().protect);
-    assert_eq!(state.new_name(&urn("old")), &urn("old"));
+    assert_eq!(state.new_urn(&urn("old")), &urn("old"));
 }
 
 #[test]
-fn a_worse_reason_replaces_a_lesser_one_and_never_the_other_way_round() {
+fn more_severe_incomplete_reason_replaces_less_severe_one() {
     let mut state = loaded([]);
     state.mark_incomplete(&urn("a"), Incomplete::Skipped);
     assert!(state.is_skipped(&urn("a")) && !state.has_failed(&urn("a")));
@@ -119,7 +119,7 @@ fn a_worse_reason_replaces_a_lesser_one_and_never_the_other_way_round() {
 }
 
 #[test]
-fn what_is_within_a_component_that_was_not_constructed_is_unknown() {
+fn entries_within_not_constructed_component_are_unknown() {
     let component = |state: &mut ResourceState| state.custom = false;
     let child = |state: &mut ResourceState| state.parent = Some(urn("component"));
     let mut state = loaded([resource("component", component), resource("child", child), resource("other", |_| {})]);
@@ -131,20 +131,20 @@ fn what_is_within_a_component_that_was_not_constructed_is_unknown() {
 }
 
 #[test]
-fn a_dependent_replacement_is_found_under_either_name() {
+fn dependent_replacement_is_found_under_recorded_and_new_urn() {
     let mut state = loaded([resource("old", |_| {})]);
     state.take_over(urn("old"), urn("new"));
     let entry = state.old(&urn("old")).unwrap();
     let (report, deletion) = deletion_report(Deleted::NotYet);
     state.plan_dependent_replacement(&entry, PendingReplacement { keys: vec!["v".into()], deletion });
     assert_eq!(state.pending_replacement(&urn("new")).unwrap().keys, ["v"]);
-    assert!(state.is_deleted_first(entry.0) && state.outlives_its_deletion(entry.0) && state.is_deleted(&urn("old")));
+    assert!(state.is_deleted_first(entry.0) && state.is_deletion_unfinished(entry.0) && state.is_deleted(&urn("old")));
     report.done();
-    assert!(state.is_deleted_first(entry.0) && !state.outlives_its_deletion(entry.0));
+    assert!(state.is_deleted_first(entry.0) && !state.is_deletion_unfinished(entry.0));
 }
 
 #[test]
-fn a_superseded_entry_that_is_deleted_leaves_its_successor_without_a_pending_replacement() {
+fn pending_delete_as_dependent_creates_no_pending_replacement() {
     let mut state = loaded([resource("a", |a| a.delete = true)]);
     let entry = state.loaded_entries()[0].clone();
     let (_report, deletion) = deletion_report(Deleted::NotYet);
@@ -153,7 +153,7 @@ fn a_superseded_entry_that_is_deleted_leaves_its_successor_without_a_pending_rep
 }
 
 #[test]
-fn what_the_program_no_longer_ties_to_an_owner_is_released() {
+fn entry_with_removed_deleted_with_is_released_from_owner() {
     let mut state = loaded([resource("a", |a| a.deleted_with = Some(urn("b")))]);
     let (id, _) = state.old(&urn("a")).unwrap();
     assert!(!state.is_released_from_owner(id));
@@ -162,7 +162,7 @@ fn what_the_program_no_longer_ties_to_an_owner_is_released() {
 }
 
 #[test]
-fn only_whole_steps_count() {
+fn parts_of_steps_are_not_counted() {
     let mut state = loaded([]);
     for op in [StepOp::Create, StepOp::Create, StepOp::CreateReplacement, StepOp::Replace] {
         state.count(op);
@@ -172,7 +172,7 @@ fn only_whole_steps_count() {
 }
 
 #[test]
-fn the_outputs_of_the_stack_are_held_back_until_they_are_taken() {
+fn stack_outputs_are_held_until_taken() {
     let mut state = loaded([]);
     state.hold_stack_outputs(urn("stack"), PropertyMap::new());
     assert_eq!(state.take_stack_outputs(), Some((urn("stack"), PropertyMap::new())));
@@ -180,7 +180,7 @@ fn the_outputs_of_the_stack_are_held_back_until_they_are_taken() {
 }
 
 #[test]
-fn what_comes_within_a_component_is_written_where_that_is() {
+fn child_has_the_source_of_its_component() {
     let mut state = loaded([]);
     state.set_source(&urn("component"), SourceRef(7));
     assert_eq!(state.source_of_component(&urn("child"), Some(&urn("component"))), Some(SourceRef(7)));
@@ -188,19 +188,19 @@ fn what_comes_within_a_component_is_written_where_that_is() {
 }
 
 #[test]
-fn a_refresh_that_removes_an_entry_leaves_its_name_known() {
+fn urn_of_entry_removed_by_refresh_still_matches() {
     let mut state = loaded([resource("a", |_| {}), resource("b", |_| {})]);
     let (id, _) = state.old(&urn("a")).unwrap();
     let effects = state.remove_effects(id);
     state.ledger_mut().apply(&state::Record::Change(effects));
     state.reload();
     assert!(state.old(&urn("a")).is_none() && state.old(&urn("b")).is_some());
-    assert!(state.knows(&UrnPattern::new("a")) && !state.knows(&UrnPattern::new("c")));
+    assert!(state.has_match(&UrnPattern::new("a")) && !state.has_match(&UrnPattern::new("c")));
 }
 
 #[test]
-fn a_name_that_was_only_settled_has_not_begun() {
+fn finished_urn_without_registration_has_not_begun() {
     let mut state = loaded([]);
-    state.settle(&urn("a"));
-    assert!(state.is_settled(&urn("a")) && !state.has_begun(&urn("a")) && !state.is_registered(&urn("a")));
+    state.finish(&urn("a"));
+    assert!(state.is_finished(&urn("a")) && !state.has_begun(&urn("a")) && !state.is_registered(&urn("a")));
 }

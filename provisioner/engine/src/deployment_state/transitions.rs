@@ -38,7 +38,7 @@ impl DeploymentState {
 
     /// Registers a resource also under its recorded URN, under which it stays, so that the program can name it as a
     /// parent by either URN.
-    pub(crate) fn keep_recorded_name(&mut self, urn: &Urn, recorded: &Urn) {
+    pub(crate) fn keep_recorded_urn(&mut self, urn: &Urn, recorded: &Urn) {
         if urn != recorded
             && let Some(inheritance) = self.inheritance(urn).cloned()
         {
@@ -62,19 +62,19 @@ impl DeploymentState {
         self.record_mut(urn).status.carry_over();
     }
 
-    /// Settles a URN: the run does nothing more for it. Also settles the recorded URN of the entry that it took over,
+    /// Finishes a URN: the run does nothing more for it. Also finishes the recorded URN of the entry that it took over,
     /// unless the steps of another resource carry that entry over.
-    pub(crate) fn settle(&mut self, urn: &Urn) {
-        let recorded = self.recorded_names.get(urn).map(|recorded| self.current_name(recorded));
+    pub(crate) fn finish(&mut self, urn: &Urn) {
+        let recorded = self.recorded_urns.get(urn).map(|recorded| self.current_urn(recorded));
         let recorded = recorded.filter(|recorded| !self.status(recorded).is_carried_over());
         for urn in recorded.iter().chain([urn]) {
-            self.record_mut(urn).status.settle();
+            self.record_mut(urn).status.finish();
         }
     }
 
     /// Returns whether the run does nothing more for a URN.
-    pub(crate) fn is_settled(&self, urn: &Urn) -> bool {
-        self.status(urn).is_settled()
+    pub(crate) fn is_finished(&self, urn: &Urn) -> bool {
+        self.status(urn).is_finished()
     }
 
     /// Returns whether a registration of a URN has begun, or steps have been decided for it, such as those of another
@@ -84,13 +84,13 @@ impl DeploymentState {
     }
 
     /// Returns whether steps have been decided for exactly this URN. New URNs are not followed.
-    pub(crate) fn is_decided_by_name(&self, urn: &Urn) -> bool {
+    pub(crate) fn is_decided_by_urn(&self, urn: &Urn) -> bool {
         self.status(urn).is_decided()
     }
 
     /// Returns whether steps have been decided for a loaded resource, under its new URN if it has one.
     pub(crate) fn is_decided(&self, urn: &Urn) -> bool {
-        self.status(self.new_name(urn)).is_decided()
+        self.status(self.new_urn(urn)).is_decided()
     }
 
     /// Returns whether the program has registered or read a loaded resource, under its loaded URN or a new one.
@@ -104,7 +104,7 @@ impl DeploymentState {
     }
 
     /// Stores the entry of a registration or a read that succeeded.
-    pub(crate) fn succeed(&mut self, urn: &Urn, entry: Entry) {
+    pub(crate) fn store_registered(&mut self, urn: &Urn, entry: Entry) {
         self.record_mut(urn).entry = Some(entry);
     }
 
@@ -118,7 +118,7 @@ impl DeploymentState {
         self.resources.values().filter_map(|record| record.entry.as_ref())
     }
 
-    /// Marks a resource as incomplete. A reason never replaces a graver one.
+    /// Marks a resource as incomplete. A reason never replaces a more severe one.
     pub(crate) fn mark_incomplete(&mut self, urn: &Urn, incomplete: Incomplete) {
         self.any_incomplete = true;
         let record = self.record_mut(urn);
@@ -185,7 +185,7 @@ impl DeploymentState {
         self.entry_deletions.plan(entry, wait);
     }
 
-    /// Plans the deletion of an entry together with one that it depends on, and its replacement. A superseded entry has
+    /// Plans the deletion of an entry together with one that it depends on, and its replacement. A pending delete has
     /// no replacement.
     pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PendingReplacement) {
         self.plan_entry_deletion(entry.0, pending.deletion.clone());
@@ -198,7 +198,7 @@ impl DeploymentState {
     /// Returns the pending replacement of a resource, under its current or its recorded URN.
     pub(crate) fn pending_replacement(&self, urn: &Urn) -> Option<&PendingReplacement> {
         let of = |urn: &Urn| self.resources.get(urn)?.pending_replacement.as_ref();
-        of(urn).or_else(|| of(self.recorded_names.get(urn)?))
+        of(urn).or_else(|| of(self.recorded_urns.get(urn)?))
     }
 
     /// Returns whether an entry is or was deleted before its replacement, or is planned to be.
@@ -207,7 +207,7 @@ impl DeploymentState {
     }
 
     /// Returns whether the deletion of an entry before its replacement was planned, and is not done.
-    pub(crate) fn outlives_its_deletion(&self, entry: EntryId) -> bool {
+    pub(crate) fn is_deletion_unfinished(&self, entry: EntryId) -> bool {
         self.entry_deletions.wait(entry).is_some_and(|wait| !wait.is_done())
     }
 

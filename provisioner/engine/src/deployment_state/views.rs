@@ -1,4 +1,4 @@
-//! The recorded views of a resource (engine semantics, section 4.2).
+//! Recorded views of a resource (docs/spec/engine-semantics.md#4.2).
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::DeploymentState;
 use crate::entry::Entry;
 
 impl DeploymentState {
-    /// Returns the views of an entry. The views of a superseded entry are superseded, too.
+    /// Returns the views of an entry. The views of a pending delete are pending deletes, too.
     pub(crate) fn views_of(&self, owner: &ResourceState) -> Vec<Entry> {
-        let views = self.ledger.views(&owner.urn).filter(|(_, state)| state.delete == owner.delete);
+        let views = self.ledger.views_of(&owner.urn).filter(|(_, state)| state.delete == owner.delete);
         views.map(|(id, state)| (id, Arc::clone(state))).collect()
     }
 }

@@ -1,7 +1,7 @@
-//! Everything that happens in a run, as values.
+//! Events of a run, as values.
 //!
-//! Enters: what the deployment does. Leaves: to the display, to `--json`, to whoever wants to know. Never here: a
-//! decision. A sink may not fail, block or steer.
+//! Input: steps, phases and messages of a deployment. Output: events for the display, `--json` and other sinks. Excluded:
+//! a decision. A sink must not fail or block, and cannot influence the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use pulumi_proto::urn::Urn;
 
 use state::ResourceState;
 
-/// Takes events.
+/// Receiver of events.
 pub trait EventSink: Send + Sync {
-    /// Takes one event. Must return at once.
+    /// Receives one event. Must return at once.
     fn emit(&self, event: Event);
 }
 
-/// Something that happened.
+/// Event of a run.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A plugin is being downloaded: how far that is.
+    /// Progress of the download of a plugin.
     Download(Download),
     /// A phase of an operation begins (refresh, preview, up, destroy of one stack).
     PhaseStarted(Phase),
-    /// A provider is about to be told these values, which hold secrets: who passes on what it says has to keep them out of
-    /// that. Nothing to show.
-    SecretsTold(Arc<PropertyMap>),
+    /// A provider is about to receive these values, which contain secrets. Receivers must mask them in the output of
+    /// the provider, and do not display the event.
+    SecretsSent(Arc<PropertyMap>),
     /// A step begins.
     StepStarted(Arc<StepInfo>),
     /// A step succeeded; the info holds the new outputs.
@@ -37,65 +37,65 @@ pub enum Event {
     StepFailed(Arc<StepInfo>, StepFailure),
     /// A component (or the stack) registered its outputs.
     OutputsRegistered(Arc<ResourceState>),
-    /// Something to tell.
+    /// A message was emitted.
     Message(Message),
     /// A phase ended.
     PhaseEnded(Summary),
 }
 
-/// A plugin on its way to this machine.
+/// Progress of the download of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
     /// Name of the plugin.
     pub plugin: String,
-    /// Name of what is downloaded: an asset, or a repository.
-    pub what: String,
-    /// Bytes that have arrived.
+    /// Name of the asset or the repository that is downloaded.
+    pub name: String,
+    /// Number of bytes received.
     pub received: u64,
-    /// Bytes that it has, if that is known.
+    /// Size in bytes, if known.
     pub total: Option<u64>,
-    /// How far it is.
+    /// Stage of the download.
     pub stage: DownloadStage,
 }
 
-/// How far a download is.
+/// Stage of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DownloadStage {
-    /// It begins.
+    /// The download begins.
     Started,
-    /// Some of it has arrived.
+    /// Some bytes have been received.
     Running,
-    /// All of it has arrived.
+    /// All bytes have been received.
     Done,
-    /// It came to nothing; why is told elsewhere.
+    /// The download failed. A message reports the error.
     Failed,
 }
 
 /// A phase of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// What is done.
+    /// Operation that the phase belongs to.
     pub operation: Operation,
-    /// Only shown, not done.
+    /// True if the phase is a preview.
     pub preview: bool,
 }
 
-/// What is done to a stack.
+/// Operation on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Make the world match the program.
+    /// Changes resources to match the program.
     Update,
-    /// Make the state match the world.
+    /// Changes the state to match the actual resources.
     Refresh,
-    /// Delete everything.
+    /// Deletes all resources.
     Destroy,
-    /// Take existing resources over.
+    /// Records existing resources.
     Import,
 }
 
-/// What a step does (engine semantics, section 1.3).
+/// Kind of a step (docs/spec/engine-semantics.md#1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the words of the field; the specification table explains them")]
+#[allow(missing_docs, reason = "Pulumi's names; the table of the specification explains them")]
 pub enum StepOp {
     Same,
     Create,
@@ -115,8 +115,8 @@ pub enum StepOp {
 }
 
 impl StepOp {
-    /// Whether it counts in a summary: not as a mere part of another step.
-    pub(crate) fn is_logical(self) -> bool {
+    /// Returns whether the step is counted in a summary. Parts of another step are not counted.
+    pub(crate) fn is_counted(self) -> bool {
         match self {
             Self::Same
             | Self::Create
@@ -136,7 +136,7 @@ impl StepOp {
         }
     }
 
-    /// The word in events and history.
+    /// Returns the name in events and in the history.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -180,63 +180,63 @@ impl From<ViewOp> for StepOp {
     }
 }
 
-/// What is known of a step.
+/// Description of a step.
 #[derive(Clone, Debug)]
 pub struct StepInfo {
-    /// What it does. Of a refresh that succeeded: see `result`.
+    /// Kind of the step. For a refresh that succeeded, see `result`.
     pub op: StepOp,
-    /// What a refresh found: same, update or delete.
+    /// Result of a refresh: same, update or delete.
     pub result: Option<StepOp>,
-    /// The resource.
+    /// URN of the resource.
     pub urn: Urn,
-    /// The entry before.
+    /// Entry before the step.
     pub old: Option<Arc<ResourceState>>,
-    /// The entry after; in a step that has not ended yet, without what the provider will answer.
+    /// Entry after the step. Until the step ends, the entry lacks the outputs that the provider will return.
     pub new: Option<Arc<ResourceState>>,
-    /// Why it is replaced: property names.
+    /// Names of properties that replace the resource.
     pub replace_keys: Vec<String>,
-    /// Changed properties: top-level names.
+    /// Top-level names of changed properties.
     pub diffs: Vec<String>,
-    /// Changes by property path, where known.
+    /// Changes by property path, if known.
     pub detailed_diff: BTreeMap<String, PropertyDiff>,
-    /// Bookkeeping that users need not see.
+    /// True for a step of the engine itself, which is not displayed.
     pub internal: bool,
 }
 
-/// How a step failed.
+/// Failure of a step.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
-    /// The provider's words, or ours.
+    /// Error message of the provider or the engine.
     pub message: String,
-    /// Whether the resource may have been touched all the same.
+    /// True if the resource may have been changed nevertheless.
     pub indeterminate: bool,
-    /// The resource exists but did not come up; its state is recorded.
+    /// True if the resource exists but failed to initialize. Its state is recorded.
     pub partial: bool,
 }
 
-/// Something to tell the user.
+/// Message to the user.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// How bad it is.
+    /// Severity of the message.
     pub severity: Severity,
-    /// The resource it is about.
+    /// URN of the resource that the message is about.
     pub urn: Option<Urn>,
-    /// Where in the user's files the resource was written, as the program said with its goal.
+    /// Place of the resource in the user's files, as the program passed it with the goal.
     pub source: Option<SourceRef>,
-    /// Property path the message is about; `None`: the whole resource.
+    /// Path of the property that the message is about; `None`: the whole resource.
     pub property: Option<String>,
-    /// Who said it, where it was a plugin.
+    /// Name of the plugin that caused the message; `None`: the engine.
     pub plugin: Option<String>,
-    /// The text. Never holds a secret.
+    /// Text, which never contains a secret.
     pub text: String,
-    /// What to do next.
+    /// Hint at the next action of the user.
     pub hint: Option<String>,
-    /// Worth showing while it happens, not worth keeping.
+    /// True if the message is displayed only during the run, and not kept.
     pub ephemeral: bool,
 }
 
 impl Message {
-    /// A message about nothing in particular.
+    /// Creates a message that is not about a resource.
     pub fn new(severity: Severity, text: impl Into<String>) -> Self {
         Self {
             severity,
@@ -251,43 +251,43 @@ impl Message {
     }
 }
 
-/// Where a program wrote a resource: opaque to the engine, handed back with messages.
+/// Place where a program wrote a resource. Opaque to the engine, which returns it with messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceRef(pub u64);
 
-/// How bad something is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For those who look for a fault.
+    /// Details for debugging.
     Debug,
-    /// Good to know.
+    /// Information.
     Info,
-    /// Perhaps not what was meant.
+    /// Possible mistake of the user.
     Warning,
-    /// The run fails.
+    /// Error, with which the run fails.
     Error,
 }
 
-/// How a phase ended.
+/// Summary of a phase.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The phase.
+    /// Phase that has ended.
     pub phase: Phase,
-    /// Steps that succeeded, counted as in engine semantics, section 9.3.
+    /// Number of successful steps of each kind, as in docs/spec/engine-semantics.md#9.3.
     pub changes: BTreeMap<StepOp, usize>,
-    /// How it ended.
+    /// Outcome of the phase.
     pub outcome: Outcome,
-    /// How long it took.
+    /// Duration of the phase.
     pub duration: Duration,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All went well.
+    /// All steps succeeded.
     Succeeded,
-    /// Something failed; what is recorded is true.
+    /// A step failed, or another error was reported. The recorded state is valid.
     Failed,
-    /// The user stopped it with work left undone.
+    /// The user stopped the run before all work was done.
     Canceled,
 }

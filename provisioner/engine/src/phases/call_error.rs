@@ -9,7 +9,7 @@ use crate::registrar::Halted;
 pub(crate) enum CallError {
     /// The provider refused the call or failed. The error has not been reported.
     Provider(ProviderError),
-    /// The run goes no further.
+    /// The run is halted.
     Halted(Halted),
 }
 

@@ -1,4 +1,4 @@
-//! Methods of resources and providers (engine semantics, section 2.15).
+//! Methods of resources and providers (docs/spec/engine-semantics.md#2.15).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,14 +62,14 @@ fn receiver(ctx: &Context, token: &TypeToken, goal: &InvokeGoal) -> Result<Optio
     if token.is_provider() {
         return match receiver {
             Some(Ok((urn, Some(id)))) => Ok(Some(ProviderReference { urn, id })),
-            _ => Err(format!("the method {} is of a provider, and __self__ is none", goal.token)),
+            _ => Err(format!("the method {} is a method of a provider, and __self__ is not a provider", goal.token)),
         };
     }
     if goal.provider.is_some() {
         return Ok(goal.provider.clone());
     }
     let Some(receiver) = receiver else { return Ok(None) };
-    let (urn, _) = receiver.map_err(|_| format!("the method {} is called on what is no resource", goal.token))?;
+    let (urn, _) = receiver.map_err(|_| format!("__self__ of the method {} is not a resource", goal.token))?;
     let state = ctx.state();
     let known = state.inheritance(&urn).ok_or_else(|| format!("{urn} is not a resource of this run"))?;
     let serves = |reference: &&ProviderReference| {

@@ -24,10 +24,10 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
         scope.targets.iter().chain(&scope.excludes).collect()
     };
     let mut checked = Ok(());
-    if let Err(error) = &ctx.naming {
+    if let Err(error) = &ctx.autonaming {
         let mut message = Message::new(Severity::Error, format!("pulumi:autonaming cannot be used: {error}"));
-        message.hint = Some(format!("mend it in the stack file, Pulumi.{}.yaml", ctx.options.stack));
-        checked = Err(ctx.general_error(message, Failure::Fatal));
+        message.hint = Some(format!("fix it in the stack file, Pulumi.{}.yaml", ctx.options.stack));
+        checked = Err(ctx.report_general_error(message, Failure::Fatal));
     }
     for pattern in must_exist.into_iter().filter(|pattern| !is_known(ctx, pattern)) {
         checked = Err(report_unknown_name(ctx, pattern.as_str(), Failure::Fatal));
@@ -36,18 +36,19 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
 }
 
 /// Returns whether a pattern matches a resource that was recorded, or registered in this run. A pattern with a star may
-/// match none, because it then touches nothing. An exclude must match one, because it otherwise spares nothing.
+/// match none, because it then touches nothing. An exclude must match one, because the run otherwise
+/// changes resources that the user meant to exclude.
 fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
-    let spares = ctx.options.scope.excludes.contains(pattern);
-    (!pattern.is_literal() && !spares)
-        || ctx.state().knows(pattern)
-        || ctx.options.gone.iter().any(|urn| pattern.matches(urn))
+    let is_exclude = ctx.options.scope.excludes.contains(pattern);
+    (!pattern.is_literal() && !is_exclude)
+        || ctx.state().has_match(pattern)
+        || ctx.options.removed_by_refresh.iter().any(|urn| pattern.matches(urn))
 }
 
 fn report_unknown_name(ctx: &Context, name: &str, failure: Failure) -> ErrorReported {
     let mut message = Message::new(Severity::Error, format!("no resource of this stack is called {name}"));
-    message.hint = Some("give a name as `sc preview` shows it, or a URN as `sc stack export` has it".to_owned());
-    ctx.general_error(message, failure)
+    message.hint = Some("give a name from `sc preview`, or a URN from `sc stack export`".to_owned());
+    ctx.report_general_error(message, failure)
 }
 
 /// Reports targets and excludes that match no resource, once the program has ended.
@@ -56,7 +57,7 @@ pub(crate) fn check_targets_found(ctx: &Context) {
         return;
     }
     let failure = if ctx.options.operation == Operation::Destroy {
-        // Deletions have not begun, and a misspelled name could delete resources that are to be spared.
+        // Deletions have not begun, and a misspelled name could delete resources that the user meant to exclude.
         Failure::Fatal
     } else {
         Failure::AtEnd
@@ -76,23 +77,23 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     if ctx.options.operation != Operation::Destroy {
         return Ok(());
     }
-    let hooked: Vec<Urn> = {
+    let with_hooks: Vec<Urn> = {
         let state = ctx.state();
-        let is_hooked = |entry: &ResourceState| {
+        let has_hooks = |entry: &ResourceState| {
             // Protection does not matter here. A resource that is deleted with its owner is checked if the owner stays.
             let owner = if entry.deleted_with.is_some() { Owner::IsDeleted } else { Owner::Stays };
             let deletion = deletion(entry, DeletionReason::Replaced, owner, RunMode::Apply);
-            deletion == Deletion::Refused(Undeletable::Hooked)
+            deletion == Deletion::Refused(Undeletable::HasDeleteHooks)
         };
-        let entries = state.loaded_entries().iter().filter(|(_, entry)| is_hooked(entry));
+        let entries = state.loaded_entries().iter().filter(|(_, entry)| has_hooks(entry));
         entries.map(|(_, entry)| entry.urn.clone()).collect()
     };
     let report = |urn: &Urn| {
-        let mut message = Message::new(Severity::Error, messages::undeletable("it", Undeletable::Hooked));
-        message.hint = Some(messages::undeletable_hint(urn, Undeletable::Hooked));
-        ctx.fatal(urn, None, message)
+        let mut message = Message::new(Severity::Error, messages::undeletable_text("it", Undeletable::HasDeleteHooks));
+        message.hint = Some(messages::undeletable_hint(urn, Undeletable::HasDeleteHooks));
+        ctx.report_fatal(urn, None, message)
     };
-    report_all(hooked.iter().map(report)).map_or(Ok(()), Err)
+    report_all(with_hooks.iter().map(report)).map_or(Ok(()), Err)
 }
 
 /// Reports the operations that an earlier run began and did not end.

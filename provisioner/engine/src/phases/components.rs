@@ -1,4 +1,4 @@
-//! Components that their plugins construct (engine semantics, section 2.15).
+//! Components that their plugins construct (docs/spec/engine-semantics.md#2.15).
 //!
 //! The plugin registers the component and its children through the resource monitor. Construct itself is not a step.
 
@@ -23,9 +23,9 @@ use crate::step_generator::Origin;
 /// Calls the plugin of a component to construct it.
 ///
 /// # Errors
-/// [`Halted`] if the run goes no further.
+/// [`Halted`] if the run is halted.
 pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Result<Registered, Halted> {
-    if depends_on_failure(ctx, &goal) {
+    if has_failed_dependency(ctx, &goal) {
         ctx.state().mark_incomplete(&urn, Incomplete::NotConstructed);
         return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
     }
@@ -34,7 +34,7 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
     if let Some(source) = source {
         ctx.state().set_source(&urn, source);
     }
-    let instance = ctx.instance(&reference, &urn, source).await?;
+    let instance = ctx.require_instance(&reference, &urn, source).await?;
     ctx.check_running()?;
     let reply = match instance.ready().await {
         Ok(Some(provider)) => call_construct(ctx, provider, &goal).await,
@@ -52,8 +52,9 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
         // The error of a child has been reported; the error of the plugin only repeats it.
         Err(_) if ctx.is_halted() => Err(ctx.halted()),
         Err(error) => {
-            let message = Message { plugin: Some(goal.type_token.package().to_owned()), ..messages::of_error(&error) };
-            ctx.error(&urn, source, message, Failure::Step);
+            let message =
+                Message { plugin: Some(goal.type_token.package().to_owned()), ..messages::error_message(&error) };
+            ctx.report_error(&urn, source, message, Failure::Step);
             ctx.state().mark_incomplete(&urn, Incomplete::NotConstructed);
             failed(ctx, &urn).into_reply()
         }
@@ -73,7 +74,7 @@ async fn register_unknown(ctx: &Arc<Context>, goal: Goal) -> Result<Registered, 
     Ok(Registered::without_outputs(registered.urn, registered.result))
 }
 
-fn depends_on_failure(ctx: &Context, goal: &Goal) -> bool {
+fn has_failed_dependency(ctx: &Context, goal: &Goal) -> bool {
     let state = ctx.state();
     goal.references().any(|urn| state.has_failed(urn))
 }

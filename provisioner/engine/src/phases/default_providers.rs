@@ -1,4 +1,4 @@
-//! Default providers: registered once for each package, version and download URL (engine semantics, section 2.2).
+//! Default providers: registered once for each package, version and download URL (docs/spec/engine-semantics.md#2.2).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::registrar::{Halted, Registered};
 use crate::step_generator::Origin;
 
 /// Package that a default provider serves. Without a version, any version serves; without a URL, the package comes from
-/// the usual place.
+/// the default source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Package<'a> {
     pub(super) name: &'a str,
@@ -33,7 +33,7 @@ pub(super) async fn default_provider(
     source: Option<SourceRef>,
 ) -> Result<ProviderReference, Halted> {
     if let Some(refusal) = refusal(ctx, package.name) {
-        return Err(ctx.fatal(urn, source, refusal).into());
+        return Err(ctx.report_fatal(urn, source, refusal).into());
     }
     let Package { name, version, download_url } = package;
     let key = ProviderKey::Default {
@@ -67,8 +67,8 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
 /// Returns the reason that a package has no default provider, if it can have none.
 fn refusal(ctx: &Context, package: &str) -> Option<Message> {
     let (text, hint) = if package == BUILT_IN {
-        let text = "the package pulumi (StackReference, Stash) is not served".to_owned();
-        (text, "make the component without it, or provision this stack with Pulumi")
+        let text = "the package pulumi (StackReference, Stash) is not supported".to_owned();
+        (text, "change the component so that it does not use it, or provision this stack with Pulumi")
     } else {
         match is_disabled(ctx, package) {
             Ok(false) => return None,
@@ -78,7 +78,7 @@ fn refusal(ctx: &Context, package: &str) -> Option<Message> {
             }
             Err(error) => {
                 let text = format!("pulumi:disable-default-providers cannot be used: {error}");
-                (text, "make it a JSON list of package names, such as '[\"aws\"]', or '[\"*\"]'")
+                (text, "set it to a JSON list of package names, such as '[\"aws\"]', or '[\"*\"]'")
             }
         }
     };
@@ -113,8 +113,8 @@ pub(super) fn default_name(version: Option<&str>, download_url: Option<&str>) ->
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let segments = download_url.unwrap_or_default().split('/').filter(|segment| !segment.is_empty());
     // Each byte of a special character becomes one underscore.
-    let spelled = |byte: u8| if is_plain(char::from(byte)) { char::from(byte) } else { '_' };
-    let segments: Vec<String> = segments.map(|segment| segment.bytes().map(spelled).collect()).collect();
+    let escaped = |byte: u8| if is_plain(char::from(byte)) { char::from(byte) } else { '_' };
+    let segments: Vec<String> = segments.map(|segment| segment.bytes().map(escaped).collect()).collect();
     if !segments.is_empty() {
         name.push('_');
         name.push_str(&segments.join("/"));
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_provider_is_named_by_its_version_and_its_place() {
+    fn default_provider_name_contains_version_and_download_url() {
         let rows = [
             (None, None, "default"),
             (Some("1.2.3"), None, "default_1_2_3"),

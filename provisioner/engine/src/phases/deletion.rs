@@ -1,4 +1,4 @@
-//! Deletes the entries that were not registered (engine semantics, section 3).
+//! Deletes the entries that were not registered (docs/spec/engine-semantics.md#3).
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::deletion_scope::{Deletable, deletable};
 use super::orphans::report_orphans;
 use super::phase_end::PhaseEnd;
 use crate::context::Context;
-use crate::decisions::deletions::{deletion_step, waves};
+use crate::decisions::deletions::{deletion_batches, deletion_step};
 use crate::deployment_state::{EmptyKeys, EntriesByUrn, by_urn, rename_view};
 use crate::entry::Entry;
 use crate::events::{Operation, StepOp};
@@ -23,14 +23,14 @@ use crate::step_generator::{carry_over, delete_step};
 pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if ctx.options.operation == Operation::Destroy && ctx.options.has_program() {
         // Entries that the program has just updated or created are deleted, too.
-        ctx.state().reload_superseded_first();
+        ctx.state().reload_pending_deletes_first();
     }
     let candidates = unregistered(ctx);
     let Ok(deletable) = deletable(ctx, &candidates).await else { return PhaseEnd::Complete };
     let allowed = match &deletable {
         Deletable::All(allowed) | Deletable::Refused(allowed) => allowed,
     };
-    if !ctx.options.scope.is_everything() || ctx.options.exclude_protected {
+    if !ctx.options.scope.is_unrestricted() || ctx.options.exclude_protected {
         carry_over_kept(ctx, &candidates, allowed).await;
     }
     if matches!(deletable, Deletable::Refused(_)) && !ctx.is_preview() {
@@ -41,14 +41,14 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if deletions.is_empty() {
         return PhaseEnd::Complete;
     }
-    let (waves, entries, loaded) = {
+    let (batches, entries, loaded) = {
         let state = ctx.state();
         let ids: HashSet<EntryId> = deletions.keys().copied().collect();
-        // The order is that of the loaded entries: a new URN does not change what an old entry depends on.
-        let waves = waves(state.loaded_entries(), &ids);
+        // The order is that of the loaded entries: a new URN does not change the dependencies of an old entry.
+        let batches = deletion_batches(state.loaded_entries(), &ids);
         let entries: HashMap<EntryId, Arc<ResourceState>> =
             ids.into_iter().filter_map(|id| Some((id, Arc::clone(state.ledger().get(id)?)))).collect();
-        (waves, entries, state.loaded_entries().to_vec())
+        (batches, entries, state.loaded_entries().to_vec())
     };
     {
         // Entries that are `deletedWith` a deleted one need no call of their own.
@@ -56,8 +56,8 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         deletions.keys().filter_map(|id| entries.get(id)).for_each(|entry| state.mark_deleted(&entry.urn));
     }
     let loaded_by_urn = LazyCell::new(|| by_urn(&loaded));
-    let something_stays = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
-    let mut kept = if something_stays { needed_by_kept(ctx, &deletions, &loaded_by_urn) } else { HashSet::new() };
+    let has_kept_entries = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
+    let mut kept = if has_kept_entries { needed_by_kept(ctx, &deletions, &loaded_by_urn) } else { HashSet::new() };
     for (id, resource) in loaded.iter().filter(|(id, _)| deletions.get(id) == Some(&StepOp::Delete)) {
         // A protected entry stays, as its own step reports, and so do its dependencies.
         if entries.get(id).is_some_and(|entry| entry.protect) {
@@ -65,8 +65,8 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         }
     }
     let mut left_undone = false;
-    for wave in waves {
-        let steps = wave.iter().filter(|id| !kept.contains(*id)).filter_map(|id| {
+    for batch in batches {
+        let steps = batch.iter().filter(|id| !kept.contains(*id)).filter_map(|id| {
             let entry = (*id, Arc::clone(entries.get(id)?));
             Some(delete_one(ctx, entry, *deletions.get(id)?))
         });
@@ -101,34 +101,34 @@ async fn delete_one(ctx: &Arc<Context>, entry: Entry, op: StepOp) -> Result<(), 
     }
     let step = delete_step(ctx, &entry, op).await;
     let executor = StepExecutor::new(ctx);
-    if !executor.may_begin(&step).await {
+    if !executor.can_begin(&step).await {
         return Err(Undeleted::NotBegun);
     }
     // Boxed: tens of thousands may wait for a slot, so each must be small.
     Box::pin(executor.execute(step)).await.map(drop).map_err(|_| Undeleted::Failed(entry.0))
 }
 
-/// Gives superseded entries the new URN of their successor, so that the old URN is free. Entries that this run deletes
+/// Gives pending deletes the new URN of their live entry, so that the old URN is free. Entries that this run deletes
 /// keep the old URN until then.
-pub(crate) async fn rename_superseded(ctx: &Context) {
+pub(crate) async fn rename_pending_deletes(ctx: &Context) {
     ctx.records
         .defer(|state| {
             let mut effects = Vec::new();
-            if !state.has_new_names() {
+            if !state.has_new_urns() {
                 return effects;
             }
             // A provider keeps its URN, because its resources refer to it by that URN.
-            let is_superseded = |entry: &ResourceState| entry.delete && !entry.is_provider();
-            for (id, entry) in state.ledger().entries().filter(|(_, entry)| is_superseded(entry)) {
+            let is_pending_delete = |entry: &ResourceState| entry.delete && !entry.is_provider();
+            for (id, entry) in state.ledger().entries().filter(|(_, entry)| is_pending_delete(entry)) {
                 let successor = state.taken_over_by(&entry.urn);
-                if let Some(urn) = successor.filter(|urn| state.ledger().named(urn).any(|(_, new)| !new.delete)) {
+                if let Some(urn) = successor.filter(|urn| state.ledger().entries_of(urn).any(|(_, new)| !new.delete)) {
                     effects.extend(state.rewrite_effects(id, |entry| entry.urn = urn.clone()));
                     for (view, _) in state.views_of(entry) {
                         effects.extend(state.rewrite_effects(view, |view| rename_view(view, urn)));
                     }
                 }
             }
-            // If a refresh of this run has removed the live entry of the old URN, only the superseded entry kept
+            // If a refresh of this run has removed the live entry of the old URN, only the pending delete kept
             // references to the URN valid.
             effects.extend(if effects.is_empty() { Vec::new() } else { state.repairs(&effects, |_| EmptyKeys::Kept) });
             effects
@@ -136,9 +136,9 @@ pub(crate) async fn rename_superseded(ctx: &Context) {
         .await;
 }
 
-/// Returns the entries that must stay because an entry that stays needs them. A failed entry needs what it referred to
-/// before, even if the program has changed its references. A provider stays as long as an entry that stays refers to
-/// it.
+/// Returns the entries that must stay because an entry that stays needs them. A failed entry needs its recorded
+/// references, even if the program has changed its references. A provider stays as long as an entry that stays refers
+/// to it.
 fn needed_by_kept(ctx: &Context, deletions: &HashMap<EntryId, StepOp>, loaded: &EntriesByUrn<'_>) -> HashSet<EntryId> {
     let state = ctx.state();
     let mut kept = HashSet::new();
@@ -146,7 +146,7 @@ fn needed_by_kept(ctx: &Context, deletions: &HashMap<EntryId, StepOp>, loaded: &
     let entries = || loaded.values().flatten().filter(|(_, entry)| entry.view_of.is_none());
     for (id, entry) in entries() {
         // A failed entry may have been confirmed because of its dependents.
-        let failed = state.has_failed(state.new_name(&entry.urn));
+        let failed = state.has_failed(state.new_urn(&entry.urn));
         let is_untouched = state.ledger().get(*id).is_some() && (failed || !state.ledger().is_finished(*id));
         if is_untouched && !deletions.contains_key(id) {
             state.keep_dependencies((*id, entry), loaded, &mut kept);
@@ -165,7 +165,7 @@ async fn carry_over_kept(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], all
         let stays = matches!(op, StepOp::Delete | StepOp::Discard) && !allowed.contains(&entry.0);
         let steps = {
             let mut state = ctx.state();
-            if !stays || state.is_decided_by_name(&entry.1.urn) {
+            if !stays || state.is_decided_by_urn(&entry.1.urn) {
                 continue;
             }
             carry_over(&mut state, entry, &entry.1.urn)
@@ -189,7 +189,7 @@ fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
     let candidate = |(id, loaded): &Entry| {
         let now = state.ledger().get(*id)?;
         // An entry whose deletion before a replacement failed is not deleted again in the same run.
-        if unknown.contains(id) || state.outlives_its_deletion(*id) {
+        if unknown.contains(id) || state.is_deletion_unfinished(*id) {
             return None;
         }
         // The parent may have been renamed meanwhile, and the entry been carried over under its new URN.

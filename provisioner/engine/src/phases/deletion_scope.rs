@@ -1,4 +1,4 @@
-//! Scope of deletions: targets, excludes and protection (engine semantics, section 2.16).
+//! Scope of deletions: targets, excludes and protection (docs/spec/engine-semantics.md#2.16).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pulumi_proto::urn::Urn;
 use state::{EntryId, ResourceState};
 
 use crate::context::Context;
-use crate::decisions::scope::Reach;
+use crate::decisions::scope::TargetedEntries;
 use crate::entry::Entry;
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::messages;
@@ -18,8 +18,8 @@ use crate::step_generator::{Passed, dependent_replacements};
 pub(super) enum Deletable {
     /// Entries that may all be deleted.
     All(HashSet<EntryId>),
-    /// Entries that would be deleted, at least one of which is no target. The run has reported this, and only a preview
-    /// goes on.
+    /// Entries that would be deleted, at least one of which is no target. The error has been reported, and only a
+    /// preview goes on.
     Refused(HashSet<EntryId>),
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
     if scope.has_targets() {
         return deletable_with_targets(ctx, candidates).await;
     }
-    if scope.is_everything() && !ctx.options.exclude_protected {
+    if scope.is_unrestricted() && !ctx.options.exclude_protected {
         return Ok(Deletable::All(everything()));
     }
     let keep_protected = ctx.options.exclude_protected && ctx.options.operation == Operation::Destroy;
@@ -42,7 +42,7 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
     let mut excluded: HashSet<&Urn> = HashSet::new();
     for (_, entry) in state.loaded_entries() {
         let depends = entry.references().any(|urn| excluded.contains(urn));
-        let is_excluded = scope.excludes(&entry.urn) || (scope.exclude_dependents && depends);
+        let is_excluded = scope.is_excluded(&entry.urn) || (scope.exclude_dependents && depends);
         if is_excluded {
             excluded.insert(&entry.urn);
         }
@@ -56,7 +56,7 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
             kept.extend(entry.provider_and_references());
         }
     }
-    // Superseded entries are kept whose live entry is kept; the others are deleted even if they are referenced. All
+    // Pending deletes are kept if their live entry is kept; the others are deleted even if they are referenced. All
     // URNs are the loaded ones, because a parent may have been renamed meanwhile.
     let stays = |entry: &ResourceState| kept.contains(&entry.urn) && state.was_live(&entry.urn);
     let staying: HashSet<EntryId> =
@@ -72,21 +72,22 @@ async fn deletable_with_targets(
 ) -> Result<Deletable, ErrorReported> {
     let scope = &ctx.options.scope;
     let loaded = ctx.state().loaded_entries().to_vec();
-    let Reach { mut allowed, roots } = scope.reach(&loaded);
+    let TargetedEntries { mut allowed, roots } = scope.targeted_entries(&loaded);
     for entry in roots {
-        let dependents = dependent_replacements(ctx, entry, Passed::DecidedByName)
+        let dependents = dependent_replacements(ctx, entry, Passed::DecidedByUrn)
             .await
-            .map_err(|error| ctx.fatal(&entry.1.urn, None, messages::of_error(&error)))?;
+            .map_err(|error| ctx.report_fatal(&entry.1.urn, None, messages::error_message(&error)))?;
         allowed.extend(dependents.into_iter().map(|dependent| dependent.entry.0));
     }
-    let unnamed = candidates.iter().filter(|((id, entry), _)| allowed.contains(id) && scope.spares(&entry.urn));
+    let refused =
+        candidates.iter().filter(|((id, entry), _)| allowed.contains(id) && scope.is_deletion_refused(&entry.urn));
     let report = |((_, entry), _): &(Entry, StepOp)| {
-        let text = format!("{} would have to go with a target that it depends on", entry.urn.name());
+        let text = format!("{} would have to be deleted with a target that it depends on", entry.urn.name());
         let mut message = Message::new(Severity::Error, text);
         message.hint = Some(format!("add --target '{}' or --target-dependents", entry.urn));
-        ctx.error(&entry.urn, None, message, Failure::AtEnd)
+        ctx.report_error(&entry.urn, None, message, Failure::AtEnd)
     };
-    Ok(match report_all(unnamed.map(report)) {
+    Ok(match report_all(refused.map(report)) {
         None => Deletable::All(allowed),
         Some(_) => Deletable::Refused(allowed),
     })

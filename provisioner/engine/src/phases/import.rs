@@ -1,4 +1,5 @@
-//! The import operation: takes existing resources into the state, without a program (engine semantics, section 5.6).
+//! The import operation: takes existing resources into the state, without a program
+//! (docs/spec/engine-semantics.md#5.6).
 //!
 //! All recorded entries are confirmed as they are, and a missing stack and missing providers are created. Then each
 //! resource is read and recorded as it was read. Failures of its Check are only reported.
@@ -17,7 +18,7 @@ use super::phase_end::PhaseEnd;
 use super::program::register;
 use crate::context::{Context, ProviderKey, host_error};
 use crate::decisions::aliases;
-use crate::decisions::imports::known_id;
+use crate::decisions::imports::imported_id;
 use crate::deployment_state::Inheritance;
 use crate::entry::Entry;
 use crate::events::{Message, Severity, SourceRef, StepOp};
@@ -37,14 +38,14 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     }
     // Parents come first: the qualified type of a child contains that of its parent.
     let mut levels: BTreeMap<usize, Vec<&ImportGoal>> = BTreeMap::new();
-    let mut named: BTreeSet<Urn> = BTreeSet::new();
+    let mut listed: BTreeSet<Urn> = BTreeSet::new();
     for goal in &ctx.options.imports {
         let urn = urn_of(ctx, goal);
         let depth = urn.qualified_type().split('$').count();
-        if named.insert(urn) {
+        if listed.insert(urn) {
             levels.entry(depth).or_default().push(goal);
         } else {
-            refuse_import(ctx, goal, "it is named twice, and can be imported once");
+            refuse_import(ctx, goal, "it is listed twice, and can be imported only once");
         }
     }
     for level in levels.into_values() {
@@ -104,25 +105,25 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     let urn = urn_of(ctx, goal);
     let root = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
     let parent = goal.parent.clone().unwrap_or(root);
-    let (is_there, old) = {
+    let (has_parent, old) = {
         let state = ctx.state();
         (state.old(&parent).is_some() || state.registered(&parent).is_some(), state.old(&urn))
     };
-    if !is_there {
+    if !has_parent {
         return Err(refuse_import(ctx, goal, &format!("its parent {parent} is not recorded")).into());
     }
-    if let Some(name) = recorded_under_another_name(ctx, goal, &urn, &parent) {
-        let text = format!("it was {name} before, and is recorded so: provision to rename it");
+    if let Some(name) = recorded_under_other_name(ctx, goal, &urn, &parent) {
+        let text = format!("it is recorded under its former name {name}: provision to rename it");
         return Err(refuse_import(ctx, goal, &text).into());
     }
-    if old.as_ref().is_some_and(|(_, old)| known_id(old) == Some(&goal.id)) {
+    if old.as_ref().is_some_and(|(_, old)| imported_id(old) == Some(&goal.id)) {
         return Ok(());
     }
     let reference = import_provider(ctx, goal, &urn).await?;
     let instance = ctx
         .load_instance(&reference)
         .await
-        .map_err(|error| ctx.error(&urn, goal.source, host_error(error), Failure::AtEnd))?;
+        .map_err(|error| ctx.report_error(&urn, goal.source, host_error(error), Failure::AtEnd))?;
     let mut new = ResourceState::new(urn.clone(), true);
     new.id = Some(goal.id.clone());
     new.parent = Some(parent);
@@ -138,20 +139,20 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     step.known_inputs = Arc::clone(&goal.inputs);
     ctx.state().decide(&urn);
     let (entry, resource) = StepExecutor::new(ctx).execute(step).await?.ok_or_else(|| ctx.halted())?;
-    ctx.state().succeed(&urn, (entry, Arc::clone(&resource)));
+    ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));
     check_imported(ctx, &instance, &resource, goal.source).await;
     Ok(())
 }
 
 /// Returns the name under which the resource is recorded, if it is another one.
-fn recorded_under_another_name(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
+fn recorded_under_other_name(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
     let registration = Goal {
         parent: Some(parent.clone()),
         aliases: goal.aliases.clone(),
         ..Goal::custom(goal.type_token.clone(), goal.name.as_str(), PropertyMap::new())
     };
     let state = ctx.state();
-    let candidates = aliases::candidates(urn, &registration, |_| None);
+    let candidates = aliases::candidate_urns(urn, &registration, |_| None);
     candidates.into_iter().find(|known| known != urn && state.old(known).is_some()).map(|old| old.name().to_owned())
 }
 
@@ -210,16 +211,16 @@ async fn check_imported(ctx: &Context, instance: &Instance, state: &ResourceStat
         Ok(failures) => {
             for failure in &failures {
                 let message = messages::refused_input(&state.urn, failure);
-                ctx.message(&state.urn, source, Message { severity: Severity::Warning, ..message });
+                ctx.emit_message(&state.urn, source, Message { severity: Severity::Warning, ..message });
             }
         }
         Err(error) => {
-            let message = messages::of_error(&error);
-            ctx.error(&state.urn, source, message, Failure::AtEnd);
+            let message = messages::error_message(&error);
+            ctx.report_error(&state.urn, source, message, Failure::AtEnd);
         }
     }
 }
 
 fn refuse_import(ctx: &Context, goal: &ImportGoal, text: &str) -> ErrorReported {
-    ctx.error(&urn_of(ctx, goal), goal.source, Message::new(Severity::Error, text), Failure::AtEnd)
+    ctx.report_error(&urn_of(ctx, goal), goal.source, Message::new(Severity::Error, text), Failure::AtEnd)
 }

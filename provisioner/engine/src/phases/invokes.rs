@@ -1,4 +1,4 @@
-//! Functions of providers (engine semantics, section 8.3).
+//! Functions of providers (docs/spec/engine-semantics.md#8.3).
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::reporter::{Failure, report_all};
 /// Calls a function for a program. An error is fatal.
 ///
 /// # Errors
-/// [`Halted`] if the call fails, or the run goes no further.
+/// [`Halted`] if the call fails, or the run is halted.
 pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
     let package = goal.token.package().to_owned();
     let reply = match call_function(ctx, goal).await {
         Ok(reply) => reply,
         Err(CallError::Halted(halted)) => return Err(halted),
         Err(CallError::Provider(error)) => {
-            let mut message = messages::of_error(&error);
+            let mut message = messages::error_message(&error);
             message.plugin = Some(package);
-            return Err(ctx.general_error(message, Failure::Fatal).into());
+            return Err(ctx.report_general_error(message, Failure::Fatal).into());
         }
     };
     let urn = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
     let report = |failure| {
         let message = messages::refused_input(&urn, failure);
-        ctx.fatal(&urn, None, Message { plugin: Some(package.clone()), ..message })
+        ctx.report_fatal(&urn, None, Message { plugin: Some(package.clone()), ..message })
     };
     match report_all(reply.failures.iter().map(report)) {
         Some(error) => Err(error.into()),
@@ -77,5 +77,5 @@ pub(super) async fn instance_for(
             default_provider(ctx, &urn, Package { name: package, version, download_url }, None).await?
         }
     };
-    Ok(ctx.instance(&reference, &urn, None).await?)
+    Ok(ctx.require_instance(&reference, &urn, None).await?)
 }

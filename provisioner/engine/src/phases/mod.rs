@@ -1,4 +1,4 @@
-//! The phases of a run (refresh, program, import, deletion of what was not registered), and the requests of a program
+//! The phases of a run (refresh, program, import, deletion of unregistered resources), and the requests of a program
 //! in its phase: registrations, reads, functions, methods, components, outputs.
 //!
 //! Each phase orders the step generator and the step executor, which do not depend on the phases.
@@ -27,7 +27,7 @@ mod run_info;
 pub(crate) use call_error::CallError;
 pub(crate) use calls::call;
 pub(crate) use checks::{check_hooks, check_names, check_targets_found, report_pending_operations};
-pub(crate) use deletion::{delete_unregistered, rename_superseded};
+pub(crate) use deletion::{delete_unregistered, rename_pending_deletes};
 pub(crate) use import::import_all;
 pub(crate) use invokes::{call_function, invoke};
 pub(crate) use outputs::{record_stack_outputs, register_outputs};

@@ -20,14 +20,15 @@ pub(super) fn report_orphans(
     let orphans: Vec<(&Arc<ResourceState>, &Urn)> = {
         let state = ctx.state();
         // An owner with a successor in this run has been deleted, or will be.
-        let stays = |urn: &Urn| !state.is_replaced(urn) && state.ledger().named(urn).any(|(_, entry)| !entry.delete);
+        let stays =
+            |urn: &Urn| !state.is_replaced(urn) && state.ledger().entries_of(urn).any(|(_, entry)| !entry.delete);
         let is_forgotten = |id: &EntryId| state.ledger().get(*id).is_none() && !state.is_released_from_owner(*id);
         let orphan = |id: &EntryId| {
-            // A superseded entry is deleted with a superseded owner.
-            let is_ours = |entry: &&Arc<ResourceState>| {
+            // A pending delete is deleted with the pending delete of its owner.
+            let is_managed = |entry: &&Arc<ResourceState>| {
                 entry.custom && !entry.external && !entry.retain_on_delete && !entry.delete
             };
-            let entry = entries.get(id).filter(is_ours)?;
+            let entry = entries.get(id).filter(is_managed)?;
             let owner = entry.deleted_with.as_ref()?;
             (!entry.pending_replacement && state.is_deleted(owner) && stays(owner)).then_some((entry, owner))
         };
@@ -36,12 +37,12 @@ pub(super) fn report_orphans(
     for (entry, owner) in orphans {
         let owner = owner.name();
         let (text, hint) = if ctx.is_preview() {
-            let text = format!("it would go with {owner}, which stays, and would not be recorded any more");
-            (text, "take `deletedWith` off it to have it deleted by itself".to_owned())
+            let text = format!("it would be deleted with {owner}, which stays, and would not be recorded any more");
+            (text, "remove `deletedWith` from it, so that it is deleted on its own".to_owned())
         } else {
-            let text = format!("it was to go with {owner}, which stays, and is not recorded any more");
-            (text, format!("look whether {:?} still exists, and delete it or import it", entry.id_text()))
+            let text = format!("it was to be deleted with {owner}, which stays, and is not recorded any more");
+            (text, format!("check whether {:?} still exists, and delete it or import it", entry.id_text()))
         };
-        ctx.message(&entry.urn, None, Message { hint: Some(hint), ..Message::new(Severity::Warning, text) });
+        ctx.emit_message(&entry.urn, None, Message { hint: Some(hint), ..Message::new(Severity::Warning, text) });
     }
 }

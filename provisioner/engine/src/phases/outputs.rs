@@ -1,4 +1,4 @@
-//! Outputs of components and of the stack (engine semantics, section 8.5).
+//! Outputs of components and of the stack (docs/spec/engine-semantics.md#8.5).
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ pub(crate) async fn register_outputs(ctx: &Context, urn: &Urn, outputs: Property
         return Ok(());
     }
     let Some(entry) = registered else {
-        let text = format!("outputs of {urn}, which was not registered");
-        return Err(ctx.fatal(urn, None, Message::new(Severity::Error, text)).into());
+        let text = format!("cannot register outputs of {urn}: the resource was not registered");
+        return Err(ctx.report_fatal(urn, None, Message::new(Severity::Error, text)).into());
     };
     if entry.1.type_token.as_str() == ROOT_STACK_TYPE {
         ctx.state().hold_stack_outputs(urn.clone(), outputs);
@@ -48,7 +48,7 @@ pub(crate) async fn record_stack_outputs(ctx: &Context) {
             outputs.entry(key.clone()).or_insert_with(|| value.clone());
         }
     }
-    // An error has been reported.
+    // The error has been reported.
     record(ctx, &urn, entry, outputs).await.ok();
 }
 
@@ -59,9 +59,9 @@ async fn record(ctx: &Context, urn: &Urn, (id, old): Entry, outputs: PropertyMap
         && let Err(error) =
             ctx.records.end(None, |state| state.rewrite_effects(id, |resource| resource.outputs = outputs())).await
     {
-        return Err(ctx.fatal(urn, None, messages::of_error(&error)));
+        return Err(ctx.report_fatal(urn, None, messages::error_message(&error)));
     }
-    ctx.state().succeed(urn, (id, Arc::clone(&new)));
+    ctx.state().store_registered(urn, (id, Arc::clone(&new)));
     ctx.emit(Event::OutputsRegistered(new));
     Ok(())
 }

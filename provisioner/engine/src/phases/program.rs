@@ -13,7 +13,7 @@ use crate::step_generator::Origin;
 /// Registers a goal, with a default provider if it needs one.
 ///
 /// # Errors
-/// [`Halted`] if the registration fails, or the run goes no further.
+/// [`Halted`] if the registration fails, or the run is halted.
 pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Registered, Halted> {
     let urn = prepare(ctx, &mut goal)?;
     if (goal.kind() == ResourceKind::Custom || goal.remote) && goal.provider.is_none() {
@@ -22,7 +22,7 @@ pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Regis
             version: goal.version.as_deref(),
             download_url: goal.plugin_download_url.as_deref(),
         };
-        // Boxed, like what follows: tens of thousands may wait for a slot, so each must be small.
+        // Boxed, like the futures below: tens of thousands may wait for a slot, so each must be small.
         goal.provider = Some(Box::pin(default_provider(ctx, &urn, package, goal.source)).await?);
     }
     ctx.emit_secrets(&goal.inputs);

@@ -1,4 +1,4 @@
-//! Reads one recorded entry, and compares it with what is recorded (engine semantics, section 5.1).
+//! Reads one recorded entry, and compares the result with the recorded state (docs/spec/engine-semantics.md#5.1).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use state::{EntryId, ResourceState};
 
 use crate::context::Context;
 use crate::decisions::change::Change;
-use crate::decisions::refresh::{as_read, shown_as};
+use crate::decisions::refresh::{refresh_result, refreshed_state};
 use crate::events::{Event, Message, Severity, SourceRef, StepFailure, StepInfo, StepOp};
 use crate::messages;
 use crate::provider_inputs::BUILT_IN;
@@ -24,7 +24,7 @@ use crate::step::StepError;
 use crate::step_executor::{ViewLog, call_read};
 
 /// Result of reading one entry.
-pub(super) struct Found {
+pub(super) struct EntryReading {
     pub(super) result: StepOp,
     /// Entry as it is now, the same `Arc` if nothing has changed; `None` if the resource does not exist any more.
     pub(super) new: Option<Arc<ResourceState>>,
@@ -53,7 +53,7 @@ pub(super) struct EntryToRead<'a> {
 ///
 /// # Errors
 /// [`ErrorReported`] if the read fails.
-pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<Found, ErrorReported> {
+pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Result<EntryReading, ErrorReported> {
     let started = Instant::now();
     let mut info = StepInfo {
         op: StepOp::Refresh,
@@ -81,9 +81,9 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
             Ok(found)
         }
         Err(error) => {
-            let mut message = messages::of_error(&error);
+            let mut message = messages::error_message(&error);
             message.plugin = Some(entry.old.type_token.package().to_owned());
-            let reported = ctx.error(entry.urn, entry.source, message, Failure::Step);
+            let reported = ctx.report_error(entry.urn, entry.source, message, Failure::Step);
             if !ctx.is_preview() {
                 let failure = StepFailure { message: chain(&error), indeterminate: false, partial: false };
                 ctx.emit(Event::StepFailed(Arc::new(info), failure));
@@ -92,17 +92,17 @@ pub(super) async fn read_entry(ctx: &Arc<Context>, entry: EntryToRead<'_>) -> Re
         }
     };
     // An error in reading a view is reported on its own; the reading of the resource stays valid.
-    views.conclude(entry.counts).ok();
+    views.report_ends(entry.counts).ok();
     found
 }
 
 async fn read_and_compare(
     ctx: &Arc<Context>,
-    wanted: &EntryToRead<'_>,
+    entry: &EntryToRead<'_>,
     views: &Arc<ViewLog>,
-) -> Result<Found, StepError> {
-    let old = wanted.old;
-    let found = |result, new, change| Found { result, new, change, views: Arc::clone(views) };
+) -> Result<EntryReading, StepError> {
+    let old = entry.old;
+    let found = |result, new, change| EntryReading { result, new, change, views: Arc::clone(views) };
     let unchanged = || found(StepOp::Same, Some(Arc::clone(old)), Change::default());
     let reference = match &old.provider {
         // Resources that Pulumi's engine itself serves, such as references to other stacks, stay as they were read.
@@ -110,7 +110,7 @@ async fn read_and_compare(
         Some(reference) if old.custom && !old.is_provider() => reference,
         _ => return Ok(unchanged()),
     };
-    let instance = match wanted.instance {
+    let instance = match entry.instance {
         Some(instance) => Arc::clone(instance),
         None => match ctx.load_instance(reference).await {
             // The entry is deleted already, and its provider may be deleted, too.
@@ -123,32 +123,32 @@ async fn read_and_compare(
     }
     let (outputs, inputs) = (Some(Arc::clone(&old.outputs)), Some(Arc::clone(&old.inputs)));
     let timeout = old.custom_timeouts.durations().read;
-    let reading = call_read(&instance, wanted.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await?;
+    let reading = call_read(&instance, entry.urn, old.id.as_ref(), outputs, inputs, timeout, views.views()).await?;
     let Some(reading) = reading else { return Ok(unchanged()) };
     let (error, reasons) = reading.failure.map(|(error, failure)| (error, failure.reasons)).unzip();
-    let Some(mut new) = as_read(old, reading.reply, reasons.unwrap_or_default()) else {
+    let Some(mut new) = refreshed_state(old, reading.reply, reasons.unwrap_or_default()) else {
         return Ok(found(StepOp::Delete, None, Change::default()));
     };
     if let Some(error) = error {
-        ctx.message(wanted.urn, wanted.source, Message::new(Severity::Warning, chain(&error)));
+        ctx.emit_message(entry.urn, entry.source, Message::new(Severity::Warning, chain(&error)));
     }
     let unmarked = new.clone();
-    new.additional_secret_outputs.extend_from_slice(wanted.secret_outputs);
+    new.additional_secret_outputs.extend_from_slice(entry.secret_outputs);
     mark_secrets(&mut new);
     new.additional_secret_outputs.clone_from(&old.additional_secret_outputs);
     // Diff receives values before options mark any of them as secret.
-    let change = drift(ctx, &instance, wanted.urn, old, if old.external { &new } else { &unmarked }).await?;
-    let same = [share(&mut new.inputs, &old.inputs), share(&mut new.outputs, &old.outputs)];
+    let change = detect_drift(ctx, &instance, entry.urn, old, if old.external { &new } else { &unmarked }).await?;
+    let same = [share_if_equal(&mut new.inputs, &old.inputs), share_if_equal(&mut new.outputs, &old.outputs)];
     if same.contains(&false) {
         new.modified = Some(Timestamp::now());
     }
     let new = if new == **old { Arc::clone(old) } else { Arc::new(new) };
-    Ok(found(shown_as(&change), Some(new), change))
+    Ok(found(refresh_result(&change), Some(new), change))
 }
 
 /// Returns the changes of a resource since it was recorded: calls Diff with the read state as the old one, and inverts
 /// the reply.
-async fn drift(
+async fn detect_drift(
     ctx: &Context,
     instance: &Instance,
     urn: &Urn,
@@ -169,16 +169,16 @@ async fn drift(
         allow_unknowns: ctx.is_preview(),
     };
     let reply = provider.diff(request).await?;
-    let mut change = Change::of_resource(&reply, new, &old.inputs, &old.ignore_changes);
+    let mut change = Change::from_diff(&reply, new, &old.inputs, &old.ignore_changes);
     for diff in change.detailed.values_mut() {
-        *diff = PropertyDiff { kind: inverted(diff.kind), ..*diff };
+        *diff = PropertyDiff { kind: invert(diff.kind), ..*diff };
     }
     Ok(change)
 }
 
 /// Replaces properties that were read by the recorded ones if both are equal, to share their memory. Returns whether
 /// they are equal.
-fn share(read: &mut Arc<PropertyMap>, known: &Arc<PropertyMap>) -> bool {
+fn share_if_equal(read: &mut Arc<PropertyMap>, known: &Arc<PropertyMap>) -> bool {
     let same = *read == *known;
     if same {
         read.clone_from(known);
@@ -186,7 +186,7 @@ fn share(read: &mut Arc<PropertyMap>, known: &Arc<PropertyMap>) -> bool {
     same
 }
 
-fn inverted(kind: DiffKind) -> DiffKind {
+fn invert(kind: DiffKind) -> DiffKind {
     match kind {
         DiffKind::Add => DiffKind::Delete,
         DiffKind::AddReplace => DiffKind::DeleteReplace,

@@ -1,4 +1,4 @@
-//! Reads of resources that the stack does not own (engine semantics, section 2.14).
+//! Reads of resources that the stack does not own (docs/spec/engine-semantics.md#2.14).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::step_generator::{refuse_cycle, refuse_skipped_dependencies};
 /// Reads a resource and records it as external.
 ///
 /// # Errors
-/// [`Halted`] if the read fails, or the run goes no further.
+/// [`Halted`] if the read fails, or the run is halted.
 pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registered, Halted> {
     ctx.check_running()?;
     ctx.emit_secrets(&goal.properties);
@@ -44,7 +44,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     let _slot = ctx.slots.acquire().await.ok();
     ctx.check_running()?;
     let deciding = ctx.deciding.read().await;
-    let instance = ctx.instance(&reference, &urn, goal.source).await?;
+    let instance = ctx.require_instance(&reference, &urn, goal.source).await?;
     let old = {
         let mut state = ctx.state();
         let registered = state.register(&urn, inheritance(&reference));
@@ -53,7 +53,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     };
     let Ok(old) = old else {
         let text = format!("{urn} is registered twice");
-        return Err(ctx.fatal(&urn, goal.source, Message::new(Severity::Error, text)).into());
+        return Err(ctx.report_fatal(&urn, goal.source, Message::new(Severity::Error, text)).into());
     };
     let source = goal.source;
     let (id, new) = new_state(goal, &urn, reference);
@@ -61,7 +61,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     let incomplete = missing_dependency(&ctx.state(), &new, is_update);
     if let Some(incomplete) = incomplete {
         ctx.state().mark_incomplete(&urn, incomplete);
-        ctx.shared.settle(&urn);
+        ctx.shared.finish(&urn);
         return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
     }
     if is_update {
@@ -92,7 +92,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
         }
     }
     let (entry, resource) = found.ok_or_else(|| ctx.halted())?;
-    ctx.state().succeed(&urn, (entry, Arc::clone(&resource)));
+    ctx.state().store_registered(&urn, (entry, Arc::clone(&resource)));
     Ok(Registered::as_recorded(urn, &resource))
 }
 
@@ -138,7 +138,7 @@ fn find_old(state: &mut DeploymentState, urn: &Urn, goal: &ReadGoal) -> Option<E
         parent: goal.parent.clone(),
         ..Goal::custom(goal.type_token.clone(), goal.name.clone(), PropertyMap::new())
     };
-    let candidates = aliases::candidates(urn, &goal, |urn| state.recorded_name(urn));
+    let candidates = aliases::candidate_urns(urn, &goal, |urn| state.recorded_urn(urn));
     let (old, recorded) = candidates.into_iter().find_map(|candidate| Some((state.old(&candidate)?, candidate)))?;
     if recorded != *urn {
         if state.is_registered(&recorded) {

@@ -1,5 +1,5 @@
-//! Phases that read recorded entries, so that the state matches the actual resources (engine semantics, sections 5.1,
-//! 5.2 and 5.4).
+//! Phases that read recorded entries, so that the state matches the actual resources
+//! (docs/spec/engine-semantics.md#5.1, #5.2 and #5.4).
 
 use std::sync::Arc;
 
@@ -8,27 +8,28 @@ use hashbrown::HashSet;
 use state::{Effect, EntryId, ResourceState};
 
 use super::phase_end::PhaseEnd;
-use super::reading::{EntryToRead, Found, read_entry};
-use super::refresh_registered::{reads_everything, reads_registrations};
+use super::reading::{EntryReading, EntryToRead, read_entry};
+use super::refresh_registered::{should_read_everything, should_read_registrations};
 use crate::context::Context;
-use crate::decisions::refresh::is_read_first;
+use crate::decisions::refresh::should_refresh_first;
 use crate::deployment_state::{DeploymentState, EmptyKeys};
 use crate::entry::Entry;
 use crate::events::Operation;
 use crate::reporter::{ErrorReported, Failure};
 
-/// Reads the entries that must be read before anything else: all in scope if the user asked for a refresh, else those
+/// Reads the entries that must be read before all decisions: all in scope if the options include a refresh, else those
 /// with `refreshBeforeUpdate`.
 pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
-    if reads_registrations(ctx) || ctx.options.operation == Operation::Import {
+    if should_read_registrations(ctx) || ctx.options.operation == Operation::Import {
         return PhaseEnd::Complete;
     }
-    let everything = reads_everything(ctx);
-    let asks = |(_, state): &Entry| is_read_first(state, false, true);
-    if !everything && !ctx.state().loaded_entries().iter().any(asks) {
+    let everything = should_read_everything(ctx);
+    let has_option = |(_, state): &Entry| should_refresh_first(state, false, true);
+    if !everything && !ctx.state().loaded_entries().iter().any(has_option) {
         return PhaseEnd::Complete;
     }
-    let chosen = |_: &DeploymentState, state: &ResourceState, in_scope| is_read_first(state, everything, in_scope);
+    let chosen =
+        |_: &DeploymentState, state: &ResourceState, in_scope| should_refresh_first(state, everything, in_scope);
     let Refreshed { end, failed } = refresh_recorded(ctx, chosen).await;
     if let Err(error) = failed {
         // No decision may use the recorded state of a resource that could not be read.
@@ -65,7 +66,7 @@ async fn refresh_recorded(
         let mut marked = HashSet::new();
         let mut entries = Vec::new();
         for (id, loaded) in state.loaded_entries().iter().filter(|(_, loaded)| loaded.view_of.is_none()) {
-            let in_scope = ctx.options.scope.admits_reading(loaded, &mut marked);
+            let in_scope = ctx.options.scope.can_read(loaded, &mut marked);
             if chosen(&state, loaded, in_scope) {
                 entries.extend(state.ledger().get(*id).map(|now| (*id, Arc::clone(now))));
             }
@@ -92,7 +93,7 @@ async fn refresh_recorded(
         .defer(|state| {
             let mut effects = Vec::new();
             for ((id, old), found) in entries.iter().zip(found) {
-                let Some(Ok(Found { new, views, .. })) = found else { continue };
+                let Some(Ok(EntryReading { new, views, .. })) = found else { continue };
                 let Some(new) = new else {
                     effects.extend(state.remove_effects(*id));
                     continue;

@@ -1,5 +1,5 @@
-//! Reads the recorded entry of a registration with its current provider: a refresh that follows the program (engine
-//! semantics, sections 5.2 and 5.4).
+//! Reads the recorded entry of a registration with its current provider: a refresh that follows the program
+//! (docs/spec/engine-semantics.md#5.2 and #5.4).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::step_executor::ViewLog;
 use crate::step_generator::{EarlyEnd, Origin, Registration};
 
 /// Returns whether an entry is read when the program registers its resource.
-pub(super) fn reads_registrations(ctx: &Context) -> bool {
-    ctx.options.has_program() && ctx.options.run_program && reads_everything(ctx)
+pub(super) fn should_read_registrations(ctx: &Context) -> bool {
+    ctx.options.has_program() && ctx.options.run_program && should_read_everything(ctx)
 }
 
 /// Returns whether all recorded entries in scope are read.
-pub(super) fn reads_everything(ctx: &Context) -> bool {
+pub(super) fn should_read_everything(ctx: &Context) -> bool {
     ctx.options.refresh || ctx.options.operation == Operation::Refresh
 }
 
@@ -59,17 +59,17 @@ pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Re
             registration.old = None;
             ctx.records
                 .end(None, |state| {
-                    let gone = state.remove_effects(id);
-                    let repairs = state.repairs(&gone, |_| EmptyKeys::Kept);
-                    gone.into_iter().chain(repairs).collect()
+                    let removal = state.remove_effects(id);
+                    let repairs = state.repairs(&removal, |_| EmptyKeys::Kept);
+                    removal.into_iter().chain(repairs).collect()
                 })
                 .await
         }
         Some(new) => record_reading(ctx, registration, (id, old), &new, &found.views).await,
     };
     recorded.map_err(|error| {
-        let message = messages::of_error(&error);
-        ctx.fatal(&registration.urn, registration.goal.source, message).into()
+        let message = messages::error_message(&error);
+        ctx.report_fatal(&registration.urn, registration.goal.source, message).into()
     })
 }
 
@@ -91,25 +91,25 @@ async fn record_reading(
         Arc::new(ResourceState { dependencies, property_dependencies, ..goal })
     });
     let successor = ctx.state().ledger_mut().new_entry();
-    let mut known = (id, Arc::clone(&old));
+    let mut recorded_entry = (id, Arc::clone(&old));
     let recorded = ctx
         .records
         .end(None, |state| {
             // Resources that the entry refers to may have been removed or renamed since the read began.
             let now = state.ledger().get(id).unwrap_or(&old);
             let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };
-            let goal = goal.map(|goal| state.as_named_now(&goal)).filter(|goal| state.can_become(id, goal));
+            let goal = goal.map(|goal| state.with_current_urns(&goal)).filter(|goal| state.can_apply_goal(id, goal));
             let is_renamed = goal.as_ref().is_some_and(|goal| goal.urn != now.urn);
             let mut effects = if refreshes { state.confirm_effects(id) } else { Vec::new() };
             if let Some(goal) = &goal {
                 read = with_goal(goal, read);
             }
-            known.1 = if read == **now { Arc::clone(now) } else { Arc::new(read) };
+            recorded_entry.1 = if read == **now { Arc::clone(now) } else { Arc::new(read) };
             if is_renamed {
-                known.0 = successor;
-                effects.extend(state.update_effects(id, &known));
-            } else if known.1 != *now {
-                effects.push(Effect::Rewrite(id, Arc::clone(&known.1)));
+                recorded_entry.0 = successor;
+                effects.extend(state.update_effects(id, &recorded_entry));
+            } else if recorded_entry.1 != *now {
+                effects.push(Effect::Rewrite(id, Arc::clone(&recorded_entry.1)));
                 // Resources that the entry refers to now may come after it.
                 let moved = goal.iter().flat_map(|_| [id].into_iter().chain(state.confirmed_dependents(id)));
                 effects.extend(moved.map(Effect::Keep));
@@ -119,7 +119,7 @@ async fn record_reading(
             effects
         })
         .await;
-    registration.old = Some(known);
+    registration.old = Some(recorded_entry);
     recorded
 }
 

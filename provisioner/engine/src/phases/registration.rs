@@ -1,14 +1,14 @@
-//! Registration of a resource, from its goal to the reply (engine semantics, sections 2.1 to 2.11).
+//! Registration of a resource, from its goal to the reply (docs/spec/engine-semantics.md#2.1 to #2.11).
 
 use std::sync::Arc;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::Urn;
 
-use super::refresh_registered::{reads_registrations, refresh_registered};
+use super::refresh_registered::{refresh_registered, should_read_registrations};
 use super::registration_failure::failed;
 use crate::context::Context;
-use crate::decisions::imports::must_import;
+use crate::decisions::imports::should_import;
 use crate::decisions::registration::{Plan, ReplaceOrder, Replacement};
 use crate::deployment_state::{DeletionWait, EntryStays};
 use crate::entry::Entry;
@@ -44,12 +44,11 @@ pub(super) fn prepare(ctx: &Context, goal: &mut Goal) -> Result<Urn, Halted> {
     Ok(urn)
 }
 
-/// Registers a goal that needs no default provider: a provider resource, a component, or a resource whose provider is
-/// known. The caller holds its slot, and boxes the future: tens of thousands may wait for a slot, so each must be
-/// small.
+/// Registers a goal that needs no default provider: a provider resource, a component, or a resource with a provider.
+/// The caller holds its slot, and boxes the future: tens of thousands may wait for a slot, so each must be small.
 ///
 /// # Errors
-/// [`Halted`] if the registration fails, or the run goes no further.
+/// [`Halted`] if the registration fails, or the run is halted.
 pub(super) async fn register_prepared(
     ctx: &Arc<Context>,
     goal: Goal,
@@ -68,12 +67,12 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
         // Check and Diff receive the recorded values, too.
         [&old.inputs, &old.outputs].into_iter().for_each(|values| ctx.emit_secrets(values));
     }
-    if registration.is_read && reads_registrations(ctx) {
+    if registration.is_read && should_read_registrations(ctx) {
         refresh_registered(ctx, &mut registration).await?;
     }
     let import_id = registration.goal.import_id.as_ref();
     if registration.in_scope
-        && must_import(ctx.options.operation, registration.kind, import_id, registration.old_state())
+        && should_import(ctx.options.operation, registration.kind, import_id, registration.old_state())
     {
         import(ctx, &mut registration).await?;
     }
@@ -98,7 +97,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
 /// # Errors
 /// [`EarlyEnd`] if the import fails.
 async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
-    // An entry that the replacement of another resource deletes must be gone before the import takes its place.
+    // An entry that the replacement of another resource deletes must be deleted before the import takes its place.
     if wait_until_deleted(ctx, &registration.urn).await.is_err() {
         return Err(failed(ctx, &registration.urn));
     }
@@ -115,7 +114,7 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     step.new = Some(Arc::new(new));
     let replaces = step.old.is_some();
     let executor = StepExecutor::new(ctx);
-    let imported = if executor.may_begin(&step).await { executor.execute(step).await.ok() } else { None };
+    let imported = if executor.can_begin(&step).await { executor.execute(step).await.ok() } else { None };
     let Some(entry) = imported else { return Err(failed(ctx, &registration.urn)) };
     if replaces {
         ctx.state().mark_replaced(&registration.urn);
@@ -144,7 +143,7 @@ async fn execute_steps(
     }
     for step in steps {
         if ctx.is_halted() {
-            ctx.shared.settle(&urn);
+            ctx.shared.finish(&urn);
             return Err(ctx.halted().into());
         }
         match execute_step(ctx, step).await {
@@ -156,13 +155,13 @@ async fn execute_steps(
     let Some(entry) = result else {
         return Ok(Registered::without_outputs(urn, RegistrationResult::Skipped));
     };
-    ctx.shared.settle(&urn);
+    ctx.shared.finish(&urn);
     let resource = Arc::clone(&entry.1);
     let mut state = ctx.state();
     // The entry may stay under its recorded URN.
-    state.keep_recorded_name(&urn, &resource.urn);
+    state.keep_recorded_urn(&urn, &resource.urn);
     let urn = resource.urn.clone();
-    state.succeed(&urn, entry);
+    state.store_registered(&urn, entry);
     drop(state);
     Ok(Registered::as_recorded(urn, &resource))
 }
@@ -177,7 +176,7 @@ async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, N
         return executor.execute(step).await.map_err(|_| NotExecuted);
     };
     ctx.shared.start_entry_deletion(&entry).await;
-    let executed = if executor.may_begin(&step).await {
+    let executed = if executor.can_begin(&step).await {
         executor.execute(step).await.map_err(|_| NotExecuted)
     } else {
         Err(NotExecuted)

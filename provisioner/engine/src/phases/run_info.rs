@@ -19,7 +19,7 @@ const ORGANIZATION: &str = "organization";
 pub(super) async fn monitored_run_info(ctx: &Arc<Context>, method: Method) -> Result<RunInfo, ProviderError> {
     let monitor_endpoint = ctx.monitor_address().await.map_err(|error| ProviderError::Failed {
         method,
-        message: "cannot listen for what the plugin registers".to_owned(),
+        message: "cannot serve the resource monitor".to_owned(),
         indeterminate: false,
         source: Some(cause(error)),
     })?;

@@ -16,7 +16,7 @@ pub(crate) struct Instance {
     provider: Arc<dyn Provider>,
     state: watch::Receiver<ConfigState>,
     /// Sender without messages, cloned into the job that configures the instance. The channel closes once all owners
-    /// are gone and the job has ended.
+    /// are dropped and the job has ended.
     in_use: watch::Sender<()>,
 }
 
@@ -45,9 +45,9 @@ impl Instance {
             let (provider, in_use) = (Arc::clone(&provider), in_use.clone());
             let job = async move {
                 let name = urn.name().to_owned();
-                let answer = provider.configure(ConfigureRequest { urn, id, inputs }).await;
+                let reply = provider.configure(ConfigureRequest { urn, id, inputs }).await;
                 let failed = |error| ConfigState::Failed(not_configured(&name, error));
-                sender.send_replace(answer.map_or_else(failed, |()| ConfigState::Known));
+                sender.send_replace(reply.map_or_else(failed, |()| ConfigState::Known));
                 drop(in_use);
             };
             // A deployment that has ended takes no job, and has no caller that waits for the configuration.
@@ -60,7 +60,7 @@ impl Instance {
     pub(crate) fn retire(self: Arc<Self>) -> (Arc<dyn Provider>, impl Future<Output = ()> + Send + 'static) {
         let provider = Arc::clone(&self.provider);
         let mut in_use = self.in_use.subscribe();
-        // No message is ever sent: the wait ends when the last owner is gone.
+        // No message is ever sent: the wait ends when the last owner is dropped.
         (provider, async move { while in_use.changed().await.is_ok() {} })
     }
 
@@ -70,8 +70,8 @@ impl Instance {
     /// [`ProviderError`] if Configure failed or was cancelled.
     pub(crate) async fn ready(&self) -> Result<Option<&Arc<dyn Provider>>, ProviderError> {
         let mut state = self.state.clone();
-        let settled = state.wait_for(|state| !matches!(state, ConfigState::Pending)).await;
-        match settled.as_deref() {
+        let result = state.wait_for(|state| !matches!(state, ConfigState::Pending)).await;
+        match result.as_deref() {
             Ok(ConfigState::Known) => Ok(Some(&self.provider)),
             Ok(ConfigState::Unknown) => Ok(None),
             Ok(ConfigState::Failed(error)) => Err(error.clone()),

@@ -1,8 +1,8 @@
-//! Requests of a provider resource to the host that starts its plugin (provider protocol, section 8.3).
+//! Requests of a provider resource to the host that starts its plugin (docs/spec/provider-protocol.md#8.3).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bridge::host::{BootRequest, HostError};
+use bridge::host::{HostError, ProviderRequest};
 use bridge::provider::{ParameterizeRequest, Provider};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{TypeToken, Urn};
@@ -25,16 +25,16 @@ fn text(map: &PropertyMap, key: &str) -> Option<String> {
 
 /// Returns the parameters with which a plugin serves one package of many; `None` if the plugin serves only one.
 pub(super) fn parameters(urn: &Urn, inputs: &PropertyMap) -> Result<Option<ParameterizeRequest>, HostError> {
-    let Some(sealed) = text(internal(inputs), "parameterization") else { return Ok(None) };
-    let value = BASE64.decode(sealed).map_err(|error| {
+    let Some(encoded) = text(internal(inputs), "parameterization") else { return Ok(None) };
+    let value = BASE64.decode(encoded).map_err(|error| {
         HostError::new(format!("the parameters of the provider {} are not base64", urn.name())).with_source(error)
     })?;
     let version = text(inputs, VERSION_KEY);
     Ok(Some(ParameterizeRequest::Value { name: package(urn), version, value }))
 }
 
-/// Makes a plugin serve one package from now on.
-pub(super) async fn narrow(
+/// Calls Parameterize, after which a plugin serves one package.
+pub(super) async fn parameterize(
     provider: &dyn Provider,
     package: &str,
     parameters: ParameterizeRequest,
@@ -44,11 +44,11 @@ pub(super) async fn narrow(
 }
 
 /// Returns the request to start the plugin of a provider resource. `of_many`: the plugin serves many packages.
-pub(super) fn boot_request(urn: &Urn, inputs: &PropertyMap, of_many: bool) -> BootRequest {
+pub(super) fn provider_request(urn: &Urn, inputs: &PropertyMap, of_many: bool) -> ProviderRequest {
     let internal = internal(inputs);
     let (name, version) = if of_many { (text(internal, "name"), text(internal, VERSION_KEY)) } else { (None, None) };
     let checksums = internal.get("pluginChecksums").and_then(PropertyValue::as_map);
-    BootRequest {
+    ProviderRequest {
         package: name.unwrap_or_else(|| package(urn)),
         name: urn.name().to_owned(),
         version: if of_many { version } else { text(inputs, VERSION_KEY) },

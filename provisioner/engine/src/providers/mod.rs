@@ -1,5 +1,5 @@
-//! Providers: start, configuration, lookup by provider reference, and end of their plugins (engine semantics, section
-//! 2.13).
+//! Providers: start, configuration, lookup by provider reference, and end of their plugins
+//! (docs/spec/engine-semantics.md#2.13).
 
 mod instance;
 mod launch;

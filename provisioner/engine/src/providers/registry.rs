@@ -1,6 +1,6 @@
-//! The provider registry: the provider of provider resources (engine semantics, section 2.13).
+//! Registry of the provider instances of a deployment (docs/spec/engine-semantics.md#2.13).
 //!
-//! Enters: the inputs of provider resources. Leaves: instances, each configured at most once, found by the references
+//! Input: the inputs of provider resources. Output: instances, each configured at most once, found by the references
 //! that resources carry.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,16 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 use tokio::sync::OnceCell;
 
 use super::instance::Instance;
-use super::launch::{boot_request, internal, narrow, package, parameters};
+use super::launch::{internal, package, parameterize, parameters, provider_request};
 use crate::jobs::Jobs;
 
-/// Instances of a deployment.
+/// Registry of the provider instances of a deployment.
 #[derive(Debug)]
 pub(crate) struct ProviderRegistry {
     host: Arc<dyn ProviderHost>,
+    /// Instances by the references to them.
     live: Mutex<HashMap<ProviderReference, Arc<OnceCell<Arc<Instance>>>>>,
+    /// Providers that have not been closed.
     open: Mutex<Vec<Arc<dyn Provider>>>,
 }
 
@@ -29,6 +31,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ProviderRegistry {
+    /// Creates a registry without instances.
     pub(crate) fn new(host: Arc<dyn ProviderHost>) -> Self {
         Self { host, live: Mutex::default(), open: Mutex::default() }
     }
@@ -43,20 +46,21 @@ impl ProviderRegistry {
     ///
     /// # Errors
     /// [`HostError`] if the plugin does not start, cannot serve the package, or the inputs are not supported.
-    pub(crate) async fn boot(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
+    pub(crate) async fn start_provider(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, HostError> {
         let parameters = parameters(urn, inputs)?;
         if internal(inputs).get("envVarMappings").and_then(PropertyValue::as_map).is_some_and(|names| !names.is_empty())
         {
-            let message = format!("the provider {} has envVarMappings, which sc does not serve", urn.name());
-            let hint = "give its plugin what it needs with `passEnv`, and the provider none";
+            let message = format!("the provider {} has envVarMappings, which sc does not support", urn.name());
+            let hint =
+                "pass environment variables to its plugin with `passEnv`, and remove envVarMappings from the provider";
             return Err(HostError::new(message).with_hint(hint));
         }
-        let request = boot_request(urn, inputs, parameters.is_some());
-        let provider = self.host.boot(&request).await?;
+        let request = provider_request(urn, inputs, parameters.is_some());
+        let provider = self.host.start_provider(&request).await?;
         lock(&self.open).push(Arc::clone(&provider));
         if let Some(parameters) = parameters {
             let package = package(urn);
-            narrow(&*provider, &package, parameters).await.map_err(|reason| {
+            parameterize(&*provider, &package, parameters).await.map_err(|reason| {
                 let message = format!("the plugin {} cannot serve the package {package}", request.package);
                 HostError::new(message).with_source(reason)
             })?;
@@ -65,7 +69,7 @@ impl ProviderRegistry {
     }
 
     /// Returns the instance known under a reference. If there is none, stores and returns the one that `make` returns.
-    pub(crate) async fn known_or(
+    pub(crate) async fn get_or_insert_with(
         &self,
         reference: &ProviderReference,
         make: impl FnOnce() -> Arc<Instance>,
@@ -75,7 +79,7 @@ impl ProviderRegistry {
     }
 
     /// Stores an instance under a reference, and returns the instance that was known under it before.
-    pub(crate) fn adopt(&self, reference: ProviderReference, instance: Arc<Instance>) -> Option<Arc<Instance>> {
+    pub(crate) fn insert(&self, reference: ProviderReference, instance: Arc<Instance>) -> Option<Arc<Instance>> {
         let cell = Arc::new(OnceCell::new_with(Some(instance)));
         lock(&self.live).insert(reference, cell).and_then(|old| old.get().cloned())
     }
@@ -97,16 +101,16 @@ impl ProviderRegistry {
         jobs: &Jobs,
     ) -> Result<Arc<Instance>, HostError> {
         let cell = Arc::clone(lock(&self.live).entry(reference.clone()).or_default());
-        let boot = async {
-            let provider = self.boot(&reference.urn, inputs).await?;
+        let start = async {
+            let provider = self.start_provider(&reference.urn, inputs).await?;
             Ok(Instance::configure(provider, reference.clone(), inputs, jobs))
         };
-        cell.get_or_try_init(|| boot).await.cloned()
+        cell.get_or_try_init(|| start).await.cloned()
     }
 
     /// Removes the instance known under a reference, also from all other references, and returns it, so that it can be
     /// closed.
-    pub(crate) fn forget(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
+    pub(crate) fn remove(&self, reference: &ProviderReference) -> Option<Arc<Instance>> {
         let mut live = lock(&self.live);
         let instance = live.remove(reference)?.get().cloned()?;
         live.retain(|_, cell| cell.get().is_none_or(|other| !Arc::ptr_eq(other, &instance)));
@@ -114,7 +118,7 @@ impl ProviderRegistry {
     }
 
     /// Removes an instance that has been closed from the open ones.
-    pub(crate) fn closed(&self, provider: &Arc<dyn Provider>) {
+    pub(crate) fn remove_closed(&self, provider: &Arc<dyn Provider>) {
         lock(&self.open).retain(|open| !Arc::ptr_eq(open, provider));
     }
 

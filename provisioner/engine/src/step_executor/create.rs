@@ -8,7 +8,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::ProviderReference;
 use state::{OperationKind, ResourceState};
 
-use super::done::{Done, new_entry};
+use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::provider_inputs::visible;
@@ -16,12 +16,12 @@ use crate::providers::Instance;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
-pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
-    let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
-    let mut new = (**wanted).clone();
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
+    let planned = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
+    let mut new = (**planned).clone();
     let operation = match &step.actor {
         Actor::Engine | Actor::Missing(_) => None,
-        Actor::Instance(_) | Actor::Unconfigured(_) => Some(ctx.records.begin(OperationKind::Creating, wanted).await?),
+        Actor::Instance(_) | Actor::Unconfigured(_) => Some(ctx.records.begin(OperationKind::Creating, planned).await?),
     };
     let outcome = call_provider(ctx, step, &mut new, views).await;
     let partial = match outcome {
@@ -36,7 +36,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             Some(ProviderError::Partial { message, failure })
         }
         // The resource may exist, so the operation stays pending.
-        Err(error @ StepError::Provider(ProviderError::Died { method: Method::Create, reached: true, .. })) => {
+        Err(error @ StepError::Provider(ProviderError::PluginExited { method: Method::Create, is_sent: true, .. })) => {
             return Err(error);
         }
         Err(error) => {
@@ -59,7 +59,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             views.complete(state, effects)
         })
         .await?;
-    Ok(Done { new: Some(entry), partial })
+    Ok(StepResult { new: Some(entry), partial })
 }
 
 /// Calls Create, or configures the instance of a new provider resource; completes the entry.
@@ -77,7 +77,7 @@ async fn call_provider(
             new.outputs = Arc::new(visible(&new.inputs));
             let reference = ProviderReference::new(new.urn.clone(), new.id.as_ref());
             let instance = Instance::configure(Arc::clone(provider), reference.clone(), &new.inputs, &ctx.jobs);
-            ctx.providers.adopt(reference, instance);
+            ctx.providers.insert(reference, instance);
             Ok(())
         }
         Actor::Instance(instance) => {
@@ -96,7 +96,7 @@ async fn call_provider(
             let reply = provider.create(request).await?;
             if reply.id.is_none() && !ctx.is_preview() {
                 return Err(StepError::Refused(
-                    "the provider reported success but gave no id; the resource may exist all the same".into(),
+                    "the provider reported success but returned no id; the resource may exist nevertheless".into(),
                 ));
             }
             new.id = reply.id;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bridge::provider::{DeleteRequest, ProviderError, ViewOp, Views};
 use state::{OperationKind, ResourceState};
 
-use super::done::Done;
+use super::step_result::StepResult;
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::decisions::deletions::{Deletion, DeletionReason, Owner, deletion};
@@ -14,21 +14,21 @@ use crate::messages;
 use crate::providers::Instance;
 use crate::step::{Actor, Step, StepError};
 
-pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
     let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
-    let reason = if step.op == StepOp::DeleteReplaced { DeletionReason::Replaced } else { DeletionReason::Unwanted };
+    let reason = if step.op == StepOp::DeleteReplaced { DeletionReason::Replaced } else { DeletionReason::Removed };
     let owner = {
         let state = ctx.state();
         let owner = old.deleted_with.as_ref().filter(|_| !state.is_released_from_owner(*old_id));
         if owner.is_some_and(|urn| state.is_deleted(urn)) { Owner::IsDeleted } else { Owner::Stays }
     };
     let is_called = match deletion(old, reason, owner, ctx.options.mode()) {
-        Deletion::Refused(why) => return Err(messages::not_deleted(&old.urn, why)),
-        Deletion::Forget => false,
+        Deletion::Refused(reason) => return Err(messages::not_deleted_error(&old.urn, reason)),
+        Deletion::RemoveFromState => false,
         Deletion::CallProvider => true,
     };
     if ctx.is_preview() {
-        views.note(ViewOp::Delete);
+        views.log_recorded_views(ViewOp::Delete);
     }
     let operation = match &step.actor {
         Actor::Instance(instance) if is_called => {
@@ -43,7 +43,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         Actor::Engine | Actor::Unconfigured(_) | Actor::Instance(_) | Actor::Missing(_) => None,
     };
     if let Some(reference) = old.as_provider_reference().filter(|_| !ctx.is_preview())
-        && let Some(instance) = ctx.providers.forget(&reference)
+        && let Some(instance) = ctx.providers.remove(&reference)
     {
         ctx.retire(instance);
     }
@@ -62,7 +62,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     if let Some(report) = &step.deletion_report {
         report.done();
     }
-    Ok(Done { new: None, partial: None })
+    Ok(StepResult { new: None, partial: None })
 }
 
 /// Calls Delete, unless the configuration of the provider is not known.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bridge::error::chain;
 use bridge::provider::ProviderError;
 
-use super::done::Done;
+use super::step_result::StepResult;
 use super::view_log::ViewLog;
 use super::{create, delete, import, read, same, update};
 use crate::context::Context;
@@ -18,7 +18,7 @@ use crate::messages;
 use crate::reporter::{ErrorReported, Failure};
 use crate::step::{Actor, CarryOver, Step, StepError};
 
-/// Carries steps out.
+/// Executor of the steps of a deployment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepExecutor<'c> {
     ctx: &'c Arc<Context>,
@@ -31,8 +31,8 @@ impl<'c> StepExecutor<'c> {
     }
 
     /// Waits until the provider of a step is configured, which may take long, and returns whether the step may still
-    /// begin. The step itself reports an error of the configuration.
-    pub(crate) async fn may_begin(self, step: &Step) -> bool {
+    /// begin. If the configuration fails, the step itself reports the error.
+    pub(crate) async fn can_begin(self, step: &Step) -> bool {
         if let Actor::Instance(instance) = &step.actor {
             instance.ready().await.ok();
         }
@@ -49,19 +49,19 @@ impl<'c> StepExecutor<'c> {
             self.ctx.wait_for_references(state).await;
         }
         if let Some(new) = &mut step.new {
-            *new = self.ctx.state().as_named_now(new);
+            *new = self.ctx.state().with_current_urns(new);
         }
         let started = Instant::now();
         self.ctx.emit(Event::StepStarted(Arc::new(step.info(step.new.clone()))));
         let views = ViewLog::of_step(self.ctx, &step);
         let outcome = match self.perform(&step, &views).await {
-            Ok(Done { new, partial: None }) => Ok(new),
-            Ok(Done { partial: Some(error), .. }) => Err(StepError::Provider(error)),
+            Ok(StepResult { new, partial: None }) => Ok(new),
+            Ok(StepResult { partial: Some(error), .. }) => Err(StepError::Provider(error)),
             Err(error) => Err(error),
         };
         let deletes = matches!(step.op, StepOp::Delete | StepOp::DeleteReplaced);
         // Deletions of views are reported before the step of their resource, other steps of views after it.
-        let views_before = if deletes { views.conclude(true) } else { Ok(()) };
+        let views_before = if deletes { views.report_ends(true) } else { Ok(()) };
         let outcome = match outcome {
             Ok(new) => {
                 let info = step.info(new.as_ref().map(|(_, state)| Arc::clone(state)));
@@ -73,15 +73,15 @@ impl<'c> StepExecutor<'c> {
             }
             Err(error) => Err(self.report_failure(&step, &error)),
         };
-        let views_after = if deletes { Ok(()) } else { views.conclude(true) };
+        let views_after = if deletes { Ok(()) } else { views.report_ends(true) };
         if !matches!(step.op, StepOp::DeleteReplaced | StepOp::Replace) {
-            self.ctx.shared.settle(&step.urn);
+            self.ctx.shared.finish(&step.urn);
         }
         let new = outcome?;
         views_before.and(views_after).map(|()| new)
     }
 
-    async fn perform(self, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+    async fn perform(self, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
         let ctx = self.ctx;
         match step.op {
             StepOp::Same => same::execute(ctx, step, views).await,
@@ -93,24 +93,26 @@ impl<'c> StepExecutor<'c> {
             StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
                 let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
                 ctx.records.end(None, |state| state.delete_effects(*entry)).await?;
-                Ok(Done { new: None, partial: None })
+                Ok(StepResult { new: None, partial: None })
             }
-            StepOp::Replace | StepOp::Refresh => Ok(Done { new: None, partial: None }),
+            StepOp::Replace | StepOp::Refresh => Ok(StepResult { new: None, partial: None }),
         }
     }
 
     fn report_failure(self, step: &Step, error: &StepError) -> ErrorReported {
         self.ctx.state().mark_incomplete(&step.urn, Incomplete::Failed);
         let failure = match error {
-            StepError::NotDeleted { why: Undeletable::Protected, .. } => Failure::AtEnd,
+            StepError::NotDeleted { reason: Undeletable::Protected, .. } => Failure::AtEnd,
             StepError::Provider(_)
             | StepError::Host(_)
             | StepError::Refused(_)
-            | StepError::NotDeleted { why: Undeletable::Hooked | Undeletable::Unserved, .. } => Failure::Step,
+            | StepError::NotDeleted { reason: Undeletable::HasDeleteHooks | Undeletable::WithoutProvider, .. } => {
+                Failure::Step
+            }
             // Operations that cannot be recorded must not be carried out.
             StepError::State(_) => Failure::Fatal,
         };
-        let reported = self.ctx.error(&step.urn, step.source, messages::step_message(step, error), failure);
+        let reported = self.ctx.report_error(&step.urn, step.source, messages::step_message(step, error), failure);
         if !self.ctx.is_preview() {
             let info = step.info(step.new.clone());
             self.ctx.emit(Event::StepFailed(Arc::new(info), failure_of(step, error)));
@@ -128,6 +130,6 @@ fn failure_of(step: &Step, error: &StepError) -> StepFailure {
     StepFailure {
         message: chain(error),
         indeterminate: provider_error.is_some_and(ProviderError::is_indeterminate),
-        partial: provider_error.is_some_and(|error| step.records_failure(error)),
+        partial: provider_error.is_some_and(|error| step.is_failure_recorded(error)),
     }
 }

@@ -5,36 +5,36 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use state::OperationKind;
 
-use super::done::{Done, new_entry};
 use super::provider_read::{Reading, read};
+use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
-use crate::decisions::imports::as_found;
+use crate::decisions::imports::imported_state;
 use crate::events::StepOp;
 use crate::messages;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
-pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
-    let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
+pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
+    let planned = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
     if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
-        return Err(StepError::Refused(messages::is_recorded(&old.urn, old.id.as_ref())));
+        return Err(StepError::Refused(messages::already_recorded(&old.urn, old.id.as_ref())));
     }
-    let operation = ctx.records.begin(OperationKind::Importing, wanted).await?;
+    let operation = ctx.records.begin(OperationKind::Importing, planned).await?;
     let reading = match &step.actor {
         Actor::Instance(instance) => {
-            let timeout = wanted.custom_timeouts.durations().read;
-            let reading = read(instance, &wanted.urn, wanted.id.as_ref(), None, None, timeout, views.views()).await;
+            let timeout = planned.custom_timeouts.durations().read;
+            let reading = read(instance, &planned.urn, planned.id.as_ref(), None, None, timeout, views.views()).await;
             reading.map_err(StepError::from)
         }
         Actor::Missing(error) => Err(StepError::Host(error.clone())),
         Actor::Engine | Actor::Unconfigured(_) => Ok(None),
     };
     let found = reading.and_then(|reading| {
-        let Some(Reading { reply, failure }) = reading else { return Ok((**wanted).clone()) };
+        let Some(Reading { reply, failure }) = reading else { return Ok((**planned).clone()) };
         let reasons = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
-        as_found(wanted, reply, &step.known_inputs, reasons)
-            .map_err(|why| StepError::Refused(messages::not_taken(wanted, why)))
+        imported_state(planned, reply, &step.known_inputs, reasons)
+            .map_err(|reason| StepError::Refused(messages::import_failure(planned, reason)))
     });
     let mut new = match found {
         Ok(new) => new,
@@ -47,7 +47,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     new.modified = new.created;
     mark_secrets(&mut new);
     let entry = new_entry(ctx, new);
-    // An entry that was imported under another URN before is deleted under the URN of its successor.
+    // An entry that was imported under another URN before is deleted under the new URN.
     ctx.records
         .end(Some(operation), |state| {
             let effects = match &step.old {
@@ -57,5 +57,5 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
             views.complete(state, effects)
         })
         .await?;
-    Ok(Done { new: Some(entry), partial: None })
+    Ok(StepResult { new: Some(entry), partial: None })
 }

@@ -1,17 +1,17 @@
-//! The step executor: carries steps out, records their begin and end, applies their effects, reports them (engine semantics,
-//! sections 1.3, 4 and 6.3).
+//! Step executor: carries steps out, records their begin and end, applies their effects, reports them
+//! (docs/spec/engine-semantics.md#1.3, #4 and #6.3).
 //!
-//! Enters: steps that the step generator or a phase has planned. Leaves: entries, events, records. Never here: a decision
-//! about which step comes next.
+//! Input: steps that the step generator or a phase has planned. Output: entries, events, records. Excluded: a
+//! decision about which step comes next.
 
 mod create;
 mod delete;
-mod done;
 mod executor;
 mod import;
 mod provider_read;
 mod read;
 mod same;
+mod step_result;
 mod update;
 mod view_log;
 mod view_steps;

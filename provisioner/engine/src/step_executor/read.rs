@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use state::OperationKind;
 
-use super::done::{Done, new_entry};
 use super::provider_read::{Reading, read};
+use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::events::StepOp;
@@ -14,11 +14,11 @@ use crate::messages;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
-pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
-    let wanted = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
-    let mut new = (**wanted).clone();
+pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
+    let planned = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
+    let mut new = (**planned).clone();
     let mut partial = None;
-    let operation = ctx.records.begin(OperationKind::Reading, wanted).await?;
+    let operation = ctx.records.begin(OperationKind::Reading, planned).await?;
     if let Actor::Instance(instance) = &step.actor
         && new.id.is_some()
     {
@@ -65,5 +65,5 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
             views.complete(state, effects)
         })
         .await?;
-    Ok(Done { new: Some(entry), partial })
+    Ok(StepResult { new: Some(entry), partial })
 }

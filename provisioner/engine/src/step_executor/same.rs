@@ -6,16 +6,16 @@ use bridge::provider::{Provider, ViewOp};
 use pulumi_proto::urn::ProviderReference;
 use state::ResourceState;
 
-use super::done::{Done, new_entry};
+use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::providers::Instance;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, CarryOver, Step, StepError};
 
-pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
     let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
-        return Ok(Done { new: None, partial: None });
+        return Ok(StepResult { new: None, partial: None });
     };
     if let Some(carry_over) = &step.carry_over {
         // References of the entry may have got new URNs since the step was planned, so its current state counts.
@@ -30,9 +30,9 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             })
             .await;
         let new = ctx.state().ledger().get(*old_id).map(|state| (*old_id, Arc::clone(state)));
-        return Ok(Done { new, partial: None });
+        return Ok(StepResult { new, partial: None });
     }
-    views.note(ViewOp::Same);
+    views.log_recorded_views(ViewOp::Same);
     let mut new = (**new).clone();
     new.id.clone_from(&old.id);
     new.outputs = Arc::clone(&old.outputs);
@@ -43,11 +43,11 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     if **old == new {
         let entry = (*old_id, Arc::clone(old));
         ctx.records.defer(|state| views.complete(state, state.confirm_effects(*old_id))).await;
-        return Ok(Done { new: Some(entry), partial: None });
+        return Ok(StepResult { new: Some(entry), partial: None });
     }
     let entry = new_entry(ctx, new);
     ctx.records.end(None, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
-    Ok(Done { new: Some(entry), partial: None })
+    Ok(StepResult { new: Some(entry), partial: None })
 }
 
 /// Configures an unchanged provider resource with its recorded inputs, unless an instance of it is known already.
@@ -55,11 +55,11 @@ async fn keep_provider(ctx: &Arc<Context>, unconfigured: &Arc<dyn Provider>, old
     let Some(reference) = new.as_provider_reference() else { return };
     let old_reference = ProviderReference::new(old.urn.clone(), old.id.as_ref());
     let make = || Instance::configure(Arc::clone(unconfigured), reference.clone(), &old.inputs, &ctx.jobs);
-    let instance = ctx.providers.known_or(&old_reference, make).await;
+    let instance = ctx.providers.get_or_insert_with(&old_reference, make).await;
     if !Arc::ptr_eq(instance.provider(), unconfigured) {
-        ctx.close_later(Arc::clone(unconfigured));
+        ctx.start_closing(Arc::clone(unconfigured));
     }
     if reference != old_reference {
-        ctx.providers.adopt(reference, instance);
+        ctx.providers.insert(reference, instance);
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use pulumi_proto::urn::ProviderReference;
 use state::{OperationKind, ResourceState};
 
-use super::done::{Done, new_entry};
+use super::step_result::{StepResult, new_entry};
 use super::view_log::ViewLog;
 use crate::context::Context;
 use crate::provider_inputs::visible;
@@ -15,7 +15,7 @@ use crate::providers::Instance;
 use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
-pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<Done, StepError> {
+pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
     let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
         return Err(StepError::Refused("nothing to update".into()));
     };
@@ -45,7 +45,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     mark_secrets(&mut new);
     let entry = new_entry(ctx, new);
     ctx.records.end(operation, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
-    Ok(Done { new: Some(entry), partial })
+    Ok(StepResult { new: Some(entry), partial })
 }
 
 /// Calls Update, or configures a new instance of a provider resource; completes the entry.
@@ -67,7 +67,7 @@ async fn call_provider(
             new.outputs = Arc::new(visible(&new.inputs));
             let reference = ProviderReference::new(new.urn.clone(), new.id.as_ref());
             let instance = Instance::configure(Arc::clone(provider), reference.clone(), &new.inputs, &ctx.jobs);
-            if let Some(before) = ctx.providers.adopt(reference, instance) {
+            if let Some(before) = ctx.providers.insert(reference, instance) {
                 ctx.retire(before);
             }
             Ok(())

@@ -1,9 +1,9 @@
-//! Views: parts of a resource that its provider publishes while it works on the resource (engine semantics, section
-//! 4.2; provider protocol, section 2.2).
+//! Views: parts of a resource that its provider publishes while it works on the resource
+//! (docs/spec/engine-semantics.md#4.2; docs/spec/provider-protocol.md#2.2).
 //!
 //! Views are not registered. The steps that a provider publishes for them during a call are reported like other steps,
-//! and recorded with the end of the call. A view is confirmed, superseded, renamed and removed together with its
-//! resource.
+//! and recorded with the end of the call. A view is confirmed, marked as pending delete, renamed and removed
+//! together with its resource.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use pulumi_proto::urn::Urn;
 
 use state::{Effect, ResourceState};
 
-use super::view_steps::{Fate, Published, info, is_taken, name_of, outcomes, rewritten};
+use super::view_steps::{Published, ViewOutcome, info, is_taken, name_of, outcomes, rewritten};
 use crate::context::Context;
 use crate::deployment_state::{DeploymentState, Incomplete};
 use crate::entry::Entry;
@@ -34,11 +34,12 @@ pub(crate) struct ViewLog {
     recorded: Option<Entry>,
     /// True if views are only read: a view that is not recorded is not added.
     refresh: bool,
-    book: Mutex<Book>,
+    steps: Mutex<PublishedSteps>,
 }
 
+/// Published steps of views.
 #[derive(Debug, Default)]
-struct Book {
+struct PublishedSteps {
     steps: Vec<Published>,
     /// True once the record of the step is made: no further steps are accepted.
     closed: bool,
@@ -47,9 +48,9 @@ struct Book {
 impl ViewLog {
     /// Creates the log of a step.
     pub(crate) fn of_step(ctx: &Arc<Context>, step: &Step) -> Arc<Self> {
-        let succeeds =
+        let keeps_views =
             matches!(step.op, StepOp::Same | StepOp::Update | StepOp::Read | StepOp::Delete | StepOp::DeleteReplaced);
-        let recorded = step.old.clone().filter(|_| succeeds);
+        let recorded = step.old.clone().filter(|_| keeps_views);
         Arc::new(Self::new(ctx, &step.urn, recorded, false))
     }
 
@@ -60,27 +61,27 @@ impl ViewLog {
 
     fn new(ctx: &Arc<Context>, owner: &Urn, recorded: Option<Entry>, refresh: bool) -> Self {
         let (ctx, owner) = (Arc::clone(ctx), owner.clone());
-        Self { ctx, owner, recorded, refresh, book: Mutex::default() }
+        Self { ctx, owner, recorded, refresh, steps: Mutex::default() }
     }
 
     /// Returns the recorded views for a call, with this log as the listener.
     pub(crate) fn views(self: &Arc<Self>) -> Views {
-        let known = self.recorded_views().into_iter().map(|(_, state)| {
-            let above = state.parent.as_ref().filter(|parent| state.view_of.as_ref() != Some(parent));
+        let recorded = self.recorded_views().into_iter().map(|(_, state)| {
+            let parent = state.parent.as_ref().filter(|parent| state.view_of.as_ref() != Some(parent));
             View {
                 type_token: state.urn.type_token().to_owned(),
                 name: state.urn.name().to_owned(),
-                within: above.map(|parent| (parent.type_token().to_owned(), parent.name().to_owned())),
+                parent: parent.map(|parent| (parent.type_token().to_owned(), parent.name().to_owned())),
                 inputs: Arc::clone(&state.inputs),
                 outputs: Arc::clone(&state.outputs),
             }
         });
-        Views { known: known.collect(), listener: Some(Arc::clone(self) as Arc<dyn ViewListener>) }
+        Views { recorded: recorded.collect(), listener: Some(Arc::clone(self) as Arc<dyn ViewListener>) }
     }
 
     /// Logs a step for each recorded view where no provider is called to publish one: for an unchanged resource, or for
     /// a deletion in a preview.
-    pub(crate) fn note(&self, op: ViewOp) {
+    pub(crate) fn log_recorded_views(&self, op: ViewOp) {
         for (_, state) in self.recorded_views() {
             let new = (op != ViewOp::Delete).then(|| Arc::clone(&state));
             self.push(op, info(state.urn.clone(), StepOp::from(op), Some(state), new), None);
@@ -98,22 +99,22 @@ impl ViewLog {
     }
 
     /// Returns the effects of the views, and accepts no further steps. `with_owner` is set if the same record adds or
-    /// confirms the resource, with the effects `so_far`: new views are added behind it. Otherwise views only change in
+    /// confirms the resource, with the effects `so_far`: new views are added after it. Otherwise views only change in
     /// place.
     pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_owner: bool) -> Vec<Effect> {
-        let book = &mut *self.book();
-        book.closed = true;
-        if book.steps.is_empty() {
+        let published_steps = &mut *self.lock_steps();
+        published_steps.closed = true;
+        if published_steps.steps.is_empty() {
             return Vec::new();
         }
         let recorded = self.views_in(state);
         let by_name: HashMap<_, _> = recorded.iter().map(|entry| (name_of(&entry.1.urn), entry)).collect();
         let mut effects = Vec::new();
-        let mut gone: HashSet<&Urn> = HashSet::new();
-        let mut fates: HashMap<Urn, Fate> = HashMap::new();
-        for (place, new) in outcomes(&book.steps) {
-            let Some(published) = book.steps.get(place) else { continue };
-            let fate = match (by_name.get(&name_of(&published.info.urn)), new) {
+        let mut removed: HashSet<&Urn> = HashSet::new();
+        let mut view_outcomes: HashMap<Urn, ViewOutcome> = HashMap::new();
+        for (place, new) in outcomes(&published_steps.steps) {
+            let Some(published) = published_steps.steps.get(place) else { continue };
+            let outcome = match (by_name.get(&name_of(&published.info.urn)), new) {
                 (Some((id, old)), Some(new)) => {
                     // If the resource gets a new URN, `so_far` has renamed the view already.
                     let old = rewritten(so_far, *id).unwrap_or(old);
@@ -123,29 +124,29 @@ impl ViewLog {
                             .push(Effect::Rewrite(*id, Arc::new(ResourceState { inputs, outputs, ..(**old).clone() })));
                     }
                     effects.extend(with_owner.then_some(Effect::Keep(*id)));
-                    Fate::Recorded
+                    ViewOutcome::Recorded
                 }
                 (Some((id, old)), None) => {
-                    gone.insert(&old.urn);
+                    removed.insert(&old.urn);
                     effects.push(Effect::Remove(*id));
-                    Fate::Recorded
+                    ViewOutcome::Recorded
                 }
-                (None, Some(_)) if !with_owner => Fate::Lost,
-                (None, Some(new)) if is_taken(state, so_far, &new.urn) => Fate::Taken,
+                (None, Some(_)) if !with_owner => ViewOutcome::NotRecorded,
+                (None, Some(new)) if is_taken(state, so_far, &new.urn) => ViewOutcome::UrnTaken,
                 (None, Some(new)) => {
                     effects.push(Effect::Add(published.entry, Arc::clone(new)));
-                    Fate::Recorded
+                    ViewOutcome::Recorded
                 }
-                (None, None) => Fate::Recorded,
+                (None, None) => ViewOutcome::Recorded,
             };
-            fates.insert(published.info.urn.clone(), fate);
+            view_outcomes.insert(published.info.urn.clone(), outcome);
         }
-        for step in &mut book.steps {
-            step.fate = fates.get(&step.info.urn).copied().unwrap_or(step.fate);
+        for step in &mut published_steps.steps {
+            step.outcome = view_outcomes.get(&step.info.urn).copied().unwrap_or(step.outcome);
         }
         // Views within a removed view are removed, too.
         for (id, state) in &recorded {
-            if state.parent.as_ref().is_some_and(|parent| gone.contains(parent)) && gone.insert(&state.urn) {
+            if state.parent.as_ref().is_some_and(|parent| removed.contains(parent)) && removed.insert(&state.urn) {
                 effects.push(Effect::Remove(*id));
             }
         }
@@ -163,19 +164,20 @@ impl ViewLog {
     ///
     /// # Errors
     /// [`ErrorReported`] of the first failed step, with which the step of the resource fails, too.
-    pub(crate) fn conclude(&self, counts: bool) -> Result<(), ErrorReported> {
+    pub(crate) fn report_ends(&self, counts: bool) -> Result<(), ErrorReported> {
         let steps = {
-            let mut book = self.book();
-            book.closed = true;
-            book.steps.clone()
+            let mut published_steps = self.lock_steps();
+            published_steps.closed = true;
+            published_steps.steps.clone()
         };
         let mut first = Ok(());
-        for Published { info, failure, started, fate, .. } in steps {
+        for Published { info, failure, started, outcome, .. } in steps {
             let Some(failure) = failure else {
-                if fate == Fate::Taken {
-                    let text = "its provider shows a view under this name, which is another one's: it is not recorded";
-                    self.ctx.message(&info.urn, None, Message::new(Severity::Warning, text));
-                } else if counts && (fate == Fate::Recorded || self.refresh) {
+                if outcome == ViewOutcome::UrnTaken {
+                    let text =
+                        "its provider publishes a view under the URN of another resource: the view is not recorded";
+                    self.ctx.emit_message(&info.urn, None, Message::new(Severity::Warning, text));
+                } else if counts && (outcome == ViewOutcome::Recorded || self.refresh) {
                     self.ctx.state().count(info.result.unwrap_or(info.op));
                 }
                 self.ctx.emit(Event::StepSucceeded(info, started.elapsed()));
@@ -189,7 +191,7 @@ impl ViewLog {
             }
             let mut message = Message::new(Severity::Error, failure.message.clone());
             message.plugin = Some(messages::package_of(&self.owner));
-            let error = self.ctx.error(&info.urn, None, message, Failure::Step);
+            let error = self.ctx.report_error(&info.urn, None, message, Failure::Step);
             first = first.and(Err(error));
             if !self.ctx.is_preview() {
                 let ViewFailure { message, partial, indeterminate } = failure;
@@ -201,13 +203,13 @@ impl ViewLog {
 
     fn push(&self, op: ViewOp, info: StepInfo, failure: Option<ViewFailure>) {
         let entry = self.ctx.state().ledger_mut().new_entry();
-        let book = &mut *self.book();
-        if book.closed {
+        let published_steps = &mut *self.lock_steps();
+        if published_steps.closed {
             return;
         }
         let (info, started) = (Arc::new(info), Instant::now());
         self.ctx.emit(Event::StepStarted(Arc::clone(&info)));
-        book.steps.push(Published { info, op, failure, entry, started, fate: Fate::Lost });
+        published_steps.steps.push(Published { info, op, failure, entry, started, outcome: ViewOutcome::NotRecorded });
     }
 
     fn state(&self, view: View) -> Arc<ResourceState> {
@@ -222,8 +224,8 @@ impl ViewLog {
         Arc::new(state)
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_steps(&self) -> MutexGuard<'_, PublishedSteps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -235,16 +237,16 @@ impl ViewListener for ViewLog {
             }
             let (old, new) = (old.map(|view| self.state(view)), new.map(|view| self.state(view)));
             let Some(urn) = new.as_ref().or(old.as_ref()).map(|state| state.urn.clone()) else { continue };
-            let what = StepOp::from(op);
-            let (step, result) = if self.refresh { (StepOp::Refresh, Some(what)) } else { (what, None) };
-            let told = StepInfo {
+            let step_op = StepOp::from(op);
+            let (step, result) = if self.refresh { (StepOp::Refresh, Some(step_op)) } else { (step_op, None) };
+            let step_info = StepInfo {
                 result,
                 replace_keys,
                 diffs,
                 detailed_diff: detailed_diff.unwrap_or_default(),
                 ..info(urn, step, old, new)
             };
-            self.push(op, told, failure);
+            self.push(op, step_info, failure);
         }
     }
 }

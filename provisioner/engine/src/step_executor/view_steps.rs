@@ -11,6 +11,7 @@ use state::{Effect, EntryId, ResourceState};
 use crate::deployment_state::DeploymentState;
 use crate::events::{StepInfo, StepOp};
 
+/// Step of a view that its provider has published.
 #[derive(Clone, Debug)]
 pub(super) struct Published {
     pub(super) info: Arc<StepInfo>,
@@ -20,16 +21,16 @@ pub(super) struct Published {
     /// Entry id of a new view.
     pub(super) entry: EntryId,
     pub(super) started: Instant,
-    pub(super) fate: Fate,
+    pub(super) outcome: ViewOutcome,
 }
 
 /// Outcome of a step of a view in the record of the step of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ViewOutcome {
     /// The step has no outcome: no record was made, or the record has no place for the view.
-    Lost,
+    NotRecorded,
     /// The URN of the view is that of another resource, so the view is not recorded.
-    Taken,
+    UrnTaken,
     /// The outcome of the step is recorded.
     Recorded,
 }
@@ -96,7 +97,7 @@ pub(super) fn is_taken(state: &DeploymentState, effects: &[Effect], urn: &Urn) -
         let removed = effects.iter().any(|effect| matches!(effect, Effect::Remove(id) if *id == entry));
         removed || rewritten(effects, entry).is_some_and(|state| state.delete || state.urn != *urn)
     };
-    let mut live = state.ledger().named(urn).filter(|(_, state)| !state.delete);
+    let mut live = state.ledger().entries_of(urn).filter(|(_, state)| !state.delete);
     state.inheritance(urn).is_some() || live.any(|(id, _)| !leaves(id))
 }
 

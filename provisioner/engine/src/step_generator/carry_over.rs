@@ -1,4 +1,4 @@
-//! Steps that carry entries over as they are recorded, after what they depend on (engine semantics, section 2.16).
+//! Steps that carry entries over as they are recorded, after their dependencies (docs/spec/engine-semantics.md#2.16).
 
 use hashbrown::HashSet;
 use pulumi_proto::resource_id::ReferenceId;

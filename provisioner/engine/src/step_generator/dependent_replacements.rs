@@ -1,4 +1,4 @@
-//! Dependents that are replaced together with a resource that is deleted first (engine semantics, section 2.12).
+//! Dependents that are replaced together with a resource that is deleted first (docs/spec/engine-semantics.md#2.12).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use state::ResourceState;
 
 use crate::context::Context;
 use crate::decisions::change::Change;
-use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, Probe};
+use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, WalkStep};
 use crate::entry::Entry;
 use crate::provider_inputs::visible;
 
@@ -19,7 +19,7 @@ pub(crate) enum Passed {
     Decided,
     /// Same as [`Passed::Decided`], but entries that a registration has taken over under a new URN only if their
     /// recorded URN is decided.
-    DecidedByName,
+    DecidedByUrn,
 }
 
 /// Returns the entries that must be deleted before the root: its dependents in the order of the snapshot, then those
@@ -35,19 +35,19 @@ pub(crate) async fn dependent_replacements(
     let mut walk = {
         let state = ctx.state();
         DependentWalk::new(root, state.loaded_entries(), |(id, resource)| match passed {
-            Passed::DecidedByName if state.is_taken_over(&resource.urn) => state.is_decided_by_name(&resource.urn),
-            Passed::Decided | Passed::DecidedByName => {
+            Passed::DecidedByUrn if state.is_taken_over(&resource.urn) => state.is_decided_by_urn(&resource.urn),
+            Passed::Decided | Passed::DecidedByUrn => {
                 state.is_decided(&resource.urn) || state.ledger().get(*id).is_none()
             }
         })
     };
     let mut found = loop {
         match walk.next() {
-            Probe::WouldReplace { entry, keys } => {
+            WalkStep::CallDiff { entry, keys } => {
                 let would_replace = would_replace(ctx, &entry.1, &keys).await?;
-                walk.answer(would_replace);
+                walk.record_reply(would_replace);
             }
-            Probe::Done(found) => break found,
+            WalkStep::Done(found) => break found,
         }
     };
     let state = ctx.state();
@@ -114,7 +114,7 @@ async fn would_replace(ctx: &Context, resource: &ResourceState, keys: &[String])
         }
         (None, None) => return Ok(false),
     };
-    let mut change = Change::of_resource(&reply, resource, &news, &resource.ignore_changes);
-    change.replace_on(&resource.replace_on_changes, !resource.init_errors.is_empty());
+    let mut change = Change::from_diff(&reply, resource, &news, &resource.ignore_changes);
+    change.apply_replace_on_changes(&resource.replace_on_changes, !resource.init_errors.is_empty());
     Ok(change.changed && change.replaces())
 }

@@ -6,9 +6,9 @@ use crate::reporter::ErrorReported;
 /// Early end of a registration, before its steps.
 #[derive(Debug)]
 pub(crate) enum EarlyEnd {
-    /// The reply is known: there is nothing to do, or the registration failed and the run goes on.
+    /// The reply is known: the resource is skipped, or the registration failed and the run continues.
     Reply(Box<Registered>),
-    /// The run goes no further.
+    /// The run is halted.
     Halted(Halted),
 }
 
@@ -16,7 +16,7 @@ impl EarlyEnd {
     /// Returns the reply to the registration.
     ///
     /// # Errors
-    /// [`Halted`] if the run goes no further.
+    /// [`Halted`] if the run is halted.
     pub(crate) fn into_reply(self) -> Result<Registered, Halted> {
         match self {
             Self::Reply(reply) => Ok(*reply),

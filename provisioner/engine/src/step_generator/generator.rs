@@ -1,4 +1,4 @@
-//! Turns goals into steps.
+//! Generator of the steps of registrations.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::identify::identify;
 use super::registration::{Origin, Registration};
 use super::{plan, queries};
 use crate::context::Context;
-use crate::decisions::registration::{Decision, Plan, ProviderChange, Situation, decide, replaced_partner};
+use crate::decisions::registration::{Decision, Plan, ProviderChange, Situation, decide, replace_with_key};
 use crate::goal::Goal;
 use crate::messages;
 use crate::registrar::Halted;
 use crate::reporter::ErrorReported;
 use crate::step::Step;
 
-/// Generates the steps of registrations.
+/// Generator of the steps of registrations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepGenerator<'c> {
     ctx: &'c Arc<Context>,
@@ -44,14 +44,14 @@ impl<'c> StepGenerator<'c> {
         loop {
             self.ctx.check_running()?;
             match self.decide(registration) {
-                Decision::Query(query) => queries::ask(self.ctx, registration, query).await?,
+                Decision::Query(query) => queries::call_provider(self.ctx, registration, query).await?,
                 Decision::Proceed(plan) => return Ok(plan),
                 Decision::RefuseInputs(failures) => {
                     return Err(queries::report_refused_inputs(self.ctx, registration, &failures));
                 }
                 Decision::Refuse(refusal) => {
                     let message = messages::refusal(&registration.urn, refusal);
-                    return Err(self.ctx.fatal(&registration.urn, registration.goal.source, message).into());
+                    return Err(self.ctx.report_fatal(&registration.urn, registration.goal.source, message).into());
                 }
             }
         }
@@ -72,7 +72,7 @@ impl<'c> StepGenerator<'c> {
         let old = registration.old_state();
         // An import has replaced the deleted entry already.
         let pending = state.pending_replacement(&registration.urn).filter(|_| !registration.imported);
-        let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_name(&provider.urn));
+        let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_urn(&provider.urn));
         let old_provider = old.and_then(|old| old.provider.as_ref());
         decide(
             &Situation {
@@ -83,10 +83,10 @@ impl<'c> StepGenerator<'c> {
                 old,
                 imported: registration.imported,
                 in_scope: registration.in_scope,
-                needs_missing: goal.references().any(|urn| state.is_skipped(urn)),
+                depends_on_skipped: goal.references().any(|urn| state.is_skipped(urn)),
                 recreating: pending.map(|pending| pending.keys.as_slice()),
-                marked: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
-                replaced_partner: replaced_partner(goal, |urn| state.is_replaced(urn)),
+                replace_requested: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
+                replace_with_key: replace_with_key(goal, |urn| state.is_replaced(urn)),
                 provider: ProviderChange::between(
                     registration.kind,
                     old_provider,

@@ -1,4 +1,4 @@
-//! Finds the recorded entry of a registration (engine semantics, section 2.3).
+//! Finds the recorded entry of a registration (docs/spec/engine-semantics.md#2.3).
 
 use std::sync::Arc;
 
@@ -32,17 +32,17 @@ pub(super) async fn identify(
     let kind = goal.kind();
     let instance = match (&goal.provider, kind) {
         (Some(reference), ResourceKind::Custom) => {
-            Some(ctx.instance(reference, &urn, goal.source).await.map_err(Halted::from)?)
+            Some(ctx.require_instance(reference, &urn, goal.source).await.map_err(Halted::from)?)
         }
         _ => None,
     };
     let seed = random_seed();
-    let naming = match (&ctx.naming, kind) {
-        (Ok(naming), ResourceKind::Custom) => naming.propose(&urn, &seed),
+    let autonaming = match (&ctx.autonaming, kind) {
+        (Ok(config), ResourceKind::Custom) => config.propose(&urn, &seed),
         _ => None,
     };
-    if naming.as_ref().is_some_and(|proposal| proposal.fixed) {
-        // Two resources of one physical name cannot exist at once.
+    if autonaming.as_ref().is_some_and(|proposal| proposal.is_fixed) {
+        // Two resources with the same physical name cannot exist at the same time.
         goal.delete_before_replace = Some(true);
     }
     let mut registration = Registration {
@@ -53,7 +53,7 @@ pub(super) async fn identify(
         in_scope: true,
         is_read: true,
         seed,
-        naming,
+        autonaming,
         replies: Replies::default(),
         instance,
         unconfigured: None,
@@ -62,29 +62,29 @@ pub(super) async fn identify(
     };
     let clash = find_old(&mut ctx.state(), &mut registration);
     if let Some(clash) = clash {
-        return Err(refuse_name(ctx, registration, clash).await.into());
+        return Err(refuse_urn(ctx, registration, clash).await.into());
     }
     let goal = registration.new_state(Arc::default());
     let mut state = ctx.state();
     if goal.references().any(|urn| state.has_failed(urn)) {
         state.mark_incomplete(&registration.urn, Incomplete::Failed);
         drop(state);
-        ctx.shared.settle(&registration.urn);
+        ctx.shared.finish(&registration.urn);
         let skipped = Registered::without_outputs(registration.urn, RegistrationResult::Skipped);
         return Err(EarlyEnd::Reply(Box::new(skipped)));
     }
     let scope = &ctx.options.scope;
-    registration.in_scope = scope.admits(&goal, state.scope_marks());
+    registration.in_scope = scope.can_touch(&goal, state.scope_marks());
     // The recorded references count. In a refresh, only direct dependents of a named resource follow it.
     let none = HashSet::new();
     let marked = if ctx.options.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
-    registration.is_read = registration.old_state().is_some_and(|old| scope.admits_rereading(old, marked));
+    registration.is_read = registration.old_state().is_some_and(|old| scope.can_read_registered(old, marked));
     let is_to_be_deleted = ctx.options.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
     if let Some((_, old)) = registration.old.as_ref().filter(|_| is_to_be_deleted || !registration.in_scope) {
         // The entry stays as it is recorded, under its recorded URN.
-        state.leave_recorded_name(&registration.urn);
+        state.leave_recorded_urn(&registration.urn);
         state.decide(&old.urn);
-        state.keep_recorded_name(&registration.urn, &old.urn);
+        state.keep_recorded_urn(&registration.urn, &old.urn);
     }
     drop(state);
     Ok(registration)
@@ -92,17 +92,17 @@ pub(super) async fn identify(
 
 /// Reports a URN that cannot be registered. The run ends once the provider has checked the inputs, so that refused
 /// inputs are reported, too.
-async fn refuse_name(ctx: &Arc<Context>, mut registration: Registration, clash: String) -> Halted {
+async fn refuse_urn(ctx: &Arc<Context>, mut registration: Registration, clash: String) -> Halted {
     let message = Message::new(Severity::Error, clash);
-    let error = ctx.error(&registration.urn, registration.goal.source, message, Failure::AtEnd);
+    let error = ctx.report_error(&registration.urn, registration.goal.source, message, Failure::AtEnd);
     if registration.kind == ResourceKind::Custom {
-        let news = registration.old_state().map(|old| ignore_changes::ignoring_changes(&registration.goal, old).0);
-        let query = news.map_or(ProviderQuery::CheckFresh, |news| ProviderQuery::CheckCarried { news });
-        if let Err(error) = queries::ask(ctx, &mut registration, query).await {
+        let news = registration.old_state().map(|old| ignore_changes::apply_ignore_changes(&registration.goal, old).0);
+        let query = news.map_or(ProviderQuery::CheckWithoutOlds, |news| ProviderQuery::CheckAgainstOlds { news });
+        if let Err(error) = queries::call_provider(ctx, &mut registration, query).await {
             return error.into();
         }
-        let Replies { fresh, carried, .. } = std::mem::take(&mut registration.replies);
-        if let Some(Checked::Refused(failures)) = fresh.or(carried) {
+        let Replies { check_without_olds, check_against_olds, .. } = std::mem::take(&mut registration.replies);
+        if let Some(Checked::Refused(failures)) = check_without_olds.or(check_against_olds) {
             queries::report_refused_inputs(ctx, &mut registration, &failures);
         }
     }
@@ -117,9 +117,9 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
         return Some(format!("{urn} is registered twice"));
     }
     let owner =
-        state.ledger().named(urn).filter(|(_, entry)| !entry.delete).find_map(|(_, entry)| entry.view_of.clone());
+        state.ledger().entries_of(urn).filter(|(_, entry)| !entry.delete).find_map(|(_, entry)| entry.view_of.clone());
     if let Some(owner) = owner {
-        return Some(format!("{urn} is the name of a view that the provider of {owner} shows"));
+        return Some(format!("{urn} is the URN of a view that the provider of {owner} publishes"));
     }
     let inheritance = Inheritance {
         protect: goal.protect.unwrap_or_default(),
@@ -131,7 +131,7 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
     if state.register(urn, inheritance).is_err() {
         return Some(format!("{urn} is registered twice"));
     }
-    let candidates = aliases::candidates(urn, goal, |urn| state.recorded_name(urn));
+    let candidates = aliases::candidate_urns(urn, goal, |urn| state.recorded_urn(urn));
     let found = candidates.into_iter().find_map(|candidate| Some((state.old_or_removed(&candidate)?, candidate)));
     let mut clash = None;
     if let Some((old, candidate)) = found {
@@ -147,7 +147,7 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
         }
     }
     if let Some(other) = state.taken_over_by(urn).filter(|other| *other != urn) {
-        clash = Some(format!("{other} has taken over what was recorded under this name"));
+        clash = Some(format!("{other} has taken over the entry that was recorded under this URN"));
     }
     clash
 }

@@ -1,4 +1,4 @@
-//! Options that a registration inherits from its parent (engine semantics, section 2.1).
+//! Options that a registration inherits from its parent (docs/spec/engine-semantics.md#2.1).
 
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
@@ -25,7 +25,7 @@ pub(crate) fn inherit(ctx: &Context, urn: &Urn, goal: &mut Goal) -> Result<(), E
     let inherited = ctx.state().inheritance(parent).cloned();
     let Some(inherited) = inherited else {
         let text = format!("its parent {parent} has not been registered in this run");
-        return Err(ctx.fatal(urn, goal.source, Message::new(Severity::Error, text)));
+        return Err(ctx.report_fatal(urn, goal.source, Message::new(Severity::Error, text)));
     };
     goal.protect = goal.protect.or(Some(inherited.protect));
     goal.retain_on_delete = goal.retain_on_delete.or(Some(inherited.retain_on_delete));

@@ -1,8 +1,8 @@
-//! The step generator: turns goals into steps (engine semantics, sections 2.1 to 2.16).
+//! Step generator: turns goals into steps (docs/spec/engine-semantics.md#2.1 to #2.16).
 //!
-//! Enters: a goal. Leaves: steps, in the order in which they must be carried out. Decisions are pure functions in
-//! [`crate::decisions`]; this module calls the providers that a decision queries, and turns decisions into steps. Never
-//! here: Create, Update, Delete, records of begun operations.
+//! Input: a goal. Output: steps, in the order in which they must be carried out. Decisions are pure functions in
+//! [`crate::decisions`]; this module calls the providers that a decision queries, and turns decisions into steps. Excluded:
+//! Create, Update, Delete, records of begun operations.
 
 mod carry_over;
 mod delete_step;

@@ -1,4 +1,4 @@
-//! Turns plans into steps.
+//! Steps of a plan.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(super) async fn steps(
     registration: &Registration,
     plan: Plan,
 ) -> Result<Vec<Step>, ErrorReported> {
-    let is_touched = !matches!(plan, Plan::SkipCreate | Plan::CarryOver);
-    if ctx.options.operation == Operation::Update && is_touched {
+    let is_changed = !matches!(plan, Plan::SkipCreate | Plan::CarryOver);
+    if ctx.options.operation == Operation::Update && is_changed {
         let goal = &registration.goal;
         refuse_skipped_dependencies(ctx, &registration.urn, goal.references(), goal.source)?;
     }
@@ -82,9 +82,9 @@ fn carry_over_untouched(ctx: &Context, registration: &Registration) -> Result<Ve
         carry_over(&mut state, old, &old.1.urn)
     };
     steps.map_err(|ProviderReplaced { urn }| {
-        let text = format!("{} is out of scope, and the provider it was made with is replaced", urn.name());
+        let text = format!("{} is out of scope, and the provider that it was created with is replaced", urn.name());
         let mut message = Message::new(Severity::Error, text);
         message.hint = Some(format!("add --target '{urn}'"));
-        ctx.fatal(&registration.urn, registration.goal.source, message)
+        ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })
 }

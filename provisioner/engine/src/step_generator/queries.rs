@@ -1,4 +1,4 @@
-//! Provider calls for the queries of decisions (engine semantics, sections 2.6, 2.9 and 2.13).
+//! Provider calls for the queries of decisions (docs/spec/engine-semantics.md#2.6, #2.9 and #2.13).
 
 use std::sync::Arc;
 
@@ -19,21 +19,25 @@ use crate::provider_inputs::{INTERNAL_KEY, VERSION_KEY, visible};
 use crate::registrar::Halted;
 use crate::reporter::{ErrorReported, report_all};
 
-pub(super) async fn ask(
+/// Calls the provider for a query, and stores the reply in the registration.
+///
+/// # Errors
+/// [`ErrorReported`] if the call fails; fatal.
+pub(super) async fn call_provider(
     ctx: &Arc<Context>,
     registration: &mut Registration,
     query: ProviderQuery,
 ) -> Result<(), ErrorReported> {
     match query {
-        ProviderQuery::CheckFresh => {
+        ProviderQuery::CheckWithoutOlds => {
             let news = Arc::clone(&registration.goal.inputs);
-            registration.replies.fresh = Some(check(ctx, registration, Arc::default(), news).await?);
+            registration.replies.check_without_olds = Some(check(ctx, registration, Arc::default(), news).await?);
             Ok(())
         }
-        ProviderQuery::CheckCarried { news } => {
+        ProviderQuery::CheckAgainstOlds { news } => {
             let olds = registration.old.as_ref().map(|(_, old)| Arc::clone(&old.inputs)).unwrap_or_default();
-            report_unignored(ctx, registration);
-            registration.replies.carried = Some(check(ctx, registration, olds, news).await?);
+            report_failed_ignore_changes(ctx, registration);
+            registration.replies.check_against_olds = Some(check(ctx, registration, olds, news).await?);
             Ok(())
         }
         ProviderQuery::DiffProvider => {
@@ -55,9 +59,9 @@ fn or_fatal<T>(
     reply: Result<T, ProviderError>,
 ) -> Result<T, ErrorReported> {
     reply.map_err(|error| {
-        let mut message = messages::of_error(&error);
+        let mut message = messages::error_message(&error);
         message.plugin = Some(registration.goal.type_token.package().to_owned());
-        ctx.fatal(&registration.urn, registration.goal.source, message)
+        ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })
 }
 
@@ -81,33 +85,33 @@ async fn check(
     })
 }
 
-/// Reports the failures of a Check in the words of the provider, as fatal errors.
+/// Reports the failures of a Check with the messages of the provider, as fatal errors.
 pub(super) fn report_refused_inputs(
     ctx: &Arc<Context>,
     registration: &mut Registration,
     failures: &[CheckFailure],
 ) -> Halted {
     if let Some(unconfigured) = registration.unconfigured.take() {
-        ctx.close_later(unconfigured);
+        ctx.start_closing(unconfigured);
     }
     let report = |failure| {
         let message = messages::refused_input(&registration.urn, failure);
-        ctx.fatal(&registration.urn, registration.goal.source, message)
+        ctx.report_fatal(&registration.urn, registration.goal.source, message)
     };
     report_all(failures.iter().map(report)).map_or_else(|| ctx.halted(), Halted::from)
 }
 
-/// Reports the paths of `ignoreChanges` that could not be set back.
-fn report_unignored(ctx: &Context, registration: &Registration) {
+/// Reports the paths of `ignoreChanges` that could not be reset.
+fn report_failed_ignore_changes(ctx: &Context, registration: &Registration) {
     let Some((_, old)) = registration.old.as_ref().filter(|_| !registration.goal.ignore_changes.is_empty()) else {
         return;
     };
-    let (_, failed) = ignore_changes::ignoring_changes(&registration.goal, old);
+    let (_, failed) = ignore_changes::apply_ignore_changes(&registration.goal, old);
     if failed.is_empty() {
         return;
     }
     let text = format!("changes of {} cannot be ignored: old and new values differ in shape", failed.join(", "));
-    ctx.message(&registration.urn, registration.goal.source, Message::new(Severity::Info, text));
+    ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Info, text));
 }
 
 async fn check_inputs(
@@ -125,7 +129,7 @@ async fn check_inputs(
         olds,
         news,
         random_seed: registration.seed,
-        autonaming: registration.naming.as_ref().map(|proposal| proposal.autonaming.clone()),
+        autonaming: registration.autonaming.as_ref().map(|proposal| proposal.autonaming.clone()),
         preview: ctx.is_preview(),
     };
     provider.check(request).await
@@ -134,14 +138,15 @@ async fn check_inputs(
 /// Reports, with the first Check, that a provider chooses its own names, if the user enforces names or configures them
 /// for its package.
 fn report_unsupported_autonaming(ctx: &Context, registration: &Registration, provider: &Arc<dyn Provider>) {
-    let is_meant = registration.naming.as_ref().is_some_and(|proposal| proposal.meant);
-    let is_first = registration.replies.fresh.is_none() && registration.replies.carried.is_none();
-    if !is_meant || !is_first || provider.capabilities().supports_autonaming {
+    let is_required = registration.autonaming.as_ref().is_some_and(|proposal| proposal.warn_if_unsupported);
+    let is_first =
+        registration.replies.check_without_olds.is_none() && registration.replies.check_against_olds.is_none();
+    if !is_required || !is_first || provider.capabilities().supports_autonaming {
         return;
     }
     let package = registration.goal.type_token.package();
-    let text = format!("{package} takes no names from pulumi:autonaming, and chooses its own");
-    ctx.message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
+    let text = format!("{package} does not support pulumi:autonaming, and chooses its own names");
+    ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 
 /// Checks the configuration of a provider resource on a new instance, which stays unconfigured.
@@ -152,11 +157,11 @@ async fn check_config(
     news: Arc<PropertyMap>,
 ) -> Result<CheckReply, ErrorReported> {
     if let Some(unconfigured) = registration.unconfigured.take() {
-        ctx.close_later(unconfigured);
+        ctx.start_closing(unconfigured);
     }
-    let provider = match ctx.providers.boot(&registration.urn, &news).await {
+    let provider = match ctx.providers.start_provider(&registration.urn, &news).await {
         Ok(provider) => provider,
-        Err(error) => return Err(ctx.fatal(&registration.urn, registration.goal.source, host_error(error))),
+        Err(error) => return Err(ctx.report_fatal(&registration.urn, registration.goal.source, host_error(error))),
     };
     registration.unconfigured = Some(Arc::clone(&provider));
     let request = CheckConfigRequest {
@@ -170,10 +175,14 @@ async fn check_config(
         return Ok(reply);
     }
     if let Some(version) = news.get(VERSION_KEY) {
-        let answered = reply.inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| version.clone());
-        if answered != version {
+        let replied = reply.inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| version.clone());
+        if replied != version {
             let text = "the provider changed the version of its own configuration".to_owned();
-            return Err(ctx.fatal(&registration.urn, registration.goal.source, Message::new(Severity::Error, text)));
+            return Err(ctx.report_fatal(
+                &registration.urn,
+                registration.goal.source,
+                Message::new(Severity::Error, text),
+            ));
         }
     }
     if let Some(internal) = news.get(INTERNAL_KEY) {
@@ -216,11 +225,11 @@ async fn diff(ctx: &Context, registration: &Registration, news: Arc<PropertyMap>
 }
 
 fn report_unknown_configuration(ctx: &Context, registration: &Registration) {
-    let text = "the configuration of its provider is not known yet: taken for changed".to_owned();
-    ctx.message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
+    let text = "the configuration of its provider is not known yet: the resource is treated as changed".to_owned();
+    ctx.emit_message(&registration.urn, registration.goal.source, Message::new(Severity::Warning, text));
 }
 
-/// Calls DiffConfig of the new provider with the configuration of the old one: the reply says whether the change of
+/// Calls DiffConfig of the new provider with the configuration of the old one: the reply decides whether the change of
 /// provider replaces the resource.
 async fn diff_provider(ctx: &Context, registration: &Registration) -> Result<DiffReply, ProviderError> {
     let old = registration.old.as_ref().and_then(|(_, old)| old.provider.clone());

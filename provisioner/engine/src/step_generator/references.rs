@@ -30,10 +30,10 @@ pub(crate) fn refuse_skipped_dependencies<'r>(
     let mut message = Message::new(Severity::Error, text);
     message.hint = Some(format!("add --target '{skipped}'"));
     if ctx.is_preview() {
-        ctx.error(urn, source, message, Failure::AtEnd);
+        ctx.report_error(urn, source, message, Failure::AtEnd);
         return Ok(());
     }
-    Err(ctx.fatal(urn, source, message))
+    Err(ctx.report_fatal(urn, source, message))
 }
 
 /// Refuses a resource that now depends on one that is out of scope and, as recorded, still depends on it.
@@ -56,11 +56,11 @@ pub(crate) fn refuse_cycle(
         return Ok(());
     }
     // An entry that was carried over may have a new URN since the program received the old one.
-    let resource = ctx.state().as_named_now(&Arc::new(new()));
+    let resource = ctx.state().with_current_urns(&Arc::new(new()));
     let Some(urn) = resource.references().find(|urn| dependents.contains(*urn)) else { return Ok(()) };
     let (name, other) = (resource.urn.name(), urn.name());
     let text = format!("{name} depends on {other}, which is out of scope and still depends on {name}");
     let mut message = Message::new(Severity::Error, text);
-    message.hint = Some("let the run touch both of them, or none".to_owned());
-    Err(ctx.fatal(&resource.urn, source, message))
+    message.hint = Some("include both resources in the scope, or neither".to_owned());
+    Err(ctx.report_fatal(&resource.urn, source, message))
 }

@@ -34,17 +34,17 @@ pub(crate) struct Registration {
     pub(crate) old: Option<Entry>,
     /// True if this registration has imported the recorded entry.
     pub(crate) imported: bool,
-    /// True if targets and excludes let the resource be touched.
+    /// True if targets and excludes permit changes of the resource.
     pub(crate) in_scope: bool,
     /// True if a refresh that follows the program reads the recorded entry.
     pub(crate) is_read: bool,
     pub(crate) seed: [u8; 32],
-    /// The physical name that is proposed to the provider.
-    pub(crate) naming: Option<Proposal>,
+    /// Physical name that is proposed to the provider.
+    pub(crate) autonaming: Option<Proposal>,
     pub(crate) replies: Replies,
     /// Instance that serves the resource; `None` for components and provider resources.
     pub(crate) instance: Option<Arc<Instance>>,
-    /// The new instance of a provider resource, checked and not configured.
+    /// New instance of a provider resource, checked and not configured.
     pub(crate) unconfigured: Option<Arc<dyn Provider>>,
 }
 
@@ -62,7 +62,7 @@ impl Registration {
         step
     }
 
-    /// Returns a step from the recorded entry to the state that the goal asks for.
+    /// Returns a step from the recorded entry to the state of the goal.
     pub(crate) fn step_to(&self, op: StepOp, inputs: Arc<PropertyMap>) -> Step {
         let mut step = self.step(op);
         step.old.clone_from(&self.old);
@@ -75,7 +75,7 @@ impl Registration {
         self.old.as_ref().map(|(_, old)| &**old)
     }
 
-    /// Returns the state that the goal asks for, before any provider has replied.
+    /// Returns the new state by the goal, before any provider has replied.
     pub(crate) fn new_state(&self, inputs: Arc<PropertyMap>) -> ResourceState {
         let goal = &self.goal;
         let mut state = ResourceState::new(self.urn.clone(), goal.custom);

@@ -1,4 +1,4 @@
-//! The steps of a replacement (engine semantics, sections 2.11 and 2.12).
+//! The steps of a replacement (docs/spec/engine-semantics.md#2.11 and #2.12).
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::step::Step;
 /// Returns the steps of a replacement, and marks in the deployment state the entries that they replace and delete.
 ///
 /// # Errors
-/// [`ErrorReported`] if an entry that has to be deleted cannot be, or the provider of a dependent cannot reply; fatal.
+/// [`ErrorReported`] if an entry cannot be deleted, or the provider of a dependent cannot reply; fatal.
 pub(super) async fn steps(
     ctx: &Arc<Context>,
     registration: &Registration,
@@ -60,10 +60,10 @@ fn report_refusal(ctx: &Context, registration: &Registration, refusal: Refusal) 
     let message = messages::refusal(&registration.urn, refusal);
     match refusal {
         Refusal::ImportMismatch => {
-            ctx.message(&registration.urn, None, Message { severity: Severity::Warning, ..message });
+            ctx.emit_message(&registration.urn, None, Message { severity: Severity::Warning, ..message });
         }
         Refusal::Protected | Refusal::UnknownTrigger => {
-            ctx.error(&registration.urn, registration.goal.source, message, Failure::AtEnd);
+            ctx.report_error(&registration.urn, registration.goal.source, message, Failure::AtEnd);
         }
     }
 }
@@ -76,8 +76,8 @@ async fn delete_steps(
 ) -> Result<Vec<Step>, ErrorReported> {
     let loaded = ctx.state().as_loaded(root);
     let mut dependents = dependent_replacements(ctx, &loaded, Passed::Decided).await.map_err(|error| {
-        let message = messages::of_error(&error);
-        ctx.fatal(&registration.urn, registration.goal.source, message)
+        let message = messages::error_message(&error);
+        ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })?;
     dependents.reverse();
     let mut seen = HashSet::new();
@@ -136,12 +136,10 @@ fn refuse_protected(
     let protected = dependents.iter().filter(|dependent| dependent.entry.1.protect && !dependent.entry.1.delete);
     let report = |dependent: &DependentReplacement| {
         let (root, name) = (registration.urn.name(), dependent.entry.1.urn.name());
-        let text = format!(
-            "{root} is to be deleted before it is replaced, and {name} would have to go with it, which is protected"
-        );
+        let text = format!("{root} must be deleted before it is replaced, together with {name}, which is protected");
         let mut message = Message::new(Severity::Error, text);
-        message.hint = Some(format!("take `protect` off {name}, or undo the change that replaces"));
-        ctx.fatal(&registration.urn, registration.goal.source, message)
+        message.hint = Some(format!("remove `protect` from {name}, or undo the change that replaces {root}"));
+        ctx.report_fatal(&registration.urn, registration.goal.source, message)
     };
     report_all(protected.map(report)).map_or(Ok(()), Err)
 }
@@ -156,10 +154,12 @@ fn refuse_undeletable(
 ) -> Result<(), ErrorReported> {
     let is_deleted = |owner: &Urn| deleted.contains(owner) || ctx.state().is_deleted(owner);
     let owner = if old.deleted_with.as_ref().is_some_and(is_deleted) { Owner::IsDeleted } else { Owner::Stays };
-    // A preview reports what a real run would refuse.
-    let Deletion::Refused(why) = deletion(old, DeletionReason::Replaced, owner, RunMode::Apply) else { return Ok(()) };
-    let whose = if old.urn == registration.urn { "it" } else { old.urn.name() };
-    let mut message = Message::new(Severity::Error, messages::undeletable(whose, why));
-    message.hint = Some(messages::undeletable_hint(&old.urn, why));
-    Err(ctx.fatal(&registration.urn, registration.goal.source, message))
+    // A preview reports the refusal of a real run.
+    let Deletion::Refused(reason) = deletion(old, DeletionReason::Replaced, owner, RunMode::Apply) else {
+        return Ok(());
+    };
+    let name = if old.urn == registration.urn { "it" } else { old.urn.name() };
+    let mut message = Message::new(Severity::Error, messages::undeletable_text(name, reason));
+    message.hint = Some(messages::undeletable_hint(&old.urn, reason));
+    Err(ctx.report_fatal(&registration.urn, registration.goal.source, message))
 }

@@ -1,4 +1,4 @@
-//! `sc cancel`: breaks the lock that a run left behind.
+//! `sc cancel`: removes the lock of an interrupted run.
 
 use clap::Args;
 use state::{StackAccess, StateError};
@@ -8,22 +8,23 @@ use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
-use crate::cli::prompt::{Answer, confirm};
+use crate::cli::prompt::{Confirmation, confirm};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
-/// Give up the lock of a run that is gone
+/// Remove the lock of an interrupted run
 ///
-/// Shows who holds the lock and asks. A run that still works loses its claim to the stack: be sure that it is gone.
+/// Shows the holder of the lock and asks for confirmation. Make sure that the run has ended: without its lock, a run
+/// that is still active can no longer save its state.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  After a machine was lost in the middle of a run:
+  Unlock a stack after the machine of a run was lost:
       sc cancel -s aquarium")]
 pub(crate) struct CancelArgs {
     #[command(flatten)]
     pub(crate) stack: StackArgs,
-    /// The stack that provision made; the only kind there is
+    /// The stack that `sc provision` created; the default
     #[arg(long, hide = true)]
     pub(crate) parent: bool,
     #[command(flatten)]
@@ -37,34 +38,34 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &CancelArgs) -> anyh
     let StackAccess { store, stack, .. } = &access;
     let held = store.locks(stack).await?;
     if held.is_empty() {
-        ui.say(&[Line::plain(format!("{} is not locked", stack.stack()))]);
-        tell_journal(ui, &access)?;
+        ui.print_messages(&[Line::plain(format!("{} is not locked", stack.stack()))]);
+        report_journal(ui, &access)?;
         return Ok(Exit::Done);
     }
-    ui.say(&[Line::plain(format!("{} is locked:", stack.stack()))]);
-    ui.say(&held.iter().map(|holder| Line::plain(format!("  {holder}"))).collect::<Vec<_>>());
-    let question = "Is that run gone, and shall its lock be given up?";
+    ui.print_messages(&[Line::plain(format!("{} is locked:", stack.stack()))]);
+    ui.print_messages(&held.iter().map(|holder| Line::plain(format!("  {holder}"))).collect::<Vec<_>>());
+    let question = "Remove the lock? Make sure that the run has ended.";
     match confirm(ui, &CancellationToken::new(), question, args.confirm.yes).await? {
-        Answer::No => {
-            ui.say(&[Line::plain("the lock stays")]);
+        Confirmation::No => {
+            ui.print_messages(&[Line::plain("the lock was not removed")]);
             Ok(Exit::Canceled)
         }
-        Answer::Yes => {
-            let broken = store.break_locks(stack).await?;
-            let count = if broken.len() == 1 { "the lock".to_owned() } else { format!("{} locks", broken.len()) };
-            ui.say(&[Line::plain(format!("gave up {count} of {}", stack.stack()))]);
-            tell_journal(ui, &access)?;
+        Confirmation::Yes => {
+            let removed = store.break_locks(stack).await?;
+            let count = if removed.len() == 1 { "the lock".to_owned() } else { format!("{} locks", removed.len()) };
+            ui.print_messages(&[Line::plain(format!("removed {count} of {}", stack.stack()))]);
+            report_journal(ui, &access)?;
             Ok(Exit::Done)
         }
     }
 }
 
-/// Reports a journal that an interrupted run left, as `pulumi` does not read it.
-fn tell_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
+/// Reports the journal of an interrupted run, as `pulumi` does not read it.
+fn report_journal(ui: &Ui, access: &StackAccess) -> Result<(), StateError> {
     if access.has_journal()? {
-        let text = "a run has left a journal: before `pulumi` works on the stack run `sc refresh`, which takes it in or says \
-                    why it cannot";
-        ui.say(&[Line::plain(text)]);
+        let text = "an interrupted run left a journal: before using `pulumi` on the stack, run `sc refresh`, which merges the \
+                    journal into the state or reports why it cannot";
+        ui.print_messages(&[Line::plain(text)]);
     }
     Ok(())
 }

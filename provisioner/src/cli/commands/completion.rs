@@ -6,20 +6,20 @@ use clap_complete::Shell;
 use crate::cli::exit::Exit;
 use crate::cli::ui::print_result;
 
-/// Print a script that completes sc in a shell
+/// Print a shell completion script
 #[derive(Clone, Copy, Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Bash, for good:
+  Bash:
       sc completion bash > ~/.local/share/bash-completion/completions/sc
 
-  Zsh, into a folder of $fpath:
+  Zsh (~/.zfunc is a folder in $fpath):
       sc completion zsh > ~/.zfunc/_sc
 
   Fish:
       sc completion fish > ~/.config/fish/completions/sc.fish")]
 pub(crate) struct CompletionArgs {
-    /// The shell
+    /// Shell to complete in
     shell: Shell,
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shell_gets_a_script_that_knows_the_commands() {
+    fn completion_script_of_each_shell_contains_the_commands() {
         for shell in Shell::value_variants() {
             let script = script(&mut Cli::command(), *shell);
             for word in ["provision", "destroy", "outputs", "expect-no-changes"] {

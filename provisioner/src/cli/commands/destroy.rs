@@ -6,51 +6,51 @@ use provisioner::operation;
 
 use crate::cli::args::{ConfirmArgs, GlobalArgs, RunArgs, StackArgs};
 use crate::cli::exit::{Changes, CliError, Exit};
-use crate::cli::prompt::Answer;
+use crate::cli::prompt::Confirmation;
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
 /// Delete all resources of a stack
 ///
-/// Shows what will be deleted and asks. Protected resources are not deleted and fail the command. The stack stays,
-/// empty, with its history.
+/// Shows the resources to delete and asks for confirmation. Protected resources are not deleted, and the command fails.
+/// The empty stack and its history are kept.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Delete what `sc provision -s aquarium` made:
+  Delete all resources that `sc provision -s aquarium` created:
       sc destroy --parent -s aquarium
 
-  Show what would be deleted:
+  Preview the deletes:
       sc destroy --parent -s aquarium --preview
 
-  Delete one server and what depends on it:
+  Delete one server and its dependents:
       sc destroy --parent -s aquarium --target web--prod --target-dependents
 
-  After the credentials of a plugin have changed in server.yaml, so that the recorded ones delete nothing any more:
+  Use the new credentials of a plugin in server.yaml, as the recorded ones are no longer valid:
       sc destroy --parent -s aquarium --run-program
 
-  In a pipeline, where nobody can answer:
+  Delete without confirmation, such as in a pipeline:
       sc destroy --parent -s aquarium --yes")]
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) stack: StackArgs,
-    /// Destroy the stack that provision made; needed, because sc makes no others
+    /// Destroy the stack that `sc provision` created; required, as sc has no other stacks
     #[arg(long)]
     pub(crate) parent: bool,
-    /// Environment of a deployed client stack; sc makes none
+    /// Environment of a client stack; not supported
     #[arg(short, long, hide = true, value_name = "ENV")]
     pub(crate) env: Option<String>,
-    /// Only show what would be deleted
+    /// Only preview the deletes
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
-    /// Delete without showing first what; still asks unless --yes is given
+    /// Delete without a preview; still asks for confirmation unless --yes is given
     #[arg(short = 'S', long, conflicts_with = "preview")]
     pub(crate) skip_preview: bool,
-    /// Show the properties of what is deleted
+    /// Show the properties of deleted resources
     #[arg(short = 'D', long, alias = "detailed-diff")]
     pub(crate) diff: bool,
-    /// Keep protected resources, and what they need, instead of failing because of them
+    /// Keep protected resources and their dependencies instead of failing
     #[arg(long, conflicts_with = "target")]
     pub(crate) exclude_protected: bool,
     #[command(flatten)]
@@ -60,15 +60,15 @@ pub(crate) struct DestroyArgs {
 }
 
 impl DestroyArgs {
-    /// Refuses client stacks, which Simple Container's own tools can destroy.
+    /// Rejects client stacks, which only Simple Container's own tools can destroy.
     fn check(&self) -> Result<(), CliError> {
         if self.env.is_some() {
-            let hint = "leave --env out and give --parent to destroy what `sc provision` made";
-            return Err(CliError::usage("client stacks are not deployed by this sc, so none can be destroyed", hint));
+            let hint = "omit --env, and give --parent to destroy the stack that `sc provision` created";
+            return Err(CliError::usage("this sc does not deploy client stacks and cannot destroy them", hint));
         }
         if !self.parent {
-            let hint = "give --parent to destroy all that `sc provision` made for the stack";
-            return Err(CliError::usage("destroying a stack takes --parent", hint));
+            let hint = "give --parent to delete all resources that `sc provision` created for the stack";
+            return Err(CliError::usage("destroying a stack requires --parent", hint));
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     if args.run.program.run_program {
         stacks.check_packages(ui)?;
     }
-    let mut runs = Runs::new(&args.run, args.diff, None, Changes::Welcome);
+    let mut runs = Runs::new(&args.run, args.diff, None, Changes::Allowed);
     runs.options.exclude_protected = args.exclude_protected;
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, session| {
@@ -95,14 +95,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
             }
         }
         let which = match (&args.run.scope, args.exclude_protected) {
-            (scope, _) if !scope.target.is_empty() => "the named",
+            (scope, _) if !scope.target.is_empty() => "the targeted",
             (scope, false) if scope.exclude.is_empty() => "all",
-            _ => "all other",
+            _ => "all but the excluded",
         };
         let question = format!("Destroy {which} resources of stack {}?", run.program.stack().name);
         match session.confirm(&question, args.confirm.yes).await? {
-            Answer::No => Ok(None),
-            Answer::Yes => Ok(Some(operation::destroy(run, refresh).await?)),
+            Confirmation::No => Ok(None),
+            Confirmation::Yes => Ok(Some(operation::destroy(run, refresh).await?)),
         }
     })
     .await

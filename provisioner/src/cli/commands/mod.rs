@@ -25,25 +25,25 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Provisions what a server.yaml describes, with Pulumi's own providers and a state that Pulumi can read.
+/// Provision the cloud resources in a server.yaml with Pulumi providers and a state that Pulumi can read
 ///
-/// `sc` reads the stacks below `.sc/stacks`, starts the provider plugins that they declare, and makes the cloud match.
-/// No Pulumi installation is needed.
+/// `sc` reads the stacks below `.sc/stacks`, starts the provider plugins that they declare, and creates, updates and
+/// deletes resources until the cloud matches the stacks. Pulumi does not need to be installed.
 #[derive(Debug, Parser)]
 #[command(name = "sc", version, styles = STYLES, max_term_width = 100, propagate_version = false)]
-#[command(after_help = "Run `sc help <COMMAND>` for all about a command, with examples.")]
+#[command(after_help = "Run `sc help <COMMAND>` for the full help of a command, with examples.")]
 #[command(after_long_help = "\
 Exit codes:
-    0  done (a preview that shows changes is done, too)
-    1  failed
-    2  wrong usage, or a question that could not be asked
-    3  whoever read the output has gone (broken pipe)
-    4  somebody else is working on the stack
+    0  success (also of a preview that shows changes)
+    1  failure
+    2  wrong usage, or no terminal to ask for confirmation
+    3  broken pipe: the reader of the output has closed it
+    4  the stack is locked by another run
     7  there are changes, and --expect-no-changes was given
-  130  stopped by a signal with work left undone
+  130  cancelled before the end
   255  a bug in sc
 
-Results go to standard output, all else to standard error. Secrets are masked everywhere unless --show-secrets is given.")]
+Results go to standard output, everything else to standard error. Secrets are masked everywhere unless --show-secrets is given.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,

@@ -4,33 +4,33 @@ use bridge::install::VerifiedPackage;
 use bridge::plugin::{PluginConfig, PluginSource};
 use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
-use provisioner::operation::{Installed, OperationError};
+use provisioner::operation::{InstalledPlugin, OperationError};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
-use crate::cli::runs::plugin_room;
+use crate::cli::runs::plugin_settings;
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::{Stacks, read_stacks};
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
-/// Fetch and list the provider plugins
+/// Install and list provider plugins
 #[derive(Debug, Args)]
 pub(crate) struct PluginCommand {
     #[command(subcommand)]
     pub(crate) verb: PluginVerb,
 }
 
-/// What is done with plugins.
+/// Subcommands of `sc plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginVerb {
-    /// Fetch and check the plugins that the stacks declare; start none
+    /// Download and verify the plugins that the stacks declare, without starting them
     ///
-    /// What is in the cache already needs no network. Says for each that was fetched the digest that pins it: with that
-    /// as its `checksum` in server.yaml no other bytes are ever run.
+    /// Plugins in the cache are not downloaded again. Prints the digest of each installed plugin: set it as `checksum`
+    /// in server.yaml to pin the plugin, so that no other file is ever run.
     Install(InstallArgs),
-    /// List the plugins that the stacks declare: version, whether pinned by a digest, where from
+    /// List the plugins that the stacks declare, with version, pinning and source
     Ls(LsArgs),
 }
 
@@ -58,14 +58,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -
 
 async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    let room = plugin_room(&stacks)?;
+    let settings = plugin_settings(&stacks)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, timeout: None };
     session::run(ui, options, async |session| {
         let mut rows = Vec::new();
         let mut failed = Vec::new();
-        for stack in stacks.asked() {
+        for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
-            for Installed { plugin, package } in room.install(stack, &events, &session.signals).await? {
+            for InstalledPlugin { plugin, package } in settings.install(stack, &events, &session.signals).await? {
                 match package {
                     Ok(package) => rows.push((stack.name.as_str(), plugin, package)),
                     Err(error) => failed.push(OperationError::Plugins(error)),

@@ -1,4 +1,4 @@
-//! `sc preview`: shows what `sc provision` would do.
+//! `sc preview`: shows the changes that `sc provision` would make.
 
 use clap::Args;
 use provisioner::operation;
@@ -9,26 +9,26 @@ use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
-/// Show what provision would change
+/// Show the changes that provision would make
 ///
-/// Nothing is created, saved or locked; a stack that does not exist yet does not appear.
+/// Nothing is created, saved or locked. A new stack is not created in the state storage.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Show what would change in all stacks:
+  Preview the changes of all stacks:
       sc preview
 
-  Compare with what is recorded only, without asking the cloud:
+  Compare with the recorded state only, without a refresh:
       sc preview --skip-refresh
 
-  Hand the changes to a program:
+  Print the changes as JSON for another program:
       sc preview -s aquarium --json")]
 pub(crate) struct PreviewArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
     #[command(flatten)]
     pub(crate) diff: DiffArgs,
-    /// Fail with exit code 7 if there is anything to change
+    /// Fail with exit code 7 if there are changes
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> any
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let runs = Runs::new(&args.run, args.diff.diff, None, Changes::expected(args.expect_no_changes));
-    let runs = runs.replacing(&args.replace);
+    let runs = runs.with_replacements(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await
 }

@@ -11,42 +11,42 @@ use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
-/// Create, change and delete what the stacks describe
+/// Create, update and delete resources to match the stacks
 ///
-/// For each stack, under one lock: refresh what is recorded, preview the changes, make them. Nothing is asked. With
-/// --preview nothing is changed, saved or locked.
+/// For each stack, under one lock: refreshes the state, previews the changes, and applies them without asking for
+/// confirmation. With --preview, nothing is changed, saved or locked.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   Provision every stack below .sc/stacks:
       sc provision
 
-  Show what would change in two stacks:
+  Preview the changes of two stacks:
       sc provision --preview -s network,aquarium
 
-  Give it at most 45 minutes:
+  Stop after 45 minutes:
       sc provision -s aquarium --execution-timeout 45m
 
-  Fail with exit code 7 if anything has drifted:
+  Fail with exit code 7 if there are changes or drift:
       sc provision -s aquarium --preview --expect-no-changes
 
-  Make one server anew, and what depends on it with it:
+  Replace one server and update its dependents:
       sc provision -s aquarium --target-replace web--prod --target-dependents")]
 pub(crate) struct ProvisionArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
-    /// Only show what would change
+    /// Only preview the changes
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
-    /// Make the changes without showing them first
+    /// Apply the changes without a preview
     #[arg(short = 'S', long, conflicts_with = "preview")]
     pub(crate) skip_preview: bool,
     #[command(flatten)]
     pub(crate) diff: DiffArgs,
-    /// Fail with exit code 7 if there is anything to change
+    /// Fail with exit code 7 if there are changes
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
-    /// Stop as Ctrl-C does once refresh, preview and update have taken this long: 90s, 30m, 1h30m
+    /// Stop like Ctrl-C if refresh, preview and update together take longer than this: 90s, 30m, 1h30m
     #[arg(short = 'O', long, value_name = "DURATION", value_parser = duration)]
     pub(crate) execution_timeout: Option<Duration>,
     /// Accepted for compatibility; has no effect on provision
@@ -68,7 +68,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> a
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
     let changes = Changes::expected(args.expect_no_changes);
-    let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).replacing(&args.replace);
+    let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).with_replacements(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| {
         Ok(Some(if args.preview {

@@ -1,7 +1,7 @@
 //! `sc refresh`: updates the recorded state to the actual state of the resources.
 
 use clap::Args;
-use provisioner::operation::{self, Fate, RefreshOptions, StackRun};
+use provisioner::operation::{self, PendingCreateResolution, RefreshOptions, StackRun};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 use state::{OperationKind, StackView};
@@ -10,49 +10,49 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
-use crate::cli::prompt::line;
+use crate::cli::prompt::ask_line;
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
-/// Record what the resources look like now
+/// Update the recorded state to match the resources in the cloud
 ///
-/// Reads each resource of the stacks and records what it finds. Nothing in the cloud is changed.
+/// Reads each resource of the stacks from its provider and records its actual properties. Nothing in the cloud is
+/// changed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Record what has changed behind our back:
+  Record changes that were made outside of sc:
       sc refresh -s aquarium
 
-  Only show it:
+  Only show them:
       sc refresh -s aquarium --preview
 
   Fail with exit code 7 if anything has drifted:
       sc refresh --preview --expect-no-changes
 
-  After the credentials of a plugin have changed in server.yaml, so that the recorded ones read nothing any more:
+  Use the new credentials of a plugin in server.yaml, as the recorded ones are no longer valid:
       sc refresh -s aquarium --run-program")]
 pub(crate) struct RefreshArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
-    /// Only show what would be recorded
+    /// Only preview the changes of the state
     #[arg(short = 'P', long)]
     pub(crate) preview: bool,
     #[command(flatten)]
     pub(crate) diff: DiffArgs,
-    /// Fail with exit code 7 if anything has changed
+    /// Fail with exit code 7 if there are changes
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
-    /// Forget creations that an interrupted run began: say so once you have looked what became of them
+    /// Drop the pending creates of an interrupted run from the state; check first whether the resources exist
     #[arg(long, conflicts_with = "preview")]
     pub(crate) clear_pending_creates: bool,
-    /// Record what came of a creation that an interrupted run began: the resource with its id; may be given several
-    /// times
+    /// Import the resource of a pending create of an interrupted run, with its id; can be repeated
     #[arg(long, value_name = "RESOURCE=ID", value_parser = resource_and_id, conflicts_with = "preview")]
     pub(crate) import_pending_creates: Vec<(String, ResourceId)>,
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
-    /// Read at most this many resources at once
+    /// Maximum number of resources to read in parallel
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
     #[command(flatten)]
@@ -86,12 +86,14 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
             let known = args.import_pending_creates.iter().cloned();
             let mut options = RefreshOptions {
                 clear_pending_creates: args.clear_pending_creates,
-                pending_creates: known.map(|(name, id)| (name, Fate::Import(id))).collect(),
+                pending_creates: known.map(|(name, id)| (name, PendingCreateResolution::Import(id))).collect(),
             };
             if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.confirm.yes && ui.can_ask() {
                 session.pause();
-                let Some(fates) = ask_for_pending(run, &session.signals.stop).await? else { return Ok(None) };
-                options.pending_creates = fates;
+                let Some(resolutions) = ask_about_pending_creates(run, &session.signals.stop).await? else {
+                    return Ok(None);
+                };
+                options.pending_creates = resolutions;
             }
             operation::refresh(run, options).await?
         }))
@@ -99,13 +101,16 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     .await
 }
 
-/// Asks for the fates of the pending creations. `None`: the user ended the questions.
-async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Result<Option<Vec<(String, Fate)>>> {
-    let mut fates = Vec::new();
+/// Asks how to resolve each pending create. Returns `None` if the user ended the questions.
+async fn ask_about_pending_creates(
+    run: &StackRun,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<Vec<(String, PendingCreateResolution)>>> {
+    let mut resolutions = Vec::new();
     let view = StackView::open(&run.access).await?;
     if !view.is_unlocked {
         // The refresh fails because of the lock, so no question is asked.
-        return Ok(Some(fates));
+        return Ok(Some(resolutions));
     }
     let snapshot = view.snapshot.unwrap_or_default();
     for operation in snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating) {
@@ -113,25 +118,29 @@ async fn ask_for_pending(run: &StackRun, stop: &CancellationToken) -> anyhow::Re
         let mut resources = snapshot.resources.iter();
         let recorded = resources.find(|resource| resource.urn == *urn && !resource.delete);
         let recorded = recorded.map(|resource| resource.id_text());
-        let Some(answer) = line(stop, &question(urn, recorded)).await? else { return Ok(None) };
-        let fate = if answer == "forget" { Some(Fate::Forget) } else { ResourceId::new(answer).map(Fate::Import) };
-        fates.extend(fate.map(|fate| (urn.to_string(), fate)));
+        let Some(reply) = ask_line(stop, &question(urn, recorded)).await? else { return Ok(None) };
+        let resolution = if reply == "forget" {
+            Some(PendingCreateResolution::Clear)
+        } else {
+            ResourceId::new(reply).map(PendingCreateResolution::Import)
+        };
+        resolutions.extend(resolution.map(|resolution| (urn.to_string(), resolution)));
     }
-    Ok(Some(fates))
+    Ok(Some(resolutions))
 }
 
-/// Returns the question about a pending creation. `recorded`: id of the live entry with its URN, if there is one; in
-/// that case no second id can be recorded.
+/// Returns the question about a pending create. `recorded` is the id of the current entry with the same URN, if there
+/// is one; in that case no second id can be recorded.
 fn question(urn: &Urn, recorded: Option<&str>) -> String {
-    let what = format!("{} ({})", urn.name(), urn.type_token());
+    let resource = format!("{} ({})", urn.name(), urn.type_token());
     match recorded {
         Some(id) => format!(
-            "{what} was being made anew when a run died; {id:?} is still recorded. Look for another one, delete it, and type \
-             `forget`, or nothing to leave it pending:"
+            "{resource} was being replaced when a run was interrupted; {id:?} is still recorded. If a second resource \
+             exists, delete it and type `forget`; press Enter to leave the create pending:"
         ),
         None => format!(
-            "{what} was being created when a run died. Type its id to record it, `forget` if nothing came of it, or nothing \
-             to leave it pending:"
+            "{resource} was being created when a run was interrupted. Type its id to record it, or `forget` if it was not \
+             created; press Enter to leave the create pending:"
         ),
     }
 }
@@ -141,10 +150,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_asked_for_only_where_it_can_be_recorded() {
+    fn question_asks_for_an_id_only_if_it_can_be_recorded() {
         let urn = "urn:pulumi:dev::reef::t:m:T::a".parse().unwrap();
         assert!(question(&urn, None).contains("Type its id to record it"));
-        let anew = question(&urn, Some("a-1"));
-        assert!(anew.contains("\"a-1\" is still recorded") && !anew.contains("Type its id"), "{anew}");
+        let replaced = question(&urn, Some("a-1"));
+        assert!(replaced.contains("\"a-1\" is still recorded") && !replaced.contains("Type its id"), "{replaced}");
     }
 }

@@ -1,9 +1,9 @@
-//! `sc schema-gen`: JSON Schema for editors.
+//! `sc schema-gen`: writes JSON Schemas for editors.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use bridge::fs::{Access, create_folders, read_if_there, write_atomically};
+use bridge::fs::{Access, create_folders, read_if_exists, write_atomically};
 use clap::Args;
 use provisioner::registry::types;
 use provisioner::schema::{Package, files};
@@ -12,24 +12,24 @@ use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::process::working_folder;
-use crate::cli::runs::plugin_room;
+use crate::cli::runs::plugin_settings;
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
 
-/// Write JSON Schemas for editors
+/// Write JSON Schemas of server.yaml for editors
 ///
-/// Writes `server.schema.json`, which says all that a server.yaml may hold: its own keys, the core types, and every
-/// type of the plugins that the stacks declare, as these describe them (GetSchema). The plugins are fetched and started
-/// for that, and not configured. Beside it come folders with one file per type.
+/// Writes `server.schema.json`, the schema of a server.yaml: its keys, the core types, and the types of the plugins
+/// that the stacks declare, from the plugins' own schemas (GetSchema). The plugins are downloaded and started for this,
+/// but not configured. Also writes folders with one file per type.
 ///
-/// Editors with a YAML language server take the schema from the first line of a server.yaml.
+/// Editors with a YAML language server find the schema through the first line of a server.yaml.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
     sc schema-gen schemas              all stacks
     sc schema-gen schemas -s common    the plugins of one stack
-    sc schema-gen schemas --core       without plugins: whatever type of a plugin is written passes
+    sc schema-gen schemas --core       without plugins; types of plugins are not checked
 
 The first line of .sc/stacks/NAME/server.yaml for an editor:
     # yaml-language-server: $schema=../../../schemas/server.schema.json")]
@@ -37,7 +37,7 @@ pub(crate) struct SchemaGenArgs {
     /// Folder to write to; created if it is missing
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// Read no stack and start nothing: any type of a plugin may be then
+    /// Write only the core types, without reading stacks or starting plugins; types of plugins are not checked
     #[arg(long, conflicts_with_all = ["stacks", "dir"])]
     pub(crate) core: bool,
     #[command(flatten)]
@@ -51,18 +51,18 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         return write(ui, &folder, None);
     }
     let stacks = read_stacks(ui, global, &args.stacks)?;
-    let room = plugin_room(&stacks)?;
+    let plugins = plugin_settings(&stacks)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, timeout: None };
     session::run(ui, options, async |session| {
         let mut packages: Vec<Package> = Vec::new();
         let mut warnings = Vec::new();
-        for stack in stacks.asked() {
+        for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
-            for found in room.schemas(stack, &events, &session.signals).await? {
+            for found in plugins.schemas(stack, &events, &session.signals).await? {
                 match packages.iter().find(|known| known.name == found.name) {
                     None => packages.push(found),
                     Some(known) if version(known) != version(&found) => warnings.push(format!(
-                        "the stacks declare several versions of the package {}; the schema is that of {}",
+                        "the stacks declare several versions of the package {}; the schema has the types of {}",
                         found.name,
                         version(known)
                     )),
@@ -82,7 +82,7 @@ fn version(package: &Package) -> &str {
     package.schemas.as_ref().map_or("", |schemas| &schemas.version)
 }
 
-/// Writes the files that changed.
+/// Writes the files whose content has changed.
 fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
@@ -90,10 +90,10 @@ fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Resu
     let mut changed = 0;
     for (path, text) in &files {
         let path = folder.join(path);
-        if read_if_there(&path)?.as_deref() == Some(text.as_bytes()) {
+        if read_if_exists(&path)?.as_deref() == Some(text.as_bytes()) {
             continue;
         }
-        create_folders(path.parent().context("a file lies in a folder")?)?;
+        create_folders(path.parent().context("the path of a schema has no folder")?)?;
         write_atomically(&path, text.as_bytes(), Access::Shared)?;
         changed += 1;
     }

@@ -17,7 +17,7 @@ use state::{self, ExportedSecrets, StackSummary, StackView};
 
 use crate::cli::access::access;
 use crate::cli::args::{DirArgs, GlobalArgs, ShowArgs, StackArgs};
-use crate::cli::display::{Line, Secrets, Shown, map_to_json, values};
+use crate::cli::display::{DisplayValue, Line, Secrets, map_to_json, values};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::process::working_folder;
 use crate::cli::runs::holder;
@@ -25,20 +25,20 @@ use crate::cli::stacks::{not_provisioned, read_all, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
 
-/// List stacks, show their outputs and their history, export, rename and remove their state
+/// Manage stacks: list, outputs, export, import, history, rename, remove, tag
 #[derive(Debug, Args)]
 pub(crate) struct StackCommand {
     #[command(subcommand)]
     pub(crate) verb: StackVerb,
 }
 
-/// What is done with stacks.
+/// Subcommands of `sc stack`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StackVerb {
-    /// List the stacks: how many resources each has, when it was last changed, whether it is locked or was interrupted
+    /// List the stacks with their number of resources, last update and status
     ///
-    /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and why is told after the
-    /// list.
+    /// No passphrase is needed. A stack whose state cannot be read is listed as unreadable, and its error is printed
+    /// after the list.
     Ls(LsArgs),
     Outputs(OutputsArgs),
     Export(ExportArgs),
@@ -58,11 +58,12 @@ pub(crate) struct LsArgs {
 
 /// Show the outputs of a stack
 ///
-/// On a terminal one line for each; into a pipe, or with --json, one JSON object `{"stackName": …, "outputs": {…}}`.
+/// Prints one line for each output on a terminal; into a pipe, or with --json, one JSON object
+/// `{"stackName": …, "outputs": {…}}`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Take one output into a script:
+  Use one output in a script:
       sc stack outputs -s aquarium --show-secrets | jq -r '.outputs.url'")]
 pub(crate) struct OutputsArgs {
     #[command(flatten)]
@@ -71,44 +72,43 @@ pub(crate) struct OutputsArgs {
     pub(crate) show: ShowArgs,
 }
 
-/// Write the state of a stack as `pulumi stack import` takes it
+/// Export the state of a stack in the format of `pulumi stack import`
 ///
-/// Secrets stay encrypted unless --show-secrets is given. What a run that died left in its journal is taken in.
+/// Secrets stay encrypted unless --show-secrets is given. The journal of an interrupted run is merged into the export.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Hand a stack over to pulumi:
+  Move a stack to pulumi:
       sc stack export -s aquarium | pulumi stack import --stack aquarium")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) stack: StackArgs,
-    /// File to write instead of standard output
+    /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Write secrets in clear
+    /// Export secrets in plaintext
     #[arg(long)]
     pub(crate) show_secrets: bool,
 }
 
-/// Replace the state of a stack by an export of it, of `sc` or of `pulumi`
+/// Replace the state of a stack with an export of `sc` or `pulumi`
 ///
-/// Secrets are sealed again with the key that the export names; those in clear are sealed, too. Operations that were
-/// under way are dropped. The state before stays beside the new one as its backup (`.bak`), and the history gets no
-/// entry.
+/// All secrets, including those in plaintext, are encrypted with the secrets provider that the export names. Pending
+/// operations are dropped. The previous state is kept as a backup (`.bak`), and the history gets no entry.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Take over a stack from pulumi:
+  Move a stack from pulumi:
       pulumi stack export --stack aquarium | sc stack import -s aquarium
-  Mend a state by hand:
+  Edit a state by hand:
       sc stack export -s aquarium -f state.json; $EDITOR state.json; sc stack import -s aquarium -f state.json")]
 pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(crate) stack: StackArgs,
-    /// File to read instead of standard input
+    /// File to read from instead of standard input
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Take it even if it holds resources of another stack or breaks the laws of a state
+    /// Import the state even if it has resources of another stack or violates its integrity
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -128,16 +128,16 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) ->
 }
 
 /// Row of `sc stack ls`.
-struct Entry {
+struct StackRow {
     stack: String,
     project: String,
-    /// Summary of the state; `None`: the state cannot be read.
+    /// Summary of the state; `None` if the state cannot be read.
     summary: Option<StackSummary>,
 }
 
 async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
     let stacks = read_all(ui, global, &args.dir)?;
-    let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
+    let (mut stack_rows, mut unreadable) = (Vec::new(), Vec::new());
     for stack in &stacks.stacks {
         let summary = match access(&stacks, stack).await {
             Ok(access) => state::summary(&access).await.map_err(anyhow::Error::from),
@@ -150,26 +150,26 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
                 None
             }
         };
-        entries.push(Entry { stack: stack.name.clone(), project: stack.project.clone(), summary });
+        stack_rows.push(StackRow { stack: stack.name.clone(), project: stack.project.clone(), summary });
     }
     let lines = if ui.results_are_json() {
-        entries.iter().map(|entry| Line::plain(entry.as_json())).collect()
+        stack_rows.iter().map(|row| Line::plain(row.as_json())).collect()
     } else {
-        let rows: Vec<Vec<String>> = entries.iter().map(Entry::as_row).collect();
+        let rows: Vec<Vec<String>> = stack_rows.iter().map(StackRow::as_row).collect();
         table(&["STACK", "PROJECT", "RESOURCES", "UPDATED", "STATUS"], &rows)
     };
     ui.print(&lines)?;
     // Unreadable stacks do not prevent the list; their errors follow it.
-    let told: Vec<Exit> = unreadable.iter().map(|error| ui.fail(error)).collect();
-    Ok(told.first().copied().unwrap_or(Exit::Done))
+    let exits: Vec<Exit> = unreadable.iter().map(|error| ui.fail(error)).collect();
+    Ok(exits.first().copied().unwrap_or(Exit::Done))
 }
 
-impl Entry {
+impl StackRow {
     fn as_row(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let status = match self.summary.as_ref().map(|summary| (summary.is_locked, summary.is_interrupted)) {
-            // Only the machine of the run can tell whether it still works.
-            Some((true, true)) => "locked, not ended",
+            // Only the host of the run can check whether its process is still alive.
+            Some((true, true)) => "locked, unfinished",
             Some((true, false)) => "locked",
             Some((false, true)) => "interrupted",
             Some((false, false)) => "-",
@@ -210,7 +210,7 @@ async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Re
     let access = access(&stacks, stacks.only()?).await?;
     let view = StackView::open(&access).await?;
     if let Some(conflict) = &view.conflict {
-        ui.warn(&format!("these are of the checkpoint alone: {conflict}"));
+        ui.warn(&format!("these outputs are from the checkpoint only: {conflict}"));
     }
     let Some(snapshot) = view.snapshot else { return Err(not_provisioned(&access.stack).into()) };
     let root = snapshot.resources.iter().find(|state| state.type_token.as_str() == ROOT_STACK_TYPE && !state.delete);
@@ -222,7 +222,7 @@ async fn outputs(ui: &Ui, global: &GlobalArgs, args: &OutputsArgs) -> anyhow::Re
 async fn export(ui: &Ui, global: &GlobalArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
-    let secrets = if args.show_secrets { ExportedSecrets::Shown } else { ExportedSecrets::Sealed };
+    let secrets = if args.show_secrets { ExportedSecrets::Plaintext } else { ExportedSecrets::Encrypted };
     let Some(deployment) = StackView::export(&access, secrets).await? else {
         return Err(not_provisioned(&access.stack).into());
     };
@@ -245,8 +245,8 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
             std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?
         }
         None if std::io::stdin().is_terminal() => {
-            let hint = "name the file with --file, or pipe the export in";
-            return Err(CliError::usage("there is nothing to import on a terminal", hint).into());
+            let hint = "name a file with --file, or pipe an export into this command";
+            return Err(CliError::usage("no export to import: standard input is a terminal", hint).into());
         }
         None => std::io::read_to_string(std::io::stdin()).context("standard input cannot be read")?,
     };
@@ -255,14 +255,14 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
         ui.warn(&problem.to_string());
     }
     for (kind, urn) in &imported.dropped {
-        ui.warn(&format!("dropped an operation that was under way: {} {urn}", kind.as_str()));
+        ui.warn(&format!("dropped a pending operation: {} {urn}", kind.as_str()));
     }
     let (name, resources) = (access.stack.stack(), imported.resources);
     if ui.results_are_json() {
         ui.print(&[Line::plain(serde_json::json!({ "stack": name, "resources": resources }).to_string())])?;
     } else {
         let what = if resources == 1 { "1 resource".to_owned() } else { format!("{resources} resources") };
-        ui.say(&[Line::plain(format!("imported {what} as the state of {name}"))]);
+        ui.print_messages(&[Line::plain(format!("imported {what} as the state of {name}"))]);
     }
     Ok(Exit::Done)
 }
@@ -270,7 +270,7 @@ async fn import(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Resu
 /// Returns the lines that `sc stack outputs` prints.
 fn outputs_text(ui: &Ui, stack_name: &str, outputs: &PropertyMap, secrets: Secrets) -> Vec<Line> {
     if ui.results_are_for_programs() {
-        let outputs = map_to_json(&Shown::of_map(outputs, secrets));
+        let outputs = map_to_json(&DisplayValue::of_map(outputs, secrets));
         return vec![Line::plain(serde_json::json!({ "stackName": stack_name, "outputs": outputs }).to_string())];
     }
     values(outputs, ui.diff_options(secrets))
@@ -282,23 +282,23 @@ mod tests {
 
     use super::*;
     use crate::cli::args::ColorArg;
-    use crate::cli::ui::Facts;
+    use crate::cli::ui::StreamProperties;
 
     fn check(stdout_is_terminal: bool, secrets: Secrets) -> String {
         let global = GlobalArgs { verbose: false, profile: None, cwd: None, color: ColorArg::Never, json: false };
-        let facts = Facts { stdout_is_terminal, ..Facts::default() };
+        let streams = StreamProperties { stdout_is_terminal, ..StreamProperties::default() };
         let outputs = PropertyMap::from([
             ("hosts".to_owned(), PropertyValue::List(vec!["a".into(), "b".into()])),
             ("password".to_owned(), PropertyValue::secret("hush".into())),
             ("ports".to_owned(), PropertyValue::Map([("http".to_owned(), 80.0.into())].into())),
             ("url".to_owned(), "https://reef.example".into()),
         ]);
-        let lines = outputs_text(&Ui::new(&global, &facts), "reef/aquarium", &outputs, secrets);
+        let lines = outputs_text(&Ui::new(&global, &streams), "reef/aquarium", &outputs, secrets);
         lines.iter().map(|line| line.render(false) + "\n").collect()
     }
 
     #[test]
-    fn on_a_terminal_outputs_are_lines() {
+    fn outputs_on_a_terminal_are_lines() {
         insta::assert_snapshot!(check(true, Secrets::Masked), @r#"
           hosts: ["a", "b"]
           password: [secret]
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn into_a_pipe_outputs_are_one_json_object() {
+    fn outputs_in_a_pipe_are_one_json_object() {
         insta::assert_snapshot!(check(false, Secrets::Masked), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"[secret]","ports":{"http":80},"url":"https://reef.example"}}"#);
         insta::assert_snapshot!(check(false, Secrets::Shown), @r#"{"stackName":"reef/aquarium","outputs":{"hosts":["a","b"],"password":"hush","ports":{"http":80},"url":"https://reef.example"}}"#);
     }

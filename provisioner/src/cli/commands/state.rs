@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use engine::UrnPattern;
 use provisioner::operation::recovery_text;
 use pulumi_proto::urn::Urn;
-use state::surgery::{self, Blocked, Mark, Removal, Repair, Selection, SurgeryError};
+use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Repair, Selection, StateEditError};
 use state::{ResourceState, Snapshot, StackAccess, StackState, StackView, StateError};
 use tokio_util::sync::CancellationToken;
 
@@ -12,24 +12,25 @@ use crate::cli::access::access;
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::prompt::{Answer, confirm};
+use crate::cli::prompt::{Confirmation, confirm};
 use crate::cli::runs::holder;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
-/// Change by hand what is recorded of a stack
+/// Edit the recorded state of a stack
 ///
-/// Nothing in the cloud is touched. Shows what will change and asks. The state before stays as the backup.
+/// Nothing in the cloud is changed. Shows the changes and asks for confirmation. The previous state is kept as a
+/// backup.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Forget a server that was deleted by hand:
+  Remove a server that was deleted by hand from the state:
       sc state rm -s aquarium web--prod
 
   Allow a bucket to be deleted:
       sc state unprotect -s aquarium media--prod
 
-  Have the next provision make it anew:
+  Replace a server in the next provision:
       sc state taint -s aquarium web--prod")]
 pub(crate) struct StateCommand {
     #[command(subcommand)]
@@ -47,163 +48,169 @@ enum StateVerb {
     Repair(RepairArgs),
 }
 
-/// What all of them take.
+/// Arguments of every subcommand.
 #[derive(Debug, Args)]
-struct Common {
+struct CommonArgs {
     #[command(flatten)]
     stack: StackArgs,
     #[command(flatten)]
     confirm: ConfirmArgs,
 }
 
-/// Forget resources without deleting them
+/// Remove resources from the state without deleting them
 ///
-/// What the stack describes and the state has forgotten is created anew by the next provision: take it out of
-/// server.yaml as well, or give it `options.import`.
+/// The next provision creates a removed resource again if server.yaml still declares it: remove it from server.yaml as
+/// well, or import it with `options.import`.
 #[derive(Debug, Args)]
 struct RmArgs {
-    /// Resources, by their names or URNs; `*` stands for anything
+    /// Resources, by name or URN; `*` is a wildcard
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<String>,
-    /// Only the one with this id, where an old and a new one are recorded
+    /// Remove only the entry with this id, if the state has several entries of the resource
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Also forget what depends on them
+    /// Remove dependents as well
     #[arg(long)]
     target_dependents: bool,
-    /// Also forget protected ones
+    /// Remove protected resources as well
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
-/// Call a resource something else
+/// Rename a resource in the state
 ///
-/// For a resource that has got another key in server.yaml, as long as it has not been provisioned under it.
+/// Use this after changing the key of a resource in server.yaml, before the next provision.
 #[derive(Debug, Args)]
 struct RenameArgs {
-    /// The resource, by its name or URN
+    /// Name or URN of the resource
     #[arg(value_name = "RESOURCE")]
     resource: String,
-    /// Its new name, such as `web--prod`
+    /// New name, such as `web--prod`
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
-/// Refuse to delete resources
+/// Protect resources from deletion
 ///
-/// Until a provision says otherwise: to keep them protected, write `options.protect` in server.yaml.
+/// The next provision overwrites this: to keep resources protected, set `options.protect` in server.yaml.
 #[derive(Debug, Args)]
 struct ProtectArgs {
     #[command(flatten)]
-    which: Which,
+    selection: ResourcesOrAllArgs,
 }
 
-/// Allow resources to be deleted
+/// Remove the protection of resources from deletion
 ///
-/// Until a provision says otherwise: take `options.protect` out of server.yaml as well.
+/// The next provision overwrites this: remove `options.protect` from server.yaml as well.
 #[derive(Debug, Args)]
 struct UnprotectArgs {
     #[command(flatten)]
-    which: Which,
+    selection: ResourcesOrAllArgs,
 }
 
-/// Resources, or all of them.
+/// Selection of resources, or all resources.
 #[derive(Debug, Args)]
-struct Which {
-    /// Resources, by their names or URNs; `*` stands for anything
+struct ResourcesOrAllArgs {
+    /// Resources, by name or URN; `*` is a wildcard
     #[arg(required_unless_present = "all", value_name = "RESOURCE")]
     resources: Vec<String>,
     /// All resources of the stack
     #[arg(long, conflicts_with = "resources")]
     all: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
-/// Have the next provision replace resources
+/// Mark resources for replacement in the next provision
 #[derive(Debug, Args)]
 struct TaintArgs {
     #[command(flatten)]
-    which: Named,
+    selection: ResourcesArgs,
 }
 
-/// Take back that the next provision replaces resources
+/// Remove the mark for replacement from resources
 #[derive(Debug, Args)]
 struct UntaintArgs {
     #[command(flatten)]
-    which: Named,
+    selection: ResourcesArgs,
 }
 
-/// Resources.
+/// Selection of resources.
 #[derive(Debug, Args)]
-struct Named {
-    /// Resources, by their names or URNs; `*` stands for anything
+struct ResourcesArgs {
+    /// Resources, by name or URN; `*` is a wildcard
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
-/// Mend a state that is refused as inconsistent
+/// Repair a state that violates its integrity
 ///
-/// Puts the resources into an order in which each comes after what it refers to, drops references to what is not there,
-/// and writes a wrong checksum anew.
+/// Sorts the resources so that each comes after its dependencies, removes references to missing resources, and corrects
+/// a wrong checksum.
 #[derive(Debug, Args)]
 struct RepairArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) -> anyhow::Result<Exit> {
-    let marking = async |names: &[String], common: &Common, mark: Mark, value: bool| {
+    let set_flag = async |names: &[String], common: &CommonArgs, flag: EntryFlag, value: bool| {
         let names = Names::new(names);
         let edit = |snapshot: &mut Snapshot| {
             names.check(snapshot)?;
-            let word = match (mark, value) {
-                (Mark::Protect, true) => "protect",
-                (Mark::Protect, false) => "unprotect",
-                (Mark::Taint, true) => "taint",
-                (Mark::Taint, false) => "untaint",
+            let verb = match (flag, value) {
+                (EntryFlag::Protect, true) => "protect",
+                (EntryFlag::Protect, false) => "unprotect",
+                (EntryFlag::Taint, true) => "taint",
+                (EntryFlag::Taint, false) => "untaint",
             };
-            let changed = surgery::mark(snapshot, names.selection(), mark, value);
-            Ok(changed.iter().map(|urn| Change::of(word, urn)).collect())
+            let changed = state_edit::set_flag(snapshot, names.selection(), flag, value);
+            Ok(changed.iter().map(|urn| Change::new(verb, urn)).collect())
         };
-        apply(ui, global, common, Laws::Held, edit).await
+        apply(ui, global, common, IntegrityCheck::Required, edit).await
     };
     match &command.verb {
         StateVerb::Rm(args) => rm(ui, global, args).await,
         StateVerb::Rename(args) => rename(ui, global, args).await,
-        StateVerb::Protect(ProtectArgs { which }) => {
-            marking(&which.resources, &which.common, Mark::Protect, true).await
+        StateVerb::Protect(ProtectArgs { selection }) => {
+            set_flag(&selection.resources, &selection.common, EntryFlag::Protect, true).await
         }
-        StateVerb::Unprotect(UnprotectArgs { which }) => {
-            marking(&which.resources, &which.common, Mark::Protect, false).await
+        StateVerb::Unprotect(UnprotectArgs { selection }) => {
+            set_flag(&selection.resources, &selection.common, EntryFlag::Protect, false).await
         }
-        StateVerb::Taint(TaintArgs { which }) => marking(&which.resources, &which.common, Mark::Taint, true).await,
-        StateVerb::Untaint(UntaintArgs { which }) => marking(&which.resources, &which.common, Mark::Taint, false).await,
+        StateVerb::Taint(TaintArgs { selection }) => {
+            set_flag(&selection.resources, &selection.common, EntryFlag::Taint, true).await
+        }
+        StateVerb::Untaint(UntaintArgs { selection }) => {
+            set_flag(&selection.resources, &selection.common, EntryFlag::Taint, false).await
+        }
         StateVerb::Repair(args) => {
-            let edit = |snapshot: &mut Snapshot| Ok(repaired(&surgery::repair(snapshot).map_err(refused)?));
-            apply(ui, global, &args.common, Laws::Ignored, edit).await
+            let edit = |snapshot: &mut Snapshot| {
+                Ok(repair_changes(&state_edit::repair_snapshot(snapshot).map_err(edit_error)?))
+            };
+            apply(ui, global, &args.common, IntegrityCheck::Skipped, edit).await
         }
     }
 }
 
 async fn rm(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::Result<Exit> {
     let names = Names::new(&args.resources);
-    let if_set = |flag| if flag { Blocked::Removed } else { Blocked::Refused };
-    let (protected, dependents) = (if_set(args.force), if_set(args.target_dependents));
-    let how = Removal { id: args.id.as_deref(), protected, dependents };
+    let policy = |is_allowed| if is_allowed { BlockerPolicy::Remove } else { BlockerPolicy::Refuse };
+    let (protected, dependents) = (policy(args.force), policy(args.target_dependents));
+    let options = RemoveOptions { id: args.id.as_deref(), protected, dependents };
     let edit = |snapshot: &mut Snapshot| {
         names.check(snapshot)?;
-        let removed = surgery::remove(snapshot, names.selection(), how).map_err(refused)?;
-        Ok(removed.iter().map(|state| Change::of("forget", &state.urn).with_id(state)).collect())
+        let removed = state_edit::remove_entries(snapshot, names.selection(), options).map_err(edit_error)?;
+        Ok(removed.iter().map(|state| Change::new("forget", &state.urn).with_id(state)).collect())
     };
-    apply(ui, global, &args.common, Laws::Held, edit).await
+    apply(ui, global, &args.common, IntegrityCheck::Required, edit).await
 }
 
 async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Result<Exit> {
@@ -215,25 +222,28 @@ async fn rename(ui: &Ui, global: &GlobalArgs, args: &RenameArgs) -> anyhow::Resu
         found.sort();
         found.dedup();
         let [urn] = &found[..] else {
-            let several: Vec<&str> = found.iter().map(Urn::as_str).collect();
-            let hint = "give the URN of the one that is meant";
-            return Err(CliError::failed(format!("{} is several: {}", args.resource, several.join(", ")), hint));
+            let urns: Vec<&str> = found.iter().map(Urn::as_str).collect();
+            let hint = "give the URN of one of them";
+            return Err(CliError::failed(
+                format!("{} matches several resources: {}", args.resource, urns.join(", ")),
+                hint,
+            ));
         };
-        let new = surgery::rename(snapshot, urn, &args.name).map_err(refused)?;
-        Ok(vec![Change { detail: format!("to {}", new.name()), ..Change::of("rename", urn) }])
+        let new = state_edit::rename_resource(snapshot, urn, &args.name).map_err(edit_error)?;
+        Ok(vec![Change { detail: format!("to {}", new.name()), ..Change::new("rename", urn) }])
     };
-    apply(ui, global, &args.common, Laws::Held, edit).await
+    apply(ui, global, &args.common, IntegrityCheck::Required, edit).await
 }
 
-/// Resources that the user selected; without names, all resources.
+/// Resources that the user selected by name; all resources if no name was given.
 struct Names(Vec<UrnPattern>, Box<dyn Fn(&Urn) -> bool>);
 
 impl Names {
     fn new(names: &[String]) -> Self {
         let patterns: Vec<UrnPattern> = names.iter().map(UrnPattern::new).collect();
-        let held = patterns.clone();
-        let selected = move |urn: &Urn| held.is_empty() || held.iter().any(|pattern| pattern.matches(urn));
-        Self(patterns, Box::new(selected))
+        let selected = patterns.clone();
+        let is_selected = move |urn: &Urn| selected.is_empty() || selected.iter().any(|pattern| pattern.matches(urn));
+        Self(patterns, Box::new(is_selected))
     }
 
     fn selection(&self) -> Selection<'_> {
@@ -242,12 +252,12 @@ impl Names {
 
     /// Checks that each pattern matches a recorded resource.
     fn check(&self, snapshot: &Snapshot) -> Result<(), CliError> {
-        let names_nothing = |pattern: &&UrnPattern| !snapshot.resources.iter().any(|state| pattern.matches(&state.urn));
-        match self.0.iter().find(names_nothing) {
+        let has_no_match = |pattern: &&UrnPattern| !snapshot.resources.iter().any(|state| pattern.matches(&state.urn));
+        match self.0.iter().find(has_no_match) {
             None => Ok(()),
             Some(pattern) => Err(CliError::failed(
                 format!("no resource of this stack is called {}", pattern.as_str()),
-                "give a name as `sc preview` shows it, or a URN as `sc stack export` has it",
+                "give a name from `sc preview`, or a URN from `sc stack export`",
             )),
         }
     }
@@ -257,15 +267,15 @@ impl Names {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     /// Verb of the change.
-    word: &'static str,
-    /// Resource that changes; `None`: the state as a whole.
+    verb: &'static str,
+    /// Resource that changes; `None` if the change is not about a resource.
     urn: Option<Urn>,
     detail: String,
 }
 
 impl Change {
-    fn of(word: &'static str, urn: &Urn) -> Self {
-        Self { word, urn: Some(urn.clone()), detail: String::new() }
+    fn new(verb: &'static str, urn: &Urn) -> Self {
+        Self { verb, urn: Some(urn.clone()), detail: String::new() }
     }
 
     fn with_id(self, state: &ResourceState) -> Self {
@@ -273,38 +283,39 @@ impl Change {
     }
 
     fn line(&self) -> Line {
-        let whose = self.urn.as_ref().map(|urn| format!(" {} ({})", urn.name(), urn.type_token())).unwrap_or_default();
-        Line::plain(format!("  {}{whose} {}", self.word, self.detail).trim_end())
+        let resource =
+            self.urn.as_ref().map(|urn| format!(" {} ({})", urn.name(), urn.type_token())).unwrap_or_default();
+        Line::plain(format!("  {}{resource} {}", self.verb, self.detail).trim_end())
     }
 }
 
 /// Returns the changes of a repair.
-fn repaired(done: &Repair) -> Vec<Change> {
-    let moved = done.moved.iter().map(|urn| Change::of("move", urn));
-    let pruned = done.pruned.iter().map(|(urn, relation, target)| Change {
+fn repair_changes(repair: &Repair) -> Vec<Change> {
+    let moved = repair.moved.iter().map(|urn| Change::new("move", urn));
+    let pruned = repair.pruned.iter().map(|(urn, relation, target)| Change {
         detail: format!("loses its {relation} {}", target.name()),
-        ..Change::of("prune", urn)
+        ..Change::new("prune", urn)
     });
-    let renamed = done.renamed.iter().map(|(urn, to)| Change { detail: to.to_string(), ..Change::of("call", urn) });
-    let checksum = done.checksum.as_ref().map(|wrong| Change {
-        word: "replace",
+    let renamed = repair.renamed.iter().map(|(urn, to)| Change { detail: to.to_string(), ..Change::new("call", urn) });
+    let checksum = repair.checksum.as_ref().map(|wrong| Change {
+        verb: "replace",
         urn: None,
         detail: format!("the checksum of its manifest, {wrong:?}"),
     });
     moved.chain(pruned).chain(renamed).chain(checksum).collect()
 }
 
-/// Adds a hint to a refused edit.
-fn refused(error: SurgeryError) -> CliError {
+/// Converts a rejected edit to an error with a hint.
+fn edit_error(error: StateEditError) -> CliError {
     let hint = match &error {
-        SurgeryError::Protected(_) => "`sc state unprotect` lifts that, or give --force",
-        SurgeryError::Needed(_) => "forget these as well, or give --target-dependents",
-        SurgeryError::Ambiguous { ids, .. } if ids.iter().any(|id| *id != ids[0]) => "say which one with --id",
-        SurgeryError::NoSuchId(_) => "`sc stack export` has the ids",
-        SurgeryError::Taken(_) => "choose another name, or forget that one first",
-        SurgeryError::BadName(..) => "give the new name alone, such as web--prod",
-        SurgeryError::Ambiguous { .. } | SurgeryError::Circle(_) | SurgeryError::Broken(_) => {
-            "`sc stack export` writes the state down; mend it there, and bring it back with `sc stack import`"
+        StateEditError::Protected(_) => "unprotect it with `sc state unprotect`, or give --force",
+        StateEditError::HasDependents(_) => "remove these as well, or give --target-dependents",
+        StateEditError::Ambiguous { ids, .. } if ids.iter().any(|id| *id != ids[0]) => "select one with --id",
+        StateEditError::NoSuchId(_) => "`sc stack export` shows the ids",
+        StateEditError::NameTaken(_) => "choose another name, or remove that resource from the state first",
+        StateEditError::InvalidName(..) => "give only the new name, such as web--prod",
+        StateEditError::Ambiguous { .. } | StateEditError::Cycle(_) | StateEditError::Unrepairable(_) => {
+            "export the state with `sc stack export`, repair the file, and import it with `sc stack import`"
         }
     };
     CliError::failed(error.to_string(), hint)
@@ -312,9 +323,9 @@ fn refused(error: SurgeryError) -> CliError {
 
 /// Treatment of a state that violates the integrity of snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Laws {
-    Held,
-    Ignored,
+enum IntegrityCheck {
+    Required,
+    Skipped,
 }
 
 /// Shows the changes of an edit, asks for confirmation, and applies the edit under the lock, if it still makes the same
@@ -322,26 +333,26 @@ enum Laws {
 async fn apply(
     ui: &Ui,
     global: &GlobalArgs,
-    common: &Common,
-    laws: Laws,
+    common: &CommonArgs,
+    integrity: IntegrityCheck,
     edit: impl Fn(&mut Snapshot) -> Result<Vec<Change>, CliError>,
 ) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &common.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
     let stack = access.stack.stack().to_owned();
-    let planned = edit(&mut look(ui, &access, laws).await?)?;
+    let planned = edit(&mut load_snapshot(ui, &access, integrity).await?)?;
     if planned.is_empty() {
-        return tell(ui, &stack, &planned);
+        return report_changes(ui, &stack, &planned);
     }
-    ui.say(&planned.iter().map(Change::line).collect::<Vec<_>>());
-    let question = format!("Change the state of {stack} like this? Nothing in the cloud is touched.");
-    if confirm(ui, &CancellationToken::new(), &question, common.confirm.yes).await? == Answer::No {
-        ui.say(&[Line::plain("the state stays as it is")]);
+    ui.print_messages(&planned.iter().map(Change::line).collect::<Vec<_>>());
+    let question = format!("Apply these changes to the state of {stack}? Nothing in the cloud is changed.");
+    if confirm(ui, &CancellationToken::new(), &question, common.confirm.yes).await? == Confirmation::No {
+        ui.print_messages(&[Line::plain("the state was not changed")]);
         return Ok(Exit::Canceled);
     }
-    let state = match laws {
-        Laws::Held => StackState::open(access, &holder(&stacks)).await?,
-        Laws::Ignored => StackState::open_broken(access, &holder(&stacks)).await?,
+    let state = match integrity {
+        IntegrityCheck::Required => StackState::open(access, &holder(&stacks)).await?,
+        IntegrityCheck::Skipped => StackState::open_unverified(access, &holder(&stacks)).await?,
     };
     let mut snapshot = state.snapshot().clone();
     let done = match edit(&mut snapshot) {
@@ -349,26 +360,26 @@ async fn apply(
         other => {
             state.release().await?;
             other?;
-            let hint = "run the command again to see what it changes now";
+            let hint = "run the command again to see the new changes";
             return Err(CliError::failed("the state has changed in the meantime", hint).into());
         }
     };
     state.close(snapshot, None).await?;
-    tell(ui, &stack, &done)
+    report_changes(ui, &stack, &done)
 }
 
 /// Reports the changes that were made.
-fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
+fn report_changes(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
     if ui.results_are_json() {
         let change = |change: &Change| {
             let urn = change.urn.as_ref().map(Urn::as_str);
-            serde_json::json!({ "do": change.word, "urn": urn, "detail": change.detail })
+            serde_json::json!({ "do": change.verb, "urn": urn, "detail": change.detail })
         };
         let changes: Vec<_> = changes.iter().map(change).collect();
         ui.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
         return Ok(Exit::Done);
     }
-    ui.say(&[Line::plain(match changes.len() {
+    ui.print_messages(&[Line::plain(match changes.len() {
         0 => format!("nothing to change in the state of {stack}"),
         1 => format!("made 1 change to the state of {stack}"),
         count => format!("made {count} changes to the state of {stack}"),
@@ -377,7 +388,7 @@ fn tell(ui: &Ui, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
 }
 
 /// Loads the state without locking it.
-async fn look(ui: &Ui, access: &StackAccess, laws: Laws) -> Result<Snapshot, StateError> {
+async fn load_snapshot(ui: &Ui, access: &StackAccess, integrity: IntegrityCheck) -> Result<Snapshot, StateError> {
     let view = StackView::open(access).await?;
     if let Some(recovered) = &view.recovered {
         ui.warn(&recovery_text(recovered, view.is_unlocked));
@@ -385,8 +396,8 @@ async fn look(ui: &Ui, access: &StackAccess, laws: Laws) -> Result<Snapshot, Sta
     if let Some(conflict) = view.conflict {
         return Err(StateError::Conflict(Box::new(conflict)));
     }
-    match (view.breach, laws) {
-        (Some(breach), Laws::Held) => Err(StateError::Integrity(breach)),
+    match (view.integrity_error, integrity) {
+        (Some(error), IntegrityCheck::Required) => Err(StateError::Integrity(error)),
         _ => Ok(view.snapshot.unwrap_or_default()),
     }
 }

@@ -13,7 +13,7 @@ fn help(words: &[&str]) -> String {
 }
 
 #[test]
-fn the_help_of_each_command_teaches() {
+fn help_of_each_command() {
     let commands: [&[&str]; 25] = [
         &[],
         &["provision"],
@@ -48,16 +48,16 @@ fn the_help_of_each_command_teaches() {
 }
 
 #[test]
-fn the_arguments_are_consistent() {
+fn command_line_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn every_argument_is_explained() {
+fn every_command_and_argument_has_help() {
     fn check(command: &clap::Command) {
-        assert!(command.get_about().is_some(), "{} says nothing of itself", command.get_name());
+        assert!(command.get_about().is_some(), "{} has no help", command.get_name());
         for argument in command.get_arguments() {
-            assert!(argument.get_help().is_some(), "{} {} is not explained", command.get_name(), argument.get_id());
+            assert!(argument.get_help().is_some(), "{} {} has no help", command.get_name(), argument.get_id());
         }
         command.get_subcommands().for_each(check);
     }
@@ -65,7 +65,7 @@ fn every_argument_is_explained() {
 }
 
 #[test]
-fn what_simple_container_takes_is_taken() {
+fn simple_container_command_lines_are_accepted() {
     let lines = [
         "sc provision -P -R -D -d stacks -s a,b -s c -p prod -v -M 1m -T nonsense -O 1h30m",
         "sc provision --preview --skip-refresh --diff=false --dir stacks --stacks a --profile prod --verbose",
@@ -80,7 +80,7 @@ fn what_simple_container_takes_is_taken() {
 }
 
 #[test]
-fn stacks_are_listed_with_commas_or_one_by_one() {
+fn stacks_can_be_comma_separated_or_repeated() {
     let cli = Cli::try_parse_from("sc provision -s a,b --stack c".split(' ')).unwrap();
     let Command::Provision(args) = cli.command else { panic!("another command") };
     assert_eq!(args.stacks.stacks, ["a", "b", "c"]);
@@ -88,9 +88,9 @@ fn stacks_are_listed_with_commas_or_one_by_one() {
 }
 
 #[test]
-fn a_time_limit_that_cannot_be_read_is_refused() {
-    let refused = Cli::try_parse_from(["sc", "provision", "-O", "soon"]).unwrap_err();
-    insta::assert_snapshot!(refused.to_string(), @"
+fn invalid_execution_timeout_is_rejected() {
+    let error = Cli::try_parse_from(["sc", "provision", "-O", "soon"]).unwrap_err();
+    insta::assert_snapshot!(error.to_string(), @"
     error: invalid value 'soon' for '--execution-timeout <DURATION>': not a duration such as 90s, 30m or 1h30m
 
     For more information, try '--help'.
@@ -102,9 +102,9 @@ fn a_time_limit_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn a_word_with_a_slip_is_answered_with_the_right_one() {
-    let refused = Cli::try_parse_from(["sc", "provison"]).unwrap_err();
-    insta::assert_snapshot!(refused.to_string(), @"
+fn misspelled_command_has_a_suggestion() {
+    let error = Cli::try_parse_from(["sc", "provison"]).unwrap_err();
+    insta::assert_snapshot!(error.to_string(), @"
     error: unrecognized subcommand 'provison'
 
       tip: a similar subcommand exists: 'provision'

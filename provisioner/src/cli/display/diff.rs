@@ -1,9 +1,9 @@
 //! Prints the properties that a step changes.
 //!
-//! Enters: a step, or two bags of properties. Leaves: lines that begin with `+`, `-` or `~`, or with a space if nothing
+//! Input: a step, or two property maps. Output: lines that begin with `+`, `-` or `~`, or with a space if nothing
 //! changes, and that end with `[replaces]` if the property is a reason to replace the resource. Long texts are
-//! shortened and secrets masked unless the options show them. Never here: the decision which properties have changed,
-//! which is in [`super::property_changes`].
+//! shortened and secrets masked unless the options show them. [`super::property_changes`] decides which properties have
+//! changed.
 
 use engine::events::StepInfo;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -12,7 +12,7 @@ use similar::{ChangeTag, TextDiff};
 use super::palette::Palette;
 use super::property_changes::{PropertyChange, PropertyChanges, Segment, ValueChange, compare_values, find_changes};
 use super::text::Line;
-use super::value::{Secrets, Shown, is_internal, quoted};
+use super::value::{DisplayValue, Secrets, is_internal, quoted};
 
 /// Extent of a diff.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +30,14 @@ const TEXT_CHARACTERS: usize = 240;
 /// Maximum length of two texts, in bytes, that are shown on one line.
 const ONE_LINE: usize = 70;
 
-/// Returns the lines of the properties that a step changes; none if it changes none.
+/// Returns the lines of the properties that a step changes. Empty if it changes no property.
 pub(crate) fn step_diff(info: &StepInfo, options: DiffOptions) -> Vec<Line> {
     let mut printer = Printer { options, lines: Vec::new() };
     printer.children(&find_changes(info), 0);
     printer.lines
 }
 
-/// Returns the lines of two bags of properties, such as the outputs of a stack. Unchanged properties have no mark.
+/// Returns the lines of two property maps, such as the outputs of a stack. Unchanged properties have no mark.
 pub(crate) fn bag_diff(old: Option<&PropertyMap>, new: &PropertyMap, options: DiffOptions) -> Vec<Line> {
     let mut printer = Printer { options, lines: Vec::new() };
     let empty = PropertyMap::new();
@@ -55,9 +55,9 @@ pub(crate) fn bag_diff(old: Option<&PropertyMap>, new: &PropertyMap, options: Di
     printer.lines
 }
 
-/// Returns the lines of a bag of properties, without marks.
-pub(crate) fn values(bag: &PropertyMap, options: DiffOptions) -> Vec<Line> {
-    bag_diff(Some(bag), bag, options)
+/// Returns the lines of a property map, without marks.
+pub(crate) fn values(properties: &PropertyMap, options: DiffOptions) -> Vec<Line> {
+    bag_diff(Some(properties), properties, options)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ enum Mark {
 }
 
 impl Mark {
-    fn look(self) -> (&'static str, anstyle::Style) {
+    fn symbol_and_style(self) -> (&'static str, anstyle::Style) {
         match self {
             Self::Add => ("+", Palette::CREATE),
             Self::Remove => ("-", Palette::DELETE),
@@ -106,18 +106,18 @@ impl Printer {
             }
             PropertyChange::Value(ValueChange { old: None, new: None, replaces }) => {
                 let name = label(segment);
-                let note = Line::new().styled(Palette::DIM, unseen_change(&name));
+                let note = Line::new().styled(Palette::DIM, change_reason(&name));
                 self.push(Mark::Change, depth, format!("{name}:"), note, *replaces);
             }
         }
     }
 
     fn value(&mut self, mark: Mark, segment: &Segment, value: &PropertyValue, replaces: bool, depth: usize) {
-        let shown = Shown::of(value, self.options.secrets);
+        let shown = DisplayValue::of(value, self.options.secrets);
         self.shown(mark, label(segment), &shown, replaces, depth);
     }
 
-    fn shown(&mut self, mark: Mark, label: String, value: &Shown, replaces: bool, depth: usize) {
+    fn shown(&mut self, mark: Mark, label: String, value: &DisplayValue, replaces: bool, depth: usize) {
         let name = format!("{label}:");
         if let Some(text) = value.inline() {
             let text = self.shortened(&text);
@@ -125,17 +125,17 @@ impl Printer {
         }
         self.push(mark, depth, name, Line::new(), replaces);
         match value {
-            Shown::Map(map) => {
+            DisplayValue::Map(map) => {
                 for (key, value) in map {
                     self.shown(mark, key_label(key), value, false, depth + 1);
                 }
             }
-            Shown::List(items) => {
+            DisplayValue::List(items) => {
                 for (index, value) in items.iter().enumerate() {
                     self.shown(mark, format!("[{index}]"), value, false, depth + 1);
                 }
             }
-            Shown::Text(text) => self.text_block(mark, text, depth + 1),
+            DisplayValue::Text(text) => self.text_block(mark, text, depth + 1),
             _ => {}
         }
     }
@@ -145,10 +145,10 @@ impl Printer {
         if self.options.secrets == Secrets::Shown && (old.contains_secrets() || new.contains_secrets()) {
             return self.change(segment, &old.without_wrappers(), &new.without_wrappers(), replaces, depth);
         }
-        // A change to or from a secret masks both sides, as both often have the same text.
+        // A change to or from a secret masks both values, as they are often the same text.
         if (old.is_secret() || new.is_secret()) && self.options.secrets == Secrets::Masked {
-            let masked = |value: &PropertyValue| match Shown::of(value, Secrets::Masked) {
-                Shown::Unknown => super::value::COMPUTED,
+            let masked = |value: &PropertyValue| match DisplayValue::of(value, Secrets::Masked) {
+                DisplayValue::Unknown => super::value::COMPUTED,
                 _ => super::value::SECRET,
             };
             let change = arrow(masked(old), masked(new));
@@ -164,7 +164,7 @@ impl Printer {
             }
             return;
         }
-        let (old, new) = (Shown::of(old, self.options.secrets), Shown::of(new, self.options.secrets));
+        let (old, new) = (DisplayValue::of(old, self.options.secrets), DisplayValue::of(new, self.options.secrets));
         match (old.inline(), new.inline()) {
             (Some(old), Some(new)) if old.len() + new.len() <= ONE_LINE => {
                 self.push(Mark::Change, depth, name, arrow(&old, &new), replaces);
@@ -209,10 +209,10 @@ impl Printer {
                     ChangeTag::Insert => Mark::Add,
                     ChangeTag::Equal => Mark::Same,
                 };
-                let style = if mark == Mark::Same { Palette::DIM } else { mark.look().1 };
+                let style = if mark == Mark::Same { Palette::DIM } else { mark.symbol_and_style().1 };
                 let mut line = Line::new().styled(style, change.value().trim_end_matches(['\r', '\n']));
                 if change.missing_newline() {
-                    line = line.styled(Palette::DIM, " (no line end)");
+                    line = line.styled(Palette::DIM, " (no newline at the end)");
                 }
                 self.push(mark, depth, String::new(), line, false);
             }
@@ -221,7 +221,7 @@ impl Printer {
 
     fn text_block(&mut self, mark: Mark, text: &str, depth: usize) {
         let count = text.lines().count();
-        // A single further line is shown, as a line about it would be as long.
+        // One line more is shown, as the line with the number of hidden lines would take its place.
         let shown = if self.options.full || count <= TEXT_LINES + 1 { count } else { TEXT_LINES };
         for line in text.lines().take(shown) {
             let line = self.shortened(line);
@@ -243,7 +243,7 @@ impl Printer {
     }
 
     fn push(&mut self, mark: Mark, depth: usize, name: String, value: Line, replaces: bool) {
-        let (symbol, style) = mark.look();
+        let (symbol, style) = mark.symbol_and_style();
         let mut line = Line::plain("  ".repeat(depth)).styled(style, symbol).text(" ");
         if !name.is_empty() {
             line = line.styled(style, &name);
@@ -259,16 +259,17 @@ impl Printer {
     }
 }
 
-/// Returns the reason that is shown for a change without values; most such changes are reasons of the engine.
-fn unseen_change(name: &str) -> &'static str {
+/// Returns the reason that is shown for a change without values. Most such changes are reasons of the engine to replace
+/// a resource.
+fn change_reason(name: &str) -> &'static str {
     match name {
-        "id" => "its replacement was asked for",
-        "provider" => "another provider serves it",
-        "replaceWith" => "a resource that it is tied to is replaced",
-        "deletedWith" => "the resource that it goes with is replaced",
+        "id" => "replacement was requested",
+        "provider" => "its provider changed",
+        "replaceWith" => "a resource in replaceWith is replaced",
+        "deletedWith" => "the resource in deletedWith is replaced",
         "replacementTrigger" => "its value changed",
-        "#initerror" => "it did not come up",
-        _ => "differs from what the provider found",
+        "#initerror" => "its initialization failed",
+        _ => "differs according to the provider",
     }
 }
 

@@ -8,7 +8,7 @@ use engine::events::{Download, DownloadStage, Event, Message, Operation, Outcome
 use serde_json::{Map, Value, json};
 use state::ResourceState;
 
-use super::value::{Secrets, Shown, map_to_json};
+use super::value::{DisplayValue, Secrets, map_to_json};
 use super::{Origin, Renderer, Stamp};
 
 /// Renderer that writes each event as one line.
@@ -78,7 +78,7 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
         Event::OutputsRegistered(state) => {
             line.insert("event".into(), "outputs-registered".into());
             line.insert("urn".into(), state.urn.as_str().into());
-            line.insert("outputs".into(), map_to_json(&Shown::of_map(&state.outputs, secrets)));
+            line.insert("outputs".into(), map_to_json(&DisplayValue::of_map(&state.outputs, secrets)));
         }
         Event::Download(download) => {
             line.insert("event".into(), "download".into());
@@ -88,7 +88,7 @@ fn describe(event: &Event, secrets: Secrets, line: &mut Map<String, Value>) {
             line.insert("event".into(), "message".into());
             describe_message(message, line);
         }
-        Event::SecretsTold(_) => {}
+        Event::SecretsSent(_) => {}
         Event::PhaseEnded(summary) => {
             line.insert("event".into(), "phase-ended".into());
             describe_summary(summary, line);
@@ -104,7 +104,7 @@ fn describe_download(download: &Download, line: &mut Map<String, Value>) {
         DownloadStage::Failed => "failed",
     };
     line.insert("plugin".into(), download.plugin.as_str().into());
-    line.insert("what".into(), download.what.as_str().into());
+    line.insert("what".into(), download.name.as_str().into());
     line.insert("stage".into(), stage.into());
     line.insert("received".into(), download.received.into());
     line.insert("total".into(), download.total.into());
@@ -157,8 +157,8 @@ fn describe_state(state: Option<&ResourceState>, secrets: Secrets) -> Value {
         "provider": state.provider.as_ref().map(ToString::to_string),
         "protect": state.protect,
         "external": state.external,
-        "inputs": map_to_json(&Shown::of_map(&state.inputs, secrets)),
-        "outputs": map_to_json(&Shown::of_map(&state.outputs, secrets)),
+        "inputs": map_to_json(&DisplayValue::of_map(&state.inputs, secrets)),
+        "outputs": map_to_json(&DisplayValue::of_map(&state.outputs, secrets)),
     })
 }
 

@@ -9,7 +9,7 @@ use pulumi_proto::urn::Urn;
 
 use super::painter::Painter;
 use super::palette::Palette;
-use super::report::Told;
+use super::report::LocatedMessage;
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, bytes, duration};
 use super::tree::{Columns, Names, counts, row_line, tree};
@@ -18,7 +18,7 @@ use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 /// Columns and rows of a terminal.
 pub(crate) type Size = (usize, usize);
 /// Size that is assumed if the terminal does not report one.
-const USUAL_SIZE: Size = (80, 24);
+const DEFAULT_SIZE: Size = (80, 24);
 /// Width of the status column: that of `deleting old 1m05s`.
 const STATUS_WIDTH: usize = 17;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -33,7 +33,7 @@ pub(crate) struct LiveDisplay<W: Write, R: Write> {
     options: DisplayOptions,
     phase: Option<RunningPhase>,
     /// Last ephemeral message without a resource.
-    passing: Option<Line>,
+    ephemeral: Option<Line>,
     /// Downloads in progress.
     downloads: Vec<Download>,
     /// Stack whose last preview has shown its changes, if there is one.
@@ -45,7 +45,7 @@ struct RunningPhase {
     stack: String,
     began: Duration,
     rows: Rows,
-    told: Vec<Told>,
+    messages: Vec<LocatedMessage>,
 }
 
 impl<W: Write, R: Write> LiveDisplay<W, R> {
@@ -57,17 +57,17 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
     ) -> Self {
         let painter = Painter::new(screen, options.color);
         let size = Box::new(size);
-        Self { painter, results, size, options, phase: None, passing: None, downloads: Vec::new(), previewed: None }
+        Self { painter, results, size, options, phase: None, ephemeral: None, downloads: Vec::new(), previewed: None }
     }
 
     fn size(&self) -> Size {
-        (self.size)().unwrap_or(USUAL_SIZE)
+        (self.size)().unwrap_or(DEFAULT_SIZE)
     }
 
     fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
         let (columns, _) = self.size();
         self.painter.clear(columns)?;
-        let RunningPhase { phase, stack, rows, told, .. } = running;
+        let RunningPhase { phase, stack, rows, messages, .. } = running;
         let diff = self.options.diff.filter(|_| phase.preview || self.previewed.as_deref() != Some(stack));
         let changes = report::changes(rows, *phase, diff, Some(columns));
         let mut lines = Vec::new();
@@ -82,11 +82,11 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         } else {
             self.painter.print(&lines)?;
         }
-        let mut told: Vec<Line> = told.iter().flat_map(report::message).collect();
-        if !told.is_empty() {
-            told.push(Line::new());
+        let mut message_lines: Vec<Line> = messages.iter().flat_map(report::message).collect();
+        if !message_lines.is_empty() {
+            message_lines.push(Line::new());
         }
-        self.painter.print(&told)?;
+        self.painter.print(&message_lines)?;
         let mut lines = report::outputs(rows, *phase, self.options.diff_options());
         if !lines.is_empty() {
             lines.push(Line::new());
@@ -95,8 +95,8 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
         print_lines(&mut self.results, &lines, self.options.results_color)
     }
 
-    fn take_message(&mut self, told: Told) -> io::Result<()> {
-        let message = &told.message;
+    fn take_message(&mut self, located: LocatedMessage) -> io::Result<()> {
+        let message = &located.message;
         if !report::is_shown(message, self.options.verbose) {
             return Ok(());
         }
@@ -104,36 +104,35 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
             running.rows.apply(running.began, &Event::Message(message.clone()));
         }
         match &mut self.phase {
-            // The row of the message's resource shows it; a message without a resource is shown in the footer for a
-            // while.
+            // An ephemeral message is shown in the row of its resource, or in the footer if it has no resource.
             _ if message.ephemeral => {
                 if message.urn.is_none() {
-                    self.passing = Some(Line::new().styled(Palette::DIM, &message.text));
+                    self.ephemeral = Some(Line::new().styled(Palette::DIM, &message.text));
                 }
                 Ok(())
             }
             Some(running) => {
-                running.told.push(told);
+                running.messages.push(located);
                 Ok(())
             }
             None => {
                 let (columns, _) = self.size();
                 self.painter.clear(columns)?;
-                self.painter.print(&report::message(&told))
+                self.painter.print(&report::message(&located))
             }
         }
     }
 
     fn take_download(&mut self, download: &Download) -> io::Result<()> {
-        let known = self.downloads.iter().position(|known| known.plugin == download.plugin);
+        let index = self.downloads.iter().position(|running| running.plugin == download.plugin);
         match download.stage {
-            DownloadStage::Started | DownloadStage::Running => match known {
-                Some(known) => self.downloads[known] = download.clone(),
+            DownloadStage::Started | DownloadStage::Running => match index {
+                Some(index) => self.downloads[index] = download.clone(),
                 None => self.downloads.push(download.clone()),
             },
             DownloadStage::Done | DownloadStage::Failed => {
-                if let Some(known) = known {
-                    self.downloads.remove(known);
+                if let Some(index) = index {
+                    self.downloads.remove(index);
                 }
                 let (columns, _) = self.size();
                 self.painter.clear(columns)?;
@@ -148,14 +147,14 @@ impl<W: Write, R: Write> LiveDisplay<W, R> {
 
     fn paint(&mut self, at: Duration) -> io::Result<()> {
         let (columns, height) = self.size();
-        let passing = self.passing.as_ref();
-        let lines = match (&self.phase, passing) {
-            (Some(running), passing) => frame(running, passing, columns, height, at),
-            (None, passing) => {
-                let passing =
-                    passing.map(|passing| spinner(at).join(passing.clone()).truncate(columns.saturating_sub(1)));
+        let ephemeral = self.ephemeral.as_ref();
+        let lines = match (&self.phase, ephemeral) {
+            (Some(running), ephemeral) => frame(running, ephemeral, columns, height, at),
+            (None, ephemeral) => {
+                let ephemeral =
+                    ephemeral.map(|ephemeral| spinner(at).join(ephemeral.clone()).truncate(columns.saturating_sub(1)));
                 let bars = downloads(&self.downloads, columns, at);
-                let lines: Vec<Line> = bars.into_iter().chain(passing).collect();
+                let lines: Vec<Line> = bars.into_iter().chain(ephemeral).collect();
                 if lines.is_empty() {
                     return Ok(());
                 }
@@ -170,31 +169,31 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
         match event {
             Event::PhaseStarted(phase) => {
-                self.passing = None;
+                self.ephemeral = None;
                 self.phase = Some(RunningPhase {
                     phase: *phase,
                     stack: origin.stack.to_owned(),
                     began: stamp.at,
                     rows: Rows::new(*phase),
-                    told: Vec::new(),
+                    messages: Vec::new(),
                 });
             }
             Event::PhaseEnded(summary) => {
-                self.passing = None;
+                self.ephemeral = None;
                 if let Some(mut running) = self.phase.take() {
                     running.rows.apply(stamp.at, event);
                     self.end_phase(&running, summary)?;
                 }
             }
-            Event::Message(message) => self.take_message(Told::new(message, origin))?,
+            Event::Message(message) => self.take_message(LocatedMessage::new(message, origin))?,
             Event::Download(download) => self.take_download(download)?,
-            Event::SecretsTold(_) => {}
+            Event::SecretsSent(_) => {}
             Event::StepStarted(_) | Event::StepSucceeded(..) | Event::StepFailed(..) | Event::OutputsRegistered(_) => {
                 if let Some(running) = &mut self.phase {
                     running.rows.apply(stamp.at, event);
                     if let Event::StepFailed(info, failure) = event {
-                        let untold = report::failure_message(&info.urn, &failure.message, &running.told);
-                        running.told.extend(untold);
+                        let unreported = report::failure_message(&info.urn, &failure.message, &running.messages);
+                        running.messages.extend(unreported);
                     }
                 }
             }
@@ -207,7 +206,7 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
     }
 
     fn pause(&mut self) -> io::Result<()> {
-        self.passing = None;
+        self.ephemeral = None;
         let (columns, _) = self.size();
         self.painter.clear(columns)?;
         self.results.flush()
@@ -215,27 +214,27 @@ impl<W: Write + Send, R: Write + Send> Renderer for LiveDisplay<W, R> {
 
     fn finish(&mut self) -> io::Result<()> {
         self.pause()?;
-        let told = self.phase.take().map(|running| running.told).unwrap_or_default();
-        self.painter.print(&told.iter().flat_map(report::message).collect::<Vec<_>>())
+        let messages = self.phase.take().map(|running| running.messages).unwrap_or_default();
+        self.painter.print(&messages.iter().flat_map(report::message).collect::<Vec<_>>())
     }
 }
 
-/// Returns the block at the bottom of the terminal: a heading, as many rows as fit, the counts.
-fn frame(running: &RunningPhase, passing: Option<&Line>, columns: usize, height: usize, at: Duration) -> Vec<Line> {
-    // The last column stays free, as some terminals wrap there.
+/// Returns the block at the bottom of the terminal: heading, the rows that fit, and counts.
+fn frame(running: &RunningPhase, ephemeral: Option<&Line>, columns: usize, height: usize, at: Duration) -> Vec<Line> {
+    // The last column is not used, as some terminals wrap there.
     let width = columns.saturating_sub(1);
     let elapsed = duration_for_footer(at.saturating_sub(running.began));
     let heading =
         spinner(at).join(report::title(running.phase, &running.stack)).text("  ").styled(Palette::DIM, elapsed);
     // Four lines are not rows: heading, hidden rows, counts, and the line with the cursor.
-    let room = height.saturating_sub(4).max(1);
-    let shown = rows_that_fit(&running.rows, room);
+    let available = height.saturating_sub(4).max(1);
+    let shown = select_rows(&running.rows, available);
     let tense = report::tense(running.phase);
 
     let mut lines = vec![heading];
     let rows = tree(&running.rows, |row| shown.contains(&row.urn));
     let fitted = Columns::fit(&rows, Some(width), STATUS_WIDTH);
-    for tree_row in rows.iter().take(room) {
+    for tree_row in rows.iter().take(available) {
         let row = tree_row.row;
         let note = if row.state == RowState::Failed { row.note.as_str() } else { "" };
         let names = if note.is_empty() { Names::Shown } else { Names::Hidden };
@@ -251,21 +250,22 @@ fn frame(running: &RunningPhase, passing: Option<&Line>, columns: usize, height:
         lines.push(Line::new().styled(Palette::DIM, format!("  … {hidden_running} more running")));
     }
     let counts = counts(&running.rows, tense);
-    match passing {
-        Some(passing) if counts == Line::new() => lines.push(Line::plain("  ").join(passing.clone())),
+    match ephemeral {
+        Some(ephemeral) if counts == Line::new() => lines.push(Line::plain("  ").join(ephemeral.clone())),
         _ => lines.push(Line::plain("  ").join(counts)),
     }
     lines.into_iter().map(|line| line.truncate(width)).collect()
 }
 
-/// Returns the rows to show if not all fit: failed ones, then running ones (the oldest first), then the last done ones.
-fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
+/// Returns the rows to show in the available lines: failed rows, then running rows (oldest first), then the rows that
+/// ended last.
+fn select_rows(rows: &Rows, available: usize) -> HashSet<Urn> {
     let mut candidates: Vec<&Row> =
-        rows.iter().filter(|row| row.state == RowState::Running || row.is_worth_showing()).collect();
+        rows.iter().filter(|row| row.state == RowState::Running || row.should_show()).collect();
     candidates.sort_by_key(|row| match row.state {
-        RowState::Failed => (0, usize::MAX - row.touched),
-        RowState::Running => (1, row.touched),
-        RowState::Done => (2, usize::MAX - row.touched),
+        RowState::Failed => (0, usize::MAX - row.last_event),
+        RowState::Running => (1, row.last_event),
+        RowState::Done => (2, usize::MAX - row.last_event),
     });
     let mut shown: HashSet<Urn> = HashSet::new();
     let mut used = 0;
@@ -280,7 +280,7 @@ fn rows_that_fit(rows: &Rows, room: usize) -> HashSet<Urn> {
             next = row.parent.as_ref().and_then(|parent| rows.get(parent));
         }
         let notes = usize::from(row.state == RowState::Failed && !row.note.is_empty());
-        if used + added.len() + notes > room {
+        if used + added.len() + notes > available {
             // A smaller candidate might fit, but skipping one would break the order of the hidden rows.
             break;
         }
@@ -297,7 +297,7 @@ fn downloads(downloads: &[Download], columns: usize, at: Duration) -> Vec<Line> 
         let name = Line::new().styled(Palette::BOLD, &download.plugin).text(" ");
         let name = spinner(at).join(name);
         let Some(total) = download.total.filter(|total| *total > 0) else {
-            return name.text(format!("fetching {}", download.what));
+            return name.text(format!("fetching {}", download.name));
         };
         let received = download.received.min(total);
         let filled = usize::try_from(u128::from(received) * BAR as u128 / u128::from(total)).unwrap_or(BAR);
@@ -305,7 +305,7 @@ fn downloads(downloads: &[Download], columns: usize, at: Duration) -> Vec<Line> 
         name.styled(Palette::CREATE, "━".repeat(filled))
             .styled(Palette::DIM, "━".repeat(BAR - filled))
             .text(format!(" {percent:>3}% "))
-            .styled(Palette::DIM, format!("{} of {}  {}", bytes(received), bytes(total), download.what))
+            .styled(Palette::DIM, format!("{} of {}  {}", bytes(received), bytes(total), download.name))
     };
     downloads.iter().map(|download| line(download).truncate(columns.saturating_sub(1))).collect()
 }

@@ -1,7 +1,8 @@
-//! Display of a run: turns events into lines.
+//! Display of a run: renders events as lines.
 //!
 //! The engine sends events to a channel without waiting; one thread owns the terminal and prints everything. Progress
-//! goes to standard error, results to standard output. Never here: decisions; secrets, unless the user asked for them.
+//! goes to standard error, results to standard output. This module does not make decisions, and shows secrets only
+//! with `--show-secrets`.
 
 mod diff;
 mod json;
@@ -32,12 +33,12 @@ pub(crate) use live::LiveDisplay;
 pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
 pub(crate) use text::Line;
-pub(crate) use value::{Secrets, Shown, map_to_json};
+pub(crate) use value::{DisplayValue, Secrets, map_to_json};
 
 use redact::Redactor;
 
 /// Interval between repaints of moving parts.
-const FRAME: Duration = Duration::from_millis(100);
+const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Settings of a display.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,7 @@ impl DisplayOptions {
 /// Time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
-    /// Time since the start of the display.
+    /// Duration since the start of the display.
     pub(crate) at: Duration,
     /// Time of day.
     pub(crate) time: Timestamp,
@@ -72,7 +73,7 @@ pub(crate) struct Stamp {
 /// Subject of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
-    /// Name of the stack; empty if the event is about none.
+    /// Name of the stack; empty if the event is not about a stack.
     pub(crate) stack: &'a str,
     /// Position in the user's files, if it is known.
     pub(crate) place: Option<&'a Place>,
@@ -96,15 +97,16 @@ pub(crate) trait Renderer: Send {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()>;
     /// Repaints moving parts.
     fn tick(&mut self, at: Duration) -> io::Result<()>;
-    /// Leaves the terminal to other output, until the next event.
+    /// Leaves the terminal to other output until the next event.
     fn pause(&mut self) -> io::Result<()>;
-    /// Renders the rest of an interrupted phase, and leaves the terminal for good.
+    /// Renders the rest of an interrupted phase. No event follows.
     fn finish(&mut self) -> io::Result<()> {
         self.pause()
     }
 }
 
-enum Order {
+/// Command to the thread of the display.
+enum DisplayCommand {
     Event { stamp: Stamp, stack: Arc<str>, place: Option<Place>, event: Box<Event> },
     Pause(mpsc::Sender<()>),
     Finish,
@@ -113,7 +115,7 @@ enum Order {
 /// Running display. It ends when it is finished or dropped; both restore the terminal.
 #[derive(Debug)]
 pub(crate) struct Display {
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<DisplayCommand>,
     began: Instant,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -121,28 +123,28 @@ pub(crate) struct Display {
 impl Display {
     /// Starts a thread that renders events.
     pub(crate) fn start(mut renderer: Box<dyn Renderer>, secrets: Secrets) -> io::Result<Self> {
-        let (orders, inbox) = mpsc::channel();
+        let (commands, receiver) = mpsc::channel();
         let began = Instant::now();
-        let show = move || show(renderer.as_mut(), &inbox, began, secrets);
+        let show = move || show(renderer.as_mut(), &receiver, began, secrets);
         let thread = std::thread::Builder::new().name("display".to_owned()).spawn(show)?;
-        Ok(Self { orders, began, thread: Some(thread) })
+        Ok(Self { commands, began, thread: Some(thread) })
     }
 
     /// Returns the sink for the events of a stack. Messages have the positions that `locate` returns.
     pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
-        Arc::new(StackSink { orders: self.orders.clone(), began: self.began, stack: stack.into(), locate })
+        Arc::new(StackSink { commands: self.commands.clone(), began: self.began, stack: stack.into(), locate })
     }
 
     /// Returns once all earlier events are rendered and the terminal is free for a question.
     pub(crate) fn pause(&self) {
         let (done, shown) = mpsc::channel();
-        if self.orders.send(Order::Pause(done)).is_ok() {
+        if self.commands.send(DisplayCommand::Pause(done)).is_ok() {
             // An error means that the display has ended, so the terminal is free as well.
             shown.recv().unwrap_or_default();
         }
     }
 
-    /// Renders the rest and ends the display.
+    /// Renders the remaining events and ends the display.
     ///
     /// # Errors
     /// The first error of a write, such as a broken pipe. Nothing was printed after it.
@@ -153,7 +155,7 @@ impl Display {
     fn end(&mut self) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         // An error means that the thread has ended already.
-        self.orders.send(Order::Finish).unwrap_or_default();
+        self.commands.send(DisplayCommand::Finish).unwrap_or_default();
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the display stopped working")))
     }
 }
@@ -167,7 +169,7 @@ impl Drop for Display {
 
 fn show(
     renderer: &mut dyn Renderer,
-    inbox: &mpsc::Receiver<Order>,
+    receiver: &mpsc::Receiver<DisplayCommand>,
     began: Instant,
     secrets: Secrets,
 ) -> io::Result<()> {
@@ -175,31 +177,31 @@ fn show(
     let mut outcome = Ok(());
     let mut painted = Instant::now();
     loop {
-        let order = inbox.recv_timeout(FRAME.saturating_sub(painted.elapsed()));
-        let shown = match order {
-            Ok(Order::Event { stamp, stack, place, event }) => {
+        let command = receiver.recv_timeout(FRAME_INTERVAL.saturating_sub(painted.elapsed()));
+        let shown = match command {
+            Ok(DisplayCommand::Event { stamp, stack, place, event }) => {
                 let origin = Origin { stack: &stack, place: place.as_ref() };
                 let event = match &mut redactor {
-                    Some(redactor) => redactor.clean(*event),
+                    Some(redactor) => redactor.redact(*event),
                     None => *event,
                 };
-                // `SecretsTold` is for the redactor alone.
-                let is_shown = outcome.is_ok() && !matches!(event, Event::SecretsTold(_));
+                // `SecretsSent` is for the redactor only.
+                let is_shown = outcome.is_ok() && !matches!(event, Event::SecretsSent(_));
                 if is_shown { renderer.event(stamp, origin, &event) } else { Ok(()) }
             }
-            Ok(Order::Pause(done)) => {
+            Ok(DisplayCommand::Pause(done)) => {
                 let shown = if outcome.is_ok() { renderer.pause() } else { Ok(()) };
                 // The caller may have been dropped; the error is ignored.
                 done.send(()).unwrap_or_default();
                 shown
             }
-            Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => {
+            Ok(DisplayCommand::Finish) | Err(RecvTimeoutError::Disconnected) => {
                 return if outcome.is_ok() { renderer.finish() } else { outcome };
             }
             Err(RecvTimeoutError::Timeout) => Ok(()),
         };
         outcome = outcome.and(shown);
-        if outcome.is_ok() && painted.elapsed() >= FRAME {
+        if outcome.is_ok() && painted.elapsed() >= FRAME_INTERVAL {
             painted = Instant::now();
             outcome = renderer.tick(began.elapsed());
         }
@@ -208,7 +210,7 @@ fn show(
 
 /// Sink that sends the events of one stack to the display.
 struct StackSink {
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<DisplayCommand>,
     began: Instant,
     stack: Arc<str>,
     locate: Option<Locate>,
@@ -223,9 +225,9 @@ impl EventSink for StackSink {
             }
             _ => None,
         };
-        let order = Order::Event { stamp, stack: Arc::clone(&self.stack), place, event: Box::new(event) };
+        let command = DisplayCommand::Event { stamp, stack: Arc::clone(&self.stack), place, event: Box::new(event) };
         // An error means that the display has ended; the run continues without it.
-        self.orders.send(order).unwrap_or_default();
+        self.commands.send(command).unwrap_or_default();
     }
 }
 

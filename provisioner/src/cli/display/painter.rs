@@ -12,7 +12,7 @@ const SHOW_CURSOR: &str = "\u{1b}[?25h";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
-/// Terminal with a block of lines at its bottom. Lines that were printed above the block stay.
+/// Terminal with a block of lines at its bottom. Lines printed above the block are not repainted.
 #[derive(Debug)]
 pub(crate) struct Painter<W: Write> {
     out: W,
@@ -52,14 +52,14 @@ impl<W: Write> Painter<W> {
         self.write(&frame)
     }
 
-    /// Prints lines that stay. The block must have been cleared.
+    /// Prints lines that are not repainted. The block must have been cleared.
     pub(crate) fn print(&mut self, lines: &[Line]) -> io::Result<()> {
         let text: String = lines.iter().map(|line| line.render(self.color) + "\n").collect();
         self.write(&text)
     }
 
     /// Returns the escape sequence that moves the cursor to the first line of the block. A terminal that has become
-    /// narrower has wrapped the block's lines.
+    /// narrower wraps the lines of the block.
     fn to_top(&self, columns: usize) -> String {
         let rows: usize = self.drawn.iter().map(|width| width.saturating_sub(1) / columns.max(1) + 1).sum();
         if rows == 0 { "\r".to_owned() } else { format!("\r\u{1b}[{rows}A") }

@@ -1,4 +1,4 @@
-//! Colours and words for operations and severities. The code that prints a line decides whether its colours are used.
+//! Colours and words for operations and severities. The caller decides whether colours are printed.
 
 use anstyle::{AnsiColor, Style};
 use engine::events::{Operation, Phase, Severity, StepOp};
@@ -20,9 +20,9 @@ impl Palette {
     pub(crate) const READ: Style = AnsiColor::Cyan.on_default();
 }
 
-/// Look of a step: one or two characters, a colour, and its verb in three tenses.
+/// Display of a step: a symbol, a colour, and its verb in three tenses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct StepStyle {
     pub(crate) symbol: &'static str,
     pub(crate) style: Style,
     /// Verb in a preview.
@@ -33,25 +33,25 @@ pub(crate) struct Look {
     pub(crate) past: &'static str,
 }
 
-/// Returns the look of a step.
-pub(crate) fn look(op: StepOp) -> Look {
-    let look = |symbol, style, plan, present, past| Look { symbol, style, plan, present, past };
+/// Returns the display of a step.
+pub(crate) fn step_style(op: StepOp) -> StepStyle {
+    let new = |symbol, style, plan, present, past| StepStyle { symbol, style, plan, present, past };
     match op {
-        StepOp::Same => look(" ", Palette::DIM, "unchanged", "checking", "unchanged"),
-        StepOp::Create => look("+", Palette::CREATE, "create", "creating", "created"),
-        StepOp::Update => look("~", Palette::UPDATE, "update", "updating", "updated"),
-        StepOp::Delete => look("-", Palette::DELETE, "delete", "deleting", "deleted"),
-        StepOp::Replace => look("±", Palette::REPLACE, "replace", "replacing", "replaced"),
-        StepOp::CreateReplacement => look("±", Palette::REPLACE, "replace", "creating", "replaced"),
-        StepOp::DeleteReplaced => look("±", Palette::REPLACE, "replace", "deleting old", "replaced"),
-        StepOp::Read => look(">", Palette::READ, "read", "reading", "read"),
-        StepOp::ReadReplacement => look("±", Palette::REPLACE, "replace", "reading", "replaced"),
-        StepOp::Discard => look("<", Palette::DELETE, "forget", "forgetting", "forgotten"),
-        StepOp::DiscardReplaced => look("±", Palette::REPLACE, "replace", "forgetting", "replaced"),
-        StepOp::Refresh => look("↻", Palette::READ, "drifted", "reading", "drifted"),
-        StepOp::Import => look("=", Palette::CREATE, "import", "importing", "imported"),
-        StepOp::ImportReplacement => look("±", Palette::REPLACE, "replace", "importing", "replaced"),
-        StepOp::RemovePendingReplace => look("-", Palette::DELETE, "remove", "removing", "removed"),
+        StepOp::Same => new(" ", Palette::DIM, "unchanged", "checking", "unchanged"),
+        StepOp::Create => new("+", Palette::CREATE, "create", "creating", "created"),
+        StepOp::Update => new("~", Palette::UPDATE, "update", "updating", "updated"),
+        StepOp::Delete => new("-", Palette::DELETE, "delete", "deleting", "deleted"),
+        StepOp::Replace => new("±", Palette::REPLACE, "replace", "replacing", "replaced"),
+        StepOp::CreateReplacement => new("±", Palette::REPLACE, "replace", "creating", "replaced"),
+        StepOp::DeleteReplaced => new("±", Palette::REPLACE, "replace", "deleting old", "replaced"),
+        StepOp::Read => new(">", Palette::READ, "read", "reading", "read"),
+        StepOp::ReadReplacement => new("±", Palette::REPLACE, "replace", "reading", "replaced"),
+        StepOp::Discard => new("<", Palette::DELETE, "discard", "discarding", "discarded"),
+        StepOp::DiscardReplaced => new("±", Palette::REPLACE, "replace", "discarding", "replaced"),
+        StepOp::Refresh => new("↻", Palette::READ, "drifted", "reading", "drifted"),
+        StepOp::Import => new("=", Palette::CREATE, "import", "importing", "imported"),
+        StepOp::ImportReplacement => new("±", Palette::REPLACE, "replace", "importing", "replaced"),
+        StepOp::RemovePendingReplace => new("-", Palette::DELETE, "remove", "removing", "removed"),
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn row_op(op: StepOp) -> StepOp {
     }
 }
 
-/// Returns the title of a phase, up to the name of the stack.
+/// Returns the title of a phase, which the name of the stack follows.
 pub(crate) fn phase_title(phase: Phase) -> &'static str {
     match (phase.operation, phase.preview) {
         (Operation::Update, true) => "Previewing update of",
@@ -90,7 +90,7 @@ pub(crate) fn phase_title(phase: Phase) -> &'static str {
     }
 }
 
-/// Returns the noun of a phase, for its last line.
+/// Returns the noun of a phase, for its summary.
 pub(crate) fn phase_noun(phase: Phase) -> &'static str {
     match (phase.operation, phase.preview) {
         (_, true) => "Preview",

@@ -1,4 +1,4 @@
-//! Display for a standard error that is no terminal: prints one line for the start and one for the end of each step.
+//! Display without a terminal: prints one line for the start and one for the end of each step.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -7,23 +7,24 @@ use std::time::Duration;
 use engine::events::{DownloadStage, Event, Operation, Phase, StepOp, Summary};
 use pulumi_proto::urn::Urn;
 
-use super::palette::{Palette, look};
-use super::report::Told;
+use super::palette::{Palette, step_style};
+use super::report::LocatedMessage;
 use super::rows::{RowState, Rows};
 use super::text::{Line, duration};
 use super::{DisplayOptions, Origin, Renderer, Stamp, print_lines, report};
 
-/// Interval between lines about a resource that is still being worked on, as some pipelines end a silent job.
-const STILL: Duration = Duration::from_secs(30);
+/// Interval between lines about a running step, as some pipelines end a job without output.
+const STILL_RUNNING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Renderer that prints progress to one stream and results to another.
 pub(crate) struct PlainDisplay<W: Write, R: Write> {
     progress: W,
     results: R,
-    /// Columns of the terminal that results go to, if it is one.
+    /// Columns of the terminal of the results; `None` if they do not go to a terminal.
     results_width: Option<usize>,
     options: DisplayOptions,
     phase: Option<RunningPhase>,
+    /// Stack whose last preview has shown its changes, if there is one.
     previewed: Option<String>,
 }
 
@@ -31,9 +32,9 @@ struct RunningPhase {
     phase: Phase,
     stack: String,
     rows: Rows,
-    told: Vec<Told>,
-    /// Time of the last line about a running resource.
-    said: HashMap<Urn, Duration>,
+    messages: Vec<LocatedMessage>,
+    /// Time of the last line about each running resource.
+    reported_at: HashMap<Urn, Duration>,
 }
 
 impl<W: Write, R: Write> PlainDisplay<W, R> {
@@ -41,21 +42,21 @@ impl<W: Write, R: Write> PlainDisplay<W, R> {
         Self { progress, results, results_width, options, phase: None, previewed: None }
     }
 
-    fn say(&mut self, lines: &[Line]) -> io::Result<()> {
+    fn print_progress(&mut self, lines: &[Line]) -> io::Result<()> {
         print_lines(&mut self.progress, lines, self.options.color)
     }
 
-    fn take_message(&mut self, told: Told) -> io::Result<()> {
-        let message = &told.message;
+    fn take_message(&mut self, located: LocatedMessage) -> io::Result<()> {
+        let message = &located.message;
         if message.ephemeral || !report::is_shown(message, self.options.verbose) {
             return Ok(());
         }
-        let lines = report::message(&told);
+        let lines = report::message(&located);
         if let Some(running) = &mut self.phase {
             running.rows.apply(Duration::ZERO, &Event::Message(message.clone()));
-            running.told.push(told);
+            running.messages.push(located);
         }
-        self.say(&lines)
+        self.print_progress(&lines)
     }
 
     fn end_phase(&mut self, running: &RunningPhase, summary: &Summary) -> io::Result<()> {
@@ -89,8 +90,12 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
         }
         match event {
             Event::Download(download) => match download.stage {
-                DownloadStage::Started => self.say(&[Line::plain("Downloading ").join(report::download(download))]),
-                DownloadStage::Done => self.say(&[Line::plain("Downloaded ").join(report::download(download))]),
+                DownloadStage::Started => {
+                    self.print_progress(&[Line::plain("Downloading ").join(report::download(download))])
+                }
+                DownloadStage::Done => {
+                    self.print_progress(&[Line::plain("Downloaded ").join(report::download(download))])
+                }
                 DownloadStage::Running | DownloadStage::Failed => Ok(()),
             },
             Event::PhaseStarted(phase) => {
@@ -98,69 +103,69 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
                     phase: *phase,
                     stack: origin.stack.to_owned(),
                     rows: Rows::new(*phase),
-                    told: Vec::new(),
-                    said: HashMap::new(),
+                    messages: Vec::new(),
+                    reported_at: HashMap::new(),
                 });
-                self.say(&[report::title(*phase, origin.stack)])
+                self.print_progress(&[report::title(*phase, origin.stack)])
             }
             Event::PhaseEnded(summary) => match self.phase.take() {
                 Some(running) => self.end_phase(&running, summary),
                 None => Ok(()),
             },
-            Event::Message(message) => self.take_message(Told::new(message, origin)),
-            Event::SecretsTold(_) => Ok(()),
+            Event::Message(message) => self.take_message(LocatedMessage::new(message, origin)),
+            Event::SecretsSent(_) => Ok(()),
             Event::StepStarted(info) => {
-                let look = look(info.op);
-                if self.is_deed() && is_told(info.op) && !info.internal {
-                    let line = step_line(look.symbol, look.style, look.present, &info.urn);
-                    self.say(&[line])?;
+                let op_style = step_style(info.op);
+                if self.is_applying() && has_own_lines(info.op) && !info.internal {
+                    let line = step_line(op_style.symbol, op_style.style, op_style.present, &info.urn);
+                    self.print_progress(&[line])?;
                 }
                 Ok(())
             }
             Event::StepSucceeded(info, took) => {
                 let op = match info.result {
-                    Some(found) if self.phase_is(Operation::Refresh) || found == StepOp::Same => found,
+                    Some(found) if self.is_operation(Operation::Refresh) || found == StepOp::Same => found,
                     _ => info.op,
                 };
-                if self.is_deed() && (is_told(op) || op == StepOp::Refresh) && !info.internal {
-                    let look = look(op);
-                    let word = if info.op == StepOp::DeleteReplaced { "deleted old" } else { look.past };
-                    let line = step_line(look.symbol, look.style, word, &info.urn);
-                    self.say(&[line.styled(Palette::DIM, format!(" ({})", duration(*took)))])?;
+                if self.is_applying() && (has_own_lines(op) || op == StepOp::Refresh) && !info.internal {
+                    let op_style = step_style(op);
+                    let verb = if info.op == StepOp::DeleteReplaced { "deleted old" } else { op_style.past };
+                    let line = step_line(op_style.symbol, op_style.style, verb, &info.urn);
+                    self.print_progress(&[line.styled(Palette::DIM, format!(" ({})", duration(*took)))])?;
                 }
                 Ok(())
             }
             Event::StepFailed(info, failure) => {
-                let told = self.phase.as_ref().map_or(&[][..], |running| &running.told);
-                if let Some(untold) = report::failure_message(&info.urn, &failure.message, told) {
-                    self.take_message(untold)?;
+                let messages = self.phase.as_ref().map_or(&[][..], |running| &running.messages);
+                if let Some(unreported) = report::failure_message(&info.urn, &failure.message, messages) {
+                    self.take_message(unreported)?;
                 }
                 let verb = match info.op {
                     StepOp::Refresh => "read",
                     StepOp::Same => "confirm",
-                    op => look(op).plan,
+                    op => step_style(op).plan,
                 };
                 let line = step_line("✗", Palette::ERROR, &format!("failed to {verb}"), &info.urn);
-                self.say(&[line])
+                self.print_progress(&[line])
             }
             Event::OutputsRegistered(_) => Ok(()),
         }
     }
 
     fn tick(&mut self, at: Duration) -> io::Result<()> {
-        let Some(RunningPhase { rows, said, .. }) = &mut self.phase else { return Ok(()) };
+        let Some(RunningPhase { rows, reported_at, .. }) = &mut self.phase else { return Ok(()) };
         let mut lines = Vec::new();
         for row in rows.iter().filter(|row| row.state == RowState::Running && !row.is_root()) {
-            let last = said.get(&row.urn).copied().unwrap_or_default().max(row.began);
-            if at.saturating_sub(last) < STILL {
+            let last = reported_at.get(&row.urn).copied().unwrap_or_default().max(row.began);
+            if at.saturating_sub(last) < STILL_RUNNING_INTERVAL {
                 continue;
             }
-            said.insert(row.urn.clone(), at);
-            let look = look(row.step.op);
-            let line = step_line(look.symbol, look.style, &format!("still {}", look.present), &row.urn);
+            reported_at.insert(row.urn.clone(), at);
+            let op_style = step_style(row.step.op);
+            let line = step_line(op_style.symbol, op_style.style, &format!("still {}", op_style.present), &row.urn);
             lines.push(line.styled(Palette::DIM, format!(" ({})", duration(at.saturating_sub(row.began)))));
         }
-        self.say(&lines)
+        self.print_progress(&lines)
     }
 
     fn pause(&mut self) -> io::Result<()> {
@@ -170,20 +175,20 @@ impl<W: Write + Send, R: Write + Send> Renderer for PlainDisplay<W, R> {
 }
 
 impl<W: Write, R: Write> PlainDisplay<W, R> {
-    fn phase_is(&self, operation: Operation) -> bool {
+    fn is_operation(&self, operation: Operation) -> bool {
         self.phase.as_ref().is_some_and(|running| running.phase.operation == operation)
     }
 
-    fn is_deed(&self) -> bool {
+    fn is_applying(&self) -> bool {
         self.phase.as_ref().is_some_and(|running| !running.phase.preview)
     }
 }
 
-/// Returns whether a step has lines of its own. Steps without an effect of their own have none.
-fn is_told(op: StepOp) -> bool {
+/// Returns whether a step is printed. Steps without an effect of their own are not.
+fn has_own_lines(op: StepOp) -> bool {
     !matches!(op, StepOp::Same | StepOp::Refresh | StepOp::Replace | StepOp::RemovePendingReplace)
 }
 
-fn step_line(symbol: &str, style: anstyle::Style, word: &str, urn: &Urn) -> Line {
-    Line::plain("  ").styled(style, symbol).text(" ").styled(style, word).text(" ").join(report::subject(urn))
+fn step_line(symbol: &str, style: anstyle::Style, verb: &str, urn: &Urn) -> Line {
+    Line::plain("  ").styled(style, symbol).text(" ").styled(style, verb).text(" ").join(report::subject(urn))
 }

@@ -1,9 +1,9 @@
-//! The properties that a step changes, as a tree.
+//! Tree of the properties that a step changes.
 //!
-//! Enters: a step of the engine. Leaves: [`PropertyChanges`]. The detailed diff of the provider decides which paths are
-//! in it; without one, old and new properties are compared. Left out are bookkeeping (`__…`) and, of a resource that exists
-//! before and after the step, the paths of the option `hideDiffs`. No path leads into a secret: the secret is the value
-//! that changes. Never here: text and styles.
+//! Input: a step of the engine. Output: [`PropertyChanges`]. The detailed diff of the provider selects the paths;
+//! without one, old and new properties are compared. Internal members (`__…`) are omitted, as are the paths of the
+//! option `hideDiffs` if the resource exists before and after the step. A path ends at a secret, which is shown as a
+//! whole. Text and styles do not belong here.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use super::value::is_internal;
 /// Changed properties of a map or a list, in the order of their names or indices.
 pub(crate) type PropertyChanges<'a> = BTreeMap<Segment, PropertyChange<'a>>;
 
-/// A changed property.
+/// Changed property.
 pub(crate) enum PropertyChange<'a> {
-    /// A map or a list of which some members changed.
+    /// Map or list of which some members changed.
     Nested(PropertyChanges<'a>),
-    /// A value that changed as a whole.
+    /// Value that changed as a whole.
     Value(ValueChange<'a>),
 }
 
@@ -33,8 +33,8 @@ pub(crate) enum Segment {
     Index(usize),
 }
 
-/// Value before and after a step. Both are `None` if the step has no values for the path, such as for a reason of the
-/// engine.
+/// Value before and after a step. Both are `None` if the step has no values for the path, such as for a replacement
+/// that the engine requires.
 pub(crate) struct ValueChange<'a> {
     pub(crate) old: Option<&'a PropertyValue>,
     pub(crate) new: Option<&'a PropertyValue>,
@@ -57,8 +57,8 @@ pub(crate) fn compare_values<'a>(
     old: Option<&'a PropertyValue>,
     new: Option<&'a PropertyValue>,
 ) -> Option<PropertyChange<'a>> {
-    let is_there = |value: &&PropertyValue| **value != PropertyValue::Null;
-    match (old.filter(is_there), new.filter(is_there)) {
+    let is_present = |value: &&PropertyValue| **value != PropertyValue::Null;
+    match (old.filter(is_present), new.filter(is_present)) {
         (None, None) => None,
         (Some(PropertyValue::Map(old)), Some(PropertyValue::Map(new))) => {
             let same = same_maps(old, new);
@@ -93,8 +93,8 @@ fn compare_step(info: &StepInfo) -> PropertyChanges<'_> {
     }
 }
 
-/// Returns the changes of a resource that exists before and after the step: those of the detailed diff, or else those of
-/// its inputs and of the names that the provider or the engine reports as changed.
+/// Returns the changes of a resource that exists before and after the step: those of the detailed diff, or else those
+/// of its inputs and of the names that the provider or the engine reports as changed.
 fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a ResourceState) -> PropertyChanges<'a> {
     let mut changes = PropertyChanges::new();
     for (path, difference) in &info.detailed_diff {
@@ -102,8 +102,8 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
         if segments.iter().any(|segment| matches!(segment, Segment::Name(name) if is_internal(name))) {
             continue;
         }
-        let old_bag = if difference.input_diff { &old.inputs } else { &old.outputs };
-        let (depth, mut change) = find_values(old_bag, &new.inputs, &segments);
+        let old_properties = if difference.input_diff { &old.inputs } else { &old.outputs };
+        let (depth, mut change) = find_values(old_properties, &new.inputs, &segments);
         match difference.kind {
             DiffKind::Add | DiffKind::AddReplace => change.old = None,
             DiffKind::Delete | DiffKind::DeleteReplace => change.new = None,
@@ -114,10 +114,10 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
     }
     if changes.is_empty() {
         changes = compare_maps(&old.inputs, &new.inputs);
-        let known = |changes: &PropertyChanges<'_>, key: &String| changes.contains_key(&Segment::Name(key.clone()));
+        let contains = |changes: &PropertyChanges<'_>, key: &String| changes.contains_key(&Segment::Name(key.clone()));
         for key in info.diffs.iter().chain(&info.replace_keys) {
-            // The inputs do not explain this name: the provider may compare with the actual state.
-            if !is_internal(key) && !known(&changes, key) {
+            // The inputs have no change of this name: the provider may compare with the actual state.
+            if !is_internal(key) && !contains(&changes, key) {
                 let (depth, change) = find_values(&old.outputs, &new.inputs, &parse_segments(key));
                 insert_change(&mut changes, &parse_segments(key)[..depth], change);
             }
@@ -129,15 +129,15 @@ fn compare_states<'a>(info: &StepInfo, old: &'a ResourceState, new: &'a Resource
     changes
 }
 
-/// The side of a step on which a property has its value.
+/// Side of a step: before or after it.
 enum Side {
     Old,
     New,
 }
 
-/// Returns each property of a bag as added or deleted.
-fn list_values<'a>(bag: &'a PropertyMap, side: Side) -> PropertyChanges<'a> {
-    let shown = bag.iter().filter(|(key, value)| !is_internal(key) && **value != PropertyValue::Null);
+/// Returns each property of a map as added or deleted.
+fn list_values<'a>(properties: &'a PropertyMap, side: Side) -> PropertyChanges<'a> {
+    let shown = properties.iter().filter(|(key, value)| !is_internal(key) && **value != PropertyValue::Null);
     shown
         .map(|(key, value)| {
             let change = match side {
@@ -197,8 +197,8 @@ fn insert_change<'a>(changes: &mut PropertyChanges<'a>, path: &[Segment], change
     }
 }
 
-/// Marks the change at a path as a reason to replace. Marks all changes below the path if none of them is marked, and the
-/// change above it if that is shown as a whole.
+/// Marks the change at a path as a reason to replace. Marks all changes below the path if none of them is marked, and
+/// the change above it if that is shown as a whole.
 fn mark_replaces(changes: &mut PropertyChanges<'_>, path: &[Segment]) {
     fn mark(change: &mut PropertyChange<'_>) {
         match change {

@@ -1,7 +1,7 @@
-//! Redaction of messages: masks the texts that a run knows to be secret.
+//! Redaction of messages: masks the secret values of a run in texts.
 //!
-//! Values are masked by their type ([`super::value`]); this module is for texts of providers, which may quote replies
-//! of their cloud in an error.
+//! Values are masked by their type ([`super::value`]); this module is for texts of providers, such as errors that quote
+//! responses of a cloud API.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use engine::events::{Event, StepInfo};
 use pulumi_proto::property::PropertyValue;
 use state::ResourceState;
 
-use super::value::{SECRET, secret_texts};
+use super::value::{SECRET, collect_secret_texts};
 
 /// Length in bytes below which a text is not masked: shorter texts occur by chance in messages, and masking them would
 /// reveal them.
-const SHORTEST: usize = 4;
+const MIN_SECRET_LENGTH: usize = 4;
 
 /// Secret texts of a run.
 #[derive(Debug, Default)]
@@ -25,15 +25,15 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     /// Returns the event with known secrets masked in its texts, after adding the secrets in its values.
-    pub(crate) fn clean(&mut self, mut event: Event) -> Event {
+    pub(crate) fn redact(&mut self, mut event: Event) -> Event {
         match &mut event {
-            Event::StepStarted(info) | Event::StepSucceeded(info, _) => self.learn_step(info),
+            Event::StepStarted(info) | Event::StepSucceeded(info, _) => self.add_step(info),
             Event::StepFailed(info, failure) => {
-                self.learn_step(info);
+                self.add_step(info);
                 self.mask(&mut failure.message);
             }
-            Event::OutputsRegistered(state) => self.learn(state),
-            Event::SecretsTold(values) => self.learn_values(values.values()),
+            Event::OutputsRegistered(state) => self.add_state(state),
+            Event::SecretsSent(values) => self.add_values(values.values()),
             Event::Message(message) => {
                 self.mask(&mut message.text);
                 message.hint.iter_mut().for_each(|hint| self.mask(hint));
@@ -44,29 +44,29 @@ impl Redactor {
         event
     }
 
-    fn learn_step(&mut self, info: &StepInfo) {
-        info.old.iter().chain(&info.new).for_each(|state| self.learn(state));
+    fn add_step(&mut self, info: &StepInfo) {
+        info.old.iter().chain(&info.new).for_each(|state| self.add_state(state));
     }
 
-    fn learn(&mut self, state: &ResourceState) {
-        self.learn_values(state.inputs.values().chain(state.outputs.values()));
+    fn add_state(&mut self, state: &ResourceState) {
+        self.add_values(state.inputs.values().chain(state.outputs.values()));
     }
 
-    fn learn_values<'a>(&mut self, values: impl Iterator<Item = &'a PropertyValue>) {
+    fn add_values<'a>(&mut self, values: impl Iterator<Item = &'a PropertyValue>) {
         let mut found = Vec::new();
-        values.for_each(|value| secret_texts(value, &mut found));
+        values.for_each(|value| collect_secret_texts(value, &mut found));
         for text in found {
             let text = text.trim();
-            if text.len() >= SHORTEST {
+            if text.len() >= MIN_SECRET_LENGTH {
                 self.texts.insert((text.len(), text.to_owned()));
             }
         }
     }
 
-    fn mask(&self, words: &mut String) {
-        for (_, text) in self.texts.iter().rev() {
-            if words.contains(text.as_str()) {
-                *words = words.replace(text.as_str(), SECRET);
+    fn mask(&self, text: &mut String) {
+        for (_, secret) in self.texts.iter().rev() {
+            if text.contains(secret.as_str()) {
+                *text = text.replace(secret.as_str(), SECRET);
             }
         }
     }

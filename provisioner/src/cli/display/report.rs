@@ -1,4 +1,4 @@
-//! Report of a phase that ended: the tree of changes, messages, outputs, the summary.
+//! Report of a phase that ended: changes, messages, outputs and summary.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{Origin, Place};
 
 /// Returns the words for a download: `tls: pulumi-resource-tls-v5.2.2-linux-amd64.tar.gz (4.1 MB)`.
 pub(crate) fn download(download: &Download) -> Line {
-    let line = Line::new().styled(Palette::BOLD, &download.plugin).text(format!(": {}", download.what));
+    let line = Line::new().styled(Palette::BOLD, &download.plugin).text(format!(": {}", download.name));
     match download.total {
         Some(total) => line.styled(Palette::DIM, format!(" ({})", bytes(total))),
         None => line,
@@ -23,7 +23,7 @@ pub(crate) fn download(download: &Download) -> Line {
 
 /// Returns the tense of a phase's rows.
 pub(crate) fn tense(phase: Phase) -> Tense {
-    if phase.preview { Tense::Plan } else { Tense::Deed }
+    if phase.preview { Tense::Plan } else { Tense::Run }
 }
 
 /// Returns the title of a phase: `Updating aquarium`.
@@ -31,14 +31,14 @@ pub(crate) fn title(phase: Phase, stack: &str) -> Line {
     Line::new().styled(Palette::BOLD, phase_title(phase)).text(" ").styled(Palette::BOLD, stack)
 }
 
-/// Returns the lines of the changed resources, each with its changed properties; none if nothing changes.
+/// Returns the lines of the changed resources, each with its changed properties. Empty if nothing changes.
 pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, width: Option<usize>) -> Vec<Line> {
-    let shown = tree(rows, Row::is_worth_showing);
+    let shown = tree(rows, Row::should_show);
     let columns = Columns::fit(&shown, width, if phase.preview { 9 } else { 14 });
     let mut lines = Vec::new();
     for tree_row in &shown {
         let changed = match diff {
-            Some(options) if tree_row.row.is_worth_showing() => step_diff(&tree_row.row.telling, options),
+            Some(options) if tree_row.row.should_show() => step_diff(&tree_row.row.diff_step, options),
             _ => Vec::new(),
         };
         // The names of the properties are redundant if their values follow.
@@ -50,7 +50,7 @@ pub(crate) fn changes(rows: &Rows, phase: Phase, diff: Option<DiffOptions>, widt
     lines
 }
 
-/// Returns the lines of the stack's outputs, with changes marked; none if it has no outputs.
+/// Returns the lines of the stack's outputs, with changes marked. Empty if it has no outputs.
 pub(crate) fn outputs(rows: &Rows, phase: Phase, options: DiffOptions) -> Vec<Line> {
     if phase.operation == Operation::Destroy {
         return Vec::new();
@@ -74,7 +74,7 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
         Outcome::Failed => Line::new().styled(Palette::ERROR, format!("{noun} of {stack} failed after {took}")),
         Outcome::Canceled => Line::new().styled(Palette::WARNING, format!("{noun} of {stack} cancelled after {took}")),
     };
-    let failed = rows.failed();
+    let failed = rows.failed_count();
     let mut parts = Vec::new();
     if failed > 0 {
         parts.push(Line::new().styled(Palette::ERROR, format!("{failed} failed")));
@@ -85,12 +85,12 @@ pub(crate) fn summary(summary: &Summary, stack: &str, rows: &Rows) -> Line {
 
 /// Message with its position in the user's files.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct LocatedMessage {
     pub(crate) message: Message,
     pub(crate) place: Option<Place>,
 }
 
-impl Told {
+impl LocatedMessage {
     pub(crate) fn new(message: &Message, origin: Origin<'_>) -> Self {
         Self { message: message.clone(), place: origin.place.cloned() }
     }
@@ -98,8 +98,8 @@ impl Told {
 
 /// Returns the lines of a message: severity, subject and text (further lines indented), the position, the hint on its
 /// own line.
-pub(crate) fn message(told: &Told) -> Vec<Line> {
-    let message = &told.message;
+pub(crate) fn message(located: &LocatedMessage) -> Vec<Line> {
+    let message = &located.message;
     let (word, style) = severity(message.severity);
     let mut head = Line::new().styled(style, word).styled(Palette::BOLD, ":").text(" ");
     if let Some(urn) = &message.urn {
@@ -115,7 +115,7 @@ pub(crate) fn message(told: &Told) -> Vec<Line> {
     let mut text = message.text.trim_end().lines();
     let mut lines = vec![head.text(text.next().unwrap_or_default())];
     lines.extend(text.map(|line| Line::plain("  ").text(line)));
-    if let Some(place) = &told.place {
+    if let Some(place) = &located.place {
         lines.push(Line::plain("  ").styled(Palette::DIM, "at ").text(&place.position));
         lines.extend(place.excerpt.iter().map(|line| Line::plain("  ").styled(Palette::DIM, line)));
     }
@@ -138,10 +138,10 @@ pub(crate) fn is_shown(message: &Message, verbose: bool) -> bool {
 }
 
 /// Returns the message of a failed step, unless an earlier error of the resource contains it.
-pub(crate) fn failure_message(urn: &Urn, text: &str, told: &[Told]) -> Option<Told> {
-    let is_told = |Told { message, .. }: &Told| {
+pub(crate) fn failure_message(urn: &Urn, text: &str, messages: &[LocatedMessage]) -> Option<LocatedMessage> {
+    let is_reported = |LocatedMessage { message, .. }: &LocatedMessage| {
         message.severity == Severity::Error && message.urn.as_ref() == Some(urn) && message.text.contains(text.trim())
     };
     let message = || Message { urn: Some(urn.clone()), ..Message::new(Severity::Error, text) };
-    (!told.iter().any(is_told)).then(|| Told { message: message(), place: None })
+    (!messages.iter().any(is_reported)).then(|| LocatedMessage { message: message(), place: None })
 }

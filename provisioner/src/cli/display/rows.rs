@@ -1,6 +1,6 @@
 //! State of each resource in a phase: one row per URN, for all its steps.
 //!
-//! Enters: events with their times. Never here: terminals, widths, colours.
+//! Input: events with their times. Terminals, widths and colours do not belong here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(crate) struct Rows {
     rows: Vec<Row>,
     by_urn: HashMap<Urn, usize>,
     outputs: Option<StackOutputs>,
-    touches: usize,
-    /// Resources that failed, including those of which no step started.
+    event_count: usize,
+    /// Failed resources, including resources without a started step.
     failed: HashSet<Urn>,
 }
 
@@ -33,22 +33,22 @@ pub(crate) struct Row {
     pub(crate) op: StepOp,
     /// Step that runs or that ran last.
     pub(crate) step: Arc<StepInfo>,
-    /// Step that shows the changes best: one with both an old and a new entry, if there is one.
-    pub(crate) telling: Arc<StepInfo>,
+    /// Step whose changes are shown: a step with both an old and a new entry, if there is one.
+    pub(crate) diff_step: Arc<StepInfo>,
     pub(crate) state: RowState,
     /// Start of the first running step, as time since the start of the display.
     pub(crate) began: Duration,
     /// Total time of the finished steps.
     pub(crate) took: Duration,
     /// Sequence number of the last event: a larger number is later.
-    pub(crate) touched: usize,
+    pub(crate) last_event: usize,
     /// First line of the last message about the resource, or of its failure.
     pub(crate) note: String,
     pub(crate) warnings: usize,
-    /// True if a refresh found a difference to the recorded state.
+    /// True if a refresh found a difference from the recorded state.
     drifted: bool,
     /// True if an error about the resource was reported.
-    complained: bool,
+    has_errors: bool,
     running: usize,
 }
 
@@ -69,17 +69,17 @@ pub(crate) struct StackOutputs {
 
 impl Row {
     /// Returns whether the row shows a failure, a warning or a change that is done.
-    pub(crate) fn is_worth_showing(&self) -> bool {
-        self.state == RowState::Failed || self.warnings > 0 || (self.changes() && self.state == RowState::Done)
+    pub(crate) fn should_show(&self) -> bool {
+        self.state == RowState::Failed || self.warnings > 0 || (self.is_change() && self.state == RowState::Done)
     }
 
     /// Returns whether the operation changes the resource or its entry. A read of an external resource that is recorded
     /// already changes nothing.
-    pub(crate) fn changes(&self) -> bool {
+    pub(crate) fn is_change(&self) -> bool {
         match self.op {
             StepOp::Same => false,
             StepOp::Refresh => self.drifted,
-            StepOp::Read => self.telling.old.is_none(),
+            StepOp::Read => self.diff_step.old.is_none(),
             _ => true,
         }
     }
@@ -89,8 +89,8 @@ impl Row {
     }
 
     /// Returns the names of the changed properties, those that force a replacement first.
-    pub(crate) fn changed(&self) -> Vec<&str> {
-        let info = &self.telling;
+    pub(crate) fn changed_properties(&self) -> Vec<&str> {
+        let info = &self.diff_step;
         let paths = info.detailed_diff.keys().map(|path| path.split(['.', '[']).next().unwrap_or(path));
         let mut names: Vec<&str> = Vec::new();
         for name in info.replace_keys.iter().chain(&info.diffs).map(String::as_str).chain(paths) {
@@ -105,11 +105,11 @@ impl Row {
 
 impl Rows {
     pub(crate) fn new(phase: Phase) -> Self {
-        Self { phase, rows: Vec::new(), by_urn: HashMap::new(), outputs: None, touches: 0, failed: HashSet::new() }
+        Self { phase, rows: Vec::new(), by_urn: HashMap::new(), outputs: None, event_count: 0, failed: HashSet::new() }
     }
 
     /// Returns the number of failed resources.
-    pub(crate) fn failed(&self) -> usize {
+    pub(crate) fn failed_count(&self) -> usize {
         self.failed.len()
     }
 
@@ -144,7 +144,7 @@ impl Rows {
                 row.end(RowState::Done);
                 row.note.clear();
             }
-            // A failed internal step has a row, too, as steps of other resources depend on it.
+            // A failed internal step also has a row, as steps of other resources depend on it.
             Event::StepFailed(info, failure) => {
                 let row = self.row(info, at);
                 row.took = at.saturating_sub(row.began);
@@ -155,10 +155,10 @@ impl Rows {
             Event::StepStarted(_) | Event::StepSucceeded(..) => {}
             Event::OutputsRegistered(state) => self.outputs_registered(at, state),
             Event::Message(message) => self.message(message),
-            Event::PhaseStarted(_) | Event::Download(_) | Event::SecretsTold(_) => {}
+            Event::PhaseStarted(_) | Event::Download(_) | Event::SecretsSent(_) => {}
             Event::PhaseEnded(_) => self.rows.iter_mut().filter(|row| row.state == RowState::Running).for_each(|row| {
-                if row.complained {
-                    // A preview reports a failure by a message alone.
+                if row.has_errors {
+                    // A preview reports a failure only by a message.
                     row.end(RowState::Failed);
                 } else if !row.is_custom() {
                     // Components whose outputs are not registered are done at the end of the phase.
@@ -175,7 +175,7 @@ impl Rows {
         }
         let Some(row) = self.by_urn.get(urn).map(|index| &mut self.rows[*index]) else { return };
         row.warnings += usize::from(message.severity == Severity::Warning);
-        row.complained |= message.severity == Severity::Error;
+        row.has_errors |= message.severity == Severity::Error;
         if row.state != RowState::Failed && message.severity != Severity::Debug {
             row.note = first_line(&message.text).to_owned();
         }
@@ -185,7 +185,7 @@ impl Rows {
         let Some(index) = self.by_urn.get(&state.urn) else { return };
         let row = &mut self.rows[*index];
         if row.is_root() {
-            self.outputs = Some(StackOutputs { old: row.telling.old.clone(), new: Arc::clone(state) });
+            self.outputs = Some(StackOutputs { old: row.diff_step.old.clone(), new: Arc::clone(state) });
         }
         if row.state == RowState::Running && !row.is_custom() {
             row.took = at.saturating_sub(row.began);
@@ -194,30 +194,30 @@ impl Rows {
     }
 
     fn row(&mut self, info: &Arc<StepInfo>, at: Duration) -> &mut Row {
-        self.touches += 1;
+        self.event_count += 1;
         let index = *self.by_urn.entry(info.urn.clone()).or_insert_with(|| {
             self.rows.push(Row::new(info, at));
             self.rows.len() - 1
         });
         let row = &mut self.rows[index];
-        row.touched = self.touches;
+        row.last_event = self.event_count;
         // A phase may refresh a resource and then change it: the later operation replaces the refresh, unless it is
         // `Same`.
         let op = match (info.op, info.result) {
-            (StepOp::Refresh, Some(found)) if self.phase.operation == Operation::Refresh => found,
-            (StepOp::Refresh, Some(found)) if found != StepOp::Same => {
+            (StepOp::Refresh, Some(result)) if self.phase.operation == Operation::Refresh => result,
+            (StepOp::Refresh, Some(result)) if result != StepOp::Same => {
                 row.drifted = true;
                 StepOp::Refresh
             }
             (StepOp::Refresh, Some(_)) => StepOp::Same,
             (op, _) => row_op(op),
         };
-        let is_news = op != StepOp::Same || !row.drifted;
-        if is_news && (op != StepOp::Same || matches!(row.op, StepOp::Same | StepOp::Refresh)) {
+        let is_relevant = op != StepOp::Same || !row.drifted;
+        if is_relevant && (op != StepOp::Same || matches!(row.op, StepOp::Same | StepOp::Refresh)) {
             row.op = op;
         }
-        if is_news && info.new.is_some() && (info.old.is_some() || row.telling.old.is_none()) {
-            row.telling = Arc::clone(info);
+        if is_relevant && info.new.is_some() && (info.old.is_some() || row.diff_step.old.is_none()) {
+            row.diff_step = Arc::clone(info);
         }
         row.step = Arc::clone(info);
         row
@@ -232,15 +232,15 @@ impl Row {
             parent: entry.and_then(|entry| entry.parent.clone()),
             op: row_op(info.op),
             step: Arc::clone(info),
-            telling: Arc::clone(info),
+            diff_step: Arc::clone(info),
             state: RowState::Running,
             began: at,
             took: Duration::ZERO,
-            touched: 0,
+            last_event: 0,
             note: String::new(),
             warnings: 0,
             drifted: false,
-            complained: false,
+            has_errors: false,
             running: 0,
         }
     }

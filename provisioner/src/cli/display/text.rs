@@ -1,6 +1,6 @@
 //! Lines of styled text with a known width.
 //!
-//! Texts of providers and programs may contain anything; this module removes control characters and escape sequences.
+//! Removes control characters and escape sequences, which texts of providers and programs may contain.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,7 @@ impl Line {
         self
     }
 
-    /// Pads the line with spaces to a width. A longer line stays as it is.
+    /// Pads the line with spaces to a width. A longer line is not changed.
     #[must_use]
     pub(crate) fn pad_to(self, width: usize) -> Self {
         let missing = width.saturating_sub(self.width());
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_at_a_width_and_keeps_its_styles() {
+    fn truncated_line_keeps_its_styles() {
         let line = Line::new().text("one ").styled(Palette::ERROR, "two three");
         assert_eq!(line.clone().truncate(7).render(false), "one tw…");
         assert_eq!(line.clone().truncate(13).render(false), "one two three");
@@ -178,19 +178,19 @@ mod tests {
     }
 
     #[test]
-    fn what_would_move_the_cursor_does_not_get_through() {
+    fn control_characters_are_removed() {
         let line = Line::plain("a\u{1b}[2Jb\rc\td\u{7}\ne");
         assert_eq!(line.render(true), "abc    d⏎e");
     }
 
     #[test]
-    fn lengths_are_short() {
+    fn byte_counts_are_rounded() {
         let shown = [0, 999, 1000, 41_230, 999_949, 1_000_000, 612_345_678, 5_000_000_000].map(bytes);
         assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "41.2 kB", "999.9 kB", "1.0 MB", "612.3 MB", "5.0 GB"]);
     }
 
     #[test]
-    fn durations_are_short() {
+    fn durations_are_rounded() {
         let shown = |millis| duration(Duration::from_millis(millis));
         assert_eq!([shown(340), shown(12_900), shown(245_000), shown(7_800_000)], ["0.3s", "12s", "4m05s", "2h10m"]);
     }

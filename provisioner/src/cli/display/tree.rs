@@ -1,4 +1,4 @@
-//! Rows as a tree: children below their parents, as lines of a given width.
+//! Tree of rows: children below their parents, as lines of a given width.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::events::StepOp;
 use pulumi_proto::urn::{ROOT_STACK_TYPE, Urn};
 
-use super::palette::{Palette, look};
+use super::palette::{Palette, step_style};
 use super::rows::{Row, RowState, Rows};
 use super::text::{Line, duration, truncate};
 
@@ -19,10 +19,10 @@ pub(crate) struct TreeRow<'a> {
     pub(crate) below: String,
 }
 
-/// Returns the wanted rows and their ancestors, parents first.
-pub(crate) fn tree<'a>(rows: &'a Rows, wanted: impl Fn(&Row) -> bool) -> Vec<TreeRow<'a>> {
+/// Returns the selected rows and their ancestors, parents first.
+pub(crate) fn tree<'a>(rows: &'a Rows, is_selected: impl Fn(&Row) -> bool) -> Vec<TreeRow<'a>> {
     let mut shown: HashSet<&Urn> = HashSet::new();
-    for row in rows.iter().filter(|row| wanted(row)) {
+    for row in rows.iter().filter(|row| is_selected(row)) {
         let mut next = Some(row);
         while let Some(row) = next
             && shown.insert(&row.urn)
@@ -79,9 +79,9 @@ pub(crate) struct Columns {
 }
 
 /// Width that the last column of a row can reserve. The column may also use the space that the others leave.
-const MOST_INFO: usize = 16;
-/// Width of a line below which types have no column.
-const NARROW: usize = 60;
+const MAX_RESERVED_INFO: usize = 16;
+/// Width of a line below which types are not shown.
+const MIN_WIDTH_WITH_TYPES: usize = 60;
 
 impl Columns {
     /// Returns the columns for these rows: as wide as the rows need, within the width.
@@ -91,22 +91,22 @@ impl Columns {
         let type_label_of = |row: &TreeRow<'_>| type_label(row.row);
         match width {
             None => Self { name, type_label: widest(|row| type_label(row.row).len()), status, width },
-            Some(columns) if columns < NARROW => {
+            Some(columns) if columns < MIN_WIDTH_WITH_TYPES => {
                 Self { name: name.min(columns.saturating_sub(status + 4).max(8)), type_label: 0, status, width }
             }
             Some(columns) => {
-                // Names distinguish resources, so they get the space that types leave; some space is reserved for the
+                // Names get the space that types leave, as they distinguish resources. Some space is reserved for the
                 // changes.
                 let info = widest(|row| match row.row.state {
                     // The text of a failure only gets the space that the others leave.
                     RowState::Failed => 0,
                     RowState::Running | RowState::Done => info(row.row, Names::Shown).width(),
                 });
-                let room = columns.saturating_sub(2 + 2 + 2 + status + 2 + info.min(MOST_INFO));
-                let share = (room * 2 / 5).max(room.saturating_sub(name));
+                let available = columns.saturating_sub(2 + 2 + 2 + status + 2 + info.min(MAX_RESERVED_INFO));
+                let share = (available * 2 / 5).max(available.saturating_sub(name));
                 let fitted = rows.iter().map(|row| Line::plain(fit_type(&type_label_of(row), share)).width());
                 let type_label = fitted.max().unwrap_or_default();
-                Self { name: name.min(room - type_label), type_label, status, width }
+                Self { name: name.min(available - type_label), type_label, status, width }
             }
         }
     }
@@ -117,8 +117,8 @@ impl Columns {
 pub(crate) enum Tense {
     /// Preview: the step that would run.
     Plan,
-    /// Real run: the step that runs or ran.
-    Deed,
+    /// Run that applies changes: the step that runs or ran.
+    Run,
 }
 
 /// Visibility of the names of changed properties at the end of a row.
@@ -131,10 +131,11 @@ pub(crate) enum Names {
 /// Returns the line of a row.
 pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, names: Names, at: Duration) -> Line {
     let row = tree_row.row;
-    let look = look(row.op);
-    let symbol = if row.state == RowState::Failed { ("✗", Palette::ERROR) } else { (look.symbol, look.style) };
-    let quiet = row.op == StepOp::Same && row.state != RowState::Failed;
-    let name_style = if quiet { Palette::DIM } else { Palette::PLAIN };
+    let op_style = step_style(row.op);
+    let symbol =
+        if row.state == RowState::Failed { ("✗", Palette::ERROR) } else { (op_style.symbol, op_style.style) };
+    let is_unchanged = row.op == StepOp::Same && row.state != RowState::Failed;
+    let name_style = if is_unchanged { Palette::DIM } else { Palette::PLAIN };
 
     let mut line = Line::new().styled(symbol.1, symbol.0).pad_to(2);
     line = line.styled(Palette::DIM, &tree_row.branch);
@@ -159,20 +160,20 @@ pub(crate) fn row_line(tree_row: &TreeRow<'_>, columns: Columns, tense: Tense, n
 
 /// Returns the text of the status column.
 fn status(row: &Row, tense: Tense, at: Duration) -> Line {
-    let look = look(row.op);
+    let op_style = step_style(row.op);
     match (row.state, tense) {
         (RowState::Failed, Tense::Plan) => Line::new().styled(Palette::ERROR, "failed"),
-        (RowState::Failed, Tense::Deed) => Line::new().styled(Palette::ERROR, format!("failed {}", duration(row.took))),
+        (RowState::Failed, Tense::Run) => Line::new().styled(Palette::ERROR, format!("failed {}", duration(row.took))),
         (RowState::Running, _) if row.is_root() => Line::new(),
         (RowState::Running, _) => {
-            let present = super::palette::look(row.step.op).present;
-            let line = Line::new().styled(look.style, present);
+            let present = super::palette::step_style(row.step.op).present;
+            let line = Line::new().styled(op_style.style, present);
             line.styled(Palette::DIM, format!(" {}", whole_seconds(at.saturating_sub(row.began))))
         }
         (RowState::Done, _) if row.op == StepOp::Same => Line::new(),
-        (RowState::Done, Tense::Plan) => Line::new().styled(look.style, look.plan),
-        (RowState::Done, Tense::Deed) => {
-            let line = Line::new().styled(look.style, look.past);
+        (RowState::Done, Tense::Plan) => Line::new().styled(op_style.style, op_style.plan),
+        (RowState::Done, Tense::Run) => {
+            let line = Line::new().styled(op_style.style, op_style.past);
             line.styled(Palette::DIM, format!(" {}", duration(row.took)))
         }
     }
@@ -190,8 +191,8 @@ fn info(row: &Row, names: Names) -> Line {
         RowState::Failed => Line::new().styled(Palette::ERROR, &row.note),
         RowState::Running if !row.note.is_empty() => Line::new().styled(Palette::DIM, &row.note),
         RowState::Running | RowState::Done => {
-            let changed = row.changed();
-            let is_change = row.telling.old.is_some() && row.op != StepOp::Delete;
+            let changed = row.changed_properties();
+            let is_change = row.diff_step.old.is_some() && row.op != StepOp::Delete;
             let shown = if names == Names::Shown && is_change && !changed.is_empty() {
                 Line::new().styled(Palette::DIM, format!("[{}]", changed.join(", ")))
             } else {
@@ -238,7 +239,7 @@ fn fit_type(label: &str, width: usize) -> String {
 /// Returns the number of rows by state, as a line such as `3 created, 1 failed, 4 running`.
 pub(crate) fn counts(rows: &Rows, tense: Tense) -> Line {
     let mut done: BTreeMap<StepOp, usize> = BTreeMap::new();
-    let (mut running, failed) = (0, rows.failed());
+    let (mut running, failed) = (0, rows.failed_count());
     for row in rows.iter().filter(|row| !row.is_root()) {
         match row.state {
             RowState::Running => running += 1,
@@ -271,12 +272,12 @@ pub(crate) fn count_words(counts: &BTreeMap<StepOp, usize>, tense: Tense) -> Vec
     counted
         .into_iter()
         .map(|(op, count)| {
-            let look = look(*op);
+            let op_style = step_style(*op);
             let words = match tense {
-                Tense::Plan if *op != StepOp::Same => format!("{count} to {}", look.plan),
-                Tense::Plan | Tense::Deed => format!("{count} {}", look.past),
+                Tense::Plan if *op != StepOp::Same => format!("{count} to {}", op_style.plan),
+                Tense::Plan | Tense::Run => format!("{count} {}", op_style.past),
             };
-            Line::new().styled(look.style, words)
+            Line::new().styled(op_style.style, words)
         })
         .collect()
 }
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_shown_without_what_is_said_twice() {
+    fn types_are_shown_without_repeated_parts() {
         let cases = [
             ("aws:s3/bucket:Bucket", "aws:s3:Bucket"),
             ("aws:s3/bucketV2:BucketV2", "aws:s3:BucketV2"),

@@ -1,7 +1,7 @@
-//! Property values in the form that a user may see.
+//! Property values in printable form.
 //!
-//! Enters: values of the engine. Leaves: values in which secrets are masked, unless the user asked for them. Code that
-//! prints a property prints a [`Shown`], so it cannot forget to mask.
+//! Input: values of the engine. Output: values in which secrets are masked, unless `--show-secrets` was given. Code
+//! that prints properties prints only [`DisplayValue`], so that secrets are always masked.
 
 use std::collections::BTreeMap;
 
@@ -26,19 +26,19 @@ pub(crate) enum Secrets {
 
 /// Value that is safe to print.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
+pub(crate) enum DisplayValue {
     Null,
     Bool(bool),
     Number(f64),
     Text(String),
-    /// Mask, or description of a value that is no text: printed without quotes.
-    Word(String),
+    /// Mask of a secret, or description of a value that is not a string; printed without quotes.
+    Placeholder(String),
     Unknown,
-    List(Vec<Shown>),
-    Map(BTreeMap<String, Shown>),
+    List(Vec<DisplayValue>),
+    Map(BTreeMap<String, DisplayValue>),
 }
 
-impl Shown {
+impl DisplayValue {
     /// Converts a value, with secrets masked unless they are to be shown.
     pub(crate) fn of(value: &PropertyValue, secrets: Secrets) -> Self {
         match value {
@@ -46,12 +46,12 @@ impl Shown {
             PropertyValue::Bool(value) => Self::Bool(*value),
             PropertyValue::Number(value) => Self::Number(*value),
             PropertyValue::String(text) => Self::Text(text.clone()),
-            PropertyValue::Bytes(bytes) => Self::Word(format!("<{} bytes>", bytes.len())),
+            PropertyValue::Bytes(bytes) => Self::Placeholder(format!("<{} bytes>", bytes.len())),
             PropertyValue::List(items) => Self::List(items.iter().map(|item| Self::of(item, secrets)).collect()),
             PropertyValue::Map(map) => Self::Map(Self::of_map(map, secrets)),
-            PropertyValue::Asset(asset) => Self::Word(describe_asset(asset)),
-            PropertyValue::Archive(archive) => Self::Word(describe_archive(archive)),
-            PropertyValue::Resource(reference) => Self::Word(match &reference.id {
+            PropertyValue::Asset(asset) => Self::Placeholder(describe_asset(asset)),
+            PropertyValue::Archive(archive) => Self::Placeholder(describe_archive(archive)),
+            PropertyValue::Resource(reference) => Self::Placeholder(match &reference.id {
                 Some(ReferenceId::Known(id)) => format!("<resource {} {id}>", reference.urn.name()),
                 Some(ReferenceId::Unknown) | None => format!("<resource {}>", reference.urn.name()),
             }),
@@ -66,14 +66,14 @@ impl Shown {
     }
 
     /// Converts the members of a map, without the internal ones (`__…`).
-    pub(crate) fn of_map(map: &PropertyMap, secrets: Secrets) -> BTreeMap<String, Shown> {
+    pub(crate) fn of_map(map: &PropertyMap, secrets: Secrets) -> BTreeMap<String, DisplayValue> {
         let shown = map.iter().filter(|(key, _)| !is_internal(key));
         shown.map(|(key, value)| (key.clone(), Self::of(value, secrets))).collect()
     }
 
     fn of_secret(value: &PropertyValue, secrets: Secrets) -> Self {
         match secrets {
-            Secrets::Masked => Self::Word(SECRET.to_owned()),
+            Secrets::Masked => Self::Placeholder(SECRET.to_owned()),
             Secrets::Shown => Self::of(value, secrets),
         }
     }
@@ -98,7 +98,7 @@ impl Shown {
             // `to_string` returns the shortest form that parses to the same number: 80, not 80.0.
             Self::Number(value) => Some(value.to_string()),
             Self::Text(text) => Some(quoted(text)),
-            Self::Word(word) => Some(word.clone()),
+            Self::Placeholder(text) => Some(text.clone()),
             Self::Unknown => Some(COMPUTED.to_owned()),
             Self::List(_) | Self::Map(_) => None,
         }
@@ -110,7 +110,7 @@ impl Shown {
             Self::Null => serde_json::Value::Null,
             Self::Bool(value) => (*value).into(),
             Self::Number(value) => number_to_json(*value),
-            Self::Text(text) | Self::Word(text) => text.as_str().into(),
+            Self::Text(text) | Self::Placeholder(text) => text.as_str().into(),
             Self::Unknown => UNKNOWN.into(),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
             Self::Map(map) => map_to_json(map),
@@ -118,8 +118,8 @@ impl Shown {
     }
 }
 
-/// Converts a map like [`Shown::to_json`].
-pub(crate) fn map_to_json(map: &BTreeMap<String, Shown>) -> serde_json::Value {
+/// Converts a map like [`DisplayValue::to_json`].
+pub(crate) fn map_to_json(map: &BTreeMap<String, DisplayValue>) -> serde_json::Value {
     serde_json::Value::Object(map.iter().map(|(key, value)| (key.clone(), value.to_json())).collect())
 }
 
@@ -133,17 +133,17 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Collects the secret texts in a value, at every depth.
-pub(crate) fn secret_texts(value: &PropertyValue, found: &mut Vec<String>) {
-    fn collect(value: &PropertyValue, inside: bool, found: &mut Vec<String>) {
+/// Adds the secret texts in a value, at every depth, to `found`.
+pub(crate) fn collect_secret_texts(value: &PropertyValue, found: &mut Vec<String>) {
+    fn collect(value: &PropertyValue, is_secret: bool, found: &mut Vec<String>) {
         match value {
-            PropertyValue::String(text) if inside => found.push(text.clone()),
+            PropertyValue::String(text) if is_secret => found.push(text.clone()),
             PropertyValue::Secret(secret) => collect(Secret::expose(secret), true, found),
             PropertyValue::Output(output) => {
-                output.value.iter().for_each(|value| collect(value, inside || output.secret, found));
+                output.value.iter().for_each(|value| collect(value, is_secret || output.secret, found));
             }
-            PropertyValue::List(items) => items.iter().for_each(|item| collect(item, inside, found)),
-            PropertyValue::Map(map) => map.values().for_each(|value| collect(value, inside, found)),
+            PropertyValue::List(items) => items.iter().for_each(|item| collect(item, is_secret, found)),
+            PropertyValue::Map(map) => map.values().for_each(|value| collect(value, is_secret, found)),
             _ => {}
         }
     }
@@ -201,21 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_masked_at_every_depth_and_bookkeeping_is_left_out() {
-        let json = map_to_json(&Shown::of_map(&bag(), Secrets::Masked)).to_string();
+    fn secrets_are_masked_at_every_depth_and_internal_members_omitted() {
+        let json = map_to_json(&DisplayValue::of_map(&bag(), Secrets::Masked)).to_string();
         insta::assert_snapshot!(json, @r#"{"count":3,"later":"[unknown]","list":["[secret]","b"],"map":{},"password":"[secret]"}"#);
     }
 
     #[test]
-    fn secrets_are_shown_to_who_asks() {
-        let json = map_to_json(&Shown::of_map(&bag(), Secrets::Shown)).to_string();
+    fn secrets_are_shown_on_request() {
+        let json = map_to_json(&DisplayValue::of_map(&bag(), Secrets::Shown)).to_string();
         insta::assert_snapshot!(json, @r#"{"count":3,"later":"[unknown]","list":["hush","b"],"map":{},"password":["hush"]}"#);
     }
 
     #[test]
-    fn the_texts_of_secrets_are_found() {
+    fn texts_of_secrets_are_collected() {
         let mut found = Vec::new();
-        secret_texts(&PropertyValue::Map(bag()), &mut found);
+        collect_secret_texts(&PropertyValue::Map(bag()), &mut found);
         assert_eq!(found, ["hush", "hush"]);
     }
 }

@@ -6,15 +6,15 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::core_resource::{CoreResource, Package, Provision, ProvisionError, Provisioned, both, id, output};
-use super::inputs::{self, Inputs, Resolved};
+use super::core_resource::{CoreResource, Package, Provision, ProvisionError, ProvisionResult, combine, id, output};
+use super::inputs::{self, Inputs, ResolvedValue};
 use crate::registry::types::{AwsAccount, S3BucketConfig};
 use config::diagnostics::{Code, Diagnostic};
 use config::types::{Decoded, TextHandle};
 
 const AWS: Package = Package { name: "aws", version: "6.83.4" };
 
-/// Core type `s3-bucket` (simple-container §7.3): a private bucket, and a user with an access key for it.
+/// Core type `s3-bucket` (docs/spec/simple-container.md#7.3): a private bucket, and a user with an access key for it.
 pub(super) struct S3Bucket;
 
 #[async_trait]
@@ -23,39 +23,39 @@ impl Provision for S3Bucket {
         AWS
     }
 
-    async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError> {
+    async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
         let config = resource.decode::<S3BucketConfig>()?;
         let S3BucketConfig { name, allow_only_https, .. } = &config.config;
-        let base = resource.qualified(if name.is_empty() { resource.name } else { name });
+        let base = resource.qualified_name(if name.is_empty() { resource.name } else { name });
         let cors_rules = cors_rules(&resource, &config)?;
-        let account = account(&resource, &config)?;
+        let account = provider_inputs(&resource, &config)?;
 
         let provider = resource.register_provider::<S3BucketConfig>(AWS, account).await?;
         let part = |suffix: &str| format!("{base}-{suffix}");
-        let tags = tags(&resource);
+        let tags = resource_tags(&resource);
 
         let inputs =
             Inputs::default().plain("bucket", base.as_str()).plain("acl", "private").plain("tags", tags.clone());
         let bucket = resource.register(provider.goal("aws:s3/bucket:Bucket", &base, inputs, &[])).await?;
-        let of_bucket = || Inputs::default().set("bucket", id(&bucket));
+        let bucket_inputs = || Inputs::default().set("bucket", id(&bucket));
 
         let cors = async {
             let Some(rules) = cors_rules else { return Ok(None) };
             let token = "aws:s3/bucketCorsConfigurationV2:BucketCorsConfigurationV2";
-            let goal = provider.goal(token, &part("cors"), of_bucket().set("corsRules", rules), &[]);
+            let goal = provider.goal(token, &part("cors"), bucket_inputs().set("corsRules", rules), &[]);
             resource.register(goal).await.map(Some)
         };
         let access_block = {
             let inputs = ["blockPublicAcls", "ignorePublicAcls", "blockPublicPolicy", "restrictPublicBuckets"]
                 .into_iter()
-                .fold(of_bucket(), |inputs, name| inputs.plain(name, true));
+                .fold(bucket_inputs(), |inputs, name| inputs.plain(name, true));
             let token = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock";
             resource.register(provider.goal(token, &part("access-block"), inputs, &[]))
         };
         let access = async {
             let rule = PropertyMap::from([("objectOwnership".to_owned(), "ObjectWriter".into())]);
             let token = "aws:s3/bucketOwnershipControls:BucketOwnershipControls";
-            let goal = provider.goal(token, &part("ownership-controls"), of_bucket().plain("rule", rule), &[]);
+            let goal = provider.goal(token, &part("ownership-controls"), bucket_inputs().plain("rule", rule), &[]);
             let ownership = resource.register(goal).await?;
 
             let inputs = Inputs::default().plain("forceDestroy", true).plain("tags", tags);
@@ -67,16 +67,18 @@ impl Provision for S3Bucket {
             key.additional_secret_outputs = vec!["secret".to_owned(), "sesSmtpPasswordV4".to_owned()];
 
             let sources = [&output(&user, "arn"), &output(&bucket, "arn"), &id(&bucket)];
-            let policy = Resolved::made_of(sources, |[user, bucket, id]| policy(user, bucket, id, *allow_only_https));
-            let inputs = of_bucket().set("policy", policy);
+            let policy = ResolvedValue::combine(sources, |[user, bucket, id]| {
+                bucket_policy(user, bucket, id, *allow_only_https)
+            });
+            let inputs = bucket_inputs().set("policy", policy);
             let policy = provider.goal("aws:s3/bucketPolicy:BucketPolicy", &part("policy"), inputs, &[&ownership]);
 
             let (key, policy) = join(resource.register(key), resource.register(policy)).await;
-            let (key, policy) = both(key, policy)?;
+            let (key, policy) = combine(key, policy)?;
             Ok((ownership, user, key, policy))
         };
         let (cors, access_block, access) = join3(cors, access_block, access).await;
-        let ((cors, access_block), (ownership, user, key, policy)) = both(both(cors, access_block), access)?;
+        let ((cors, access_block), (ownership, user, key, policy)) = combine(combine(cors, access_block), access)?;
 
         let secret_key = output(&key, "secret").secret();
         let exports = [
@@ -86,7 +88,7 @@ impl Provision for S3Bucket {
             ("access-key-secret", secret_key.clone()),
             ("access-key-name", id(&key)),
         ];
-        Ok(Provisioned {
+        Ok(ProvisionResult {
             exports: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
             values: [
                 ("bucket", output(&bucket, "bucket")),
@@ -105,14 +107,14 @@ impl Provision for S3Bucket {
     }
 }
 
-/// Returns the inputs of the provider: those of the account in `credentials`, else those of the keys beside it. Inputs
-/// that are no strings are sent as JSON texts, as most SDKs send them (Go's does not) and as the provider returns them.
-fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Result<Inputs, ProvisionError> {
+/// Returns the inputs of the provider, from the account in `credentials` or from the separate keys. Inputs other than
+/// strings are sent as JSON texts, as by most SDKs (except Go's) and as returned by the provider.
+fn provider_inputs(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Result<Inputs, ProvisionError> {
     let S3BucketConfig { credentials, access_key, secret_access_key, region, .. } = &config.config;
-    let (access_key, secret_key, region) = match credentials.filter(|_| config.written(*credentials).is_some()) {
+    let (access_key, secret_key, region) = match credentials.filter(|_| config.non_empty_text(*credentials).is_some()) {
         Some(handle) => {
             let credentials = resource.text(config, handle)?;
-            let part = |value: PropertyValue| Resolved { value, dependencies: credentials.dependencies.clone() };
+            let part = |value: PropertyValue| ResolvedValue { value, dependencies: credentials.dependencies.clone() };
             match credentials.exposed_text().map(AwsAccount::parse) {
                 Some(Some(AwsAccount { access_key, secret_access_key, region })) => {
                     (part(access_key.into()), part(secret_access_key.into()), part(region.into()))
@@ -131,14 +133,14 @@ fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Res
         None => {
             let text = |handle: Option<TextHandle>| match handle {
                 Some(handle) => resource.text(config, handle),
-                None => Ok(Resolved::known("")),
+                None => Ok(ResolvedValue::known("")),
             };
             (text(*access_key)?, text(*secret_access_key)?, text(*region)?)
         }
     };
     let inputs = Inputs::default().set("region", region).plain("skipRegionValidation", "true");
     Ok(match access_key.exposed_text() {
-        // The provider's plugin finds credentials by itself.
+        // The provider finds credentials in its environment.
         Some("") => inputs.plain("skipCredentialsValidation", "true"),
         _ => inputs
             .set("accessKey", access_key.secret())
@@ -148,7 +150,7 @@ fn account(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Res
 }
 
 /// Returns the tags of every resource that has tags.
-fn tags(resource: &CoreResource<'_>) -> PropertyMap {
+fn resource_tags(resource: &CoreResource<'_>) -> PropertyMap {
     [("stack", resource.stack), ("env", resource.environment)]
         .into_iter()
         .map(|(key, value)| (format!("simple-container.com/{key}"), value.into()))
@@ -159,16 +161,16 @@ fn tags(resource: &CoreResource<'_>) -> PropertyMap {
 fn cors_rules(
     resource: &CoreResource<'_>,
     config: &Decoded<S3BucketConfig>,
-) -> Result<Option<Resolved>, ProvisionError> {
+) -> Result<Option<ResolvedValue>, ProvisionError> {
     let cors = &config.config.cors_config;
-    let Some(origin) = cors.allowed_origins.filter(|_| config.written(cors.allowed_origins).is_some()) else {
+    let Some(origin) = cors.allowed_origins.filter(|_| config.non_empty_text(cors.allowed_origins).is_some()) else {
         return Ok(None);
     };
     let origin = resource.text(config, origin)?;
     let methods = cors.allowed_methods.iter().map(|method| resource.text(config, *method));
     let mut methods = methods.collect::<Result<Vec<_>, _>>()?;
     if methods.is_empty() {
-        methods = ["GET", "HEAD"].map(Resolved::known).to_vec();
+        methods = ["GET", "HEAD"].map(ResolvedValue::known).to_vec();
     }
     let dependencies = [&origin].into_iter().chain(&methods).flat_map(|resolved| resolved.dependencies.clone());
     let dependencies = inputs::distinct(dependencies.collect());
@@ -177,11 +179,11 @@ fn cors_rules(
         ("allowedMethods".to_owned(), methods.into_iter().map(|method| method.value).collect::<Vec<_>>().into()),
         ("allowedHeaders".to_owned(), vec!["*".into()].into()),
     ]);
-    Ok(Some(Resolved { value: vec![rule.into()].into(), dependencies }))
+    Ok(Some(ResolvedValue { value: vec![rule.into()].into(), dependencies }))
 }
 
 /// Returns the policy of a bucket in the format of Go's JSON encoder: compact, with sorted keys.
-fn policy(user: &str, bucket: &str, id: &str, only_https: bool) -> String {
+fn bucket_policy(user: &str, bucket: &str, id: &str, only_https: bool) -> String {
     /// Statement of a policy, with its fields in alphabetical order.
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
-use super::inputs::{Inputs, Resolved, without_unknowns};
+use super::inputs::{Inputs, ResolvedValue, without_unknowns};
 use config::Options;
 use config::diagnostics::Diagnostic;
 use config::tree::{Node, Template};
@@ -15,7 +15,7 @@ use config::types::{CoreConfig, Decoded, TextHandle, decode};
 use engine::events::SourceRef;
 use engine::{Goal, Halted, Registered, Registrar, RegistrationResult};
 
-/// Registrations of a core type.
+/// Provisioner of a core type, which registers its resources.
 #[async_trait]
 pub trait Provision: Send + Sync {
     /// Returns the package of the registered resources, with the version that their inputs are written for.
@@ -25,7 +25,7 @@ pub trait Provision: Send + Sync {
     ///
     /// # Errors
     /// [`ProvisionError`] if some of them are not registered.
-    async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError>;
+    async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError>;
 }
 
 /// Pulumi package, which a plugin of the stack has to serve.
@@ -60,17 +60,17 @@ pub struct CoreResource<'r> {
     pub source: SourceRef,
     /// Registrar that receives the registrations.
     pub registrar: &'r dyn Registrar,
-    /// Function that fills in the references of a text.
-    pub texts: &'r (dyn Fn(&Template) -> Result<Resolved, Box<Diagnostic>> + Send + Sync),
+    /// Function that resolves the references in a text.
+    pub texts: &'r (dyn Fn(&Template) -> Result<ResolvedValue, Box<Diagnostic>> + Send + Sync),
 }
 
 /// Result of the registrations of a core resource.
 #[derive(Clone, Debug, Default)]
-pub struct Provisioned {
+pub struct ProvisionResult {
     /// Registered resources except the provider. Resources that depend on the core resource depend on these.
     pub registered: Vec<Urn>,
-    /// Values that `${resource:KEY.…}` can refer to, by name (simple-container §8.2).
-    pub values: BTreeMap<&'static str, Resolved>,
+    /// Values that `${resource:KEY.…}` can reference, by name (docs/spec/simple-container.md#8.2).
+    pub values: BTreeMap<&'static str, ResolvedValue>,
     /// Outputs of the stack that the core resource exports.
     pub exports: PropertyMap,
 }
@@ -78,20 +78,20 @@ pub struct Provisioned {
 /// Error that prevents some or all registrations of a core resource.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
-    /// The deployment takes no more registrations.
+    /// The deployment accepts no more registrations.
     #[error(transparent)]
     Halted(#[from] Halted),
-    /// A registration failed, so those that depend on it are left out; the run continues with other resources.
+    /// A registration failed. Dependent registrations are skipped; the deployment continues with other resources.
     #[error("a registration failed")]
     Failed,
-    /// The user made a mistake that only running the program detects.
+    /// The configuration has an error that is detected only while the program runs.
     #[error("{}", .0.summary)]
-    Mistake(Box<Diagnostic>),
+    Diagnostic(Box<Diagnostic>),
 }
 
 impl From<Box<Diagnostic>> for ProvisionError {
     fn from(diagnostic: Box<Diagnostic>) -> Self {
-        Self::Mistake(diagnostic)
+        Self::Diagnostic(diagnostic)
     }
 }
 
@@ -99,30 +99,30 @@ impl CoreResource<'_> {
     /// Decodes `config` into its type.
     ///
     /// # Errors
-    /// [`ProvisionError::Mistake`]. Reading the file has reported mistakes before, so no error is expected here.
+    /// [`ProvisionError::Diagnostic`]. Errors are reported when the file is read, so none is expected here.
     pub fn decode<C: CoreConfig>(&self) -> Result<Decoded<C>, ProvisionError> {
         let mut diagnostics = Vec::new();
         decode(self.config, &mut diagnostics).ok_or_else(|| match diagnostics.pop() {
-            Some(diagnostic) => ProvisionError::Mistake(diagnostic.into()),
+            Some(diagnostic) => ProvisionError::Diagnostic(diagnostic.into()),
             None => ProvisionError::Failed,
         })
     }
 
-    /// Returns a text of the `config` with its references filled in.
+    /// Returns a text of the `config` with resolved references.
     ///
     /// # Errors
-    /// [`ProvisionError::Mistake`] if a reference cannot be resolved.
-    pub fn text<C>(&self, config: &Decoded<C>, handle: TextHandle) -> Result<Resolved, ProvisionError> {
+    /// [`ProvisionError::Diagnostic`] if a reference cannot be resolved.
+    pub fn text<C>(&self, config: &Decoded<C>, handle: TextHandle) -> Result<ResolvedValue, ProvisionError> {
         Ok((self.texts)(config.text(handle).0)?)
     }
 
     /// Returns the name of a registered resource: `<base>--<environment>`.
-    pub fn qualified(&self, base: &str) -> String {
+    pub fn qualified_name(&self, base: &str) -> String {
         format!("{base}--{}", self.environment)
     }
 
-    /// Registers the provider of all other resources of the core resource (simple-container §7.2). The options do not
-    /// apply to it.
+    /// Registers the provider of all other resources of the core resource (docs/spec/simple-container.md#7.2). The
+    /// options of the core resource do not apply to the provider.
     ///
     /// # Errors
     /// Returns the errors of [`CoreResource::register`].
@@ -131,16 +131,16 @@ impl CoreResource<'_> {
         package: Package,
         inputs: Inputs,
     ) -> Result<CoreProvider<'_>, ProvisionError> {
-        let resource = format!("{}--{}--{}", self.stack, C::TYPE, self.qualified(self.name));
-        let name = self.qualified(&format!("{resource}--provider"));
-        let mut goal = self.settle(inputs.into_goal(TypeToken::provider(package.name), &name, &[]));
+        let resource = format!("{}--{}--{}", self.stack, C::TYPE, self.qualified_name(self.name));
+        let name = self.qualified_name(&format!("{resource}--provider"));
+        let mut goal = self.complete_goal(inputs.into_goal(TypeToken::provider(package.name), &name, &[]));
         goal.version = Some(package.version.to_owned());
         let reference = self.register(goal).await?.as_provider_reference();
         Ok(CoreProvider { resource: self, package, reference })
     }
 
-    /// Completes a goal: sets parent and source, and removes unknown inputs in a real run.
-    fn settle(&self, mut goal: Goal) -> Goal {
+    /// Completes a goal: sets parent and source, and removes unknown inputs unless this is a preview.
+    fn complete_goal(&self, mut goal: Goal) -> Goal {
         if !self.registrar.is_preview() {
             let inputs = std::mem::take(Arc::make_mut(&mut goal.inputs)).into_iter();
             let inputs = inputs.map(|(name, value)| (name, without_unknowns(value)));
@@ -151,10 +151,10 @@ impl CoreResource<'_> {
         goal
     }
 
-    /// Registers a goal. A failed registration is an error, so that registrations which depend on it are left out.
+    /// Registers a goal. A failed registration is an error, so that dependent registrations are skipped.
     ///
     /// # Errors
-    /// [`ProvisionError::Halted`] if the deployment takes no more registrations; [`ProvisionError::Failed`] if the
+    /// [`ProvisionError::Halted`] if the deployment accepts no more registrations; [`ProvisionError::Failed`] if the
     /// registration failed.
     pub async fn register(&self, goal: Goal) -> Result<Registered, ProvisionError> {
         let registered = self.registrar.register(goal).await?;
@@ -178,9 +178,9 @@ impl CoreProvider<'_> {
     /// that apply to each of its resources. The goal also depends on `depends_on`.
     pub fn goal(&self, type_token: &str, name: &str, inputs: Inputs, depends_on: &[&Registered]) -> Goal {
         let resource = self.resource;
-        let after = depends_on.iter().map(|registered| &registered.urn).chain(resource.depends_on);
-        let after: Vec<Urn> = after.cloned().collect();
-        let mut goal = resource.settle(inputs.into_goal(TypeToken::new(type_token), name, &after));
+        let dependencies = depends_on.iter().map(|registered| &registered.urn).chain(resource.depends_on);
+        let dependencies: Vec<Urn> = dependencies.cloned().collect();
+        let mut goal = resource.complete_goal(inputs.into_goal(TypeToken::new(type_token), name, &dependencies));
         goal.provider = Some(self.reference.clone());
         goal.version = Some(self.package.version.to_owned());
         goal.protect = resource.options.protect;
@@ -190,9 +190,12 @@ impl CoreProvider<'_> {
     }
 }
 
-/// Returns both values, or the more severe error. [`ProvisionError::Failed`] is the least severe, as the run continues
-/// after it.
-pub(super) fn both<A, B>(a: Result<A, ProvisionError>, b: Result<B, ProvisionError>) -> Result<(A, B), ProvisionError> {
+/// Returns both values, or the more severe error. [`ProvisionError::Failed`] is the least severe, because the
+/// deployment continues after it.
+pub(super) fn combine<A, B>(
+    a: Result<A, ProvisionError>,
+    b: Result<B, ProvisionError>,
+) -> Result<(A, B), ProvisionError> {
     match (a, b) {
         (Ok(a), Ok(b)) => Ok((a, b)),
         (Err(ProvisionError::Failed), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
@@ -200,13 +203,13 @@ pub(super) fn both<A, B>(a: Result<A, ProvisionError>, b: Result<B, ProvisionErr
 }
 
 /// Returns an output of a registered resource, with the resource as its dependency.
-pub fn output(registered: &Registered, property: &str) -> Resolved {
+pub fn output(registered: &Registered, property: &str) -> ResolvedValue {
     let value = registered.outputs.get(property).cloned().unwrap_or(PropertyValue::UNKNOWN);
-    Resolved { value, dependencies: vec![registered.urn.clone()] }
+    ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
 }
 
 /// Returns the id of a registered resource, with the resource as its dependency.
-pub fn id(registered: &Registered) -> Resolved {
+pub fn id(registered: &Registered) -> ResolvedValue {
     let value = registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from);
-    Resolved { value, dependencies: vec![registered.urn.clone()] }
+    ResolvedValue { value, dependencies: vec![registered.urn.clone()] }
 }

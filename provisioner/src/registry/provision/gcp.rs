@@ -6,22 +6,22 @@ use futures_util::future::{join, join_all};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::resource_id::ResourceId;
 
-use super::core_resource::{CoreResource, Package, Provision, ProvisionError, Provisioned, both, output};
-use super::inputs::{Inputs, Resolved};
+use super::core_resource::{CoreResource, Package, Provision, ProvisionError, ProvisionResult, combine, output};
+use super::inputs::{Inputs, ResolvedValue};
 use crate::registry::types::GcpBucketConfig;
 use config::types::{Decoded, TextHandle};
 
 const GCP: Package = Package { name: "gcp", version: "8.41.1" };
 const OBJECT_ADMIN: &str = "roles/storage.objectAdmin";
-/// URL at which S3 clients reach every bucket.
+/// Endpoint of all buckets for S3 clients.
 const ENDPOINT: &str = "https://storage.googleapis.com";
 
-/// Core type `gcp-bucket` (simple-container §7.6): a bucket, created or adopted, and a service account with an HMAC key
-/// for it.
+/// Core type `gcp-bucket` (docs/spec/simple-container.md#7.6): a bucket, created or adopted, and a service account with
+/// an HMAC key for it.
 pub(super) struct GcpBucket;
 
 /// Differences between a created bucket and an adopted one.
-struct Shape {
+struct BucketVariant {
     /// Physical name of the bucket.
     bucket: String,
     import_id: Option<ResourceId>,
@@ -33,8 +33,8 @@ struct Shape {
     key_suffix: &'static str,
 }
 
-impl Shape {
-    fn made(base: &str) -> Self {
+impl BucketVariant {
+    fn created(base: &str) -> Self {
         let account_id = trim_middle(&format!("{base}-sa").replace('_', "-"), 28, "-").replace("--", "-");
         Self {
             bucket: base.to_owned(),
@@ -47,7 +47,7 @@ impl Shape {
         }
     }
 
-    fn taken_over(base: &str, bucket: &str) -> Self {
+    fn adopted(base: &str, bucket: &str) -> Self {
         Self {
             bucket: bucket.to_owned(),
             import_id: ResourceId::new(bucket),
@@ -66,48 +66,50 @@ impl Provision for GcpBucket {
         GCP
     }
 
-    async fn provision(&self, resource: CoreResource<'_>) -> Result<Provisioned, ProvisionError> {
+    async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
         let config = resource.decode::<GcpBucketConfig>()?;
-        let given = config.config.given_name();
-        let base = resource.qualified(given.unwrap_or(resource.name));
-        let shape = match given.filter(|_| config.config.adopt) {
-            Some(bucket) => Shape::taken_over(&base, bucket),
-            None => Shape::made(&base),
+        let given = config.config.configured_name();
+        let base = resource.qualified_name(given.unwrap_or(resource.name));
+        let variant = match given.filter(|_| config.config.adopt) {
+            Some(bucket) => BucketVariant::adopted(&base, bucket),
+            None => BucketVariant::created(&base),
         };
-        let location = written(&resource, &config, config.config.location)?;
+        let location = optional_text(&resource, &config, config.config.location)?;
         let account = Inputs::default()
-            .set("credentials", written(&resource, &config, config.config.credentials)?)
-            .set("project", written(&resource, &config, config.config.project_id)?);
+            .set("credentials", optional_text(&resource, &config, config.config.credentials)?)
+            .set("project", optional_text(&resource, &config, config.config.project_id)?);
 
         let provider = resource.register_provider::<GcpBucketConfig>(GCP, account).await?;
         let part = |suffix: &str| format!("{base}-{suffix}");
 
-        let inputs = Inputs::default().plain("name", shape.bucket).set("location", location);
+        let inputs = Inputs::default().plain("name", variant.bucket).set("location", location);
         let mut bucket = provider.goal("gcp:storage/bucket:Bucket", &base, inputs, &[]);
-        bucket.import_id = shape.import_id;
+        bucket.import_id = variant.import_id;
         bucket.additional_secret_outputs = vec!["effectiveLabels".to_owned(), "pulumiLabels".to_owned()];
-        let inputs = Inputs::default().plain("accountId", shape.account_id).plain("displayName", shape.display_name);
-        let mut account = provider.goal("gcp:serviceaccount/account:Account", &part(shape.account_suffix), inputs, &[]);
-        account.aliases = vec![former_type("gcp:serviceAccount/account:Account")];
+        let inputs =
+            Inputs::default().plain("accountId", variant.account_id).plain("displayName", variant.display_name);
+        let mut account =
+            provider.goal("gcp:serviceaccount/account:Account", &part(variant.account_suffix), inputs, &[]);
+        account.aliases = vec![renamed_type_alias("gcp:serviceAccount/account:Account")];
         let (bucket, account) = join(resource.register(bucket), resource.register(account)).await;
-        let (bucket, account) = both(bucket, account)?;
+        let (bucket, account) = combine(bucket, account)?;
 
         let email = output(&account, "email");
-        let grants = shape.grants.into_iter().map(|(suffix, role)| {
-            let member = Resolved::made_of([&email], |[email]| format!("serviceAccount:{email}"));
+        let grants = variant.grants.into_iter().map(|(suffix, role)| {
+            let member = ResolvedValue::combine([&email], |[email]| format!("serviceAccount:{email}"));
             let inputs =
                 Inputs::default().set("bucket", output(&bucket, "name")).plain("role", role).set("member", member);
             resource.register(provider.goal("gcp:storage/bucketIAMMember:BucketIAMMember", &part(suffix), inputs, &[]))
         });
         let inputs = Inputs::default().set("serviceAccountEmail", email.clone());
-        let mut key = provider.goal("gcp:storage/hmacKey:HmacKey", &part(shape.key_suffix), inputs, &[]);
+        let mut key = provider.goal("gcp:storage/hmacKey:HmacKey", &part(variant.key_suffix), inputs, &[]);
         key.additional_secret_outputs = vec!["secret".to_owned()];
         let (grants, key) = join(join_all(grants), resource.register(key)).await;
         let mut granted = Ok(Vec::new());
         for grant in grants {
-            granted = both(granted, grant).map(|(granted, grant)| [granted, vec![grant]].concat());
+            granted = combine(granted, grant).map(|(granted, grant)| [granted, vec![grant]].concat());
         }
-        let (grants, key) = both(granted, key)?;
+        let (grants, key) = combine(granted, key)?;
 
         let secret_key = output(&key, "secret").secret();
         let exports = [
@@ -116,14 +118,14 @@ impl Provision for GcpBucket {
             ("hmac-access-key-id", output(&key, "accessId")),
             ("hmac-secret-key", secret_key.clone()),
         ];
-        Ok(Provisioned {
+        Ok(ProvisionResult {
             exports: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
             values: [
                 ("bucket", output(&bucket, "name")),
                 ("location", output(&bucket, "location")),
                 ("access-key", output(&key, "accessId")),
                 ("secret-key", secret_key),
-                ("endpoint", Resolved::known(ENDPOINT)),
+                ("endpoint", ResolvedValue::known(ENDPOINT)),
             ]
             .into(),
             registered: [bucket, account]
@@ -136,20 +138,20 @@ impl Provision for GcpBucket {
     }
 }
 
-/// Returns a text of the `config`; null if it is not written.
-fn written(
+/// Returns a text of the `config`; null if it is not set.
+fn optional_text(
     resource: &CoreResource<'_>,
     config: &Decoded<GcpBucketConfig>,
     handle: Option<TextHandle>,
-) -> Result<Resolved, ProvisionError> {
-    match handle.filter(|_| config.written(handle).is_some()) {
+) -> Result<ResolvedValue, ProvisionError> {
+    match handle.filter(|_| config.non_empty_text(handle).is_some()) {
         Some(handle) => resource.text(config, handle),
-        None => Ok(Resolved::known(PropertyValue::Null)),
+        None => Ok(ResolvedValue::known(PropertyValue::Null)),
     }
 }
 
-/// Returns the alias that an SDK sends for a type that was renamed.
-fn former_type(type_token: &str) -> Alias {
+/// Returns the alias that an SDK sends for a renamed type.
+fn renamed_type_alias(type_token: &str) -> Alias {
     Alias::Spec {
         name: None,
         type_token: Some(type_token.to_owned()),
@@ -160,7 +162,8 @@ fn former_type(type_token: &str) -> Alias {
 }
 
 /// Shortens a text that has more than `length` characters to its two ends with a separator between them
-/// (simple-container §7.2). The ends have `length` characters together, so the separator makes the result longer.
+/// (docs/spec/simple-container.md#7.2). The ends have `length` characters together, so the separator makes the result
+/// longer.
 fn trim_middle(text: &str, length: usize, separator: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= length {

@@ -1,4 +1,4 @@
-//! Construction of inputs: values together with the resources that they come from.
+//! Inputs of registrations: values with their dependencies.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use pulumi_proto::urn::{TypeToken, Urn};
 
 use engine::Goal;
 
-/// Value and the resources that it comes from.
+/// Value with its dependencies.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolved {
-    /// Value; unknown in a preview, or if its resource was skipped.
+pub struct ResolvedValue {
+    /// Value; may be unknown in a preview, or if its resource was skipped.
     pub value: PropertyValue,
-    /// URNs of the resources that the value comes from.
+    /// URNs of the resources whose outputs the value contains.
     pub dependencies: Vec<Urn>,
 }
 
-impl Resolved {
-    /// Returns a value that comes from no resource.
+impl ResolvedValue {
+    /// Returns a value without dependencies.
     pub fn known(value: impl Into<PropertyValue>) -> Self {
         Self { value: value.into(), dependencies: Vec::new() }
     }
@@ -28,7 +28,7 @@ impl Resolved {
         Self { value: PropertyValue::secret(self.value), ..self }
     }
 
-    /// Returns the text, if it is known. The caller has to keep a secret text secret.
+    /// Returns the text, if it is known. The caller must keep a secret text secret.
     pub fn exposed_text(&self) -> Option<&str> {
         match &self.value {
             PropertyValue::Secret(secret) => secret.expose().as_str(),
@@ -36,8 +36,8 @@ impl Resolved {
         }
     }
 
-    /// Returns a text made of others: unknown if one of them is unknown, secret if one of them contains a secret.
-    pub fn made_of<const N: usize>(sources: [&Self; N], make: impl FnOnce([&str; N]) -> String) -> Self {
+    /// Combines texts to one: unknown if one of them is unknown, secret if one of them contains a secret.
+    pub fn combine<const N: usize>(sources: [&Self; N], make: impl FnOnce([&str; N]) -> String) -> Self {
         let texts = sources.map(|source| source.exposed_text());
         let value = match texts.iter().all(Option::is_some) {
             true => PropertyValue::String(make(texts.map(Option::unwrap_or_default))),
@@ -59,9 +59,9 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Sets a property. A null value is left out of the inputs, but its dependencies are kept.
+    /// Sets a property. A null value is omitted from the inputs, but its dependencies are kept.
     #[must_use]
-    pub fn set(mut self, name: &str, resolved: Resolved) -> Self {
+    pub fn set(mut self, name: &str, resolved: ResolvedValue) -> Self {
         if resolved.value != PropertyValue::Null {
             self.values.insert(name.to_owned(), resolved.value);
         }
@@ -69,14 +69,13 @@ impl Inputs {
         self
     }
 
-    /// Sets a property that comes from no resource.
+    /// Sets a property without dependencies.
     #[must_use]
     pub fn plain(self, name: &str, value: impl Into<PropertyValue>) -> Self {
-        self.set(name, Resolved::known(value))
+        self.set(name, ResolvedValue::known(value))
     }
 
-    /// Returns the goal of a custom resource. The goal depends on all resources that its inputs come from, and on
-    /// `depends_on`.
+    /// Returns the goal of a custom resource. The goal has the dependencies of its inputs, and `depends_on`.
     pub fn into_goal(self, type_token: TypeToken, name: &str, depends_on: &[Urn]) -> Goal {
         let mut goal = Goal::custom(type_token, name, self.values);
         goal.dependencies = distinct(self.dependencies.values().flatten().chain(depends_on).cloned().collect());
@@ -85,8 +84,8 @@ impl Inputs {
     }
 }
 
-/// Returns a value for a real run, where only outputs of skipped resources are unknown: unknown parts are left out, as
-/// SDKs do.
+/// Removes unknown parts from a value, as SDKs do outside of previews. There, only outputs of skipped resources are
+/// unknown.
 pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
     match value {
         PropertyValue::Unknown(_) => PropertyValue::Null,

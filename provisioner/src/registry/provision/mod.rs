@@ -1,9 +1,8 @@
-//! Registrations of each core type, and the values that `${resource:…}` can refer to afterwards.
+//! Provisioners of the core types: registrations, and the values that `${resource:…}` can reference afterwards.
 //!
-//! Enters: one resource of a stack, its `config` resolved up to references, with all that it refers to registered.
-//! Leaves: registrations, through the same [`Registrar`](engine::Registrar) as those of plugin resources; the values
-//! that others can refer to; exports of the stack. Never here: the reading of a `config` ([`super::types`]), the order
-//! of resources.
+//! Input: one resource of a stack, whose dependencies are registered. Output: registrations, through the same
+//! [`Registrar`](engine::Registrar) as those of plugin resources; values that other resources can reference; stack
+//! outputs. Excluded: validation of a `config` ([`super::types`]), order of resources.
 
 mod aws;
 mod core_resource;
@@ -11,7 +10,7 @@ mod gcp;
 mod inputs;
 mod table;
 
-pub use core_resource::{CoreProvider, CoreResource, Package, Provision, ProvisionError, Provisioned, id, output};
+pub use core_resource::{CoreProvider, CoreResource, Package, Provision, ProvisionError, ProvisionResult, id, output};
 pub(crate) use inputs::without_unknowns;
-pub use inputs::{Inputs, Resolved};
+pub use inputs::{Inputs, ResolvedValue};
 pub use table::ProvisionTable;

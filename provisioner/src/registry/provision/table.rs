@@ -1,4 +1,4 @@
-//! Table of the core types' registrations.
+//! Table of the provisioners of core types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use super::core_resource::Provision;
 use super::{aws, gcp};
 use crate::registry::types::{GcpBucketConfig, S3BucketConfig};
 
-/// Registrations of each core type, by its name.
+/// Provisioners by the name of their core type.
 #[derive(Clone, Default)]
 pub struct ProvisionTable(BTreeMap<&'static str, Arc<dyn Provision>>);
 
 impl ProvisionTable {
-    /// Returns the table of the product's types, with the names of [`crate::registry::types::product`].
+    /// Returns the provisioners of all core types in [`crate::registry::types::product`].
     pub fn product() -> Self {
         Self::new([
             (S3BucketConfig::TYPE, Arc::new(aws::S3Bucket) as Arc<dyn Provision>),
@@ -23,17 +23,17 @@ impl ProvisionTable {
         ])
     }
 
-    /// Creates a table of the given types.
+    /// Creates a table of the given core types.
     pub fn new(types: impl IntoIterator<Item = (&'static str, Arc<dyn Provision>)>) -> Self {
         Self(types.into_iter().collect())
     }
 
-    /// Returns the registrations of a type.
+    /// Returns the provisioner of a core type.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Provision>> {
         self.0.get(name)
     }
 
-    /// Returns the names of the types, sorted.
+    /// Returns the names of the core types, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.keys().copied()
     }
@@ -51,7 +51,7 @@ mod tests {
     use crate::registry::types;
 
     #[test]
-    fn both_halves_of_the_map_have_the_same_names() {
+    fn every_core_type_has_a_provisioner() {
         let types = types::product();
         assert_eq!(ProvisionTable::product().names().collect::<Vec<_>>(), types.names().collect::<Vec<_>>());
     }

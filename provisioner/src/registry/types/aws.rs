@@ -8,26 +8,26 @@ use serde::Deserialize;
 
 const CREDENTIALS: Code = Code("credentials");
 
-/// `config` of `s3-bucket` (simple-container §7.3).
+/// `config` of `s3-bucket` (docs/spec/simple-container.md#7.3).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A private bucket on S3, and a user of its own with an access key.")]
 pub struct S3BucketConfig {
-    /// The account as JSON, usually `${auth:NAME}`. Its keys and its region count, not those beside it.
+    /// The account as JSON, usually `${auth:NAME}`. Overrides `accessKey`, `secretAccessKey` and `region`.
     #[schemars(extend("writeOnly" = true))]
     pub credentials: Option<TextHandle>,
-    /// Number of the account. Told for readers; nothing depends on it.
+    /// Number of the account. Informational, not used.
     pub account: Option<TextHandle>,
-    /// Access key of the account, where there are no `credentials`.
+    /// Access key of the account, if `credentials` is not set.
     pub access_key: Option<TextHandle>,
     /// Secret of the access key.
     #[schemars(extend("writeOnly" = true))]
     pub secret_access_key: Option<TextHandle>,
-    /// Region of the bucket, where there are no `credentials`.
+    /// Region of the bucket, if `credentials` is not set.
     pub region: Option<TextHandle>,
-    /// Name of the bucket without the environment, which is added; by default that of the resource.
+    /// Name of the bucket without the environment suffix, which is added. Defaults to the name of the resource.
     pub name: String,
-    /// Refuse what does not come over HTTPS.
+    /// Deny requests that do not use HTTPS.
     pub allow_only_https: bool,
     /// Domain of a static website. Needs a registrar, which is not supported yet.
     pub domain: Option<TextHandle>,
@@ -37,22 +37,22 @@ pub struct S3BucketConfig {
     /// Error page of a static website.
     #[schemars(extend("default" = "error.html"))]
     pub error_document: Option<TextHandle>,
-    /// Which other sites may read the bucket in a browser.
+    /// Rules for cross-origin requests of browsers.
     pub cors_config: CorsConfig,
-    /// Zone of the domain. Read, and not used.
+    /// DNS zone of the domain. Not used.
     pub base_dns_zone: Option<TextHandle>,
-    /// Whether `www` is served, too. Read, and not used.
+    /// Serve the `www` subdomain as well. Not used.
     pub provision_www_domain: bool,
 }
 
-/// Which other sites may read a bucket in a browser.
+/// Rules for cross-origin requests of browsers to a bucket.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct CorsConfig {
-    /// The site, such as `https://example.org`; without one there is no rule.
+    /// Allowed origin, such as `https://example.org`. Without it, no rule is created.
     pub allowed_origins: Option<TextHandle>,
-    /// Its methods.
+    /// Allowed HTTP methods.
     #[schemars(extend("default" = ["GET", "HEAD"]))]
     pub allowed_methods: Vec<TextHandle>,
 }
@@ -62,8 +62,8 @@ impl CoreConfig for S3BucketConfig {
     const OUTPUTS: &'static [&'static str] = &["bucket", "region", "access-key", "secret-key"];
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
-        if decoded.written(decoded.config.domain).is_some() {
-            let span = node.at(["domain"]).map(|domain| domain.span);
+        if decoded.non_empty_text(decoded.config.domain).is_some() {
+            let span = node.get_path(["domain"]).map(|domain| domain.span);
             diagnostics.push(
                 Diagnostic::error(
                     Code("not-supported"),
@@ -77,26 +77,26 @@ impl CoreConfig for S3BucketConfig {
     }
 }
 
-/// Returns the mistakes in the account of a bucket, and warnings about ignored keys.
+/// Returns errors in the account of a bucket, and warnings about ignored keys.
 fn check_account(decoded: &Decoded<S3BucketConfig>, node: &Node) -> Vec<Diagnostic> {
     let config = &decoded.config;
-    let at = |key: &str| node.at([key]).map(|value| value.span);
+    let span_of = |key: &str| node.get_path([key]).map(|value| value.span);
     let fields =
         [("accessKey", config.access_key), ("secretAccessKey", config.secret_access_key), ("region", config.region)];
-    let written = |(_, handle): &&(&'static str, Option<TextHandle>)| decoded.written(*handle).is_some();
-    if let Some(credentials) = decoded.written(config.credentials) {
-        let ignored = fields.iter().filter(written).map(|(key, _)| {
-            Diagnostic::warning(Code("unused"), at(key), format!("`{key}` is ignored: that of `credentials` counts"))
+    let is_set = |(_, handle): &&(&'static str, Option<TextHandle>)| decoded.non_empty_text(*handle).is_some();
+    if let Some(credentials) = decoded.non_empty_text(config.credentials) {
+        let ignored = fields.iter().filter(is_set).map(|(key, _)| {
+            Diagnostic::warning(Code("unused"), span_of(key), format!("`{key}` is ignored: `credentials` overrides it"))
         });
-        let wrong = credentials.known().and_then(|text| check_credentials(&text, at("credentials")));
-        return ignored.chain(wrong).collect();
+        let invalid = credentials.known().and_then(|text| check_credentials(&text, span_of("credentials")));
+        return ignored.chain(invalid).collect();
     }
-    match (written(&&fields[0]), written(&&fields[1]), written(&&fields[2])) {
+    match (is_set(&&fields[0]), is_set(&&fields[1]), is_set(&&fields[2])) {
         (key, secret, _) if key != secret => {
-            let (there, missing) =
+            let (present, missing) =
                 if key { ("accessKey", "secretAccessKey") } else { ("secretAccessKey", "accessKey") };
-            let summary = format!("`{there}` is of no use without `{missing}`");
-            vec![Diagnostic::error(CREDENTIALS, at(there), summary)]
+            let summary = format!("`{present}` requires `{missing}`");
+            vec![Diagnostic::error(CREDENTIALS, span_of(present), summary)]
         }
         (_, _, false) => vec![
             Diagnostic::error(CREDENTIALS, node.span, "the credentials of an AWS account are missing")
@@ -116,14 +116,14 @@ fn check_credentials(text: &str, span: Option<Span>) -> Option<Diagnostic> {
     };
     if account.access_key.is_empty() != account.secret_access_key.is_empty() {
         return Some(
-            error("the credentials lack the access key, or its secret")
+            error("the credentials lack `accessKey` or `secretAccessKey`")
                 .help("an `aws-token` has `accessKey` and `secretAccessKey`"),
         );
     }
-    account.region.is_empty().then(|| error("the credentials name no region").help("add `region` to the `aws-token`"))
+    account.region.is_empty().then(|| error("the credentials have no region").help("add `region` to the `aws-token`"))
 }
 
-/// Account in the JSON of an `aws-token` (simple-container §3.2). It is secret, so it has no `Debug`.
+/// Account in the JSON of an `aws-token` (docs/spec/simple-container.md#3.2). It is secret, so it has no `Debug`.
 #[derive(Default)]
 pub struct AwsAccount {
     /// Access key; may be empty.

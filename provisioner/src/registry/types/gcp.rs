@@ -6,7 +6,7 @@ use config::types::{CoreConfig, Decoded, TextHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// `config` of `gcp-bucket` (simple-container §7.6).
+/// `config` of `gcp-bucket` (docs/spec/simple-container.md#7.6).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(description = "A private bucket on Google Cloud Storage, and a service account of its own with a key.")]
@@ -17,19 +17,19 @@ pub struct GcpBucketConfig {
     pub credentials: Option<TextHandle>,
     /// The project, usually `${auth:NAME.projectId}`.
     pub project_id: Option<TextHandle>,
-    /// Name of the bucket without the environment, which is added; by default that of the resource.
+    /// Name of the bucket without the environment suffix, which is added. Defaults to the name of the resource.
     pub name: String,
-    /// The same as `name`, and stronger.
+    /// Same as `name`. Overrides `name`.
     pub bucket_name: String,
     /// Location of the bucket, such as `EU`.
     pub location: Option<TextHandle>,
-    /// Take over the bucket that has this very name, instead of making one.
+    /// Import the existing bucket with exactly this name instead of creating one.
     pub adopt: bool,
 }
 
 impl GcpBucketConfig {
     /// Returns the configured name of the bucket: `bucketName`, else `name`; `None` if both are empty.
-    pub fn given_name(&self) -> Option<&str> {
+    pub fn configured_name(&self) -> Option<&str> {
         [&self.bucket_name, &self.name].into_iter().map(String::as_str).find(|name| !name.is_empty())
     }
 }
@@ -40,22 +40,22 @@ impl CoreConfig for GcpBucketConfig {
 
     fn validate(decoded: &Decoded<Self>, node: &Node, diagnostics: &mut Vec<Diagnostic>) {
         let config = &decoded.config;
-        if decoded.written(config.credentials).is_none() {
+        if decoded.non_empty_text(config.credentials).is_none() {
             let summary = "the credentials of a Google Cloud account are missing";
             diagnostics.push(Diagnostic::error(Code("credentials"), node.span, summary).help(
                 "add `credentials: \"${auth:NAME}\"`, where NAME is a `gcp-service-account` in the stack's secrets.yaml",
             ));
         }
-        if decoded.written(config.location).is_none() {
+        if decoded.non_empty_text(config.location).is_none() {
             diagnostics.push(
                 Diagnostic::error(Code("missing-key"), node.span, "`location` is missing")
                     .help("add the location of the bucket, such as `location: EU`"),
             );
         }
-        if config.adopt && config.given_name().is_none() {
-            let span = node.at(["adopt"]).map(|adopt| adopt.span);
+        if config.adopt && config.configured_name().is_none() {
+            let span = node.get_path(["adopt"]).map(|adopt| adopt.span);
             diagnostics.push(
-                Diagnostic::error(Code("missing-key"), span, "`adopt` needs the name of the bucket to take over")
+                Diagnostic::error(Code("missing-key"), span, "`adopt` needs the name of the existing bucket")
                     .help("add `bucketName`"),
             );
         }

@@ -1,7 +1,7 @@
-//! Types of the product, as which the `config` of each resource is read.
+//! Types for the `config` of each core type and template type of `sc`.
 //!
-//! Enters: a resolved `config`. Leaves: a typed one, or its mistakes; [`product`], the table that `config` reads stacks
-//! against. Never here: the engine, or the registrations of a type ([`super::provision`]).
+//! Input: a resolved `config`. Output: a typed `config` or its errors; [`product`], the table of all types. Excluded:
+//! the engine, and the registrations of a type ([`super::provision`]).
 
 mod aws;
 mod gcp;

@@ -1,5 +1,5 @@
-//! Types for the `config` of each template type (simple-container §7.1, §7.15). No resource is registered for a
-//! template: client stacks are deployed with it.
+//! Types for the `config` of each template type (docs/spec/simple-container.md#7.1, #7.15). Client stacks are deployed
+//! from templates; a template registers no resource.
 
 use config::types::{TemplateConfig, TemplateField, TemplateType, TextHandle};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ struct AwsTemplate {
     /// Secret of the access key.
     #[schemars(extend("writeOnly" = true))]
     secret_access_key: Option<TextHandle>,
-    /// Region of what is deployed.
+    /// Region of the deployment.
     region: Option<TextHandle>,
     /// The account as JSON, usually `${auth:NAME}`.
     #[schemars(extend("writeOnly" = true))]
@@ -53,10 +53,10 @@ struct GkeTemplate {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct KubernetesTemplate {
-    /// The configuration of a client of the cluster.
+    /// Content of the kubeconfig file of the cluster.
     #[schemars(extend("writeOnly" = true))]
     kubeconfig: Option<TextHandle>,
-    /// Where images are pushed to.
+    /// URL of the registry to which images are pushed.
     #[serde(rename = "dockerRegistryURL")]
     docker_registry_url: Option<TextHandle>,
     /// User of the registry.
@@ -64,9 +64,9 @@ struct KubernetesTemplate {
     /// Password of the user.
     #[schemars(extend("writeOnly" = true))]
     docker_registry_password: Option<TextHandle>,
-    /// Name of the resource that serves what comes from outside.
+    /// Name of the resource that is the ingress controller (Caddy).
     caddy_resource: Option<TextHandle>,
-    /// Whether connections have to be encrypted.
+    /// Require encrypted connections.
     #[serde(rename = "useSSL")]
     #[schemars(extend("default" = true))]
     use_ssl: Option<bool>,
@@ -129,7 +129,7 @@ impl TemplateConfig for KubernetesTemplate {
     }
 }
 
-/// Returns all template types (simple-container §7.1).
+/// Returns all template types (docs/spec/simple-container.md#7.1).
 pub(super) fn all() -> [TemplateType; 7] {
     [
         TemplateType::of::<AwsTemplate>("ecs-fargate"),

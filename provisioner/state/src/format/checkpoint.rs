@@ -1,12 +1,12 @@
-//! The content of a checkpoint.
+//! Content of a checkpoint.
 
 use crate::snapshot::Snapshot;
 
-/// What a checkpoint holds.
+/// Content of a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {
-    /// The name that the stack had when somebody last said so; never to be relied on.
+    /// Name of the stack when the checkpoint was written. It may be outdated and is informational only.
     pub stack: String,
-    /// The state; `None` in a stack that was only just created.
+    /// Snapshot; `None` for a newly created stack.
     pub snapshot: Option<Snapshot>,
 }

@@ -1,4 +1,4 @@
-//! The stored form of a checkpoint and of an export.
+//! Stored form of a checkpoint and of an exported deployment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::resource_dto::ResourceDto;
 use crate::resource::ResourceState;
 use crate::snapshot::{Manifest, PendingOperation, SecretsDescription, Snapshot};
 
-/// The file of a checkpoint.
+/// File of a checkpoint.
 #[derive(Serialize)]
 pub(super) struct CheckpointFileDto<'s, 'e> {
     pub(super) version: u32,
@@ -22,7 +22,7 @@ pub(super) struct CheckpointFileDto<'s, 'e> {
     pub(super) checkpoint: CheckpointDto<'s, 'e>,
 }
 
-/// What a checkpoint says besides its version.
+/// Content of a checkpoint without its version.
 #[derive(Serialize)]
 pub(super) struct CheckpointDto<'s, 'e> {
     pub(super) stack: &'s str,
@@ -30,7 +30,7 @@ pub(super) struct CheckpointDto<'s, 'e> {
     pub(super) latest: Option<DeploymentDto<'s, 'e>>,
 }
 
-/// The output of `pulumi stack export`.
+/// Output of `pulumi stack export`.
 #[derive(Serialize)]
 pub(super) struct ExportDto<F, D> {
     pub(super) version: u32,
@@ -39,7 +39,7 @@ pub(super) struct ExportDto<F, D> {
     pub(super) deployment: Option<D>,
 }
 
-/// A snapshot, in the order in which Pulumi writes its members.
+/// Deployment, with its members in Pulumi's order.
 #[derive(Serialize)]
 pub(super) struct DeploymentDto<'s, 'e> {
     manifest: ManifestDto<'s>,
@@ -113,7 +113,7 @@ impl<'s> From<&'s Manifest> for ManifestDto<'s> {
 struct SecretsDto<'s> {
     #[serde(rename = "type")]
     kind: &'s str,
-    /// Written by the manager's own encoder in Pulumi, which escapes for HTML.
+    /// State of the manager. Pulumi writes it with the manager's own encoder, which escapes for HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<Box<RawValue>>,
 }

@@ -1,45 +1,45 @@
-//! Errors of reading and writing a checkpoint.
+//! Errors of reading a checkpoint.
 
 use pulumi_proto::urn::NameError;
 
 use super::read_value::ValueError;
 use crate::secrets::SecretsError;
 
-/// Why a checkpoint could not be read.
+/// Reason why a checkpoint could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// The text is no JSON, or not of the shape of a checkpoint.
+    /// The text is not JSON, or does not have the shape of a checkpoint.
     #[error("it is not a checkpoint")]
     Malformed(#[source] serde_json::Error),
-    /// Written by something older than we read.
+    /// The format is older than the supported versions.
     #[error("its format has version {0}, which is too old (use `pulumi up` once to bring it up to date)")]
     TooOld(u32),
-    /// Written by something newer than we read.
-    #[error("its format has version {0}, which is newer than this program knows (3 and 4)")]
+    /// The format is newer than the supported versions.
+    #[error("its format has version {0}, which is newer than the supported ones (3 and 4)")]
     TooNew(u32),
-    /// It needs something that this program cannot do.
-    #[error("it uses the feature {0:?}, which this program does not know")]
+    /// The checkpoint uses an unsupported feature.
+    #[error("it uses the feature {0:?}, which this program does not support")]
     UnknownFeature(String),
-    /// A resource has a name that is none.
+    /// A URN or provider reference is malformed.
     #[error("{resource}: {member} is malformed")]
     Name {
-        /// The URN of the resource, or its number.
+        /// URN of the resource, or its index.
         resource: String,
-        /// Where the name stands.
+        /// Member with the name.
         member: &'static str,
-        /// What is wrong with it.
+        /// Reason why it is malformed.
         source: NameError,
     },
-    /// A time is none.
-    #[error("{resource}: {member} is no time: {text:?}")]
+    /// A time is malformed.
+    #[error("{resource}: {member} is not a valid time: {text:?}")]
     Time {
         /// The URN of the resource.
         resource: String,
-        /// Where the time stands.
+        /// Member with the time.
         member: &'static str,
-        /// What stands there.
+        /// Malformed text.
         text: String,
-        /// Why it is no time.
+        /// Error of the parser.
         source: jiff::Error,
     },
     /// A property value could not be read.
@@ -47,12 +47,12 @@ pub enum FormatError {
     Value {
         /// The URN of the resource.
         resource: String,
-        /// Where the value stands.
+        /// Member with the value.
         member: &'static str,
-        /// Why not.
+        /// Reason why it could not be read.
         source: ValueError,
     },
-    /// A pending operation of a kind that we do not know.
+    /// A pending operation has an unknown kind.
     #[error("{resource}: has a pending operation of the unknown kind {kind:?}")]
     OperationKind {
         /// The URN of the resource.
@@ -60,13 +60,13 @@ pub enum FormatError {
         /// The kind.
         kind: String,
     },
-    /// A secret could not be sealed or opened.
+    /// A secret could not be encrypted or decrypted.
     #[error(transparent)]
     Secret(#[from] SecretsError),
 }
 
 impl FormatError {
-    /// Whether the key of the stack would have helped.
+    /// Returns `true` if the text can be read with the key of the stack.
     pub(crate) fn needs_key(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! A checkpoint as an export, without looking into it.
+//! Exports a checkpoint without reading its resources.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use super::deployment_dto::ExportDto;
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
-use super::indent::indented;
-use super::read::holds_deployment;
+use super::indent::indent_json;
+use super::read::can_hold_deployment;
 
 #[derive(Deserialize)]
 struct StoredFile<'a> {
@@ -23,17 +23,17 @@ struct StoredCheckpoint<'a> {
     latest: Option<&'a RawValue>,
 }
 
-/// Writes the deployment of a checkpoint as it is stored, as an export.
+/// Writes the stored deployment of a checkpoint verbatim as an export.
 ///
 /// # Errors
-/// [`FormatError`] if the text is no checkpoint, or of a version that we do not read.
-pub(crate) fn reexport(text: &str) -> Result<String, FormatError> {
+/// [`FormatError`] if the text is not a checkpoint, or has an unsupported version.
+pub(crate) fn export_verbatim(text: &str) -> Result<String, FormatError> {
     let file: StoredFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let features = file.features.unwrap_or_default();
     let version = file.version.unwrap_or_default();
-    let holds_deployment = holds_deployment(text, version, &features)?;
-    let latest = file.checkpoint.filter(|_| holds_deployment).and_then(|checkpoint| checkpoint.latest);
+    let can_hold_deployment = can_hold_deployment(text, version, &features)?;
+    let latest = file.checkpoint.filter(|_| can_hold_deployment).and_then(|checkpoint| checkpoint.latest);
     let (version, features) = if version == 4 { (4, features) } else { (3, Vec::new()) };
     let export = ExportDto { version, features, deployment: latest };
-    Ok(indented(&go_json::to_string(&export, Escaping::Plain).map_err(FormatError::Malformed)?))
+    Ok(indent_json(&go_json::to_string(&export, Escaping::Plain).map_err(FormatError::Malformed)?))
 }

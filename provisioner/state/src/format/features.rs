@@ -1,4 +1,4 @@
-//! What a reader must be able to do to read a checkpoint.
+//! Features of a checkpoint that a reader has to support.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::error::FormatError;
 use crate::resource::ResourceState;
 use crate::snapshot::Snapshot;
 
-/// A feature of a checkpoint; sorted by name.
+/// Feature of a checkpoint; the variants are sorted by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Feature {
     ByteString,
@@ -47,8 +47,8 @@ impl Feature {
     }
 }
 
-/// Makes sure that all features are known. We keep what each of them stands for.
-pub(super) fn check(features: &[String]) -> Result<(), FormatError> {
+/// Fails if a feature is unknown. All known features are preserved.
+pub(super) fn check_known(features: &[String]) -> Result<(), FormatError> {
     let known = |name: &str| Feature::ALL.iter().any(|feature| feature.name() == name);
     match features.iter().find(|name| !known(name)) {
         Some(name) => Err(FormatError::UnknownFeature(name.clone())),
@@ -56,8 +56,8 @@ pub(super) fn check(features: &[String]) -> Result<(), FormatError> {
     }
 }
 
-/// Adds the features that an entry uses, its values aside.
-fn collect(features: &mut BTreeSet<Feature>, resource: &ResourceState) {
+/// Adds the features of an entry, except those of its property values.
+fn collect_features(features: &mut BTreeSet<Feature>, resource: &ResourceState) {
     let used = [
         (Feature::ExtensionParameterization, resource.extension_ref.is_some()),
         (Feature::Hooks, !resource.resource_hooks.is_empty()),
@@ -71,12 +71,12 @@ fn collect(features: &mut BTreeSet<Feature>, resource: &ResourceState) {
 }
 
 /// Returns the features that a snapshot uses.
-pub(super) fn of(snapshot: &Snapshot) -> BTreeSet<Feature> {
+pub(super) fn used_by(snapshot: &Snapshot) -> BTreeSet<Feature> {
     let mut features = BTreeSet::new();
     let pending = snapshot.pending_operations.iter().map(|operation| &operation.resource);
     for resource in snapshot.resources.iter().chain(pending) {
-        collect(&mut features, resource);
-        if holds_bytes(resource) {
+        collect_features(&mut features, resource);
+        if has_bytes(resource) {
             features.insert(Feature::ByteString);
         }
     }
@@ -86,8 +86,8 @@ pub(super) fn of(snapshot: &Snapshot) -> BTreeSet<Feature> {
     features
 }
 
-/// Whether a resource has a string that is not UTF-8, at any depth.
-fn holds_bytes(resource: &ResourceState) -> bool {
+/// Returns `true` if a resource has a string that is not UTF-8, at any depth.
+fn has_bytes(resource: &ResourceState) -> bool {
     fn map_holds_bytes(map: &PropertyMap) -> bool {
         map.values().any(value_holds_bytes)
     }

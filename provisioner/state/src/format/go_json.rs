@@ -1,4 +1,4 @@
-//! JSON as Go's `encoding/json` writes it: its escapes, its numbers, compact.
+//! JSON in the form of Go's `encoding/json`: its escapes, its numbers, compact.
 
 use std::io;
 
@@ -6,19 +6,19 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::value::RawValue;
 
-/// Characters that are escaped besides those that JSON and Go require.
+/// Characters that are escaped in addition to those that JSON and Go require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escaping {
-    /// None: Go's encoder with `SetEscapeHTML(false)`.
+    /// No other characters: Go's encoder with `SetEscapeHTML(false)`.
     Plain,
     /// `<`, `>` and `&`: Go's encoder by default.
     Html,
 }
 
-/// Appends the JSON of a value. After an error the end of the buffer holds a part of it.
+/// Appends the JSON of a value. After an error the end of the buffer contains a part of it.
 ///
 /// # Errors
-/// Only those that the `Serialize` implementation of the value returns.
+/// Only errors of the `Serialize` implementation of the value.
 pub(super) fn append(
     out: &mut Vec<u8>,
     value: &(impl Serialize + ?Sized),
@@ -30,7 +30,7 @@ pub(super) fn append(
 /// Appends the JSON of a value and a newline.
 ///
 /// # Errors
-/// As [`append`].
+/// Errors of [`append`].
 pub(crate) fn append_line(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
     append(out, value, Escaping::Plain)?;
     out.push(b'\n');
@@ -40,7 +40,7 @@ pub(crate) fn append_line(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(
 /// Returns the JSON of a value.
 ///
 /// # Errors
-/// As [`append`].
+/// Errors of [`append`].
 pub(super) fn to_string(value: &(impl Serialize + ?Sized), escaping: Escaping) -> Result<String, serde_json::Error> {
     let mut out = Vec::new();
     append(&mut out, value, escaping)?;
@@ -75,7 +75,7 @@ impl Formatter for GoFormatter {
     /// Receives text without the characters that every JSON encoder escapes.
     fn write_string_fragment<W: io::Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let bytes = fragment.as_bytes();
-        // Searching for one byte is fast, and almost no text has a character that starts with it.
+        // Fast path: few texts contain a character with this first byte.
         if self.escaping == Escaping::Plain && !bytes.contains(&LINE_SEPARATOR) {
             return writer.write_all(bytes);
         }
@@ -103,7 +103,8 @@ impl Formatter for GoFormatter {
 /// The first byte of U+2028 and U+2029, which Go escapes because JavaScript ends a line there.
 const LINE_SEPARATOR: u8 = 0xe2;
 
-/// Writes a finite number: the shortest digits that read back the same, with an exponent below 1e-6 and from 1e21.
+/// Writes a finite number: the shortest digits that parse to the same number, with an exponent below 1e-6 and from
+/// 1e21.
 fn write_number<W: io::Write + ?Sized>(writer: &mut W, number: f64) -> io::Result<()> {
     let size = number.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {

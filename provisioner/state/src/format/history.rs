@@ -1,4 +1,4 @@
-//! The entry that an update leaves in the history of a stack (spec of the state, section 7).
+//! History entry of an update (spec of the state, section 7).
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use serde_json::value::RawValue;
 
 use super::go_json::{self, Escaping};
 
-/// What an update did, and with which configuration.
+/// Kind, configuration and result of an update.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateInfo {
-    /// What kind of update it was.
+    /// Kind of the update.
     pub kind: UpdateKind,
-    /// When it began, in seconds since 1970.
+    /// Start, in seconds since 1970.
     pub start_time: i64,
-    /// What the user said about it.
+    /// Message of the user.
     pub message: String,
-    /// Where it ran: free words such as `exec.kind`; never values of environment variables.
+    /// Details of the environment, such as `exec.kind`; never values of environment variables.
     pub environment: BTreeMap<String, String>,
-    /// The configuration by key (`namespace:name`).
+    /// Configuration by key (`namespace:name`).
     pub config: BTreeMap<String, ConfigValue>,
-    /// How it went.
+    /// Result of the update.
     pub result: UpdateResult,
-    /// When it ended, in seconds since 1970.
+    /// End, in seconds since 1970.
     pub end_time: i64,
-    /// How many resources were created, updated, left alone…, by the name of the step.
+    /// Number of resources by the name of their step (`create`, `update`, `same`, …).
     pub resource_changes: BTreeMap<String, u64>,
 }
 
-/// An entry as it is stored; what is empty may be null.
+/// History entry as it is read; empty members may be null.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredUpdate {
@@ -43,7 +43,7 @@ struct StoredUpdate {
     resource_changes: Option<BTreeMap<String, u64>>,
 }
 
-/// An entry as it is written.
+/// History entry as it is written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UpdateDto<'u> {
@@ -52,7 +52,7 @@ struct UpdateDto<'u> {
     message: &'u str,
     environment: &'u BTreeMap<String, String>,
     config: BTreeMap<&'u str, Box<RawValue>>,
-    /// Always 0 in this kind of backend.
+    /// Always 0 in a self-managed backend.
     version: u32,
     result: &'static str,
     end_time: i64,
@@ -60,40 +60,40 @@ struct UpdateDto<'u> {
     resource_changes: &'u BTreeMap<String, u64>,
 }
 
-/// A configuration value in JSON; a secret one is `{"secure": <sealed text>}`, at any depth.
+/// Configuration value in JSON; a secret is `{"secure": <ciphertext>}`, at any depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigValue(pub serde_json::Value);
 
-/// What kind of update an entry stands for.
+/// Kind of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UpdateKind {
-    /// Make the world match the program.
+    /// Changes resources to match the program (`pulumi up`).
     Update,
-    /// Make the state match the world.
+    /// Changes the state to match the resources.
     Refresh,
-    /// Delete everything.
+    /// Deletes all resources.
     Destroy,
-    /// Take existing resources over.
+    /// Imports existing resources.
     #[serde(rename = "resource-import")]
     Import,
 }
 
-/// How an update went.
+/// Result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UpdateResult {
-    /// Well.
+    /// The update succeeded.
     Succeeded,
-    /// Not well, or it was cancelled.
+    /// The update failed or was cancelled.
     Failed,
 }
 
 impl UpdateInfo {
-    /// Reads the text of an entry.
+    /// Parses the text of an entry.
     ///
     /// # Errors
-    /// It is none.
+    /// The parse error if the text is not a history entry.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         let stored: StoredUpdate = serde_json::from_str(text)?;
         Ok(Self {
@@ -108,7 +108,7 @@ impl UpdateInfo {
         })
     }
 
-    /// The text of the entry. Texts of the configuration are escaped for HTML, everything else is not.
+    /// Returns the text of the entry. Only the values of the configuration are escaped for HTML.
     pub fn to_json(&self) -> String {
         let escaped = |value: &ConfigValue| go_json::to_raw(&value.0, Escaping::Html);
         let dto = UpdateDto {
@@ -127,7 +127,7 @@ impl UpdateInfo {
 }
 
 impl UpdateKind {
-    /// Its name in the entry.
+    /// Returns the name in a history entry.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Update => "update",
@@ -139,7 +139,7 @@ impl UpdateKind {
 }
 
 impl UpdateResult {
-    /// Its name in the entry.
+    /// Returns the name in a history entry.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",

@@ -1,13 +1,14 @@
-//! Indentation of JSON texts.
+//! Indentation of JSON.
 
-/// A text with four blanks for each level and a newline at the end, whatever blanks it had.
-pub(super) fn indented(text: &str) -> String {
+/// Returns a JSON text indented by four spaces per level and with a newline at the end; existing whitespace between
+/// tokens is replaced.
+pub(super) fn indent_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0;
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let token = match character {
-            '"' => string_end(rest),
+            '"' => string_length(rest),
             _ => character.len_utf8(),
         };
         let (token, after) = rest.split_at(token);
@@ -21,17 +22,17 @@ pub(super) fn indented(text: &str) -> String {
                     rest = after;
                 } else {
                     depth += 1;
-                    break_line(&mut out, depth);
+                    push_line_break(&mut out, depth);
                 }
             }
             '}' | ']' => {
                 depth -= 1;
-                break_line(&mut out, depth);
+                push_line_break(&mut out, depth);
                 out.push(character);
             }
             ',' => {
                 out.push(character);
-                break_line(&mut out, depth);
+                push_line_break(&mut out, depth);
             }
             ':' => out.push_str(": "),
             ' ' | '\n' | '\r' | '\t' => {}
@@ -42,13 +43,13 @@ pub(super) fn indented(text: &str) -> String {
     out
 }
 
-fn break_line(out: &mut String, depth: usize) {
+fn push_line_break(out: &mut String, depth: usize) {
     out.push('\n');
     (0..depth).for_each(|_| out.push_str("    "));
 }
 
-/// Where the string literal ends that a text begins with.
-fn string_end(text: &str) -> usize {
+/// Returns the length of the string literal at the start of a text.
+fn string_length(text: &str) -> usize {
     let mut escaped = false;
     let closing = text.bytes().skip(1).position(|byte| {
         let closes = byte == b'"' && !escaped;
@@ -63,9 +64,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_come_and_go_outside_of_texts_only() {
+    fn whitespace_changes_only_outside_of_strings() {
         let expected = "{\n    \"a b\": [\n        1,\n        {}\n    ],\n    \"c\": \"x, {\\\" }\"\n}\n";
-        assert_eq!(indented(r#"{"a b":[1,{}],"c":"x, {\" }"}"#), expected);
-        assert_eq!(indented("{ \"a b\" : [ 1 , { } ] ,\r\n\t\"c\":\"x, {\\\" }\" }\n"), expected);
+        assert_eq!(indent_json(r#"{"a b":[1,{}],"c":"x, {\" }"}"#), expected);
+        assert_eq!(indent_json("{ \"a b\" : [ 1 , { } ] ,\r\n\t\"c\":\"x, {\\\" }\" }\n"), expected);
     }
 }

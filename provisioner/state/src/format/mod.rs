@@ -1,14 +1,15 @@
-//! The text of a checkpoint, as Pulumi's command line reads and writes it, byte for byte.
+//! Text formats of Pulumi's command line, read and written byte for byte.
 //!
-//! Enters: a text, a way to open secrets. Leaves: a [`Snapshot`]; and back. Never here: files, keys, the laws of a snapshot
-//! (only its checksum).
+//! Input: a text, and a way to decrypt secrets. Output: a [`Snapshot`](crate::Snapshot); and the reverse. Excluded: files, keys, the
+//! integrity of a snapshot (except its checksum).
 //!
 //! ```text
 //! {"version":3,"checkpoint":{"stack":"organization/P/S","latest":{
 //!   "manifest":{"time":…,"magic":…,"version":…},"secrets_providers":{"type":…,"state":…},
 //!   "resources":[…],"pending_operations":[{"resource":…,"type":…}],"metadata":{}}}}
 //! ```
-//! Written compact. Version 4 is version 3 with a list of features before `checkpoint`, and written only when one is used.
+//! Checkpoints are compact JSON. Version 4 is version 3 with a list of features before `checkpoint`; it is written only
+//! if a feature is used.
 
 mod checkpoint;
 mod checksum;
@@ -30,13 +31,13 @@ mod value_dto;
 
 pub use checkpoint::Checkpoint;
 pub(super) use encode::{write_checkpoint, write_export};
-pub(super) use encryption::{Encryption, Sealing};
+pub(super) use encryption::{Encryption, SecretEncryption};
 pub use error::FormatError;
-pub(super) use export::reexport;
+pub(super) use export::export_verbatim;
 pub(super) use go_json::{append_line, compact_json};
 pub use history::{ConfigValue, UpdateInfo, UpdateKind, UpdateResult};
 pub(super) use read::{StoredText, operation_kind, read_resource};
-pub(super) use read_value::Opening;
+pub(super) use read_value::SecretDecryption;
 pub use read_value::ValueError;
 pub(super) use rename::rename_stack;
 pub(super) use resource_dto::ResourceDto;

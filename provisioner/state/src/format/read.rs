@@ -1,4 +1,4 @@
-//! The text of a checkpoint to a snapshot.
+//! Reads the text of a checkpoint or of an export.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use super::checkpoint::Checkpoint;
 use super::checksum::magic;
 use super::error::FormatError;
 use super::features;
-use super::read_value::{Opening, ValueReader};
-use super::resource::{ResourceReader, StoredResource, filled};
+use super::read_value::{SecretDecryption, ValueReader};
+use super::resource::{ResourceReader, StoredResource, non_empty};
 use crate::resource::ResourceState;
 use crate::snapshot::{Manifest, OperationKind, PendingOperation, SecretsDescription, Snapshot, SnapshotRest};
 
-/// How many entries make it worth while to read on several threads.
-const WORTH_A_THREAD: usize = 256;
+/// Number of entries from which on they are read on several threads.
+const PARALLEL_THRESHOLD: usize = 256;
 
-/// How many of them are enough for one.
-const WORTH_A_SHARE: usize = 64;
+/// Minimum number of entries for each thread.
+const MIN_ENTRIES_PER_THREAD: usize = 64;
 
-/// What all versions have in common.
+/// Members of all versions.
 #[derive(Deserialize)]
 struct Envelope {
     version: Option<u32>,
     features: Option<Vec<String>>,
 }
 
-/// `R` is what its resources are: their text, or what that was taken apart into.
+/// File of a checkpoint. `R` is the form of its resources: raw JSON text, or [`StoredResource`].
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
 struct StoredFile<'a, R> {
@@ -38,7 +38,7 @@ struct StoredFile<'a, R> {
     checkpoint: Option<StoredCheckpoint<'a, R>>,
 }
 
-/// Old imports left these members with capital letters.
+/// Content of a checkpoint. Old imports wrote its members with capital letters.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
 struct StoredCheckpoint<'a, R> {
@@ -48,7 +48,7 @@ struct StoredCheckpoint<'a, R> {
     latest: Option<StoredDeployment<'a, R>>,
 }
 
-/// What `pulumi stack export` writes.
+/// Output of `pulumi stack export`.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
 struct StoredExport<'a, R> {
@@ -58,7 +58,7 @@ struct StoredExport<'a, R> {
     deployment: Option<StoredDeployment<'a, R>>,
 }
 
-/// A checkpoint from before there were versions.
+/// Checkpoint from the time before version numbers.
 #[derive(Deserialize)]
 struct BareCheckpoint<'a> {
     #[serde(alias = "Latest", borrow)]
@@ -100,28 +100,28 @@ struct StoredOperation<'a> {
     kind: String,
 }
 
-/// A checkpoint that was taken apart, with its resources not read yet.
+/// Checkpoint whose resources are not parsed yet.
 pub(crate) struct StoredText<'a> {
-    /// Reads it once more at a stretch, which says where in the file something is wrong.
-    place: Box<dyn Fn() -> Option<serde_json::Error> + Send + 'a>,
+    /// Parses the whole text again to get an error with the position in the file.
+    locate_error: Box<dyn Fn() -> Option<serde_json::Error> + Send + 'a>,
     checkpoint: Option<StoredCheckpoint<'a, &'a RawValue>>,
 }
 
 impl<'a> StoredText<'a> {
-    /// Takes the text of a checkpoint apart.
+    /// Parses a checkpoint except its resources.
     ///
     /// # Errors
-    /// [`FormatError`] if it is none, or of a version that we do not read.
+    /// [`FormatError`] if the text is malformed, or has an unsupported version.
     pub(crate) fn parse(text: &'a str) -> Result<Self, FormatError> {
         let of = |checkpoint| {
-            let place = Box::new(|| serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(text).err());
-            Self { place, checkpoint }
+            let locate_error = Box::new(|| serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(text).err());
+            Self { locate_error, checkpoint }
         };
-        // Once through a text that is as it should be, however large; what is wrong with another is looked at closer.
+        // Fast path: a valid text, however large, is parsed once. Errors are examined below.
         let malformed = match serde_json::from_str::<StoredFile<'a, &'a RawValue>>(text) {
             Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(of(checkpoint)),
             Ok(StoredFile { version: Some(4), features, checkpoint }) => {
-                features::check(&features.unwrap_or_default())?;
+                features::check_known(&features.unwrap_or_default())?;
                 return Ok(of(checkpoint));
             }
             Ok(_) => None,
@@ -129,61 +129,64 @@ impl<'a> StoredText<'a> {
         };
         let envelope: Envelope = serde_json::from_str(text).map_err(FormatError::Malformed)?;
         let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
-        match (holds_deployment(text, version, &features)?, malformed) {
+        match (can_hold_deployment(text, version, &features)?, malformed) {
             (true, Some(error)) => Err(FormatError::Malformed(error)),
             (true, None) | (false, _) => Ok(of(None)),
         }
     }
 
-    /// Takes the text of an export apart.
+    /// Parses an exported deployment except its resources.
     ///
     /// # Errors
-    /// [`FormatError`] if it is none, or of a version that we do not read.
+    /// [`FormatError`] if the text is malformed, or has an unsupported version.
     pub(crate) fn parse_export(text: &'a str) -> Result<Self, FormatError> {
         let export: StoredExport<'a, &'a RawValue> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
         match export.version.unwrap_or_default() {
             version @ 0..=2 => return Err(FormatError::TooOld(version)),
             3 => {}
-            4 => features::check(&export.features.unwrap_or_default())?,
+            4 => features::check_known(&export.features.unwrap_or_default())?,
             version => return Err(FormatError::TooNew(version)),
         }
-        let place = Box::new(|| serde_json::from_str::<StoredExport<'_, StoredResource<'_>>>(text).err());
+        let locate_error = Box::new(|| serde_json::from_str::<StoredExport<'_, StoredResource<'_>>>(text).err());
         let latest = export.deployment;
-        Ok(Self { place, checkpoint: latest.map(|latest| StoredCheckpoint { stack: None, latest: Some(latest) }) })
+        Ok(Self {
+            locate_error,
+            checkpoint: latest.map(|latest| StoredCheckpoint { stack: None, latest: Some(latest) }),
+        })
     }
 
-    /// The secrets manager that it names.
+    /// Returns the secrets manager that the text names.
     pub(crate) fn secrets(&self) -> Option<SecretsDescription> {
         self.checkpoint.as_ref()?.latest.as_ref()?.secrets_providers.clone().map(SecretsDescription::from)
     }
 
-    /// Reads the values.
+    /// Reads the resources and their values.
     ///
     /// # Errors
-    /// [`FormatError`]; see there for [`FormatError::needs_key`].
-    pub(crate) fn read(self, opening: Opening<'_>) -> Result<Checkpoint, FormatError> {
+    /// [`FormatError`]; [`FormatError::needs_key`] is `true` if there are secrets and no key.
+    pub(crate) fn read(self, decryption: SecretDecryption<'_>) -> Result<Checkpoint, FormatError> {
         let Some(checkpoint) = self.checkpoint else { return Ok(Checkpoint::default()) };
-        let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, opening)).transpose();
+        let snapshot = checkpoint.latest.map(|deployment| snapshot(deployment, decryption)).transpose();
         let snapshot = snapshot.map_err(|error| match error {
-            // Where in a resource says little.
-            FormatError::Malformed(error) => FormatError::Malformed((self.place)().unwrap_or(error)),
+            // The position within the resource alone is of little use.
+            FormatError::Malformed(error) => FormatError::Malformed((self.locate_error)().unwrap_or(error)),
             error => error,
         })?;
         Ok(Checkpoint { stack: checkpoint.stack.unwrap_or_default(), snapshot })
     }
 }
 
-/// Makes sure that a checkpoint is of a version that we read, and says whether it can hold a deployment.
-pub(super) fn holds_deployment(text: &str, version: u32, features: &[String]) -> Result<bool, FormatError> {
+/// Checks that the version of a checkpoint is supported. Returns `true` if the checkpoint can contain a deployment.
+pub(super) fn can_hold_deployment(text: &str, version: u32, features: &[String]) -> Result<bool, FormatError> {
     match version {
         0 => {
-            // What stands in its `checkpoint` does not count.
+            // A `checkpoint` member in version 0 is ignored, as by Pulumi.
             let bare: BareCheckpoint<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
             if bare.latest.is_some() { Err(FormatError::TooOld(0)) } else { Ok(false) }
         }
         version @ 1..=2 => Err(FormatError::TooOld(version)),
         3 => Ok(true),
-        4 => features::check(features).map(|()| true),
+        4 => features::check_known(features).map(|()| true),
         version => Err(FormatError::TooNew(version)),
     }
 }
@@ -197,26 +200,29 @@ impl From<StoredSecrets> for SecretsDescription {
 /// Reads one resource.
 ///
 /// # Errors
-/// [`FormatError`], as for a whole checkpoint.
-pub(crate) fn read_resource(text: &str, opening: Opening<'_>) -> Result<ResourceState, FormatError> {
+/// Errors of [`StoredText::read`].
+pub(crate) fn read_resource(text: &str, decryption: SecretDecryption<'_>) -> Result<ResourceState, FormatError> {
     let stored = serde_json::from_str(text).map_err(FormatError::Malformed)?;
-    ResourceReader::new(ValueReader::new(opening)).entry(0, stored)
+    ResourceReader::new(ValueReader::new(decryption)).read_entry(0, stored)
 }
 
-fn snapshot(stored: StoredDeployment<'_, &RawValue>, opening: Opening<'_>) -> Result<Snapshot, FormatError> {
+fn snapshot(
+    stored: StoredDeployment<'_, &RawValue>,
+    decryption: SecretDecryption<'_>,
+) -> Result<Snapshot, FormatError> {
     let manifest = manifest(stored.manifest);
     let stored_resources = stored.resources.unwrap_or_default();
-    let alike = opening.alike().filter(|_| stored_resources.len() >= WORTH_A_THREAD);
+    let for_other_threads = decryption.for_other_threads().filter(|_| stored_resources.len() >= PARALLEL_THRESHOLD);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = processors.min(stored_resources.len() / WORTH_A_SHARE).max(1);
-    let mut reader = ResourceReader::new(ValueReader::new(opening));
-    let resources = match alike {
-        Some(alike) => entries_at_once(stored_resources, alike, threads)?,
-        None => entries(&mut reader, 0, stored_resources)?,
+    let threads = processors.min(stored_resources.len() / MIN_ENTRIES_PER_THREAD).max(1);
+    let mut reader = ResourceReader::new(ValueReader::new(decryption));
+    let resources = match for_other_threads {
+        Some(for_other_threads) => read_entries_in_parallel(stored_resources, for_other_threads, threads)?,
+        None => read_entries(&mut reader, 0, stored_resources)?,
     };
     let mut pending_operations = Vec::new();
     for (index, operation) in stored.pending_operations.unwrap_or_default().into_iter().enumerate() {
-        let resource = reader.entry(index, operation.resource)?;
+        let resource = reader.read_entry(index, operation.resource)?;
         let Some(kind) = operation_kind(&operation.kind) else {
             return Err(FormatError::OperationKind { resource: resource.urn.to_string(), kind: operation.kind });
         };
@@ -235,10 +241,10 @@ fn snapshot(stored: StoredDeployment<'_, &RawValue>, opening: Opening<'_>) -> Re
     })
 }
 
-/// Reads entries on so many threads; each shares URNs among its own.
-fn entries_at_once(
+/// Reads entries on the given number of threads; each thread shares URNs among its own entries.
+fn read_entries_in_parallel(
     mut stored: Vec<&RawValue>,
-    opening: fn() -> Opening<'static>,
+    decryption: fn() -> SecretDecryption<'static>,
     threads: usize,
 ) -> Result<Vec<Arc<ResourceState>>, FormatError> {
     let share = stored.len().div_ceil(threads);
@@ -247,15 +253,16 @@ fn entries_at_once(
         let first = stored.len() - share;
         shares.push((first, stored.split_off(first)));
     }
-    let read = move |first, stored| entries(&mut ResourceReader::new(ValueReader::new(opening())), first, stored);
+    let read =
+        move |first, stored| read_entries(&mut ResourceReader::new(ValueReader::new(decryption())), first, stored);
     std::thread::scope(|scope| {
-        let begin = |(first, share): (usize, Vec<_>)| {
+        let spawn = |(first, share): (usize, Vec<_>)| {
             let work = share.clone();
             let thread = std::thread::Builder::new().spawn_scoped(scope, move || read(first, work));
-            // Where the system gives no more threads, this one does it all.
+            // If the system refuses another thread, this thread reads the entries itself.
             thread.map_err(|_| (first, share))
         };
-        let others: Vec<_> = shares.into_iter().map(begin).collect();
+        let others: Vec<_> = shares.into_iter().map(spawn).collect();
         let mut resources = read(0, stored)?;
         for other in others.into_iter().rev() {
             resources.extend(match other {
@@ -267,31 +274,31 @@ fn entries_at_once(
     })
 }
 
-/// Reads entries; the first has that number.
-fn entries(
+/// Reads entries; `first` is the index of the first one, for messages.
+fn read_entries(
     reader: &mut ResourceReader<'_>,
     first: usize,
     stored: Vec<&RawValue>,
 ) -> Result<Vec<Arc<ResourceState>>, FormatError> {
     let entry = |(index, stored): (usize, &RawValue)| {
         let stored = serde_json::from_str(stored.get()).map_err(FormatError::Malformed)?;
-        reader.entry(first + index, stored).map(Arc::new)
+        reader.read_entry(first + index, stored).map(Arc::new)
     };
     stored.into_iter().enumerate().map(entry).collect()
 }
 
 fn manifest(stored: Option<StoredManifest>) -> Manifest {
     let stored = stored.unwrap_or(StoredManifest { time: None, magic: None, version: None });
-    let version = filled(stored.version);
+    let version = non_empty(stored.version);
     let found = stored.magic.unwrap_or_default();
     let expected = magic(version.as_deref()).unwrap_or_default();
-    Manifest { time: filled(stored.time), version, wrong_checksum: Some(found).filter(|found| *found != expected) }
+    Manifest { time: non_empty(stored.time), version, wrong_checksum: Some(found).filter(|found| *found != expected) }
 }
 
-/// The operation that a word stands for.
-pub(crate) fn operation_kind(word: &str) -> Option<OperationKind> {
+/// Returns the kind of operation with a name.
+pub(crate) fn operation_kind(name: &str) -> Option<OperationKind> {
     use OperationKind::{Creating, Deleting, Importing, Reading, Updating};
-    [Creating, Updating, Deleting, Reading, Importing].into_iter().find(|kind| kind.as_str() == word)
+    [Creating, Updating, Deleting, Reading, Importing].into_iter().find(|kind| kind.as_str() == name)
 }
 
 #[cfg(test)]
@@ -299,12 +306,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_any_number_of_threads_the_order_is_that_of_the_text() {
+    fn entries_keep_their_order_on_any_number_of_threads() {
         let text = |number: &usize| format!(r#"{{"urn":"urn:pulumi:s::p::t:m:T::{number}","type":"t:m:T"}}"#);
         let texts: Vec<_> = (0..23).map(|number| RawValue::from_string(text(&number)).expect("it is JSON")).collect();
         for threads in [1, 2, 3, 7, 23, 40] {
             let stored = texts.iter().map(|text| &**text).collect();
-            let read = entries_at_once(stored, || Opening::Impossible, threads).expect("they are resources");
+            let read =
+                read_entries_in_parallel(stored, || SecretDecryption::NoKey, threads).expect("they are resources");
             let names: Vec<usize> = read.iter().map(|state| state.urn.name().parse().expect("a number")).collect();
             assert_eq!(names, (0..23).collect::<Vec<_>>(), "{threads} threads");
         }

@@ -1,4 +1,4 @@
-//! The JSON of a state to property values (spec of the state, section 4.4).
+//! Reads property values from the JSON of a state (spec of the state, section 4.4).
 
 use std::fmt;
 
@@ -14,58 +14,58 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 
 use crate::secrets::{CiphertextReuse, Crypter, SecretsError};
 
-/// How the secrets of a text are opened.
-pub(crate) enum Opening<'a> {
-    /// There is no key yet: a secret is an error.
-    Impossible,
-    /// They stay sealed, and read as null.
-    Sealed,
-    /// They are in clear, for the text itself was sealed.
-    Clear,
-    /// With the key; what each held is remembered.
-    With(&'a dyn Crypter, &'a mut CiphertextReuse),
+/// Treatment of the secrets of a text while it is read.
+pub(crate) enum SecretDecryption<'a> {
+    /// No key is available: a secret is an error.
+    NoKey,
+    /// Secrets are not decrypted, and read as null.
+    KeepEncrypted,
+    /// Secrets are in plaintext, because the text itself was encrypted.
+    Plaintext,
+    /// Secrets are decrypted with the key; their ciphertexts are recorded for reuse.
+    WithKey(&'a dyn Crypter, &'a mut CiphertextReuse),
 }
 
-impl Opening<'_> {
-    /// What makes others of the kind, unless it remembers what it opened.
-    pub(super) fn alike(&self) -> Option<fn() -> Opening<'static>> {
+impl SecretDecryption<'_> {
+    /// Returns a constructor of equal values for other threads; `None` if ciphertexts are recorded.
+    pub(super) fn for_other_threads(&self) -> Option<fn() -> SecretDecryption<'static>> {
         match self {
-            Self::Impossible => Some(|| Opening::Impossible),
-            Self::Sealed => Some(|| Opening::Sealed),
-            Self::Clear => Some(|| Opening::Clear),
-            Self::With(..) => None,
+            Self::NoKey => Some(|| SecretDecryption::NoKey),
+            Self::KeepEncrypted => Some(|| SecretDecryption::KeepEncrypted),
+            Self::Plaintext => Some(|| SecretDecryption::Plaintext),
+            Self::WithKey(..) => None,
         }
     }
 }
 
-/// Why a value could not be read.
+/// Reason why a value could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
-    /// The text is no JSON, or a tagged object in it is not what its tag says.
+    /// The text is not JSON, or a tagged object in it is malformed.
     #[error("a property value is malformed")]
     Malformed(#[source] serde_json::Error),
-    /// A secret could not be opened.
+    /// A secret could not be decrypted.
     #[error(transparent)]
     Secret(SecretsError),
 }
 
-/// Reads values.
+/// Reader of property values.
 pub(super) struct ValueReader<'a> {
-    opening: Opening<'a>,
-    /// Why reading was broken off, where the reason is a secret.
+    decryption: SecretDecryption<'a>,
+    /// Error of a secret, which is kept here because serde errors have no source.
     failure: Option<SecretsError>,
 }
 
 impl<'a> ValueReader<'a> {
-    pub(super) fn new(opening: Opening<'a>) -> Self {
-        Self { opening, failure: None }
+    pub(super) fn new(decryption: SecretDecryption<'a>) -> Self {
+        Self { decryption, failure: None }
     }
 
     /// Reads one value.
     ///
     /// # Errors
-    /// [`ValueError`] if the text is no value, or a secret in it cannot be opened.
-    pub(super) fn value(&mut self, text: &str) -> Result<PropertyValue, ValueError> {
+    /// [`ValueError`] if the text is not a value, or a secret in it cannot be decrypted.
+    pub(super) fn read_value(&mut self, text: &str) -> Result<PropertyValue, ValueError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let value = Seed(self).deserialize(&mut deserializer).and_then(|value| {
             deserializer.end()?;
@@ -77,38 +77,38 @@ impl<'a> ValueReader<'a> {
     /// Reads a property map.
     ///
     /// # Errors
-    /// [`ValueError`] if the text is no object, or a secret in it cannot be opened.
-    pub(super) fn map(&mut self, text: &str) -> Result<PropertyMap, ValueError> {
-        match self.value(text)? {
+    /// [`ValueError`] if the text is not an object, or a secret in it cannot be decrypted.
+    pub(super) fn read_map(&mut self, text: &str) -> Result<PropertyMap, ValueError> {
+        match self.read_value(text)? {
             PropertyValue::Map(map) => Ok(map),
             _ => Err(ValueError::Malformed(serde_json::Error::custom("expected an object"))),
         }
     }
 
-    fn open(&mut self, ciphertext: &str) -> Result<PropertyValue, ValueError> {
-        let plaintext = match &mut self.opening {
-            Opening::Impossible => return Err(ValueError::Secret(SecretsError::KeyNeeded)),
-            Opening::Sealed => return Ok(PropertyValue::Null),
-            Opening::Clear => ciphertext.to_owned(),
-            Opening::With(crypter, reuse) => {
+    fn decrypt(&mut self, ciphertext: &str) -> Result<PropertyValue, ValueError> {
+        let plaintext = match &mut self.decryption {
+            SecretDecryption::NoKey => return Err(ValueError::Secret(SecretsError::KeyNeeded)),
+            SecretDecryption::KeepEncrypted => return Ok(PropertyValue::Null),
+            SecretDecryption::Plaintext => ciphertext.to_owned(),
+            SecretDecryption::WithKey(crypter, reuse) => {
                 let plaintext = crypter.decrypt(ciphertext).map_err(ValueError::Secret)?;
-                reuse.remember(&plaintext, ciphertext);
+                reuse.record(&plaintext, ciphertext);
                 plaintext
             }
         };
-        read_clear(&plaintext)
+        read_plaintext(&plaintext)
     }
 }
 
-/// Reads a text that was sealed as a whole. What is wrong with it is not told, for the message might quote it.
-fn read_clear(plaintext: &str) -> Result<PropertyValue, ValueError> {
+/// Reads the plaintext of a secret. The parse error is not reported, because its message might quote the secret.
+fn read_plaintext(plaintext: &str) -> Result<PropertyValue, ValueError> {
     let hide = |error| match error {
         ValueError::Malformed(_) => {
-            ValueError::Malformed(serde_json::Error::custom("what a secret holds is not a property value"))
+            ValueError::Malformed(serde_json::Error::custom("the content of a secret is not a property value"))
         }
         ValueError::Secret(error) => ValueError::Secret(error),
     };
-    ValueReader::new(Opening::Clear).value(plaintext).map_err(hide)
+    ValueReader::new(SecretDecryption::Plaintext).read_value(plaintext).map_err(hide)
 }
 
 struct Seed<'r, 'a>(&'r mut ValueReader<'a>);
@@ -178,12 +178,12 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 let signature = signature.clone();
                 Tagged { map, reader: self.0 }.read(&signature)
             }
-            Some(_) => Err(A::Error::custom("the tag of an object is not a text")),
+            Some(_) => Err(A::Error::custom("the tag of an object is not a string")),
         }
     }
 }
 
-/// An object that stands for something other than a map.
+/// Object with a signature, which represents a value other than a map.
 struct Tagged<'r, 'a> {
     map: PropertyMap,
     reader: &'r mut ValueReader<'a>,
@@ -192,18 +192,18 @@ struct Tagged<'r, 'a> {
 impl Tagged<'_, '_> {
     fn read<E: serde::de::Error>(mut self, signature: &str) -> Result<PropertyValue, E> {
         match signature {
-            SECRET_SIGNATURE => self.secret(),
-            ASSET_SIGNATURE => self.asset(),
-            ARCHIVE_SIGNATURE => self.archive(),
-            RESOURCE_SIGNATURE => self.reference(),
+            SECRET_SIGNATURE => self.read_secret(),
+            ASSET_SIGNATURE => self.read_asset(),
+            ARCHIVE_SIGNATURE => self.read_archive(),
+            RESOURCE_SIGNATURE => self.read_reference(),
             NUMBER_SIGNATURE => {
-                let value = self.text("value")?.unwrap_or_default();
+                let value = self.take_text("value")?.unwrap_or_default();
                 let bits = u64::from_str_radix(&value, 16).ok().filter(|_| value.len() == 16);
                 bits.map(|bits| PropertyValue::Number(f64::from_bits(bits)))
-                    .ok_or_else(|| E::custom("a tagged number has not 16 hexadecimal digits"))
+                    .ok_or_else(|| E::custom("a tagged number does not have 16 hexadecimal digits"))
             }
             BYTES_SIGNATURE => {
-                let value = self.text("value")?.unwrap_or_default();
+                let value = self.take_text("value")?.unwrap_or_default();
                 let bytes = BASE64.decode(value).map_err(|_| E::custom("a tagged string is not base64"))?;
                 Ok(String::from_utf8(bytes)
                     .map_or_else(|error| PropertyValue::Bytes(error.into_bytes()), PropertyValue::String))
@@ -212,10 +212,10 @@ impl Tagged<'_, '_> {
         }
     }
 
-    fn secret<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
-        let read = match (self.text("ciphertext")?, self.text("plaintext")?) {
-            (Some(ciphertext), None) => self.reader.open(&ciphertext),
-            (None, Some(plaintext)) => read_clear(&plaintext),
+    fn read_secret<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
+        let read = match (self.take_text("ciphertext")?, self.take_text("plaintext")?) {
+            (Some(ciphertext), None) => self.reader.decrypt(&ciphertext),
+            (None, Some(plaintext)) => read_plaintext(&plaintext),
             (None, None) => return Err(E::custom("a secret has neither ciphertext nor plaintext")),
             (Some(_), Some(_)) => return Err(E::custom("a secret has both ciphertext and plaintext")),
         };
@@ -230,13 +230,13 @@ impl Tagged<'_, '_> {
         }
     }
 
-    fn asset<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
-        let hash = self.filled("hash")?;
-        let content = if let Some(text) = self.filled("text")? {
+    fn read_asset<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
+        let hash = self.take_non_empty("hash")?;
+        let content = if let Some(text) = self.take_non_empty("text")? {
             AssetContent::Text(text)
-        } else if let Some(path) = self.filled("path")? {
+        } else if let Some(path) = self.take_non_empty("path")? {
             AssetContent::Path(path)
-        } else if let Some(uri) = self.filled("uri")? {
+        } else if let Some(uri) = self.take_non_empty("uri")? {
             AssetContent::Uri(uri)
         } else {
             AssetContent::Elided
@@ -244,11 +244,11 @@ impl Tagged<'_, '_> {
         Ok(PropertyValue::Asset(Asset { hash, content }))
     }
 
-    fn archive<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
-        let hash = self.filled("hash")?;
-        let content = if let Some(path) = self.filled("path")? {
+    fn read_archive<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
+        let hash = self.take_non_empty("hash")?;
+        let content = if let Some(path) = self.take_non_empty("path")? {
             ArchiveContent::Path(path)
-        } else if let Some(uri) = self.filled("uri")? {
+        } else if let Some(uri) = self.take_non_empty("uri")? {
             ArchiveContent::Uri(uri)
         } else {
             match self.map.remove("assets") {
@@ -262,10 +262,10 @@ impl Tagged<'_, '_> {
         Ok(PropertyValue::Archive(Archive { hash, content }))
     }
 
-    fn reference<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
-        let urn = self.text("urn")?.unwrap_or_default().parse().map_err(E::custom)?;
+    fn read_reference<E: serde::de::Error>(&mut self) -> Result<PropertyValue, E> {
+        let urn = self.take_text("urn")?.unwrap_or_default().parse().map_err(E::custom)?;
         let id = match self.map.remove("id") {
-            // An old bug wrote the wrapper of the id.
+            // Old versions of Pulumi wrote a wrapper of the id.
             Some(PropertyValue::Map(mut wrapper)) => match wrapper.remove("V") {
                 Some(PropertyValue::Null) => None,
                 Some(PropertyValue::String(id)) => Some(ReferenceId::from(id.as_str())),
@@ -274,24 +274,24 @@ impl Tagged<'_, '_> {
             Some(PropertyValue::String(id)) => Some(ReferenceId::from(id.as_str())),
             Some(PropertyValue::Unknown(_)) => Some(ReferenceId::Unknown),
             None | Some(PropertyValue::Null) => None,
-            Some(_) => return Err(E::custom("the id in a resource reference is not a text")),
+            Some(_) => return Err(E::custom("the id in a resource reference is not a string")),
         };
-        let package_version = self.filled("packageVersion")?;
+        let package_version = self.take_non_empty("packageVersion")?;
         Ok(PropertyValue::Resource(ResourceReference { urn, id, package_version }))
     }
 
-    /// A member that is a text; what looks like an unknown elsewhere is one here.
-    fn text<E: serde::de::Error>(&mut self, name: &str) -> Result<Option<String>, E> {
+    /// Removes and returns a string member. The string that means unknown elsewhere is an ordinary string here.
+    fn take_text<E: serde::de::Error>(&mut self, name: &str) -> Result<Option<String>, E> {
         match self.map.remove(name) {
             None => Ok(None),
             Some(PropertyValue::String(text)) => Ok(Some(text)),
             Some(PropertyValue::Unknown(_)) => Ok(Some(UNKNOWN_STRING.to_owned())),
-            Some(_) => Err(E::custom(format_args!("member {name:?} of a tagged object is not a text"))),
+            Some(_) => Err(E::custom(format_args!("member {name:?} of a tagged object is not a string"))),
         }
     }
 
-    fn filled<E: serde::de::Error>(&mut self, name: &str) -> Result<Option<String>, E> {
-        Ok(self.text(name)?.filter(|text| !text.is_empty()))
+    fn take_non_empty<E: serde::de::Error>(&mut self, name: &str) -> Result<Option<String>, E> {
+        Ok(self.take_text(name)?.filter(|text| !text.is_empty()))
     }
 }
 

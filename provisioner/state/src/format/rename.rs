@@ -1,53 +1,54 @@
-//! A checkpoint under another name of its stack (spec of the state, section 8).
+//! Renames the stack in a checkpoint (spec of the state, section 8).
 //!
-//! Works on the text, where secrets stay sealed: no key is needed, and what a sealed text refers to keeps its old name.
+//! Works on the JSON, where secrets stay encrypted: no key is needed, and URNs within encrypted values keep the old
+//! name.
 
 use pulumi_proto::property::{RESOURCE_SIGNATURE, SIGNATURE_KEY};
 use serde_json::Value;
 
 use super::error::FormatError;
 use super::go_json::{self, Escaping};
-use super::read::holds_deployment;
+use super::read::can_hold_deployment;
 use crate::store::StackReference;
 
-/// Writes a checkpoint anew with the resources of one stack as those of another. What it says of the stack's name stays,
-/// as the command line has it: nobody relies on that.
+/// Rewrites the URNs of a checkpoint from one stack to another. The member `stack` is left unchanged, as by Pulumi: it
+/// is informational.
 ///
 /// # Errors
-/// [`FormatError`] if the text is no checkpoint, or of a version that we do not read.
+/// [`FormatError`] if the text is not a checkpoint, or has an unsupported version.
 pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReference) -> Result<String, FormatError> {
     let mut file: Value = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let version = file["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or_default();
     let features = file["features"].as_array().into_iter().flatten();
     let features: Vec<String> = features.filter_map(Value::as_str).map(str::to_owned).collect();
-    if !holds_deployment(text, version, &features)? {
-        // Version 0 is read, and never written.
+    if !can_hold_deployment(text, version, &features)? {
+        // Version 0 is read, but never written.
         file["version"] = 3.into();
     }
-    let renaming = Renaming { from: Names::new(from), to: Names::new(to) };
+    let renaming = Renaming { from: StackNames::new(from), to: StackNames::new(to) };
     let checkpoint = file.get_mut("checkpoint");
     let latest = checkpoint.and_then(|checkpoint| match checkpoint.get("latest") {
         Some(_) => checkpoint.get_mut("latest"),
         None => checkpoint.get_mut("Latest"),
     });
     if let Some(latest) = latest {
-        each(latest.get_mut("resources"), |resource| renaming.resource(resource));
-        each(latest.get_mut("pending_operations"), |operation| {
-            operation.get_mut("resource").into_iter().for_each(|resource| renaming.resource(resource));
+        for_each_item(latest.get_mut("resources"), |resource| renaming.rename_resource(resource));
+        for_each_item(latest.get_mut("pending_operations"), |operation| {
+            operation.get_mut("resource").into_iter().for_each(|resource| renaming.rename_resource(resource));
         });
     }
     go_json::to_string(&file, Escaping::Plain).map_err(FormatError::Malformed)
 }
 
-/// The parts of URNs that a name comes down to.
-struct Names {
+/// Parts of URNs that contain the name of a stack.
+struct StackNames {
     /// `urn:pulumi:STACK::PROJECT::`
     prefix: String,
-    /// What the root stack resource is, type and name.
+    /// Type and name of the root stack resource.
     root: String,
 }
 
-impl Names {
+impl StackNames {
     fn new(stack: &StackReference) -> Self {
         let (project, stack) = (stack.project(), stack.stack());
         Self {
@@ -58,43 +59,45 @@ impl Names {
 }
 
 struct Renaming {
-    from: Names,
-    to: Names,
+    from: StackNames,
+    to: StackNames,
 }
 
 impl Renaming {
-    /// A URN, or a text that begins with one: a reference to a provider.
-    fn urn(&self, value: &mut Value) {
+    /// Renames the stack in a URN, or in a string that begins with one: a provider reference.
+    fn rename_urn(&self, value: &mut Value) {
         let Some(rest) = value.as_str().and_then(|urn| urn.strip_prefix(&self.from.prefix)) else { return };
         let rest = if rest == self.from.root { &self.to.root } else { rest };
         *value = format!("{}{rest}", self.to.prefix).into();
     }
 
-    fn resource(&self, resource: &mut Value) {
+    fn rename_resource(&self, resource: &mut Value) {
         for member in ["urn", "parent", "provider", "deletedWith", "viewOf"] {
-            resource.get_mut(member).into_iter().for_each(|urn| self.urn(urn));
+            resource.get_mut(member).into_iter().for_each(|urn| self.rename_urn(urn));
         }
         for member in ["dependencies", "replaceWith", "aliases"] {
-            each(resource.get_mut(member), |urn| self.urn(urn));
+            for_each_item(resource.get_mut(member), |urn| self.rename_urn(urn));
         }
-        each(resource.get_mut("propertyDependencies"), |urns| each(Some(urns), |urn| self.urn(urn)));
+        for_each_item(resource.get_mut("propertyDependencies"), |urns| {
+            for_each_item(Some(urns), |urn| self.rename_urn(urn))
+        });
         for member in ["inputs", "outputs", "replacementTrigger"] {
-            resource.get_mut(member).into_iter().for_each(|value| self.property(value));
+            resource.get_mut(member).into_iter().for_each(|value| self.rename_in_property(value));
         }
     }
 
-    /// A property value: what counts in it are references to resources, and nothing that looks like one.
-    fn property(&self, value: &mut Value) {
+    /// Renames the stack in the resource references of a property value. Other strings are left unchanged.
+    fn rename_in_property(&self, value: &mut Value) {
         if value.get(SIGNATURE_KEY).and_then(Value::as_str) == Some(RESOURCE_SIGNATURE) {
-            value.get_mut("urn").into_iter().for_each(|urn| self.urn(urn));
+            value.get_mut("urn").into_iter().for_each(|urn| self.rename_urn(urn));
         } else {
-            each(Some(value), |inner| self.property(inner));
+            for_each_item(Some(value), |inner| self.rename_in_property(inner));
         }
     }
 }
 
-/// Visits what a list or a map holds.
-fn each(value: Option<&mut Value>, visit: impl FnMut(&mut Value)) {
+/// Calls `visit` for each element of a list or a map.
+fn for_each_item(value: Option<&mut Value>, visit: impl FnMut(&mut Value)) {
     match value {
         Some(Value::Array(items)) => items.iter_mut().for_each(visit),
         Some(Value::Object(members)) => members.values_mut().for_each(visit),
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn urns_change_wherever_one_stands_and_nowhere_else() {
+    fn rename_changes_urns_and_no_other_strings() {
         let dev = r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev","latest":{"resources":[
             {"urn":"urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev"},
             {"urn":"urn:pulumi:dev::reef::t:m:T::reef-dev","parent":"urn:pulumi:dev::reef::pulumi:pulumi:Stack::reef-dev",
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_without_a_deployment_gets_a_version() {
+    fn rename_sets_the_version_of_a_stack_without_deployment() {
         let bare = r#"{"version":0,"checkpoint":{"stack":"organization/reef/dev"}}"#;
         assert_eq!(renamed(bare), r#"{"version":3,"checkpoint":{"stack":"organization/reef/dev"}}"#);
         let stacks =

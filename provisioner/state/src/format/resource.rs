@@ -1,4 +1,4 @@
-//! One resource as it is stored, and how it becomes an entry.
+//! Stored form of a resource, and its conversion to an entry.
 
 use std::collections::BTreeMap;
 use std::str::FromStr as _;
@@ -16,7 +16,7 @@ use super::error::FormatError;
 use super::read_value::{ValueError, ValueReader};
 use crate::resource::{CustomTimeouts, ResourceState, TimeoutSeconds};
 
-/// A resource of a deployment of version 3. Every member may be absent or null.
+/// Resource of a deployment of version 3. Every member may be absent or null.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StoredResource<'a> {
@@ -70,7 +70,7 @@ struct StoredFrame {
     source_position: Option<String>,
 }
 
-/// Turns stored resources into entries. Entries share the URNs that they have in common.
+/// Converter of stored resources to entries. Entries share equal URNs.
 pub(super) struct ResourceReader<'a> {
     values: ValueReader<'a>,
     urns: HashMap<String, Urn>,
@@ -82,80 +82,86 @@ impl<'a> ResourceReader<'a> {
         Self { values, urns: HashMap::new(), providers: HashMap::new() }
     }
 
-    /// Reads one entry; the number is for messages only.
-    pub(super) fn entry(&mut self, number: usize, stored: StoredResource<'_>) -> Result<ResourceState, FormatError> {
+    /// Converts one resource; `number` is its index, for messages.
+    pub(super) fn read_entry(
+        &mut self,
+        number: usize,
+        stored: StoredResource<'_>,
+    ) -> Result<ResourceState, FormatError> {
         let text = stored.urn.unwrap_or_default();
         let urn = self.urn(&text).map_err(|source| {
             let resource = if text.is_empty() { format!("resource {number}") } else { text.clone() };
             FormatError::Name { resource, member: "urn", source }
         })?;
-        let at = At { urn: &text };
+        let context = ErrorContext { urn: &text };
         Ok(ResourceState {
             urn,
             type_token: TypeToken::new(&stored.type_token.unwrap_or_default()),
             custom: stored.custom.unwrap_or_default(),
             delete: stored.delete.unwrap_or_default(),
             id: stored.id.and_then(ResourceId::new),
-            inputs: self.properties(at, "inputs", stored.inputs)?,
-            outputs: self.properties(at, "outputs", stored.outputs)?,
-            parent: self.optional_urn(at, "parent", stored.parent)?,
+            inputs: self.properties(context, "inputs", stored.inputs)?,
+            outputs: self.properties(context, "outputs", stored.outputs)?,
+            parent: self.optional_urn(context, "parent", stored.parent)?,
             protect: stored.protect.unwrap_or_default(),
             taint: stored.taint.unwrap_or_default(),
             external: stored.external.unwrap_or_default(),
-            dependencies: self.urns(at, "dependencies", stored.dependencies)?,
+            dependencies: self.urns(context, "dependencies", stored.dependencies)?,
             init_errors: stored.init_errors.unwrap_or_default(),
-            provider: self.provider(at, stored.provider)?,
+            provider: self.provider(context, stored.provider)?,
             property_dependencies: stored
                 .property_dependencies
                 .unwrap_or_default()
                 .into_iter()
-                .map(|(property, urns)| Ok((property, self.urns(at, "propertyDependencies", urns)?)))
+                .map(|(property, urns)| Ok((property, self.urns(context, "propertyDependencies", urns)?)))
                 .collect::<Result<_, FormatError>>()?,
             pending_replacement: stored.pending_replacement.unwrap_or_default(),
             additional_secret_outputs: stored.additional_secret_outputs.unwrap_or_default(),
-            aliases: self.urns(at, "aliases", stored.aliases)?,
+            aliases: self.urns(context, "aliases", stored.aliases)?,
             custom_timeouts: stored.custom_timeouts.map(CustomTimeouts::from_seconds).unwrap_or_default(),
             import_id: stored.import_id.and_then(ResourceId::new),
             retain_on_delete: stored.retain_on_delete.unwrap_or_default(),
-            deleted_with: self.optional_urn(at, "deletedWith", stored.deleted_with)?,
-            replace_with: self.urns(at, "replaceWith", stored.replace_with)?,
-            created: at.time("created", stored.created)?,
-            modified: at.time("modified", stored.modified)?,
-            source_position: filled(stored.source_position),
+            deleted_with: self.optional_urn(context, "deletedWith", stored.deleted_with)?,
+            replace_with: self.urns(context, "replaceWith", stored.replace_with)?,
+            created: context.time("created", stored.created)?,
+            modified: context.time("modified", stored.modified)?,
+            source_position: non_empty(stored.source_position),
             stack_trace: stored
                 .stack_trace
                 .unwrap_or_default()
                 .into_iter()
-                .map(|frame| filled(frame.source_position))
+                .map(|frame| non_empty(frame.source_position))
                 .collect(),
             ignore_changes: stored.ignore_changes.unwrap_or_default(),
             hide_diff: stored.hide_diff.unwrap_or_default(),
             replace_on_changes: stored.replace_on_changes.unwrap_or_default(),
             replacement_trigger: match stored.replacement_trigger {
                 None => PropertyValue::Null,
-                Some(raw) => self.values.value(raw.get()).map_err(|source| at.value("replacementTrigger", source))?,
+                Some(raw) => {
+                    self.values.read_value(raw.get()).map_err(|source| context.value("replacementTrigger", source))?
+                }
             },
             refresh_before_update: stored.refresh_before_update.unwrap_or_default(),
-            view_of: self.optional_urn(at, "viewOf", stored.view_of)?,
+            view_of: self.optional_urn(context, "viewOf", stored.view_of)?,
             resource_hooks: stored
                 .resource_hooks
                 .unwrap_or_default()
                 .into_iter()
                 .map(|(kind, names)| (kind, names.unwrap_or_default()))
                 .collect(),
-            extension_ref: filled(stored.extension_ref),
-            snippet_id: filled(stored.snippet_id),
+            extension_ref: non_empty(stored.extension_ref),
+            snippet_id: non_empty(stored.snippet_id),
         })
     }
 
     fn properties(
         &mut self,
-        at: At<'_>,
+        context: ErrorContext<'_>,
         member: &'static str,
         raw: Option<&RawValue>,
     ) -> Result<Arc<PropertyMap>, FormatError> {
         let Some(raw) = raw else { return Ok(Arc::default()) };
-        self.values.map(raw.get()).map(Arc::new).map_err(|source| at.value(member, source))
+        self.values.read_map(raw.get()).map(Arc::new).map_err(|source| context.value(member, source))
     }
 
     fn urn(&mut self, text: &str) -> Result<Urn, NameError> {
@@ -169,24 +175,33 @@ impl<'a> ResourceReader<'a> {
 
     fn optional_urn(
         &mut self,
-        at: At<'_>,
+        context: ErrorContext<'_>,
         member: &'static str,
         text: Option<String>,
     ) -> Result<Option<Urn>, FormatError> {
-        filled(text).map(|text| self.urn(&text)).transpose().map_err(|source| at.name(member, source))
+        non_empty(text).map(|text| self.urn(&text)).transpose().map_err(|source| context.name(member, source))
     }
 
-    fn urns(&mut self, at: At<'_>, member: &'static str, texts: Option<Vec<String>>) -> Result<Vec<Urn>, FormatError> {
+    fn urns(
+        &mut self,
+        context: ErrorContext<'_>,
+        member: &'static str,
+        texts: Option<Vec<String>>,
+    ) -> Result<Vec<Urn>, FormatError> {
         let texts = texts.unwrap_or_default();
-        texts.iter().map(|text| self.urn(text)).collect::<Result<_, _>>().map_err(|source| at.name(member, source))
+        texts.iter().map(|text| self.urn(text)).collect::<Result<_, _>>().map_err(|source| context.name(member, source))
     }
 
-    fn provider(&mut self, at: At<'_>, text: Option<String>) -> Result<Option<ProviderReference>, FormatError> {
-        let Some(text) = filled(text) else { return Ok(None) };
+    fn provider(
+        &mut self,
+        context: ErrorContext<'_>,
+        text: Option<String>,
+    ) -> Result<Option<ProviderReference>, FormatError> {
+        let Some(text) = non_empty(text) else { return Ok(None) };
         if let Some(reference) = self.providers.get(&text) {
             return Ok(Some(reference.clone()));
         }
-        let mut reference = ProviderReference::from_str(&text).map_err(|source| at.name("provider", source))?;
+        let mut reference = ProviderReference::from_str(&text).map_err(|source| context.name("provider", source))?;
         if let Some(urn) = self.urns.get(reference.urn.as_str()) {
             reference.urn = urn.clone();
         }
@@ -195,18 +210,18 @@ impl<'a> ResourceReader<'a> {
     }
 }
 
-/// Returns a member that is not empty: Pulumi takes an empty one for one that is missing.
-pub(super) fn filled(text: Option<String>) -> Option<String> {
+/// Returns a member unless it is empty: Pulumi treats an empty member as a missing one.
+pub(super) fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Where something is wrong.
+/// Resource that an error message names.
 #[derive(Clone, Copy)]
-struct At<'a> {
+struct ErrorContext<'a> {
     urn: &'a str,
 }
 
-impl At<'_> {
+impl ErrorContext<'_> {
     fn name(self, member: &'static str, source: NameError) -> FormatError {
         FormatError::Name { resource: self.urn.to_owned(), member, source }
     }

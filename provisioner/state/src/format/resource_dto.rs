@@ -1,4 +1,4 @@
-//! The stored form of a resource.
+//! Stored form of a resource.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use super::encryption::Encryption;
 use super::value_dto::{PropertiesDto, ValueDto};
 use crate::resource::{ResourceState, TimeoutSeconds};
 
-/// A resource to be written.
+/// Resource to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct ResourceDto<'r, 'e> {
     resource: &'r ResourceState,
@@ -32,7 +32,7 @@ impl Serialize for ResourceDto<'_, '_> {
     }
 }
 
-/// A resource of a deployment of version 3, in the order in which Pulumi writes its members.
+/// Resource of a deployment of version 3, with its members in Pulumi's order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Members<'r, 'e> {

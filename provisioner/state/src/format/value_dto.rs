@@ -1,4 +1,4 @@
-//! The stored form of property values (spec of the state, section 4.4).
+//! Stored form of property values (spec of the state, section 4.4).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,14 +13,14 @@ use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
 use super::encryption::Encryption;
 use super::go_json::{self, Escaping};
 
-/// A property value to be written.
+/// Property value to be written.
 #[derive(Clone, Copy)]
 pub(super) struct ValueDto<'v, 'e> {
     value: &'v PropertyValue,
     encryption: &'v Encryption<'e>,
 }
 
-/// A property map to be written.
+/// Property map to be written.
 #[derive(Clone, Copy)]
 pub(super) struct PropertiesDto<'v, 'e> {
     map: &'v PropertyMap,
@@ -32,16 +32,15 @@ impl<'v, 'e> ValueDto<'v, 'e> {
         Self { value, encryption }
     }
 
-    /// Writes a secret. The text that is encrypted is the value as JSON, escaped for HTML; secrets within it are in
-    /// plaintext there.
-    fn secret<S: Serializer>(self, serializer: S, value: &PropertyValue) -> Result<S::Ok, S::Error> {
-        let encryption = self.encryption.inside();
+    /// Writes a secret. The encrypted text is the value as JSON, escaped for HTML, with nested secrets in plaintext.
+    fn serialize_secret<S: Serializer>(self, serializer: S, value: &PropertyValue) -> Result<S::Ok, S::Error> {
+        let encryption = self.encryption.for_nested();
         let plaintext = go_json::to_string(&ValueDto::new(value, &encryption), Escaping::Html);
-        let stored = self.encryption.seal(plaintext.map_err(S::Error::custom)?)?;
-        tagged(serializer, SECRET_SIGNATURE, [stored.member()])
+        let stored = self.encryption.encrypt(plaintext.map_err(S::Error::custom)?)?;
+        serialize_tagged(serializer, SECRET_SIGNATURE, [stored.member()])
     }
 
-    fn archive<S: Serializer>(self, serializer: S, archive: &Archive) -> Result<S::Ok, S::Error> {
+    fn serialize_archive<S: Serializer>(self, serializer: S, archive: &Archive) -> Result<S::Ok, S::Error> {
         let content = match &archive.content {
             ArchiveContent::Elided => None,
             ArchiveContent::Path(path) => Some(("path", path.as_str())),
@@ -56,7 +55,7 @@ impl<'v, 'e> ValueDto<'v, 'e> {
                 return members.end();
             }
         };
-        tagged_content(serializer, ARCHIVE_SIGNATURE, archive.hash.as_deref(), content)
+        serialize_tagged_content(serializer, ARCHIVE_SIGNATURE, archive.hash.as_deref(), content)
     }
 }
 
@@ -68,24 +67,24 @@ impl Serialize for ValueDto<'_, '_> {
             PropertyValue::Number(number) if number.is_finite() => serializer.serialize_f64(*number),
             PropertyValue::Number(number) => {
                 let bits = format!("{:016x}", number.to_bits());
-                tagged(serializer, NUMBER_SIGNATURE, [("value", bits.as_str())])
+                serialize_tagged(serializer, NUMBER_SIGNATURE, [("value", bits.as_str())])
             }
             PropertyValue::String(text) => serializer.serialize_str(text),
             PropertyValue::Bytes(bytes) => {
-                tagged(serializer, BYTES_SIGNATURE, [("value", BASE64.encode(bytes).as_str())])
+                serialize_tagged(serializer, BYTES_SIGNATURE, [("value", BASE64.encode(bytes).as_str())])
             }
             PropertyValue::List(items) => {
                 serializer.collect_seq(items.iter().map(|item| Self::new(item, self.encryption)))
             }
             PropertyValue::Map(map) => PropertiesDto::new(map, self.encryption).serialize(serializer),
-            PropertyValue::Asset(value) => asset(serializer, value),
-            PropertyValue::Archive(archive) => self.archive(serializer, archive),
-            PropertyValue::Resource(value) => reference(serializer, value),
-            PropertyValue::Secret(secret) => self.secret(serializer, secret.expose()),
+            PropertyValue::Asset(value) => serialize_asset(serializer, value),
+            PropertyValue::Archive(archive) => self.serialize_archive(serializer, archive),
+            PropertyValue::Resource(value) => serialize_reference(serializer, value),
+            PropertyValue::Secret(secret) => self.serialize_secret(serializer, secret.expose()),
             PropertyValue::Output(output) => {
                 let value = output.value.as_ref().unwrap_or(&PropertyValue::UNKNOWN);
                 if output.secret {
-                    self.secret(serializer, value)
+                    self.serialize_secret(serializer, value)
                 } else {
                     Self::new(value, self.encryption).serialize(serializer)
                 }
@@ -111,30 +110,30 @@ impl Serialize for PropertiesDto<'_, '_> {
     }
 }
 
-fn asset<S: Serializer>(serializer: S, asset: &Asset) -> Result<S::Ok, S::Error> {
+fn serialize_asset<S: Serializer>(serializer: S, asset: &Asset) -> Result<S::Ok, S::Error> {
     let content = match &asset.content {
         AssetContent::Elided => None,
         AssetContent::Text(text) => Some(("text", text.as_str())),
         AssetContent::Path(path) => Some(("path", path.as_str())),
         AssetContent::Uri(uri) => Some(("uri", uri.as_str())),
     };
-    tagged_content(serializer, ASSET_SIGNATURE, asset.hash.as_deref(), content)
+    serialize_tagged_content(serializer, ASSET_SIGNATURE, asset.hash.as_deref(), content)
 }
 
-fn reference<S: Serializer>(serializer: S, reference: &ResourceReference) -> Result<S::Ok, S::Error> {
+fn serialize_reference<S: Serializer>(serializer: S, reference: &ResourceReference) -> Result<S::Ok, S::Error> {
     let id = match &reference.id {
         Some(ReferenceId::Known(id)) => Some(id.as_str()),
         Some(ReferenceId::Unknown) => Some(""),
         None => None,
     };
-    // Pulumi writes this member even where there is no version.
+    // Pulumi writes this member even if there is no version.
     let package_version = reference.package_version.as_deref().unwrap_or_default();
     let others = [("packageVersion", package_version), ("urn", reference.urn.as_str())];
-    tagged(serializer, RESOURCE_SIGNATURE, id.map(|id| ("id", id)).into_iter().chain(others))
+    serialize_tagged(serializer, RESOURCE_SIGNATURE, id.map(|id| ("id", id)).into_iter().chain(others))
 }
 
-/// Writes a tagged object whose other members are texts, in the order of their names.
-fn tagged<'m, S: Serializer>(
+/// Writes a tagged object whose other members are strings, sorted by name.
+fn serialize_tagged<'m, S: Serializer>(
     serializer: S,
     signature: &'m str,
     members: impl IntoIterator<Item = (&'m str, &'m str)>,
@@ -142,13 +141,13 @@ fn tagged<'m, S: Serializer>(
     serializer.collect_map([(SIGNATURE_KEY, signature)].into_iter().chain(members))
 }
 
-/// Writes an asset or an archive. Pulumi leaves empty members out.
-fn tagged_content<S: Serializer>(
+/// Writes an asset or an archive. Pulumi omits empty members.
+fn serialize_tagged_content<S: Serializer>(
     serializer: S,
     signature: &str,
     hash: Option<&str>,
     content: Option<(&str, &str)>,
 ) -> Result<S::Ok, S::Error> {
     let content = content.filter(|(_, text)| !text.is_empty());
-    tagged(serializer, signature, hash.map(|hash| ("hash", hash)).into_iter().chain(content))
+    serialize_tagged(serializer, signature, hash.map(|hash| ("hash", hash)).into_iter().chain(content))
 }

@@ -1,4 +1,4 @@
-//! Lines of a journal to records.
+//! Parses the lines of a journal into records.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use super::dto::{EffectDto, EntryDto, LineDto};
-use crate::format::{FormatError, Opening, operation_kind, read_resource};
+use crate::format::{FormatError, SecretDecryption, operation_kind, read_resource};
 use crate::record::{Effect, EntryId, OperationId, Record, Subject};
 use crate::resource::ResourceState;
 use crate::secrets::{CiphertextReuse, Crypter};
 
-/// What a line after the first says.
+/// Content of a line after the first.
 pub(super) enum Line {
-    /// Something happened.
+    /// A record.
     Record(Record),
-    /// From here on entries and operations are numbered anew.
+    /// Start of a phase: the following records number entries and operations from 0 again.
     Phase,
-    /// The run ended, and is about to save the checkpoint with this digest.
+    /// The end of the run, with the digest of the checkpoint that is about to be saved.
     Close(String),
 }
 
-/// Reads the line of a record.
+/// Reads a line after the first.
 ///
 /// # Errors
-/// [`FormatError`], as for a checkpoint.
-pub(super) fn read(text: &str, crypter: Option<&dyn Crypter>) -> Result<Line, FormatError> {
+/// [`FormatError`] if the line is malformed or a secret in it cannot be decrypted.
+pub(super) fn read_line(text: &str, crypter: Option<&dyn Crypter>) -> Result<Line, FormatError> {
     let mut reader = Reader { crypter, reuse: CiphertextReuse::default() };
     Ok(match serde_json::from_str::<LineDto<'_, &RawValue>>(text).map_err(FormatError::Malformed)? {
         LineDto::Begin(begin) => {
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, crypter: Option<&dyn Crypter>) -> Result<Line, Fo
                 (Some(resource), None) => Subject::Resource(reader.resource(resource)?),
                 (None, Some(entry)) => Subject::Entry(EntryId(entry)),
                 _ => {
-                    let error = "an operation is on a resource or on an entry";
+                    let error = "an operation must have either a resource or an entry";
                     return Err(FormatError::Malformed(serde_json::Error::custom(error)));
                 }
             };
@@ -57,17 +57,17 @@ pub(super) fn read(text: &str, crypter: Option<&dyn Crypter>) -> Result<Line, Fo
 
 struct Reader<'a> {
     crypter: Option<&'a dyn Crypter>,
-    /// Sealed texts of a journal are not written again.
+    /// Required by the decoder; ciphertexts of a journal are never written again.
     reuse: CiphertextReuse,
 }
 
 impl Reader<'_> {
     fn resource(&mut self, raw: &RawValue) -> Result<Arc<ResourceState>, FormatError> {
-        let opening = match self.crypter {
-            Some(crypter) => Opening::With(crypter, &mut self.reuse),
-            None => Opening::Impossible,
+        let decryption = match self.crypter {
+            Some(crypter) => SecretDecryption::WithKey(crypter, &mut self.reuse),
+            None => SecretDecryption::NoKey,
         };
-        read_resource(raw.get(), opening).map(Arc::new)
+        read_resource(raw.get(), decryption).map(Arc::new)
     }
 
     fn effects(&mut self, effects: Vec<EffectDto<&RawValue>>) -> Result<Vec<Effect>, FormatError> {

@@ -1,17 +1,17 @@
-//! The digest of a checkpoint, by which a journal is bound to it.
+//! Digest of the checkpoint that a journal is bound to.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest as _, Sha256};
 
-/// The digest of a checkpoint, computed in the background before it is needed.
+/// Digest of a checkpoint, computed in the background before it is needed.
 #[derive(Clone)]
 pub(crate) struct CheckpointDigest(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
 
 impl CheckpointDigest {
-    /// Starts to compute the digest of a checkpoint. Must be called within a runtime.
-    pub(crate) fn of(checkpoint: Arc<String>) -> Self {
+    /// Starts to compute the digest of a checkpoint. Must be called within a tokio runtime.
+    pub(crate) fn compute(checkpoint: Arc<String>) -> Self {
         let digest = Self(Arc::new(LazyLock::new(Box::new(move || digest(&checkpoint)))));
         let computed = digest.clone();
         tokio::task::spawn_blocking(move || {
@@ -20,12 +20,12 @@ impl CheckpointDigest {
         digest
     }
 
-    /// Takes a digest that was computed elsewhere.
-    pub(crate) fn known(digest: String) -> Self {
+    /// Wraps a digest that was computed before.
+    pub(crate) fn from_digest(digest: String) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(move || digest))))
     }
 
-    /// Returns the digest in hexadecimal digits; waits for it if need be.
+    /// Returns the digest in hexadecimal digits. Blocks until it is computed.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,10 +1,11 @@
-//! The stored form of the lines of a journal after the first.
+//! Stored form of the lines of a journal after the first.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// A line. `R` is the form of its resources: [`ResourceDto`](crate::format::ResourceDto) to be written, their text once read.
+/// Line of a journal. `R` is the form of its resources: [`ResourceDto`](crate::format::ResourceDto) when written, the
+/// raw JSON text when read.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "R: Deserialize<'de>"))]
 pub(super) enum LineDto<'a, R> {

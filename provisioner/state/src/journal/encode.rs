@@ -1,7 +1,7 @@
-//! Records to lines of a journal.
+//! Writes records as lines of a journal.
 
 use super::dto::{BeginDto, EffectDto, EndDto, EntryDto, LineDto, ResourceEntryDto};
-use crate::format::{Encryption, ResourceDto, Sealing, append_line};
+use crate::format::{Encryption, ResourceDto, SecretEncryption, append_line};
 use crate::record::{Effect, Record, Subject};
 use crate::resource::ResourceState;
 use crate::secrets::{Crypter, SecretsError};
@@ -9,34 +9,34 @@ use crate::secrets::{Crypter, SecretsError};
 /// Appends the line of a record.
 ///
 /// # Errors
-/// [`SecretsError`] if a secret cannot be encrypted; the end of the buffer then holds a part of the line.
+/// [`SecretsError`] if a secret cannot be encrypted; the end of the buffer then contains a part of the line.
 pub(super) fn write_record(
     out: &mut Vec<u8>,
     record: &Record,
     crypter: Option<&dyn Crypter>,
 ) -> Result<(), SecretsError> {
-    let encryption = Encryption::new(crypter.map_or(Sealing::Impossible, Sealing::Fresh));
-    append_line(out, &line(record, &encryption)).map_err(|error| encryption.cause(error))
+    let encryption = Encryption::new(crypter.map_or(SecretEncryption::NoKey, SecretEncryption::WithKey));
+    append_line(out, &line_dto(record, &encryption)).map_err(|error| encryption.take_cause(error))
 }
 
 /// Appends the line that begins a phase.
 pub(super) fn write_phase(out: &mut Vec<u8>) {
-    append(out, &LineDto::Phase {});
+    append_plain_line(out, &LineDto::Phase {});
 }
 
 /// Appends the line that ends a journal, with the digest of the checkpoint that is about to be saved.
 pub(super) fn write_close(out: &mut Vec<u8>, digest: &str) {
-    append(out, &LineDto::Close(digest.into()));
+    append_plain_line(out, &LineDto::Close(digest.into()));
 }
 
 /// Appends a line without resources.
-fn append(out: &mut Vec<u8>, line: &WrittenLine<'_, '_>) {
+fn append_plain_line(out: &mut Vec<u8>, line: &WrittenLine<'_, '_>) {
     append_line(out, line).expect("only a secret can fail to be written");
 }
 
 type WrittenLine<'r, 'e> = LineDto<'r, ResourceDto<'r, 'e>>;
 
-fn line<'r, 'e>(record: &'r Record, encryption: &'r Encryption<'e>) -> WrittenLine<'r, 'e> {
+fn line_dto<'r, 'e>(record: &'r Record, encryption: &'r Encryption<'e>) -> WrittenLine<'r, 'e> {
     let resource = |state: &'r ResourceState| ResourceDto::new(state, encryption);
     let effects = |effects: &'r [Effect]| effects.iter().map(|effect| effect_dto(effect, encryption)).collect();
     match record {

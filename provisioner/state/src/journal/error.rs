@@ -6,33 +6,33 @@ use bridge::fs::PathError;
 
 use crate::format::FormatError;
 
-/// Why a journal cannot be written or replayed.
+/// Reason why a journal cannot be written or replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A line other than the last makes no sense.
+    /// A line other than the last is malformed.
     #[error("line {line} of the journal {} is damaged", path.display())]
     Damaged {
         /// The journal.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Reason why the line cannot be read.
         source: Box<FormatError>,
     },
-    /// Written by something newer than us.
-    #[error("the journal {} has format version {version}, which this program does not know", path.display())]
+    /// The journal was written by a newer version of this program.
+    #[error("the journal {} has format version {version}, which this program does not support", path.display())]
     TooNew {
         /// The journal.
         path: PathBuf,
-        /// Its version.
+        /// Version of the format.
         version: u32,
     },
-    /// An earlier write failed, and the journal can no longer be trusted to be whole.
-    #[error("the journal {} could not be written before, and takes no more", path.display())]
-    Broken {
+    /// An earlier write failed, so the journal may be incomplete.
+    #[error("an earlier write to the journal {} failed; it accepts no more records", path.display())]
+    EarlierWriteFailed {
         /// The journal.
         path: PathBuf,
     },

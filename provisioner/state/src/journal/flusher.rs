@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bridge::fs::sync_folder;
 
-/// How long records are gathered before the disk is told to keep them; a flush takes its time on top.
-const GATHERING: Duration = Duration::from_millis(50);
+/// Time for which records are gathered before they are flushed; the duration of the flush is added to it.
+const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Tells the disk to keep what was written, soon and never in anybody's way.
+/// Flushes written records to disk on a thread of its own, so that writers never wait for the disk.
 #[derive(Debug)]
 pub(super) struct Flusher {
     wake: Option<Sender<()>>,
@@ -23,7 +23,7 @@ pub(super) struct Flusher {
 
 #[derive(Debug, Default)]
 struct FlusherState {
-    /// Something was written that no flush has begun for.
+    /// Records were written since the last flush began.
     dirty: AtomicBool,
     failed: AtomicBool,
 }
@@ -38,23 +38,23 @@ impl Flusher {
                 state.failed.store(true, Ordering::Release);
             }
         });
-        // Without a thread the records still outlive the process, which is what is promised at once.
+        // Without a thread the records still outlive the process; only a loss of power can lose them.
         Self { wake: Some(wake), shared, thread: thread.ok() }
     }
 
     pub(super) fn wake(&self) {
         if !self.shared.dirty.swap(true, Ordering::AcqRel) {
-            // Nobody listens only after a failure, which is told at the next write.
+            // The receiver is gone only after a failed flush, which the next write reports.
             _ = self.wake.as_ref().map(|wake| wake.send(()));
         }
     }
 
-    /// Says that everything is flushed already.
-    pub(super) fn settle(&self) {
+    /// Marks all written records as flushed: the caller has synced the file itself.
+    pub(super) fn mark_flushed(&self) {
         self.shared.dirty.store(false, Ordering::Release);
     }
 
-    pub(super) fn failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Acquire)
     }
 }
@@ -62,8 +62,8 @@ impl Flusher {
 fn flush(file: &File, folder: &Path, woken: &Receiver<()>, state: &FlusherState) -> Result<(), std::io::Error> {
     sync_folder(folder).map_err(|error| error.source)?;
     while woken.recv().is_ok() {
-        // Gathers until the time is up, or the journal is closed.
-        _ = woken.recv_timeout(GATHERING);
+        // Waits until the interval has elapsed or the journal is closed.
+        _ = woken.recv_timeout(BATCH_INTERVAL);
         if state.dirty.swap(false, Ordering::AcqRel) {
             file.sync_data()?;
         }
@@ -75,7 +75,7 @@ impl Drop for Flusher {
     fn drop(&mut self) {
         drop(self.wake.take());
         if let Some(thread) = self.thread.take() {
-            // It can only have panicked, and has nothing to tell.
+            // The thread returns no value; a panic of it is ignored.
             thread.join().ok();
         }
     }

@@ -1,4 +1,4 @@
-//! The folder that holds the journals of a stack.
+//! Folder of the journals of a stack.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,13 +9,13 @@ use bridge::fs::PathError;
 use super::error::JournalError;
 use crate::store::StackReference;
 
-/// The folder of the journals of a stack.
+/// Returns the folder of the journals of a stack.
 pub(crate) fn folder(root: &Path, stack: &StackReference) -> PathBuf {
     root.join(".sc/journal").join(stack.project()).join(stack.stack())
 }
 
-/// The journals that runs of a stack left behind, oldest name first.
-pub(crate) fn left_behind(root: &Path, stack: &StackReference) -> Result<Vec<PathBuf>, JournalError> {
+/// Returns the paths of the journals of a stack, sorted by name. Runs that ended normally have removed theirs.
+pub(crate) fn list(root: &Path, stack: &StackReference) -> Result<Vec<PathBuf>, JournalError> {
     let folder = folder(root, stack);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -30,7 +30,7 @@ pub(crate) fn left_behind(root: &Path, stack: &StackReference) -> Result<Vec<Pat
     Ok(journals)
 }
 
-/// Removes a journal that is settled.
+/// Removes a journal whose records are saved; a missing file is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), JournalError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(PathError::of("remove", path)(error).into()),

@@ -1,4 +1,4 @@
-//! The first line of a journal.
+//! First line of a journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,22 +7,22 @@ use crate::snapshot::SecretsDescription;
 /// Version of the format of journals.
 pub(super) const VERSION: u32 = 1;
 
-/// The first line as it is stored.
+/// First line of a journal as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredHeader {
     /// Version of the format.
     pub(super) journal: u32,
-    /// The full name of the stack; informational.
+    /// Full name of the stack; informational.
     pub(super) stack: Option<String>,
     /// SHA-256 of the checkpoint that the journal starts from; `None` if there was none.
     pub(super) base: Option<String>,
     /// Start of the run, RFC 3339.
     pub(super) started: Option<String>,
-    /// The secrets manager that encrypts the secrets in the journal.
+    /// Secrets manager that encrypts the secrets in the journal.
     pub(super) secrets: Option<StoredSecrets>,
 }
 
-/// A secrets manager as the first line describes it.
+/// Secrets manager as the first line describes it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredSecrets {
     #[serde(rename = "type")]

@@ -1,9 +1,9 @@
-//! The journal of a run: what it began and what came of it, one line each, so that a crash loses nothing.
+//! Journal of a run: begun operations and their effects, one line each, so that a crash loses no records.
 //!
-//! Enters: records, as they happen. Leaves: the state that they led to, when the next run finds the journal of one that
-//! did not end. Never here: locks, checkpoints (only the digest of the one a journal starts from).
+//! Input: records, as they happen. Output: the state that they result in, when the next run finds the journal of a run
+//! that did not end. Excluded: locks, checkpoints (except the digest of the checkpoint that a journal starts from).
 //!
-//! A journal is a file `.sc/journal/PROJECT/STACK/<id>` beside the store's `.pulumi`, made when there is something to write:
+//! A journal is a file `.sc/journal/PROJECT/STACK/<id>` beside the store's `.pulumi`. Its first record creates it:
 //!
 //! ```text
 //! {"journal":1,"stack":"organization/P/S","base":"<sha-256 of the checkpoint, or null>","started":…,"secrets":{…}}
@@ -14,11 +14,13 @@
 //! {"phase":{}}
 //! {"close":"<sha-256 of the checkpoint that is about to be saved>"}
 //! ```
-//! Resources are written as in a checkpoint, their secrets sealed with the manager that the first line names. A line is
-//! written by one write(2) and outlives the process from then on; disks follow within 100 milliseconds. A last line that is
-//! torn was never answered for, and does not count. After a `phase` line (a refresh before an update, say) entries and
-//! operations are numbered anew, from the state that the phase before left. The last line of a run that ended well says what it is about to save:
-//! a journal left behind by a death between that and its removal is recognized as settled.
+//! Resources are written as in a checkpoint, their secrets encrypted with the manager that the first line names. A line
+//! is written by one write(2) and outlives the process from then on; it is flushed to disk within 100 milliseconds. A
+//! last line that is incomplete is ignored: no operation or report depended on it yet. After a `phase` line (for
+//! example between a refresh and an update) entries and operations are numbered from 0 again, starting from the state
+//! that the previous phase left. The last line of a run that ended normally has the digest of the checkpoint that is
+//! about to be saved: by it the next run recognizes a journal whose run died between saving the checkpoint and removing
+//! the journal.
 
 mod decode;
 mod digest;
@@ -34,6 +36,6 @@ mod writer;
 
 pub(super) use digest::{CheckpointDigest, digest};
 pub use error::JournalError;
-pub(super) use folder::{folder, left_behind, remove};
+pub(super) use folder::{folder, list, remove};
 pub(super) use replay::{Replay, replay};
-pub(super) use writer::{Journal, JournalStart, settle};
+pub(super) use writer::{Journal, JournalHeader, append_close_line};

@@ -1,4 +1,4 @@
-//! Reading the journal of a run that did not end.
+//! Reads the journal of a run that did not end.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,34 +15,34 @@ use crate::record::Record;
 use crate::secrets::{Crypter, Keyring, SecretsError};
 use crate::snapshot::SecretsDescription;
 
-/// What a journal holds.
+/// Content of a journal.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// Where it is.
+    /// Path of the journal.
     pub(crate) path: PathBuf,
-    /// The checkpoint it starts from, by digest.
+    /// Digest of the checkpoint that the journal starts from.
     pub(crate) base: Option<String>,
-    /// When the run began.
+    /// Start of the run, RFC 3339.
     pub(crate) started: String,
-    /// What happened, phase by phase.
+    /// Records of each phase.
     pub(crate) phases: Vec<Vec<Record>>,
-    /// The checkpoint that the run was about to save when it ended.
+    /// Digest of the checkpoint that the run was about to save when it ended.
     pub(crate) closed: Option<String>,
-    /// Whether the last line is torn.
+    /// `true` if the last line is incomplete.
     pub(crate) torn: bool,
-    /// Where its file ends.
+    /// Position at which the file ends.
     pub(crate) end: FileEnd,
 }
 
-/// Reads a journal; nothing if not even its first line is whole (nothing can have begun then). Waits for the key only if
-/// there are secrets in it.
+/// Reads a journal; `None` if its first line is incomplete (no operation can have begun then). Fetches the key only if
+/// the journal contains secrets.
 ///
 /// # Errors
-/// [`JournalError`] if a line other than the last makes no sense.
+/// [`JournalError`] if a line other than the last is malformed.
 pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        // Its run has ended well since it was listed.
+        // The run has ended and removed the journal since it was listed.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(PathError::of("read", path)(error).into()),
     };
@@ -93,15 +93,15 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
     let mut phase = Vec::new();
     let mut rest = text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     while let Some((index, text)) = rest.next() {
-        match decode::read(text, crypter) {
+        match decode::read_line(text, crypter) {
             Ok(Line::Record(record)) => {
-                // Somebody took the run for dead, and it went on.
+                // A recovery closed the journal, but the run was still alive and continued.
                 lines.closed = None;
                 phase.push(record);
             }
             Ok(Line::Phase) => lines.phases.push(std::mem::take(&mut phase)),
             Ok(Line::Close(digest)) => lines.closed = Some(digest),
-            Err(FormatError::Malformed(_)) if rest.peek().is_none() || settles(rest.peek()) => lines.torn = true,
+            Err(FormatError::Malformed(_)) if rest.peek().is_none() || is_close_line(rest.peek()) => lines.torn = true,
             Err(error) => {
                 let (path, source) = (path.to_owned(), Box::new(error));
                 return Err(JournalError::Damaged { path, line: index + 2, source });
@@ -112,37 +112,37 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
     Ok(lines)
 }
 
-/// A line that recovery wrote after a torn one.
-fn settles(line: Option<&(usize, &str)>) -> bool {
+/// Returns `true` for the `close` line that a recovery writes after an incomplete line.
+fn is_close_line(line: Option<&(usize, &str)>) -> bool {
     line.is_some_and(|(_, text)| text.starts_with("{\"close\":"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{digest, settle};
+    use super::super::{append_close_line, digest};
     use super::*;
 
     const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";
 
     #[tokio::test]
-    async fn what_is_gone_by_now_was_settled() {
+    async fn missing_journal_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let replayed = replay(&folder.path().join("gone"), &Keyring::new(None)).await.unwrap();
+        let replayed = replay(&folder.path().join("missing"), &Keyring::new(None)).await.unwrap();
         assert!(replayed.is_none());
     }
 
     #[tokio::test]
-    async fn a_last_line_without_its_end_is_ended_before_the_journal_is_closed() {
+    async fn incomplete_last_line_is_terminated_before_the_close_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         for (last, torn) in [("{\"phase\":{}}", false), ("{\"pha", true), ("{\"phase\":{}}\n", false)] {
             fs::write(&path, format!("{HEADER}{last}")).unwrap();
-            let left = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+            let interrupted = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
             let end = if last.ends_with('\n') { FileEnd::AfterLine } else { FileEnd::InLine };
-            assert_eq!((left.torn, left.end), (torn, end), "{last}");
-            settle(&path, left.end, &digest("saved")).unwrap();
-            let settled = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
-            assert_eq!(settled.closed, Some(digest("saved")), "{last}");
+            assert_eq!((interrupted.torn, interrupted.end), (torn, end), "{last}");
+            append_close_line(&path, interrupted.end, &digest("saved")).unwrap();
+            let closed = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
+            assert_eq!(closed.closed, Some(digest("saved")), "{last}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Writing a journal while a run goes on.
+//! Writes the journal of a run.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
@@ -20,40 +20,40 @@ use crate::secrets::Crypter;
 use crate::snapshot::SecretsDescription;
 use crate::store::StackReference;
 
-/// What the first line of a journal says.
+/// Content of the first line of a journal.
 #[derive(Debug)]
-pub(crate) struct JournalStart {
+pub(crate) struct JournalHeader {
     /// The stack.
     pub(crate) stack: StackReference,
-    /// The checkpoint the run starts from, if there is one.
+    /// Checkpoint that the run starts from; `None` if there is none.
     pub(crate) base: Option<CheckpointDigest>,
-    /// The manager that seals the secrets in it.
+    /// Secrets manager that encrypts the secrets in the journal.
     pub(crate) secrets: Option<SecretsDescription>,
 }
 
-/// The journal of one run. Its file is made by the first record that has to survive.
+/// Journal of one run. The first appended record creates its file.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    start: JournalStart,
+    header: JournalHeader,
     file: Option<OpenJournal>,
     deferred: Vec<Deferred>,
     line: Vec<u8>,
-    condition: Condition,
+    condition: JournalCondition,
 }
 
-/// What a journal still accepts.
+/// Condition of a journal, which decides what it still accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    /// Everything.
+enum JournalCondition {
+    /// All records are written.
     Intact,
-    /// No record, for one is missing that others may build on. The journal can still be closed.
+    /// A record is missing that later ones may depend on: no record is accepted. The journal can still be closed.
     LacksRecord,
-    /// Nothing: its end may be part of a line, or was not flushed.
+    /// The end may be part of a line, or was not flushed: nothing is accepted.
     Unreliable,
 }
 
-/// What goes with the next record that has to survive.
+/// Line that is written together with the next appended record.
 #[derive(Debug)]
 enum Deferred {
     Record(Record),
@@ -68,42 +68,44 @@ struct OpenJournal {
 }
 
 impl Journal {
-    /// Prepares a journal in the folder of its stack. Nothing is written yet.
-    pub(crate) fn new(folder: &Path, start: JournalStart) -> Self {
+    /// Creates a journal in the folder of its stack. Writes nothing yet.
+    pub(crate) fn new(folder: &Path, header: JournalHeader) -> Self {
         Self {
             path: folder.join(uuid::Uuid::new_v4().to_string()),
-            start,
+            header,
             file: None,
             deferred: Vec::new(),
             line: Vec::new(),
-            condition: Condition::Intact,
+            condition: JournalCondition::Intact,
         }
     }
 
-    /// Where the journal is, once something was written.
+    /// Returns the path of the journal once something was written.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.file.is_some().then_some(&*self.path)
     }
 
-    /// Remembers a record until the next appended one.
+    /// Keeps a record until the next appended one.
     pub(crate) fn defer(&mut self, record: Record) {
         self.deferred.push(Deferred::Record(record));
     }
 
-    /// Begins another phase of the run: its entries are numbered from 0 in the order of the state that the phase before left.
+    /// Begins another phase of the run: its entries are numbered from 0 in the order of the state that the previous
+    /// phase left.
     pub(crate) fn begin_phase(&mut self) {
         if self.file.is_some() || !self.deferred.is_empty() {
             self.deferred.push(Deferred::Phase);
         }
     }
 
-    /// Writes what was deferred and a record. Once that failed no other record is taken: it may build on what is missing.
+    /// Writes the deferred records and a record. After a failed write no other record is accepted: it may depend on the
+    /// missing one.
     ///
     /// # Errors
     /// [`StateError`].
     pub(crate) fn append(&mut self, record: &Record, crypter: Option<&dyn Crypter>) -> Result<(), StateError> {
-        if self.condition != Condition::Intact {
-            return Err(JournalError::Broken { path: self.path.clone() }.into());
+        if self.condition != JournalCondition::Intact {
+            return Err(JournalError::EarlierWriteFailed { path: self.path.clone() }.into());
         }
         self.line.clear();
         if self.file.is_none() {
@@ -121,7 +123,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Says which checkpoint is about to be saved, and makes that certain. Without a file there is nothing to settle.
+    /// Writes the digest of the checkpoint that is about to be saved, and flushes the file. Does nothing without a
+    /// file.
     pub(crate) fn close(&mut self, checkpoint: &str) -> Result<(), JournalError> {
         if self.file.is_none() {
             return Ok(());
@@ -131,58 +134,58 @@ impl Journal {
         self.write_line()?;
         if let Some(journal) = &self.file {
             journal.file.sync_data().map_err(PathError::of("flush", &self.path))?;
-            journal.flusher.settle();
+            journal.flusher.mark_flushed();
         }
         Ok(())
     }
 
-    /// Writes the journal anew if it has been removed: what was added since is in no state.
+    /// Writes the journal again if another run has removed it: the records added since are in no checkpoint.
     ///
     /// # Errors
     /// [`JournalError::Path`].
     pub(crate) fn restore(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &self.file else { return Ok(()) };
         let mut removed = &*journal.file;
-        let mut again = match OpenOptions::new().append(true).create_new(true).open(&self.path) {
-            Ok(again) => again,
+        let mut copy = match OpenOptions::new().append(true).create_new(true).open(&self.path) {
+            Ok(copy) => copy,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
             Err(error) => return Err(PathError::of("create", &self.path)(error).into()),
         };
-        let copied = removed.seek(SeekFrom::Start(0)).and_then(|_| io::copy(&mut removed, &mut again));
-        copied.and_then(|_| again.sync_data()).map_err(PathError::of("write", &self.path))?;
+        let copied = removed.seek(SeekFrom::Start(0)).and_then(|_| io::copy(&mut removed, &mut copy));
+        copied.and_then(|_| copy.sync_data()).map_err(PathError::of("write", &self.path))?;
         Ok(())
     }
 
     fn write_header(&mut self) {
         let header = StoredHeader {
             journal: VERSION,
-            stack: Some(self.start.stack.to_string()),
-            base: self.start.base.as_ref().map(|base| base.as_str().to_owned()),
+            stack: Some(self.header.stack.to_string()),
+            base: self.header.base.as_ref().map(|base| base.as_str().to_owned()),
             started: Some(Timestamp::now().to_string()),
-            secrets: self.start.secrets.clone().map(Into::into),
+            secrets: self.header.secrets.clone().map(Into::into),
         };
         serde_json::to_writer(&mut self.line, &header).expect("texts and numbers are always JSON");
         self.line.push(b'\n');
     }
 
-    /// Writes the prepared text at once. What was written of it by a write that failed is taken back.
+    /// Writes the prepared lines in one call. After a failed write the file is truncated to its previous length.
     fn write_line(&mut self) -> Result<(), JournalError> {
-        if self.condition == Condition::Unreliable {
-            return Err(JournalError::Broken { path: self.path.clone() });
+        if self.condition == JournalCondition::Unreliable {
+            return Err(JournalError::EarlierWriteFailed { path: self.path.clone() });
         }
         let journal = match &mut self.file {
             Some(journal) => journal,
             None => self.file.insert(OpenJournal::create(&self.path)?),
         };
-        if journal.flusher.failed() {
-            self.condition = Condition::Unreliable;
-            return Err(JournalError::Broken { path: self.path.clone() });
+        if journal.flusher.has_failed() {
+            self.condition = JournalCondition::Unreliable;
+            return Err(JournalError::EarlierWriteFailed { path: self.path.clone() });
         }
         if let Err(error) = (&*journal.file).write_all(&self.line) {
             let shortened = journal.file.set_len(journal.length).is_ok();
-            self.condition = if shortened { Condition::LacksRecord } else { Condition::Unreliable };
+            self.condition = if shortened { JournalCondition::LacksRecord } else { JournalCondition::Unreliable };
             if journal.length == 0 && shortened && fs::remove_file(&self.path).is_ok() {
-                // Not even its first line is there: there is no journal.
+                // The first line was not written: there is no journal.
                 self.file = None;
             }
             return Err(PathError::of("write", &self.path)(error).into());
@@ -204,8 +207,8 @@ impl OpenJournal {
     }
 }
 
-/// Settles a journal that another run left behind: adds the digest of the checkpoint that is about to be saved in its place.
-pub(crate) fn settle(path: &Path, end: FileEnd, digest: &str) -> Result<(), JournalError> {
+/// Closes the journal of another run: appends the digest of the checkpoint that is about to be saved.
+pub(crate) fn append_close_line(path: &Path, end: FileEnd, digest: &str) -> Result<(), JournalError> {
     let failed = || PathError::of("write", path);
     let mut file = OpenOptions::new().append(true).open(path).map_err(failed())?;
     let mut text = Vec::new();

@@ -4,34 +4,34 @@ use std::borrow::Cow;
 
 use bridge::error::Hint;
 
-/// Why a secret could not be sealed or opened.
+/// Reason why a secret could not be encrypted or decrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
-    /// The passphrase does not open the stack.
+    /// The passphrase does not match the salt of the stack.
     #[error("incorrect passphrase")]
     WrongPassphrase,
-    /// Nobody gave a passphrase.
+    /// No passphrase was given.
     #[error("the stack is protected by a passphrase, and none was given")]
     NoPassphrase,
-    /// The salt of a stack is not one.
+    /// The salt of a stack is malformed.
     #[error("the encryption salt {0:?} is malformed (expected v1:SALT:v1:NONCE:TEXT)")]
     Salt(String),
-    /// A state names a secrets manager that we do not have.
-    #[error("the secrets of the stack are kept by {0:?}, which is not supported")]
+    /// The state names an unsupported secrets manager.
+    #[error("the secrets manager {0:?} of the stack is not supported")]
     UnknownManager(String),
-    /// A state names a secrets manager without saying enough about it.
-    #[error("the state does not say how to find the key of its secrets manager {0:?}")]
-    Undescribed(String),
-    /// A secret turned up where nobody has the key at hand.
+    /// The description of the secrets manager in the state is incomplete.
+    #[error("the description of the secrets manager {0:?} in the state is incomplete")]
+    IncompleteDescription(String),
+    /// A secret has to be read or written, and the key is not loaded.
     #[error("a secret cannot be read or written without the stack's key")]
     KeyNeeded,
-    /// A sealed text is damaged, or was sealed with another key.
+    /// A ciphertext is damaged, or was encrypted with another key.
     #[error("a secret cannot be decrypted with the stack's key")]
     Decrypt,
-    /// No randomness.
+    /// The system returned no random numbers.
     #[error("a secret cannot be encrypted: the system gives no random numbers")]
     Encrypt,
-    /// The derivation of the key was cut off.
+    /// The derivation of the key was interrupted.
     #[error("the derivation of the stack's key was interrupted")]
     Interrupted,
 }
@@ -43,7 +43,7 @@ impl Hint for SecretsError {
                 "the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE"
             }
             Self::UnknownManager(_) => {
-                "`pulumi stack change-secrets-provider passphrase` has a passphrase keep them; `sc stack export` needs no key"
+                "`pulumi stack change-secrets-provider passphrase` protects them by a passphrase; `sc stack export` needs no key"
             }
             _ => return None,
         };

@@ -1,4 +1,4 @@
-//! Which secrets manager a description stands for.
+//! Finds or creates the secrets manager for a description.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,29 +7,29 @@ use super::manager::SecretsManager;
 use super::passphrase::{self, Passphrase, PassphraseManager};
 use crate::snapshot::SecretsDescription;
 
-/// The secrets managers of a run, made from what the user gave, each once.
+/// Secrets managers of a run, each created once from the keys that the user provided.
 pub struct Keyring {
     passphrase: Option<Passphrase>,
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
 }
 
 impl Keyring {
-    /// Makes a keyring from the passphrase, if the user gave one.
+    /// Creates a keyring with the passphrase, if the user provided one.
     pub fn new(passphrase: Option<Passphrase>) -> Self {
         Self { passphrase, managers: Mutex::default() }
     }
 
-    /// Adds a manager made elsewhere.
+    /// Adds an existing manager.
     #[must_use]
-    pub fn with(self, manager: Arc<dyn SecretsManager>) -> Self {
+    pub fn with_manager(self, manager: Arc<dyn SecretsManager>) -> Self {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner).push(manager);
         self
     }
 
-    /// The manager that a state or a stack file describes.
+    /// Returns the manager that a state or a stack file describes.
     ///
     /// # Errors
-    /// [`SecretsError`] if it cannot be made. A wrong passphrase is found out when the key is asked for.
+    /// [`SecretsError`] if the manager cannot be created. [`SecretsManager::crypter`] reports a wrong passphrase.
     pub fn manager(&self, description: &SecretsDescription) -> Result<Arc<dyn SecretsManager>, SecretsError> {
         let mut managers = self.managers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(manager) = managers.iter().find(|manager| manager.describe() == *description) {
@@ -46,10 +46,10 @@ impl Keyring {
         Ok(manager)
     }
 
-    /// The manager of a stack that has none yet: a passphrase with a new salt.
+    /// Creates the manager for a stack that has none yet: a passphrase with a new salt.
     ///
     /// # Errors
-    /// [`SecretsError::NoPassphrase`] without one.
+    /// [`SecretsError::NoPassphrase`] without a passphrase.
     pub async fn new_manager(&self) -> Result<Arc<dyn SecretsManager>, SecretsError> {
         let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
         let manager: Arc<dyn SecretsManager> = Arc::new(PassphraseManager::create(passphrase).await?);

@@ -1,4 +1,4 @@
-//! The interface of a secrets manager.
+//! Interface of a secrets manager.
 
 use std::sync::Arc;
 
@@ -7,33 +7,33 @@ use async_trait::async_trait;
 use super::error::SecretsError;
 use crate::snapshot::SecretsDescription;
 
-/// Holds the key to the secrets of one stack, or knows how to get it.
+/// Secrets manager of one stack: has its key, or fetches it.
 #[async_trait]
 pub trait SecretsManager: Send + Sync {
-    /// How the manager is named in a state.
+    /// Returns the description of the manager in a state.
     fn describe(&self) -> SecretsDescription;
 
-    /// Begins to make the key ready, where that takes a while: it is likely to be asked for. Must be called within a runtime.
+    /// Starts to derive or fetch the key in the background, if that takes long. Must be called within a tokio runtime.
     fn prepare(&self) {}
 
-    /// The key in use. May take a while the first time.
+    /// Returns the key, ready for use. The first call may take long.
     ///
     /// # Errors
-    /// [`SecretsError`] if the key cannot be had.
+    /// [`SecretsError`] if the key cannot be derived or fetched.
     async fn crypter(&self) -> Result<Arc<dyn Crypter>, SecretsError>;
 }
 
-/// Seals and opens texts.
+/// Encrypts and decrypts texts.
 pub trait Crypter: Send + Sync {
-    /// Seals a text. Two calls with the same text give different results.
+    /// Encrypts a text. Two calls with the same text return different ciphertexts.
     ///
     /// # Errors
-    /// [`SecretsError::Encrypt`] if the system has no randomness to give.
+    /// [`SecretsError::Encrypt`] if the system returns no random numbers.
     fn encrypt(&self, plaintext: &str) -> Result<String, SecretsError>;
 
-    /// Opens a sealed text.
+    /// Decrypts a ciphertext.
     ///
     /// # Errors
-    /// [`SecretsError::Decrypt`] if it was not sealed with this key.
+    /// [`SecretsError::Decrypt`] if it was not encrypted with this key.
     fn decrypt(&self, ciphertext: &str) -> Result<String, SecretsError>;
 }

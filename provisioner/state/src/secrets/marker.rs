@@ -1,4 +1,4 @@
-//! A secrets manager for tests: it marks texts instead of sealing them.
+//! Secrets manager for tests, which marks texts instead of encrypting them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use super::error::SecretsError;
 use super::manager::{Crypter, SecretsManager};
 use crate::snapshot::SecretsDescription;
 
-/// Seals `text` as `<name>:<number>:text`, where the number is never used again. Hides nothing: for tests only.
+/// Writes `text` as `<name>:<number>:text`, where the number is never used again. Protects nothing: for tests only.
 #[derive(Debug)]
 pub struct MarkerManager {
     crypter: Arc<MarkerCrypter>,
@@ -22,13 +22,13 @@ struct MarkerCrypter {
 }
 
 impl MarkerManager {
-    /// Makes a manager; texts sealed under one name do not open under another.
+    /// Creates a manager; ciphertexts of one name are not decrypted by a manager of another.
     pub fn new(name: impl Into<String>) -> Self {
         Self { crypter: Arc::new(MarkerCrypter { name: name.into(), next: AtomicU64::new(0) }) }
     }
 
-    /// How many texts were sealed so far.
-    pub fn sealed(&self) -> u64 {
+    /// Returns the number of texts encrypted so far.
+    pub fn encryption_count(&self) -> u64 {
         self.crypter.next.load(Ordering::Relaxed)
     }
 }

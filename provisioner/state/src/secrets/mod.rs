@@ -1,7 +1,7 @@
-//! How the secrets of a stack are kept: who holds the key, and how a text is sealed with it.
+//! Secrets managers: keys, and the encryption of the secrets of a stack.
 //!
-//! Enters: a passphrase, a description found in a state. Leaves: a [`Crypter`]. Never here: what a secret's text means, the
-//! environment, a prompt.
+//! Input: a passphrase, and the description of a secrets manager in a state. Output: a [`Crypter`]. Excluded: the
+//! meaning of a secret's text, the environment, a prompt.
 
 mod error;
 mod keyring;

@@ -1,4 +1,4 @@
-//! The secrets manager whose key is derived from a passphrase (spec of the state, section 5.2).
+//! Secrets manager whose key is derived from a passphrase (spec of the state, section 5.2).
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -17,19 +17,19 @@ use super::manager::{Crypter, SecretsManager};
 use super::symmetric::{KEY_LENGTH, SymmetricCrypter};
 use crate::snapshot::SecretsDescription;
 
-/// How the manager is named in a state.
+/// Name of the manager in a state.
 pub(super) const KIND: &str = "passphrase";
-/// What the verifier in a salt holds.
+/// Plaintext of the verifier in a salt.
 const VERIFIER: &str = "pulumi";
 const ROUNDS: NonZeroU32 = NonZeroU32::new(1_000_000).expect("a million is not zero");
 const SALT_LENGTH: usize = 8;
 
-/// A passphrase. Wiped from memory when dropped; never shown.
+/// Passphrase, wiped from memory when dropped and never printed.
 #[derive(Clone)]
 pub struct Passphrase(Zeroizing<String>);
 
 impl Passphrase {
-    /// Takes a passphrase verbatim; it may be empty.
+    /// Wraps a passphrase verbatim; it may be empty.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
@@ -43,23 +43,23 @@ impl fmt::Debug for Passphrase {
 
 type Derived = Result<Arc<SymmetricCrypter>, SecretsError>;
 
-/// What runs, or ran, on a thread of its own.
+/// Derivation of a key on a blocking thread, running or finished.
 type Derivation = Shared<BoxFuture<'static, Derived>>;
 
-/// Derives the key of a stack from a passphrase and the stack's salt.
+/// Secrets manager that derives the key of a stack from a passphrase and the stack's salt.
 ///
-/// The derivation takes some tenths of a second of one processor. It begins when the key is asked for, or expected to be.
+/// The derivation takes some tenths of a second of one processor. The first call of `prepare` or `crypter` starts it.
 pub struct PassphraseManager {
     salt: String,
     derivation: LazyLock<Derivation, Box<dyn FnOnce() -> Derivation + Send>>,
 }
 
 impl PassphraseManager {
-    /// Opens a stack that has a salt (`encryptionsalt` in a stack file, `salt` in a state). The key must be asked for within
-    /// a runtime.
+    /// Creates the manager of a stack that has a salt (`encryptionsalt` in a stack file, `salt` in a state). `prepare`
+    /// and `crypter` must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`SecretsError::Salt`] if the salt is malformed. A wrong passphrase is found out when the key is asked for.
+    /// [`SecretsError::Salt`] if the salt is malformed. `crypter` reports a wrong passphrase.
     pub fn open(passphrase: Passphrase, salt: &str) -> Result<Self, SecretsError> {
         let malformed = || SecretsError::Salt(salt.to_owned());
         let (raw, verifier) = split_salt(salt).ok_or_else(malformed)?;
@@ -78,10 +78,10 @@ impl PassphraseManager {
         Ok(Self { salt: salt.to_owned(), derivation: LazyLock::new(Box::new(begin)) })
     }
 
-    /// Makes a new salt, for a stack that has none.
+    /// Creates the manager of a stack that has no salt yet, with a new salt.
     ///
     /// # Errors
-    /// [`SecretsError::Encrypt`] if the system has no randomness to give.
+    /// [`SecretsError::Encrypt`] if the system returns no random numbers.
     pub async fn create(passphrase: Passphrase) -> Result<Self, SecretsError> {
         let mut raw = [0; SALT_LENGTH];
         getrandom::fill(&mut raw).map_err(|_| SecretsError::Encrypt)?;
@@ -93,19 +93,19 @@ impl PassphraseManager {
         Ok(Self { salt, derivation: LazyLock::new(Box::new(derived)) })
     }
 
-    /// Opens the stack that a state describes.
+    /// Creates the manager that a state describes.
     ///
     /// # Errors
-    /// [`SecretsError`] if the state names another secrets manager, or no proper salt.
+    /// [`SecretsError`] if the state names another secrets manager, or has no valid salt.
     pub fn open_described(passphrase: Passphrase, description: &SecretsDescription) -> Result<Self, SecretsError> {
         if description.kind != KIND {
             return Err(SecretsError::UnknownManager(description.kind.clone()));
         }
         let salt = description.state.get("salt").and_then(serde_json::Value::as_str);
-        Self::open(passphrase, salt.ok_or_else(|| SecretsError::Undescribed(KIND.to_owned()))?)
+        Self::open(passphrase, salt.ok_or_else(|| SecretsError::IncompleteDescription(KIND.to_owned()))?)
     }
 
-    /// The salt with its verifier, as stack files and states hold it.
+    /// Returns the salt with its verifier, as stack files and states contain it.
     pub fn salt(&self) -> &str {
         &self.salt
     }
@@ -127,7 +127,7 @@ impl SecretsManager for PassphraseManager {
     }
 }
 
-/// The salt proper and the sealed verifier.
+/// Splits a salt into the raw salt and the encrypted verifier.
 fn split_salt(salt: &str) -> Option<(Vec<u8>, &str)> {
     let (raw, verifier) = salt.strip_prefix("v1:")?.split_once(':')?;
     Some((BASE64.decode(raw).ok()?, verifier))
@@ -146,23 +146,23 @@ mod tests {
     const SALT: &str = "v1:obLD1OX2Bxg=:v1:AAECAwQFBgcICQoL:4k5vYY3TEksuSLXK3QiRhRl15zgSzw==";
 
     #[tokio::test]
-    async fn the_published_salt_opens_with_its_passphrase() {
+    async fn published_salt_matches_its_passphrase() {
         let manager = PassphraseManager::open(Passphrase::new("tide-pool 42"), SALT).unwrap();
         assert_eq!(manager.describe().state["salt"], SALT);
-        let sealed = "v1:DA0ODxAREhMUFRYX:yHvrvTMK9skYxs9/ie92x9vSH+bMVt2NEDvwXKxRpM+XNpy5";
+        let ciphertext = "v1:DA0ODxAREhMUFRYX:yHvrvTMK9skYxs9/ie92x9vSH+bMVt2NEDvwXKxRpM+XNpy5";
         for _ in 0..2 {
-            assert_eq!(manager.crypter().await.unwrap().decrypt(sealed).unwrap(), "\"otter\\u003c7\\u003e\"");
+            assert_eq!(manager.crypter().await.unwrap().decrypt(ciphertext).unwrap(), "\"otter\\u003c7\\u003e\"");
         }
     }
 
     #[test]
-    fn nothing_is_derived_before_somebody_asks() {
-        // A derivation would need a runtime.
+    fn key_is_derived_only_on_demand() {
+        // There is no runtime: a started derivation would panic.
         assert_eq!(PassphraseManager::open(Passphrase::new("tide-pool 42"), SALT).unwrap().salt(), SALT);
     }
 
     #[tokio::test]
-    async fn a_wrong_passphrase_is_told_as_often_as_the_key_is_asked_for() {
+    async fn wrong_passphrase_is_reported_at_each_request_of_the_key() {
         let manager = PassphraseManager::open(Passphrase::new("wrong"), SALT).unwrap();
         for _ in 0..2 {
             assert_eq!(manager.crypter().await.err(), Some(SecretsError::WrongPassphrase));
@@ -170,15 +170,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_salt_opens_with_the_same_passphrase() {
+    async fn new_salt_matches_its_passphrase() {
         let created = PassphraseManager::create(Passphrase::new("")).await.unwrap();
-        let sealed = created.crypter().await.unwrap().encrypt("text").unwrap();
+        let ciphertext = created.crypter().await.unwrap().encrypt("text").unwrap();
         let opened = PassphraseManager::open_described(Passphrase::new(""), &created.describe()).unwrap();
-        assert_eq!(opened.crypter().await.unwrap().decrypt(&sealed).unwrap(), "text");
+        assert_eq!(opened.crypter().await.unwrap().decrypt(&ciphertext).unwrap(), "text");
     }
 
     #[tokio::test]
-    async fn malformed_salts_are_refused_at_once() {
+    async fn malformed_salt_is_refused_when_the_manager_is_created() {
         for salt in ["", "v1:", "v1:!!:v1:x:y", "v2:obLD1OX2Bxg=:v1:a:b"] {
             let refused = PassphraseManager::open(Passphrase::new("x"), salt).err();
             assert_eq!(refused, Some(SecretsError::Salt(salt.to_owned())));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passphrase_shows_nothing() {
+    fn passphrase_is_not_printed() {
         assert_eq!(format!("{:?}", Passphrase::new("tide-pool 42")), "[passphrase]");
     }
 }

@@ -1,21 +1,21 @@
-//! Which sealed text to write for a secret that was loaded and has not changed.
+//! Reuse of the loaded ciphertexts of unchanged secrets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-/// The sealed texts of a loaded snapshot by the digest of what they hold.
+/// Ciphertexts of a loaded snapshot by the digest of their plaintext.
 ///
-/// Sealing the same text twice gives different results, so a snapshot written back would differ from what was loaded at
-/// every secret. Each sealed text is handed out as often as it was loaded and no more: two secrets that happen to be equal
-/// do not come to share one. Valid for one key only.
+/// Encrypting the same text twice gives different ciphertexts, so without reuse each save would change every secret of
+/// a snapshot. Each ciphertext is used as often as it was loaded and no more: two secrets that happen to be equal never
+/// share one. Valid for one key only.
 #[derive(Clone, Debug, Default)]
 pub struct CiphertextReuse {
     loaded: HashMap<Digest, Vec<Arc<str>>>,
 }
 
-/// The SHA-256 of a text.
+/// SHA-256 of a text.
 type Digest = [u8; 32];
 
 fn digest_of(text: &str) -> Digest {
@@ -23,18 +23,18 @@ fn digest_of(text: &str) -> Digest {
 }
 
 impl CiphertextReuse {
-    /// Remembers what a sealed text was found to hold.
-    pub(crate) fn remember(&mut self, plaintext: &str, ciphertext: &str) {
+    /// Records a loaded ciphertext with its plaintext.
+    pub(crate) fn record(&mut self, plaintext: &str, ciphertext: &str) {
         self.loaded.entry(digest_of(plaintext)).or_default().push(ciphertext.into());
     }
 
-    /// Starts handing out, for one snapshot to be written.
-    pub(crate) fn pass(&self) -> ReusePass<'_> {
+    /// Starts a pass for writing one snapshot.
+    pub(crate) fn begin_pass(&self) -> ReusePass<'_> {
         ReusePass { loaded: &self.loaded, used: HashMap::new() }
     }
 }
 
-/// The handing out for one snapshot, in the order of its secrets.
+/// Use of the ciphertexts for one snapshot, in the order of its secrets.
 #[derive(Debug)]
 pub(crate) struct ReusePass<'a> {
     loaded: &'a HashMap<Digest, Vec<Arc<str>>>,
@@ -42,7 +42,7 @@ pub(crate) struct ReusePass<'a> {
 }
 
 impl ReusePass<'_> {
-    /// The next sealed text for what it is to hold, if there is one left.
+    /// Returns the next unused ciphertext of a plaintext, if there is one.
     pub(crate) fn take(&mut self, plaintext: &str) -> Option<Arc<str>> {
         if self.loaded.is_empty() {
             return None;
@@ -60,14 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_secrets_do_not_come_to_share_a_sealed_text() {
+    fn equal_secrets_do_not_share_a_ciphertext() {
         let mut reuse = CiphertextReuse::default();
-        reuse.remember("twice", "first");
-        reuse.remember("twice", "second");
-        let mut pass = reuse.pass();
+        reuse.record("twice", "first");
+        reuse.record("twice", "second");
+        let mut pass = reuse.begin_pass();
         let taken: Vec<_> = (0..3).map(|_| pass.take("twice")).collect();
         assert_eq!(taken, [Some("first".into()), Some("second".into()), None]);
-        assert_eq!(reuse.pass().take("twice"), Some("first".into()));
-        assert_eq!(reuse.pass().take("other"), None);
+        assert_eq!(reuse.begin_pass().take("twice"), Some("first".into()));
+        assert_eq!(reuse.begin_pass().take("other"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! An export in place of the state of a stack (spec of the state, section 9).
+//! Import of an exported deployment (spec of the state, section 9).
 
 use std::sync::Arc;
 
@@ -14,82 +14,85 @@ use crate::secrets::{SecretsError, SecretsManager};
 use crate::snapshot::{OperationKind, Snapshot};
 use crate::store::{LockHolder, StackLock};
 
-/// The manager of a hosted backend: what it sealed only it can open, and nobody else can go on with it.
-const HOSTED: &str = "service";
+/// Secrets manager of a hosted backend. Other backends can neither decrypt its secrets nor encrypt with it.
+const HOSTED_MANAGER_KIND: &str = "service";
 
-/// What an import brought.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
-    /// How many resources the state now holds.
+pub struct ImportReport {
+    /// Number of resources in the state.
     pub resources: usize,
-    /// Operations that were under way when it was exported; they are not in the state any more.
+    /// Pending operations of the export; they are not in the state any more.
     pub dropped: Vec<(OperationKind, Urn)>,
-    /// What would have kept it out, had nobody insisted.
+    /// Problems that were ignored because of `force`.
     pub problems: Vec<ImportProblem>,
 }
 
-/// Makes an export the state of a stack. Secrets are sealed with the manager that the export names; what it holds in clear
-/// is sealed, too. The manifest stays, the history gets no entry, and the state before is kept as the backup.
+/// Replaces the state of a stack by an exported deployment. Secrets are encrypted with the manager that the export
+/// names; plaintext secrets are encrypted, too. The manifest stays, the history gets no entry, and the previous state
+/// is kept as the backup.
 ///
-/// With `force` an export with [`ImportProblem`]s is taken all the same.
+/// With `force`, [`ImportProblem`]s do not prevent the import.
 ///
 /// # Errors
-/// [`StateError`]; the state is untouched then, unless only the lock could not be given back.
+/// [`StateError`]; the state is then unchanged, unless only the lock could not be released.
 pub async fn import(
     access: &StackAccess,
     holder: &LockHolder,
     export: &str,
     force: bool,
-) -> Result<Imported, StateError> {
+) -> Result<ImportReport, StateError> {
     let decoded = decode_export(export, &access.keyring).await.map_err(|error| match error {
-        FormatError::Malformed(error) => StateError::NoExport(error),
+        FormatError::Malformed(error) => StateError::NotAnExport(error),
         error => StateError::Export(Box::new(error)),
     })?;
     let LoadedCheckpoint { checkpoint, manager, reuse } = decoded;
     let manager = match manager {
-        Some(Err(SecretsError::UnknownManager(kind))) if kind == HOSTED => Some(own_manager(access).await?),
+        Some(Err(SecretsError::UnknownManager(kind))) if kind == HOSTED_MANAGER_KIND => {
+            Some(configured_manager(access).await?)
+        }
         manager => manager.transpose()?,
     };
-    let mut imported = Imported::default();
+    let mut imported = ImportReport::default();
     let snapshot = match checkpoint.snapshot {
-        Some(snapshot) => Some(taken_in(snapshot, access, manager.as_deref(), force, &mut imported)?),
+        Some(snapshot) => Some(prepare_snapshot(snapshot, access, manager.as_deref(), force, &mut imported)?),
         None => None,
     };
     let name = access.store.full_name(&access.stack);
     let text = encode_checkpoint(&name, snapshot.as_ref(), manager.as_deref(), &reuse).await?;
 
     let lock = access.store.lock(&access.stack, holder).await?;
-    let saved = replace(access, &lock, &text).await;
+    let saved = replace_checkpoint(access, &lock, &text).await;
     let unlocked = access.store.unlock(lock).await;
     saved?;
     unlocked?;
     Ok(imported)
 }
 
-/// The manager that new states of the stack get.
-async fn own_manager(access: &StackAccess) -> Result<Arc<dyn SecretsManager>, SecretsError> {
+/// Returns the secrets manager for new states of the stack.
+async fn configured_manager(access: &StackAccess) -> Result<Arc<dyn SecretsManager>, SecretsError> {
     match &access.configured_secrets {
         Some(configured) => access.keyring.manager(configured),
         None => access.keyring.new_manager().await,
     }
 }
 
-/// The snapshot as it is stored, held to what a state of the stack has to be.
-fn taken_in(
+/// Validates an imported snapshot and prepares it for saving.
+fn prepare_snapshot(
     mut snapshot: Snapshot,
     access: &StackAccess,
     manager: Option<&dyn SecretsManager>,
     force: bool,
-    imported: &mut Imported,
+    imported: &mut ImportReport,
 ) -> Result<Snapshot, StateError> {
     let stack = access.stack.stack();
-    let strangers: Vec<&Urn> =
+    let foreign: Vec<&Urn> =
         snapshot.resources.iter().map(|resource| &resource.urn).filter(|urn| urn.stack() != stack).collect();
-    if let Some(first) = strangers.first() {
-        let (stack, count, first) = (stack.to_owned(), strangers.len(), (*first).clone());
+    if let Some(first) = foreign.first() {
+        let (stack, count, first) = (stack.to_owned(), foreign.len(), (*first).clone());
         imported.problems.push(ImportProblem::OtherStack { stack, count, first });
     }
-    imported.problems.extend(integrity::verify(&snapshot).err().map(ImportProblem::Broken));
+    imported.problems.extend(integrity::verify(&snapshot).err().map(ImportProblem::Integrity));
     if let (Some(problem), false) = (imported.problems.first(), force) {
         return Err(problem.clone().into());
     }
@@ -101,9 +104,9 @@ fn taken_in(
     Ok(snapshot)
 }
 
-/// Saves the text, unless a run that died would be forgotten with the state that it started from.
-async fn replace(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
-    let there = access.store.load(&access.stack).await?;
-    recovery::refuse_interrupted(access, there.as_deref()).await?;
+/// Saves the text, unless the journal of an interrupted run starts from the current checkpoint.
+async fn replace_checkpoint(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
+    let current = access.store.load(&access.stack).await?;
+    recovery::refuse_interrupted(access, current.as_deref()).await?;
     Ok(access.store.save(lock, text).await?)
 }

@@ -7,18 +7,18 @@ use crate::checkpoint::{LoadedCheckpoint, decode_checkpoint};
 use crate::error::StateError;
 use crate::journal::CheckpointDigest;
 
-/// A checkpoint, and how journals know it.
-pub(super) struct Loaded {
+/// Checkpoint of a stack with its digest, which binds journals to it.
+pub(super) struct LoadedStack {
     pub(super) digest: CheckpointDigest,
     pub(super) checkpoint: LoadedCheckpoint,
 }
 
 /// Loads the checkpoint of a stack; `None` if the stack does not exist.
-pub(super) async fn load(access: &StackAccess) -> Result<Option<Loaded>, StateError> {
+pub(super) async fn load(access: &StackAccess) -> Result<Option<LoadedStack>, StateError> {
     let Some(text) = access.store.load(&access.stack).await? else { return Ok(None) };
     let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
     let text = Arc::new(text);
-    let digest = CheckpointDigest::of(Arc::clone(&text));
+    let digest = CheckpointDigest::compute(Arc::clone(&text));
     let checkpoint = decode_checkpoint(&text, &access.keyring).await.map_err(failed)?;
-    Ok(Some(Loaded { digest, checkpoint }))
+    Ok(Some(LoadedStack { digest, checkpoint }))
 }

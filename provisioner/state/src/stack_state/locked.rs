@@ -1,185 +1,192 @@
-//! The state of a stack that is locked for a change.
+//! State of a stack that is locked for a change.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access::StackAccess;
 use super::loading::load;
 use super::recorder::JournalRecorder;
-use super::recovery::{self, Recovered};
-use super::saving::write;
-use super::sealer::Sealer;
-use crate::background::free_aside;
+use super::recovery::{self, RecoveredRun};
+use super::saving::encode_for_saving;
+use super::stack_secrets::StackSecrets;
+use crate::background::drop_in_background;
 use crate::error::StateError;
 use crate::format::UpdateInfo;
 use crate::integrity;
-use crate::journal::{self, CheckpointDigest, Journal, JournalStart};
+use crate::journal::{self, CheckpointDigest, Journal, JournalHeader};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
 use crate::store::{LockHolder, StackLock, StackReference, StoreError};
 
-/// The state of a stack that is locked for a change.
+/// State of a stack that is locked for a change.
 pub struct StackState {
     access: StackAccess,
     lock: StackLock,
     snapshot: Snapshot,
-    recovered: Option<Recovered>,
-    sealer: Sealer,
+    recovered: Option<RecoveredRun>,
+    secrets: StackSecrets,
     journal: Arc<Mutex<Journal>>,
 }
 
-/// Whether a state that breaks its laws is opened.
+/// Treatment of a state that violates its invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Laws {
-    Held,
-    Ignored,
+enum IntegrityCheck {
+    Required,
+    Skipped,
 }
 
-/// The content of a stack that was locked.
-struct Opened {
+/// Content of a stack that was locked.
+struct OpenedStack {
     snapshot: Snapshot,
-    recovered: Option<Recovered>,
-    sealer: Sealer,
+    recovered: Option<RecoveredRun>,
+    secrets: StackSecrets,
     journal: Journal,
 }
 
 impl StackState {
-    /// Locks a stack, loads its state, and takes in what a run that died left in its journal. A stack that does not exist is
-    /// an empty one.
+    /// Locks a stack, loads its state, and recovers the journal of an interrupted run. A stack that does not exist is
+    /// empty.
     ///
     /// # Errors
-    /// [`StateError`]. The lock is given back, unless what a dead run did could not be taken in ([`StateError::Unsaved`]).
+    /// [`StateError`]. The lock is released, except on [`StateError::Unsaved`]: the recovered state could not be saved.
     pub async fn open(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
-        Self::open_by(access, holder, Laws::Held).await
+        Self::open_checked(access, holder, IntegrityCheck::Required).await
     }
 
-    /// The same for a state that may break its laws: to mend it.
+    /// Opens a stack like [`StackState::open`], but accepts a state that violates its invariants, for a repair.
     ///
     /// # Errors
-    /// As [`StackState::open`], but for [`StateError::Integrity`].
-    pub async fn open_broken(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
-        Self::open_by(access, holder, Laws::Ignored).await
+    /// As [`StackState::open`], except [`StateError::Integrity`].
+    pub async fn open_unverified(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
+        Self::open_checked(access, holder, IntegrityCheck::Skipped).await
     }
 
-    async fn open_by(access: StackAccess, holder: &LockHolder, laws: Laws) -> Result<Self, StateError> {
+    async fn open_checked(access: StackAccess, holder: &LockHolder, check: IntegrityCheck) -> Result<Self, StateError> {
         let lock = access.store.lock(&access.stack, holder).await?;
-        match Self::open_locked(&access, &lock, laws).await {
-            Ok(Opened { snapshot, recovered, sealer, journal }) => {
+        match Self::open_locked(&access, &lock, check).await {
+            Ok(OpenedStack { snapshot, recovered, secrets, journal }) => {
                 let journal = Arc::new(Mutex::new(journal));
-                Ok(Self { access, lock, snapshot, recovered, sealer, journal })
+                Ok(Self { access, lock, snapshot, recovered, secrets, journal })
             }
-            // What a dead run did could not be taken in: whoever went on from the old checkpoint would forget it.
+            // The recovered state could not be saved. The lock is kept: a run from the old checkpoint would lose the
+            // records.
             Err(error @ StateError::Unsaved { .. }) => Err(error),
             Err(error) => {
-                // That comes first; a lock that stays is told by whoever meets it.
+                // The first error is returned; the next run reports a lock that could not be released.
                 access.store.unlock(lock).await.ok();
                 Err(error)
             }
         }
     }
 
-    async fn open_locked(access: &StackAccess, lock: &StackLock, laws: Laws) -> Result<Opened, StateError> {
+    async fn open_locked(
+        access: &StackAccess,
+        lock: &StackLock,
+        check: IntegrityCheck,
+    ) -> Result<OpenedStack, StateError> {
         let loaded = load(access).await?;
-        let sealer = Sealer::choose(access, loaded.as_ref()).await?;
+        let secrets = StackSecrets::for_writing(access, loaded.as_ref()).await?;
         let (mut base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let mut snapshot = snapshot.flatten().unwrap_or_default();
-        let found = recovery::find(access, base.as_ref(), &snapshot).await?;
-        for journal in &found.settled {
+        let found = recovery::find_journals(access, base.as_ref(), &snapshot).await?;
+        for journal in &found.completed {
             journal::remove(journal)?;
         }
         let mut recovered = None;
         if let Some(recovery) = found.recovery {
-            let (digest, breach) = recovery.save(access, lock, &sealer).await.map_err(|source| {
+            let (digest, integrity_error) = recovery.save(access, lock, &secrets).await.map_err(|source| {
                 let (stack, journal) = (access.stack.clone(), recovery.journal().to_owned());
                 StateError::Unsaved { stack, journal, source: Box::new(source) }
             })?;
-            if let (Some(breach), Laws::Held) = (breach, laws) {
-                return Err(StateError::SavedBroken(breach));
+            if let (Some(integrity_error), IntegrityCheck::Required) = (integrity_error, check) {
+                return Err(StateError::SavedInvalid(integrity_error));
             }
-            base = Some(CheckpointDigest::known(digest));
-            (snapshot, recovered) = (recovery.snapshot, Some(recovery.told));
+            base = Some(CheckpointDigest::from_digest(digest));
+            (snapshot, recovered) = (recovery.snapshot, Some(recovery.report));
         }
-        if let (Err(breach), Laws::Held) = (integrity::verify(&snapshot), laws) {
-            return Err(breach.into());
+        if let (Err(integrity_error), IntegrityCheck::Required) = (integrity::verify(&snapshot), check) {
+            return Err(integrity_error.into());
         }
-        let start = JournalStart { stack: access.stack.clone(), base, secrets: sealer.description() };
+        let start = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
         let journal = Journal::new(&journal::folder(&access.journals, &access.stack), start);
-        Ok(Opened { snapshot, recovered, sealer, journal })
+        Ok(OpenedStack { snapshot, recovered, secrets, journal })
     }
 
-    /// The stack.
+    /// Returns the name of the stack.
     pub fn stack(&self) -> &StackReference {
         &self.access.stack
     }
 
-    /// The state that was loaded.
+    /// Returns the loaded state.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// What a run that died had done, and what it had begun; it is in the loaded state.
-    pub fn recovered(&self) -> Option<&Recovered> {
+    /// Returns the recovered run, if a run was interrupted; its changes are in the loaded state.
+    pub fn recovered(&self) -> Option<&RecoveredRun> {
         self.recovered.as_ref()
     }
 
-    /// Who holds the key to the secrets of the stack, if anybody does.
+    /// Returns the secrets manager of the stack, if it is available.
     pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
-        self.sealer.secrets()
+        self.secrets.manager()
     }
 
-    /// What a deployment writes to while it runs. Ask once for each deployment of a run that changes the state, in their
-    /// order: the entries of the first are numbered from [`StackState::snapshot`], those of the next from the snapshot that
-    /// the one before ended with, which must be passed on as it is.
+    /// Returns a recorder for one deployment. Call it once for each deployment that changes the state, in their order:
+    /// the first one numbers entries from [`StackState::snapshot`], each following one from the unchanged final
+    /// snapshot of the previous one.
     pub fn recorder(&self) -> JournalRecorder {
         self.journal().begin_phase();
-        let manager = self.sealer.manager.clone();
+        let manager = self.secrets.manager.clone();
         JournalRecorder { journal: Arc::clone(&self.journal), manager, crypter: None }
     }
 
-    /// Saves the state that a run led to, adds an entry to the history if there is one, and unlocks the stack.
+    /// Saves the final state of a run, adds the entry to the history if there is one, and unlocks the stack.
     ///
     /// # Errors
-    /// [`StateError::SavedBroken`] if the state breaks its laws; [`StateError::Unsaved`] if it could not be saved (nor may be,
-    /// because somebody took the lock away), in which case the journal stays, and the lock if it is still held. An error after
-    /// that ([`StateError::Unarchived`], the lock) does not take the saving back.
+    /// [`StateError::SavedInvalid`] if the state violates its invariants. [`StateError::Unsaved`] if it could not be
+    /// saved, for example because the lock was broken: the journal is kept, and the lock if it is still held. After
+    /// later errors ([`StateError::HistoryNotWritten`], releasing the lock) the state is saved.
     pub async fn close(self, snapshot: Snapshot, update: Option<&UpdateInfo>) -> Result<(), StateError> {
         let stack = self.access.stack.clone();
-        let (text, breach) = match write(&self.access, &self.sealer, snapshot).await {
+        let (text, integrity_error) = match encode_for_saving(&self.access, &self.secrets, snapshot).await {
             Ok(written) => written,
-            Err(error) => return Err(self.unsaved(error).await),
+            Err(error) => return Err(self.save_error(error).await),
         };
-        // A journal that takes no more may lack the end of what this run did, and the checkpoint has it: that is saved all the
-        // same. Should the run die before the journal is removed, the next one finds that the two do not belong together.
+        // A failed journal may lack the last records, but the checkpoint has them, so it is saved in any case. If the
+        // process dies before the journal is removed, the next run reports that journal and checkpoint do not match.
         self.journal().close(&text).ok();
         if let Err(error) = self.access.store.save(&self.lock, &text).await {
-            return Err(self.unsaved(error.into()).await);
+            return Err(self.save_error(error.into()).await);
         }
         let journal = self.journal().path().map(ToOwned::to_owned);
-        let settled = journal.map_or(Ok(()), |path| journal::remove(&path));
+        let removed = journal.map_or(Ok(()), |path| journal::remove(&path));
         let archived = match update {
             Some(update) => self.access.store.archive(&stack, &update.to_json()).await,
             None => Ok(()),
         };
-        let archived = archived.map_err(|source| StateError::Unarchived { stack, source: Box::new(source) });
+        let archived = archived.map_err(|source| StateError::HistoryNotWritten { stack, source: Box::new(source) });
         self.access.store.unlock(self.lock).await?;
-        free_aside((self.snapshot, self.journal));
-        settled?;
+        drop_in_background((self.snapshot, self.journal));
+        removed?;
         archived?;
-        breach.map_or(Ok(()), |breach| Err(StateError::SavedBroken(breach)))
+        integrity_error.map_or(Ok(()), |integrity_error| Err(StateError::SavedInvalid(integrity_error)))
     }
 
-    /// Unlocks the stack without saving anything. Only for a run that recorded nothing.
+    /// Unlocks the stack without saving. Only for a run that recorded nothing.
     ///
     /// # Errors
-    /// [`StateError`] if the lock cannot be given back.
+    /// [`StateError`] if the lock cannot be released.
     pub async fn release(self) -> Result<(), StateError> {
         Ok(self.access.store.unlock(self.lock).await?)
     }
 
-    /// Keeps the lock if there is a journal: whoever went on from the old checkpoint would forget what it holds.
-    async fn unsaved(self, source: StateError) -> StateError {
+    /// Returns the error of a failed save. Keeps the lock if there is a journal: a run from the old checkpoint would
+    /// lose its records.
+    async fn save_error(self, source: StateError) -> StateError {
         let journal = self.journal().path().map(ToOwned::to_owned);
         let source = match &source {
-            // Whoever took the lock took this for the journal of a dead run, and what it held until then.
+            // The run that broke the lock has recovered and removed the journal, which still lacked the records written
+            // since.
             StateError::Store(StoreError::LockLost { .. }) => {
                 let restored = self.journal().restore();
                 restored.map_or_else(StateError::from, |()| source)

@@ -1,4 +1,4 @@
-//! Stacks as a whole: another name, the end, what happened to them.
+//! Renames, removes and summarizes stacks, and reads their history.
 
 use pulumi_proto::urn::ROOT_STACK_TYPE;
 
@@ -6,17 +6,17 @@ use super::access::StackAccess;
 use super::recovery;
 use super::view::StackView;
 use crate::error::StateError;
-use crate::format::{self, FormatError, Opening, StoredText, UpdateInfo};
+use crate::format::{self, FormatError, SecretDecryption, StoredText, UpdateInfo};
 use crate::journal;
 use crate::snapshot::{OperationKind, Snapshot};
 use crate::store::{Backups, LockHolder, StackLock, StackReference};
 
-/// Gives a stack another name, in its own project or in another: as `pulumi stack rename` does. Needs no key; what is
-/// sealed stays as it is.
+/// Renames a stack, also into another project, as `pulumi stack rename` does. Needs no key: ciphertexts stay as they
+/// are.
 ///
 /// # Errors
-/// [`StateError`]: there is no such stack, there is one of the new name, a run was interrupted. Nothing has moved then. What
-/// comes last may fail when the stack has its new name already: moving its history, giving the lock back.
+/// [`StateError`]: the stack does not exist, the new name is taken, a run was interrupted. Nothing has changed then.
+/// The last steps (moving the history, releasing the lock) may fail when the stack already has its new name.
 pub async fn rename_stack(access: &StackAccess, holder: &LockHolder, to: &StackReference) -> Result<(), StateError> {
     let lock = access.store.lock(&access.stack, holder).await?;
     let renamed = rename_locked(access, &lock, to).await;
@@ -26,21 +26,21 @@ pub async fn rename_stack(access: &StackAccess, holder: &LockHolder, to: &StackR
 }
 
 async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReference) -> Result<(), StateError> {
-    let checkpoint = settled(access).await?;
+    let checkpoint = load_uninterrupted(access).await?;
     let renamed = StackAccess { stack: to.clone(), ..access.clone() };
-    if let Some(journal) = journal::left_behind(&renamed.journals, to)?.into_iter().next() {
+    if let Some(journal) = journal::list(&renamed.journals, to)?.into_iter().next() {
         return Err(StateError::Interrupted { stack: to.clone(), journal });
     }
-    let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| unreadable(access, error))?;
+    let text = format::rename_stack(&checkpoint, &access.stack, to).map_err(|error| checkpoint_error(access, error))?;
     Ok(access.store.rename(lock, to, &text).await?)
 }
 
-/// Removes a stack: its state, history and tags, as `pulumi stack rm` does. With `force` it may have resources, which are
-/// forgotten and stay where they are.
+/// Removes a stack: its state, history and tags, as `pulumi stack rm` does. With `force` it may have resources, which
+/// are not deleted.
 ///
 /// # Errors
-/// [`StateError`]: there is no such stack, it has resources, or creations that nobody has settled, a run was interrupted.
-/// Nothing has gone then, unless only the lock could not be given back.
+/// [`StateError`]: the stack does not exist, it has resources or pending creations, a run was interrupted. Nothing was
+/// removed then, unless only the lock could not be released.
 pub async fn remove_stack(
     access: &StackAccess,
     holder: &LockHolder,
@@ -60,11 +60,11 @@ async fn remove_locked(
     force: bool,
     backups: Backups,
 ) -> Result<(), StateError> {
-    let checkpoint = settled(access).await?;
+    let checkpoint = load_uninterrupted(access).await?;
     if !force {
-        let snapshot = snapshot_of(&checkpoint).map_err(|error| unreadable(access, error))?;
+        let snapshot = read_snapshot(&checkpoint).map_err(|error| checkpoint_error(access, error))?;
         let stack = access.stack.clone();
-        // The stack itself is none.
+        // The root stack resource does not count.
         let resources = snapshot.resources.iter().filter(|state| state.type_token.as_str() != ROOT_STACK_TYPE);
         let count = resources.count();
         if count > 0 {
@@ -73,13 +73,13 @@ async fn remove_locked(
         let creations = snapshot.pending_operations.iter().filter(|pending| pending.kind == OperationKind::Creating);
         let names: Vec<String> = creations.map(|pending| pending.resource.urn.name().to_owned()).collect();
         if !names.is_empty() {
-            return Err(StateError::Unsettled { stack, names });
+            return Err(StateError::PendingCreations { stack, names });
         }
     }
     Ok(access.store.remove(lock, backups).await?)
 }
 
-/// What happened to a stack, the oldest first.
+/// Returns the history of a stack, oldest entry first.
 ///
 /// # Errors
 /// [`StateError`] if an entry cannot be read.
@@ -90,20 +90,21 @@ pub async fn history(access: &StackAccess) -> Result<Vec<UpdateInfo>, StateError
     entries.iter().map(read).collect::<Result<_, _>>().map_err(failed)
 }
 
-/// What a list says of a stack.
+/// Summary of a stack for a list.
 #[derive(Clone, Debug)]
 pub struct StackSummary {
-    /// How many there are in its state, the stack itself among them. `None`: it has not been provisioned yet, or by a run
-    /// that has not ended and whose journal needs a key that is missing.
+    /// Number of resources in its state, with the root stack resource. `None` if the stack has no state yet, or only
+    /// the journal of a run that has not ended and whose key is missing.
     pub resources: Option<usize>,
-    /// Time at which its state was written, as the state says.
+    /// Time at which its state was written, from the manifest.
     pub updated: Option<String>,
     pub is_locked: bool,
-    /// A run has not ended.
+    /// A run has not ended, so its journal exists.
     pub is_interrupted: bool,
 }
 
-/// Sums a stack up, without locking it. Needs no key: without one, what the journal of a run would add is left out.
+/// Summarizes a stack without locking it. Needs no key: without one, the changes in the journal of a run are not
+/// included.
 ///
 /// # Errors
 /// [`StateError`].
@@ -115,8 +116,8 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
         Some(view) => (view.snapshot, view.recovered.is_some() || view.conflict.is_some()),
         None => {
             let checkpoint = access.store.load(&access.stack).await?;
-            let snapshot = checkpoint.as_deref().map(snapshot_of).transpose();
-            (snapshot.map_err(|error| unreadable(access, error))?, has_journal)
+            let snapshot = checkpoint.as_deref().map(read_snapshot).transpose();
+            (snapshot.map_err(|error| checkpoint_error(access, error))?, has_journal)
         }
     };
     let resources = snapshot.as_ref().map(|snapshot| snapshot.resources.len());
@@ -124,18 +125,18 @@ pub async fn summary(access: &StackAccess) -> Result<StackSummary, StateError> {
     Ok(StackSummary { resources, updated, is_locked, is_interrupted })
 }
 
-/// The checkpoint of a stack that no interrupted run has anything to add to.
-async fn settled(access: &StackAccess) -> Result<String, StateError> {
+/// Returns the text of the checkpoint of a stack without an interrupted run.
+async fn load_uninterrupted(access: &StackAccess) -> Result<String, StateError> {
     let checkpoint = access.store.load(&access.stack).await?;
     recovery::refuse_interrupted(access, checkpoint.as_deref()).await?;
     checkpoint.ok_or_else(|| StateError::NoStack(access.stack.clone()))
 }
 
-/// What a checkpoint holds, secrets unopened.
-fn snapshot_of(checkpoint: &str) -> Result<Snapshot, FormatError> {
-    Ok(StoredText::parse(checkpoint)?.read(Opening::Sealed)?.snapshot.unwrap_or_default())
+/// Reads the snapshot of a checkpoint without decrypting its secrets.
+fn read_snapshot(checkpoint: &str) -> Result<Snapshot, FormatError> {
+    Ok(StoredText::parse(checkpoint)?.read(SecretDecryption::KeepEncrypted)?.snapshot.unwrap_or_default())
 }
 
-fn unreadable(access: &StackAccess, error: FormatError) -> StateError {
+fn checkpoint_error(access: &StackAccess, error: FormatError) -> StateError {
     StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) }
 }

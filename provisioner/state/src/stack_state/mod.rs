@@ -1,4 +1,4 @@
-//! The state of one stack as an operation uses it: locked, loaded, recovered, recorded, saved.
+//! State of one stack in an operation: locking, loading, recovery, recording, saving.
 
 mod access;
 mod import;
@@ -8,13 +8,13 @@ mod manage;
 mod recorder;
 mod recovery;
 mod saving;
-mod sealer;
+mod stack_secrets;
 mod view;
 
 pub use access::StackAccess;
-pub use import::{Imported, import};
+pub use import::{ImportReport, import};
 pub use locked::StackState;
 pub use manage::{StackSummary, history, remove_stack, rename_stack, summary};
 pub use recorder::JournalRecorder;
-pub use recovery::Recovered;
+pub use recovery::RecoveredRun;
 pub use view::{ExportedSecrets, StackView};

@@ -1,4 +1,4 @@
-//! Writes the records of a run to its journal.
+//! Recorder that writes the records of a run to its journal.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::recorder::StateRecorder;
 use crate::secrets::{Crypter, SecretsError, SecretsManager};
 
-/// Writes the records of a run to its journal.
+/// Recorder that writes the records of a run to its journal.
 pub struct JournalRecorder {
     pub(super) journal: Arc<Mutex<Journal>>,
     pub(super) manager: Result<Arc<dyn SecretsManager>, SecretsError>,
@@ -18,7 +18,7 @@ pub struct JournalRecorder {
 }
 
 impl JournalRecorder {
-    /// Begins to make the key to the secrets ready, without which nothing is changed.
+    /// Starts to derive or fetch the key of the secrets in the background.
     pub fn prepare_secrets(&self) {
         if let Ok(manager) = &self.manager {
             manager.prepare();
@@ -37,7 +37,7 @@ impl StateRecorder for JournalRecorder {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).defer(record);
     }
 
-    async fn secrets_ready(&mut self) -> Result<(), StateError> {
+    async fn wait_for_secrets(&mut self) -> Result<(), StateError> {
         if self.crypter.is_none() {
             self.crypter = Some(self.manager.clone()?.crypter().await?);
         }

@@ -1,4 +1,4 @@
-//! Taking in what a run that died left in its journal.
+//! Recovers the journal of an interrupted run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::Urn;
 
 use super::access::StackAccess;
-use super::saving::write;
-use super::sealer::Sealer;
+use super::saving::encode_for_saving;
+use super::stack_secrets::StackSecrets;
 use crate::error::{JournalConflict, StateError};
 use crate::integrity::IntegrityError;
 use crate::journal::{self, CheckpointDigest, Replay};
@@ -17,58 +17,59 @@ use crate::record::{Effect, Record, Subject};
 use crate::snapshot::{OperationKind, Snapshot};
 use crate::store::StackLock;
 
-/// What came from the journal of a run that died.
+/// Summary of an interrupted run, from its journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    /// When that run began.
+pub struct RecoveredRun {
+    /// Start of the run, RFC 3339.
     pub started: String,
-    /// What it had done, and how often.
+    /// Number of finished operations by kind.
     pub done: BTreeMap<OperationKind, usize>,
-    /// What it had begun, and is not known to have ended.
+    /// Operations that had begun and are not known to have ended.
     pub pending: Vec<(OperationKind, Urn)>,
-    /// Whether its last record was torn and is lost. What it announced did not happen.
+    /// `true` if the last record is incomplete and was dropped. The operation or report that it announced did not
+    /// happen.
     pub torn: bool,
 }
 
-/// A state that was put together from a checkpoint and a journal.
+/// State that results from a checkpoint and a journal.
 #[derive(Debug)]
 pub(super) struct Recovery {
     pub(super) snapshot: Snapshot,
-    pub(super) told: Recovered,
+    pub(super) report: RecoveredRun,
     journal: Replay,
 }
 
-/// What the journals of a stack came to.
+/// Result of a search for the journals of a stack.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The run that died, if one did.
+pub(super) struct FoundJournals {
+    /// Recovered state of the interrupted run, if there is one.
     pub(super) recovery: Option<Recovery>,
-    /// Journals whose runs had begun nothing, or saved everything.
-    pub(super) settled: Vec<PathBuf>,
+    /// Journals whose runs had begun no operation, or had saved everything.
+    pub(super) completed: Vec<PathBuf>,
 }
 
-/// Looks for the journal of a run that died. Writes nothing.
+/// Searches for the journal of an interrupted run. Writes nothing.
 ///
 /// # Errors
-/// [`StateError::Conflict`] if there is one that belongs to another checkpoint.
-pub(super) async fn find(
+/// [`StateError::Conflict`] if a journal starts from another checkpoint.
+pub(super) async fn find_journals(
     access: &StackAccess,
     checkpoint: Option<&CheckpointDigest>,
     snapshot: &Snapshot,
-) -> Result<Found, StateError> {
-    let mut found = Found::default();
-    for path in journal::left_behind(&access.journals, &access.stack)? {
+) -> Result<FoundJournals, StateError> {
+    let mut found = FoundJournals::default();
+    for path in journal::list(&access.journals, &access.stack)? {
         let Some(replay) = journal::replay(&path, &access.keyring).await? else {
-            found.settled.push(path);
+            found.completed.push(path);
             continue;
         };
         let checkpoint = checkpoint.map(CheckpointDigest::as_str);
         if replay.closed.is_some() && replay.closed.as_deref() == checkpoint {
-            found.settled.push(path);
+            found.completed.push(path);
         } else if found.recovery.is_none() && replay.base.as_deref() == checkpoint {
-            found.recovery = Some(Recovery::of(replay, snapshot.clone()));
+            found.recovery = Some(Recovery::new(replay, snapshot.clone()));
         } else {
-            let (created, creating) = creations(&replay.phases);
+            let (created, creating) = find_creations(&replay.phases);
             let (stack, base) = (access.stack.clone(), replay.base);
             let found = checkpoint.map(ToOwned::to_owned);
             return Err(Box::new(JournalConflict { stack, journal: path, base, found, created, creating }).into());
@@ -77,31 +78,31 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Makes sure that no run that died has left anything to take in, and removes journals that are settled.
+/// Fails if there is an interrupted run, and removes the journals of completed runs.
 ///
 /// # Errors
-/// [`StateError::Interrupted`], and as for [`find`].
+/// [`StateError::Interrupted`], and the errors of [`find_journals`].
 pub(super) async fn refuse_interrupted(access: &StackAccess, checkpoint: Option<&str>) -> Result<(), StateError> {
-    let digest = checkpoint.map(|text| CheckpointDigest::known(journal::digest(text)));
-    let found = find(access, digest.as_ref(), &Snapshot::default()).await?;
+    let digest = checkpoint.map(|text| CheckpointDigest::from_digest(journal::digest(text)));
+    let found = find_journals(access, digest.as_ref(), &Snapshot::default()).await?;
     if let Some(Recovery { journal, .. }) = found.recovery {
         return Err(StateError::Interrupted { stack: access.stack.clone(), journal: journal.path });
     }
-    for settled in &found.settled {
-        journal::remove(settled)?;
+    for completed in &found.completed {
+        journal::remove(completed)?;
     }
     Ok(())
 }
 
-/// The resources that creations brought about, and those of which nobody knows what came.
-fn creations(phases: &[Vec<Record>]) -> (Vec<(Urn, Option<ResourceId>)>, Vec<Urn>) {
-    let (mut created, mut unended) = (Vec::new(), Vec::new());
+/// Returns the created resources, and those whose creation has an unknown outcome.
+fn find_creations(phases: &[Vec<Record>]) -> (Vec<(Urn, Option<ResourceId>)>, Vec<Urn>) {
+    let (mut created, mut unfinished) = (Vec::new(), Vec::new());
     for records in phases {
         let mut creating = BTreeMap::new();
         for record in records {
             match record {
                 Record::Begin { operation, kind: OperationKind::Creating, subject } => {
-                    // What is being created is no entry yet.
+                    // A resource that is being created has no entry yet.
                     let urn = if let Subject::Resource(state) = subject { Some(state.urn.clone()) } else { None };
                     creating.insert(*operation, urn);
                 }
@@ -116,13 +117,13 @@ fn creations(phases: &[Vec<Record>]) -> (Vec<(Urn, Option<ResourceId>)>, Vec<Urn
                 Record::Begin { .. } | Record::End { .. } | Record::Change(_) => {}
             }
         }
-        unended.extend(creating.into_values().flatten());
+        unfinished.extend(creating.into_values().flatten());
     }
-    (created, unended)
+    (created, unfinished)
 }
 
 impl Recovery {
-    fn of(journal: Replay, base: Snapshot) -> Self {
+    fn new(journal: Replay, base: Snapshot) -> Self {
         let mut snapshot = base;
         let (mut pending, mut done) = (Vec::new(), BTreeMap::new());
         for records in &journal.phases {
@@ -146,31 +147,31 @@ impl Recovery {
             snapshot = ledger.snapshot();
             pending.extend(begun.into_values());
         }
-        let told = Recovered { started: journal.started.clone(), done, pending, torn: journal.torn };
-        Self { snapshot, told, journal }
+        let report = RecoveredRun { started: journal.started.clone(), done, pending, torn: journal.torn };
+        Self { snapshot, report, journal }
     }
 
-    /// Where the journal is.
+    /// Returns the path of the journal.
     pub(super) fn journal(&self) -> &Path {
         &self.journal.path
     }
 
-    /// Makes the recovered state the checkpoint, and returns its digest.
+    /// Saves the recovered state as the checkpoint. Returns its digest, and its integrity error if it has one.
     ///
     /// # Errors
-    /// [`StateError::SavedBroken`] if the state breaks its laws, as at the end of a run.
+    /// [`StateError`] if the checkpoint cannot be encoded or saved, or the journal cannot be closed.
     pub(super) async fn save(
         &self,
         access: &StackAccess,
         lock: &StackLock,
-        sealer: &Sealer,
+        secrets: &StackSecrets,
     ) -> Result<(String, Option<IntegrityError>), StateError> {
-        let (text, breach) = write(access, sealer, self.snapshot.clone()).await?;
+        let (text, integrity_error) = encode_for_saving(access, secrets, self.snapshot.clone()).await?;
         let digest = journal::digest(&text);
-        journal::settle(&self.journal.path, self.journal.end, &digest)?;
+        journal::append_close_line(&self.journal.path, self.journal.end, &digest)?;
         access.store.save(lock, &text).await?;
-        // It is settled: if it stays, the next run removes it.
+        // The journal is closed, so the next run removes it if this fails.
         journal::remove(&self.journal.path).ok();
-        Ok((digest, breach))
+        Ok((digest, integrity_error))
     }
 }

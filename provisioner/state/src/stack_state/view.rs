@@ -1,11 +1,11 @@
-//! The state of a stack for reading only.
+//! State of a stack, read without a lock.
 
 use std::sync::Arc;
 
 use super::access::StackAccess;
 use super::loading::load;
-use super::recovery::{self, Recovered};
-use super::sealer::Sealer;
+use super::recovery::{self, RecoveredRun};
+use super::stack_secrets::StackSecrets;
 use crate::checkpoint::export_checkpoint;
 use crate::error::{JournalConflict, StateError};
 use crate::format;
@@ -13,34 +13,34 @@ use crate::integrity::{self, IntegrityError};
 use crate::secrets::SecretsManager;
 use crate::snapshot::Snapshot;
 
-/// The state of a stack as it is, for looking only.
+/// State of a stack, read without a lock.
 pub struct StackView {
-    /// The state; what a dead run left in its journal is in it. `None`: there is no such stack.
+    /// Snapshot with the changes of an interrupted run. `None`: the stack does not exist.
     pub snapshot: Option<Snapshot>,
-    /// What came from a journal.
-    pub recovered: Option<Recovered>,
-    /// Whether nobody held the lock a moment ago: the run whose journal that is has died.
+    /// Interrupted run, if the stack has the journal of one.
+    pub recovered: Option<RecoveredRun>,
+    /// `true` if the stack was not locked at the time of reading. The run of a recovered journal is then dead.
     pub is_unlocked: bool,
-    /// A journal that does not belong to the state, and is not in it. A change will be refused.
+    /// Journal that starts from another checkpoint; its records are not in the snapshot. Changes of the stack fail.
     pub conflict: Option<JournalConflict>,
-    /// Which laws the state breaks. It may be shown all the same, but not previewed on.
-    pub breach: Option<IntegrityError>,
-    sealer: Sealer,
+    /// Integrity error of the snapshot. The snapshot may be shown, but not used for a preview.
+    pub integrity_error: Option<IntegrityError>,
+    secrets: StackSecrets,
 }
 
-/// What becomes of secrets in an export.
+/// Form of the secrets in an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportedSecrets {
-    /// They stay sealed.
-    Sealed,
-    /// They are shown.
-    Shown,
+    /// Ciphertexts.
+    Encrypted,
+    /// Plaintexts.
+    Plaintext,
 }
 
 impl StackView {
-    /// Who holds the key to the secrets of the stack, if anybody does.
+    /// Returns the secrets manager of the stack, if it is available.
     pub fn secrets(&self) -> Option<Arc<dyn SecretsManager>> {
-        self.sealer.secrets()
+        self.secrets.manager()
     }
 
     /// Loads the state of a stack without locking it, and without writing anything.
@@ -50,38 +50,38 @@ impl StackView {
     pub async fn open(access: &StackAccess) -> Result<Self, StateError> {
         let loaded = load(access).await?;
         let exists = loaded.is_some();
-        let sealer = Sealer::of_state(loaded.as_ref());
+        let secrets = StackSecrets::for_reading(loaded.as_ref());
         let (base, snapshot) = loaded.map(|loaded| (loaded.digest, loaded.checkpoint.checkpoint.snapshot)).unzip();
         let snapshot = snapshot.flatten();
         let found = snapshot.clone().unwrap_or_default();
         let is_unlocked = access.store.locks(&access.stack).await?.is_empty();
-        let (snapshot, recovered, conflict) = match recovery::find(access, base.as_ref(), &found).await {
-            Ok(recovery::Found { recovery: Some(recovery), .. }) => {
-                (Some(recovery.snapshot), Some(recovery.told), None)
+        let (snapshot, recovered, conflict) = match recovery::find_journals(access, base.as_ref(), &found).await {
+            Ok(recovery::FoundJournals { recovery: Some(recovery), .. }) => {
+                (Some(recovery.snapshot), Some(recovery.report), None)
             }
             Ok(_) => (snapshot.or_else(|| exists.then(Snapshot::default)), None, None),
             Err(StateError::Conflict(conflict)) => (snapshot, None, Some(*conflict)),
             Err(error) => return Err(error),
         };
-        let breach = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
-        Ok(Self { snapshot, recovered, is_unlocked, conflict, breach, sealer })
+        let integrity_error = snapshot.as_ref().and_then(|snapshot| integrity::verify(snapshot).err());
+        Ok(Self { snapshot, recovered, is_unlocked, conflict, integrity_error, secrets })
     }
 
-    /// The state as `pulumi stack export` shows it and `pulumi stack import` takes it, without locking the stack; `None`:
-    /// there is no such stack. What stays sealed is given out as it is stored, and no key is needed, unless the journal of
-    /// a run that died has to be taken in.
+    /// Exports the state as `pulumi stack export` does, without locking the stack; `None` if the stack does not exist.
+    /// Encrypted secrets are exported as they are stored without a key, unless the journal of an interrupted run has to
+    /// be replayed.
     ///
     /// # Errors
-    /// [`StateError`]; [`StateError::Conflict`] with a journal that would be missing in it.
+    /// [`StateError`]; [`StateError::Conflict`] if a journal starts from another checkpoint.
     pub async fn export(access: &StackAccess, secrets: ExportedSecrets) -> Result<Option<String>, StateError> {
         let text = access.store.load(&access.stack).await?;
-        let sealed = secrets == ExportedSecrets::Sealed;
+        let is_encrypted = secrets == ExportedSecrets::Encrypted;
         let has_journal = access.has_journal()?;
         match &text {
             None if !has_journal => return Ok(None),
-            Some(text) if sealed && !has_journal => {
+            Some(text) if is_encrypted && !has_journal => {
                 let failed = |error| StateError::Checkpoint { stack: access.stack.clone(), source: Box::new(error) };
-                return format::reexport(text).map(Some).map_err(failed);
+                return format::export_verbatim(text).map(Some).map_err(failed);
             }
             _ => {}
         }
@@ -90,9 +90,9 @@ impl StackView {
             return Err(StateError::Conflict(Box::new(conflict)));
         }
         let Some(snapshot) = view.snapshot else { return Ok(None) };
-        // A first run that died has left a journal and no checkpoint that would name a key.
-        let sealer = if text.is_some() { view.sealer } else { Sealer::choose(access, None).await? };
-        let sealing = sealed.then_some((sealer.manager.as_deref().ok(), &sealer.reuse));
-        Ok(Some(export_checkpoint(Some(&snapshot), sealing).await?))
+        // An interrupted first run leaves a journal and no checkpoint, which would name a secrets manager.
+        let stack_secrets = if text.is_some() { view.secrets } else { StackSecrets::for_writing(access, None).await? };
+        let encrypted = is_encrypted.then_some((stack_secrets.manager.as_deref().ok(), &stack_secrets.reuse));
+        Ok(Some(export_checkpoint(Some(&snapshot), encrypted).await?))
     }
 }

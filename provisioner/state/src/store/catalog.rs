@@ -1,4 +1,4 @@
-//! What a store keeps of stacks besides their checkpoints.
+//! Interface of a store for whole stacks: list, history, tags, rename, remove.
 
 use std::collections::BTreeMap;
 
@@ -11,41 +11,41 @@ use super::reference::StackReference;
 /// Tags of a stack, by name.
 pub type Tags = BTreeMap<String, String>;
 
-/// What becomes of the backups of a stack that is removed.
+/// Treatment of the backups of a removed stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backups {
-    /// They stay, and the last checkpoint with them.
+    /// The backups are kept, and the last checkpoint becomes one of them.
     Kept,
-    /// They go, and so does the last checkpoint. What was kept on purpose stays.
+    /// The backups and the last checkpoint are removed. Retained checkpoints are kept.
     Removed,
 }
 
-/// Knows which stacks there are, and what is kept about each. Nothing here needs the lock unless it asks for it.
+/// Catalog of the stacks of a store. Methods need the lock of a stack only if they have it as a parameter.
 #[async_trait]
 pub trait StackCatalog: Send + Sync {
-    /// The stacks there are, sorted.
+    /// Returns the stacks, sorted.
     async fn list(&self) -> Result<Vec<StackReference>, StoreError>;
 
-    /// The entries of the history of a stack, oldest first.
+    /// Returns the history entries of a stack, oldest first.
     async fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError>;
 
-    /// The tags of a stack.
+    /// Returns the tags of a stack.
     async fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError>;
 
     /// Replaces the tags of a stack.
     async fn set_tags(&self, stack: &StackReference, tags: &Tags) -> Result<(), StoreError>;
 
-    /// Moves the stack that is locked: this becomes the checkpoint under the new name, and the history goes with it. Tags
-    /// and backups stay under the old name, and so does the checkpoint, as one that was replaced.
+    /// Renames the locked stack: `checkpoint` becomes the checkpoint under the new name, and the history moves with it.
+    /// Tags and backups stay under the old name; the old checkpoint becomes a backup.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Locked`] of the new name, [`StoreError::LockLost`]; nothing has moved then. The
-    /// history moves last: where it cannot, the stack has its new name all the same.
+    /// [`StoreError::Exists`], [`StoreError::Locked`] of the new name, [`StoreError::LockLost`]; nothing was changed
+    /// then. The history moves last: if that fails, the stack already has its new name.
     async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError>;
 
-    /// Removes the stack that is locked: its checkpoint, its history and its tags.
+    /// Removes the locked stack: its checkpoint, its history and its tags.
     ///
     /// # Errors
-    /// [`StoreError::LockLost`]; nothing has gone then.
+    /// [`StoreError::LockLost`]; nothing was removed then.
     async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError>;
 }

@@ -1,4 +1,4 @@
-//! The exam that every store sits.
+//! Compliance tests that every store has to pass.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ pub(super) fn holder(pid: u32) -> LockHolder {
     LockHolder { pid, username: "ada".to_owned(), hostname: "reefbox".to_owned() }
 }
 
-/// Saves as a run does: under the lock.
-pub(super) async fn put(store: &dyn StateStore, name: &str, text: &str) -> Result<(), StoreError> {
+/// Saves a checkpoint under the lock, as a run does.
+pub(super) async fn save(store: &dyn StateStore, name: &str, text: &str) -> Result<(), StoreError> {
     let lock = store.lock(&stack(name), &holder(1)).await?;
     let saved = store.save(&lock, text).await;
     store.unlock(lock).await?;
@@ -24,39 +24,39 @@ pub(super) async fn put(store: &dyn StateStore, name: &str, text: &str) -> Resul
 }
 
 /// Returns the messages of an error and of its causes.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-async fn exam(store: &dyn StateStore) {
-    an_absent_stack_is_none(store).await;
-    what_was_saved_is_loaded(store).await;
-    a_lock_excludes_and_names_its_holder(store).await;
-    a_lock_can_be_broken(store).await;
-    locks_of_different_stacks_are_apart(store).await;
-    who_lost_the_lock_saves_nothing(store).await;
+async fn run_compliance_tests(store: &dyn StateStore) {
+    missing_stack_loads_as_none(store).await;
+    saved_checkpoint_is_loaded(store).await;
+    lock_excludes_others_and_names_its_holder(store).await;
+    lock_can_be_broken(store).await;
+    locks_of_different_stacks_are_independent(store).await;
+    run_that_lost_its_lock_saves_nothing(store).await;
     tags_are_replaced_as_a_whole(store).await;
-    a_stack_moves_with_its_history(store).await;
-    a_stack_that_is_removed_leaves_nothing_to_list(store).await;
+    renamed_stack_keeps_its_history(store).await;
+    removed_stack_is_not_listed(store).await;
 }
 
-async fn an_absent_stack_is_none(store: &dyn StateStore) {
+async fn missing_stack_loads_as_none(store: &dyn StateStore) {
     assert_eq!(store.load(&stack("absent")).await.unwrap(), None);
     assert!(store.locks(&stack("absent")).await.unwrap().is_empty());
     assert!(store.list().await.unwrap().is_empty());
 }
 
-async fn what_was_saved_is_loaded(store: &dyn StateStore) {
+async fn saved_checkpoint_is_loaded(store: &dyn StateStore) {
     for text in [EMPTY, SECOND] {
-        put(store, "dev", text).await.unwrap();
+        save(store, "dev", text).await.unwrap();
         assert_eq!(store.load(&stack("dev")).await.unwrap().as_deref(), Some(text));
     }
     store.archive(&stack("dev"), "{}").await.unwrap();
-    put(store, "a.b", EMPTY).await.unwrap();
+    save(store, "a.b", EMPTY).await.unwrap();
     assert_eq!(store.list().await.unwrap(), [stack("a.b"), stack("dev")]);
 }
 
-async fn a_lock_excludes_and_names_its_holder(store: &dyn StateStore) {
+async fn lock_excludes_others_and_names_its_holder(store: &dyn StateStore) {
     let lock = store.lock(&stack("dev"), &holder(4711)).await.unwrap();
     let error = store.lock(&stack("dev"), &holder(1)).await.unwrap_err();
     assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1));
@@ -64,12 +64,12 @@ async fn a_lock_excludes_and_names_its_holder(store: &dyn StateStore) {
     assert!(message.contains("the stack is currently locked by 1 lock(s)"), "{message}");
     assert!(message.contains("created by ada@reefbox (pid 4711) at 2"), "{message}");
     store.unlock(lock).await.unwrap();
-    let again = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    store.unlock(again).await.unwrap();
+    let second = store.lock(&stack("dev"), &holder(1)).await.unwrap();
+    store.unlock(second).await.unwrap();
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 
-async fn a_lock_can_be_broken(store: &dyn StateStore) {
+async fn lock_can_be_broken(store: &dyn StateStore) {
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     assert_eq!(store.break_locks(&stack("dev")).await.unwrap().len(), 1);
     let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
@@ -78,18 +78,18 @@ async fn a_lock_can_be_broken(store: &dyn StateStore) {
     store.unlock(lock).await.unwrap();
 }
 
-async fn who_lost_the_lock_saves_nothing(store: &dyn StateStore) {
-    let there = store.load(&stack("dev")).await.unwrap();
+async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {
+    let before = store.load(&stack("dev")).await.unwrap();
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.break_locks(&stack("dev")).await.unwrap();
     let error = store.save(&lost, "{}").await.unwrap_err().to_string();
-    assert_eq!(error, "organization/reef/dev: the lock of this run was taken away, and nobody holds it");
+    assert_eq!(error, "organization/reef/dev: the lock of this run was broken, and the stack is not locked now");
     let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
     let error = store.save(&lost, "{}").await.unwrap_err().to_string();
-    assert!(error.contains("was taken away, and now held by\n  ") && error.contains("(pid 2)"), "{error}");
+    assert!(error.contains("was broken, and is now held by\n  ") && error.contains("(pid 2)"), "{error}");
     store.unlock(lost).await.unwrap();
     store.unlock(lock).await.unwrap();
-    assert_eq!(store.load(&stack("dev")).await.unwrap(), there);
+    assert_eq!(store.load(&stack("dev")).await.unwrap(), before);
 }
 
 async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
@@ -101,7 +101,7 @@ async fn tags_are_replaced_as_a_whole(store: &dyn StateStore) {
     }
 }
 
-async fn a_stack_moves_with_its_history(store: &dyn StateStore) {
+async fn renamed_stack_keeps_its_history(store: &dyn StateStore) {
     let (from, to) = (stack("dev"), StackReference::new("shore", "west").unwrap());
     let lock = store.lock(&from, &holder(1)).await.unwrap();
     let taken = store.rename(&lock, &stack("a.b"), SECOND).await.unwrap_err();
@@ -115,7 +115,7 @@ async fn a_stack_moves_with_its_history(store: &dyn StateStore) {
     assert_eq!(store.history(&to).await.unwrap(), ["{}"]);
 }
 
-async fn a_stack_that_is_removed_leaves_nothing_to_list(store: &dyn StateStore) {
+async fn removed_stack_is_not_listed(store: &dyn StateStore) {
     let west = StackReference::new("shore", "west").unwrap();
     store.set_tags(&west, &[("owner".to_owned(), "ada".to_owned())].into()).await.unwrap();
     let lock = store.lock(&west, &holder(1)).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_stack_that_is_removed_leaves_nothing_to_list(store: &dyn StateStore) 
     assert!(matches!(store.rename(&lost, &west, EMPTY).await, Err(StoreError::LockLost { .. })));
 }
 
-async fn locks_of_different_stacks_are_apart(store: &dyn StateStore) {
+async fn locks_of_different_stacks_are_independent(store: &dyn StateStore) {
     let first = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     let second = store.lock(&stack("prod"), &holder(1)).await.unwrap();
     for lock in [first, second] {
@@ -151,34 +151,34 @@ pub(super) async fn compressing_store(folder: &Path, compression: Compression) -
 }
 
 #[tokio::test]
-async fn the_store_in_memory_passes() {
-    exam(&MemoryStore::default()).await;
+async fn memory_store_is_compliant() {
+    run_compliance_tests(&MemoryStore::default()).await;
 }
 
 #[tokio::test]
-async fn the_store_in_files_passes() {
+async fn file_store_is_compliant() {
     let folder = tempfile::tempdir().unwrap();
-    exam(&file_store(folder.path()).await.unwrap()).await;
+    run_compliance_tests(&file_store(folder.path()).await.unwrap()).await;
 }
 
 #[tokio::test]
-async fn the_store_in_compressed_files_passes() {
+async fn compressing_file_store_is_compliant() {
     for compression in Compression::ALL {
         let folder = tempfile::tempdir().unwrap();
-        exam(&compressing_store(folder.path(), compression).await).await;
+        run_compliance_tests(&compressing_store(folder.path(), compression).await).await;
     }
 }
 
 #[tokio::test]
-async fn the_store_in_memory_refuses_a_state_that_breaks_the_laws() {
+async fn memory_store_refuses_a_state_that_violates_integrity() {
     let misordered = r#"{"version":3,"checkpoint":{"latest":{"resources":[
         {"urn":"urn:pulumi:s::p::t:m:T::a","custom":true,"type":"t:m:T","parent":"urn:pulumi:s::p::t:m:T::b"}]}}}"#;
-    let error = with_causes(&put(&MemoryStore::default(), "dev", misordered).await.unwrap_err());
+    let error = error_chain(&save(&MemoryStore::default(), "dev", misordered).await.unwrap_err());
     assert!(error.contains("is missing from the state"), "{error}");
 }
 
 #[tokio::test]
-async fn of_many_who_lock_at_once_at_most_one_succeeds() {
+async fn at_most_one_of_several_concurrent_locks_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let dev = stack("dev");

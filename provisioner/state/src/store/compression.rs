@@ -11,23 +11,23 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// How what is written is compressed. What is read says so itself, whatever it is called.
+/// Compression of written files. Files are decompressed according to their content, whatever their name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// As gzip does.
+    /// Gzip.
     Gzip,
-    /// As zstd does.
+    /// Zstandard.
     Zstd,
 }
 
 impl Compression {
-    /// All there are. Of equally new files the one that comes last here counts.
+    /// All variants. Of equally new files the last variant takes precedence.
     pub(super) const ALL: [Self; 3] = [Self::None, Self::Gzip, Self::Zstd];
 
-    /// What the name of a file ends with besides `.json`.
+    /// Returns the suffix of file names after `.json`.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Self::None => "",
@@ -36,7 +36,7 @@ impl Compression {
         }
     }
 
-    /// How a content is compressed.
+    /// Detects the compression of a content.
     pub(super) fn of(content: &[u8]) -> Self {
         if content.starts_with(GZIP_MAGIC) {
             Self::Gzip
@@ -47,7 +47,7 @@ impl Compression {
         }
     }
 
-    /// The content type that the command line notes beside such a content.
+    /// Returns the content type that Pulumi's command line writes for such a content.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::None => "text/plain; charset=utf-8",
@@ -57,67 +57,67 @@ impl Compression {
     }
 
     /// Compresses a text.
-    pub(super) fn pack(self, text: &str) -> Cow<'_, [u8]> {
+    pub(super) fn compress(self, text: &str) -> Cow<'_, [u8]> {
         match self {
             Self::None => Cow::Borrowed(text.as_bytes()),
-            Self::Gzip => Cow::Owned(gzip(text).expect("memory takes whatever is written to it")),
-            Self::Zstd => Cow::Owned(zstd(text.as_bytes())),
+            Self::Gzip => Cow::Owned(compress_gzip(text).expect("memory takes whatever is written to it")),
+            Self::Zstd => Cow::Owned(compress_zstd(text.as_bytes())),
         }
     }
 }
 
-fn gzip(text: &str) -> io::Result<Vec<u8>> {
+fn compress_gzip(text: &str) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(text.as_bytes())?;
     encoder.finish()
 }
 
-/// By the only level that the encoder knows. What it writes is read again before anybody relies on it: a block that it
-/// leaves as it is may set it up to write the next one in a way that nobody can read.
-fn zstd(text: &[u8]) -> Vec<u8> {
-    let packed = compress_to_vec(text, CompressionLevel::Fastest);
-    match unpack_zstd(&packed) {
-        Ok(unpacked) if unpacked == text => packed,
+/// Compresses with the only level that the encoder supports, and decompresses the result to verify it: after an
+/// uncompressed block the encoder may write a block that no decoder can read.
+fn compress_zstd(text: &[u8]) -> Vec<u8> {
+    let compressed = compress_to_vec(text, CompressionLevel::Fastest);
+    match decompress_zstd(&compressed) {
+        Ok(decompressed) if decompressed == text => compressed,
         _ => compress_to_vec(text, CompressionLevel::Uncompressed),
     }
 }
 
-/// What a content is, decompressed if need be.
+/// Returns a content, decompressed if it is compressed.
 ///
 /// # Errors
-/// It is damaged.
-pub(super) fn unpack(content: Vec<u8>) -> io::Result<Vec<u8>> {
+/// An I/O error if the content is damaged.
+pub(super) fn decompress(content: Vec<u8>) -> io::Result<Vec<u8>> {
     match Compression::of(&content) {
         Compression::None => Ok(content),
         Compression::Gzip => {
-            let mut unpacked = Vec::new();
-            MultiGzDecoder::new(&*content).read_to_end(&mut unpacked)?;
-            Ok(unpacked)
+            let mut decompressed = Vec::new();
+            MultiGzDecoder::new(&*content).read_to_end(&mut decompressed)?;
+            Ok(decompressed)
         }
-        Compression::Zstd => unpack_zstd(&content),
+        Compression::Zstd => decompress_zstd(&content),
     }
 }
 
-fn unpack_zstd(mut frames: &[u8]) -> io::Result<Vec<u8>> {
-    let mut unpacked = Vec::new();
+fn decompress_zstd(mut frames: &[u8]) -> io::Result<Vec<u8>> {
+    let mut decompressed = Vec::new();
     while !frames.is_empty() {
         let mut decoder = StreamingDecoder::new(&mut frames).map_err(io::Error::other)?;
-        decoder.read_to_end(&mut unpacked)?;
+        decoder.read_to_end(&mut decompressed)?;
         let frame = decoder.into_frame_decoder();
-        // The decoder only computes it.
-        let (told, found) = (frame.get_checksum_from_data(), frame.get_calculated_checksum());
-        if told.is_some() && told != found {
+        // The decoder computes the checksum, but does not compare it.
+        let (expected, actual) = (frame.get_checksum_from_data(), frame.get_calculated_checksum());
+        if expected.is_some() && expected != actual {
             return Err(io::Error::other("its checksum is wrong"));
         }
     }
-    Ok(unpacked)
+    Ok(decompressed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Texts that compress well, badly, and not at all; the largest takes several blocks.
+    /// Returns texts that compress well, badly, and not at all; the largest takes several blocks.
     fn texts() -> Vec<String> {
         let mut noise = 1_u64;
         let mut random = || {
@@ -136,36 +136,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_again() {
+    fn compressed_text_is_decompressed_to_itself() {
         for text in texts() {
             for compression in Compression::ALL {
-                let packed = compression.pack(&text).into_owned();
-                assert_eq!(Compression::of(&packed), compression);
-                assert_eq!(String::from_utf8(unpack(packed).unwrap()).unwrap(), text, "{compression:?}");
+                let compressed = compression.compress(&text).into_owned();
+                assert_eq!(Compression::of(&compressed), compression);
+                assert_eq!(String::from_utf8(decompress(compressed).unwrap()).unwrap(), text, "{compression:?}");
             }
         }
     }
 
     #[test]
-    fn what_repeats_itself_takes_less_room() {
+    fn repetitive_text_gets_smaller() {
         let text = texts().pop().unwrap();
         for compression in [Compression::Gzip, Compression::Zstd] {
-            assert!(compression.pack(&text).len() * 3 < text.len(), "{compression:?}");
+            assert!(compression.compress(&text).len() * 3 < text.len(), "{compression:?}");
         }
     }
 
     #[test]
-    fn streams_that_were_cut_or_changed_are_refused() {
+    fn truncated_or_changed_streams_are_refused() {
         let text = &texts()[3];
         for compression in [Compression::Gzip, Compression::Zstd] {
-            let packed = compression.pack(text).into_owned();
-            for length in [5, packed.len() / 2, packed.len() - 1] {
-                assert!(unpack(packed[..length].to_vec()).is_err(), "{compression:?} up to {length}");
+            let compressed = compression.compress(text).into_owned();
+            for length in [5, compressed.len() / 2, compressed.len() - 1] {
+                assert!(decompress(compressed[..length].to_vec()).is_err(), "{compression:?} up to {length}");
             }
-            for place in [packed.len() / 3, packed.len() / 2, packed.len() - 2] {
-                let mut changed = packed.clone();
+            for place in [compressed.len() / 3, compressed.len() / 2, compressed.len() - 2] {
+                let mut changed = compressed.clone();
                 changed[place] ^= 1;
-                assert!(unpack(changed).is_err(), "{compression:?} at {place}");
+                assert!(decompress(changed).is_err(), "{compression:?} at {place}");
             }
         }
     }

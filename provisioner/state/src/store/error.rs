@@ -9,71 +9,71 @@ use super::reference::StackReference;
 #[cfg(test)]
 use crate::{format::FormatError, integrity::IntegrityError};
 
-/// Why a store could not do what it was asked to.
+/// Reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Something in the store cannot be read or written.
+    /// A file or folder of the store cannot be read or written.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Somebody holds the lock.
+    /// Another run holds the lock of the stack.
     #[error("{stack}: the stack is currently locked by {} lock(s){}", holders.len(), list(holders))]
     Locked {
         /// The stack.
         stack: StackReference,
-        /// Who holds it.
+        /// Held locks.
         holders: Vec<LockInfo>,
     },
-    /// Somebody took the lock away from who holds it.
-    #[error("{stack}: the lock of this run was taken away{}", now_held_by(holders))]
+    /// The lock of this run was broken.
+    #[error("{stack}: the lock of this run was broken{}", now_held_by(holders))]
     LockLost {
         /// The stack.
         stack: StackReference,
-        /// Who holds it now.
+        /// Locks that are held now.
         holders: Vec<LockInfo>,
     },
-    /// There is a stack of that name.
+    /// A stack of that name exists.
     #[error("there is a stack {0} already")]
     Exists(StackReference),
-    /// The folder of the store is not there.
-    #[error("there is no folder {} (add `?create_dir=true` to the URL to have it made)", .0.display())]
+    /// The folder of the store does not exist.
+    #[error("there is no folder {} (add `?create_dir=true` to the URL to create it)", .0.display())]
     NoFolder(PathBuf),
-    /// A file of the store cannot be read for what it is.
+    /// A file of the store has invalid content.
     #[error("{} is damaged", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason why the content is invalid.
         source: Damage,
     },
-    /// The store has the layout of long ago.
+    /// The store has the legacy layout.
     #[error("{} has the old layout without projects", .0.display())]
     Legacy(PathBuf),
-    /// The store has a layout that came after us.
-    #[error("{} says layout version {version}, which is newer than this program knows", path.display())]
+    /// The layout of the store is newer than the supported ones.
+    #[error("{} has layout version {version}, which is newer than the supported ones", path.display())]
     TooNew {
-        /// Where it says so.
+        /// File with the version of the layout.
         path: PathBuf,
         /// The version.
         version: u64,
     },
-    /// A store for tests refuses a checkpoint that a run could not continue from.
+    /// The store for tests refuses a checkpoint that a run could not continue from.
     #[cfg(test)]
     #[error("{stack}: refusing to save an invalid checkpoint")]
     Refused {
         /// The stack.
         stack: StackReference,
-        /// What is wrong with the checkpoint.
+        /// Reason why the checkpoint is invalid.
         source: Box<InvalidCheckpoint>,
     },
 }
 
-/// What is wrong with a file of a store.
+/// Reason why the content of a file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// The metadata are no YAML.
+    /// The metadata are not YAML.
     #[error("it is not YAML")]
     Yaml(#[source] serde_yaml::Error),
-    /// The metadata name no version of the layout.
+    /// The metadata have no layout version.
     #[error("it names no version")]
     NoVersion,
     /// A compressed file cannot be decompressed.
@@ -82,28 +82,32 @@ pub enum Damage {
     /// A text is not UTF-8.
     #[error("it is not UTF-8")]
     Utf8(#[source] std::string::FromUtf8Error),
-    /// The tags of a stack are no JSON, or not of the shape of tags.
+    /// The tags of a stack are not JSON, or do not have the shape of tags.
     #[error("it does not hold tags")]
     Tags(#[source] serde_json::Error),
-    /// The tags of a stack have a version that this program does not know.
+    /// The tags of a stack have an unsupported version.
     #[error("tags of version {0} are not known")]
     TagsVersion(u32),
 }
 
-/// Why a store refuses a checkpoint.
+/// Reason why a checkpoint is invalid.
 #[cfg(test)]
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCheckpoint {
-    /// It cannot be read.
+    /// The checkpoint cannot be read.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// It violates the integrity of a snapshot.
+    /// The checkpoint violates the integrity of a snapshot.
     #[error(transparent)]
     Integrity(#[from] IntegrityError),
 }
 
 fn now_held_by(holders: &[LockInfo]) -> String {
-    if holders.is_empty() { ", and nobody holds it".to_owned() } else { format!(", and now held by{}", list(holders)) }
+    if holders.is_empty() {
+        ", and the stack is not locked now".to_owned()
+    } else {
+        format!(", and is now held by{}", list(holders))
+    }
 }
 
 fn list(holders: &[LockInfo]) -> String {

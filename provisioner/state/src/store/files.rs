@@ -1,4 +1,4 @@
-//! The store in a folder, as Pulumi's command line lays it out.
+//! Store in a folder, in the layout of Pulumi's command line.
 
 mod catalog;
 mod checkpoints;
@@ -22,25 +22,25 @@ use super::state_store::StateStore;
 use super::url::FileUrl;
 use folder::Folder;
 
-/// Keeps states in a folder.
+/// Store that keeps states in a folder.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     folder: Arc<Folder>,
 }
 
 impl FileStore {
-    /// Opens a store. Nothing is written, and the folder is made only if the URL says so.
+    /// Opens a store. Writes nothing; the folder is created only if the URL requests it.
     ///
     /// # Errors
-    /// [`StoreError`] if the folder is not there, or has a layout that is not ours.
+    /// [`StoreError`] if the folder is missing, or has an unsupported layout.
     pub async fn open(url: &FileUrl) -> Result<Self, StoreError> {
         Self::open_with(url, FileOptions::default()).await
     }
 
-    /// The same with what the user has chosen.
+    /// Opens a store like [`FileStore::open`], with options.
     ///
     /// # Errors
-    /// As [`FileStore::open`].
+    /// Errors of [`FileStore::open`].
     pub async fn open_with(url: &FileUrl, options: FileOptions) -> Result<Self, StoreError> {
         let (path, layout) = (url.folder.clone(), Layout::Projects);
         let mut folder = Folder { path, mode: url.folder_mode, sidecars: url.sidecars, options, layout };
@@ -55,7 +55,7 @@ impl FileStore {
         Ok(Self { folder: Arc::new(opened.await?) })
     }
 
-    /// The folder that holds `.pulumi`.
+    /// Returns the folder that contains `.pulumi`.
     pub fn folder(&self) -> &Path {
         &self.folder.path
     }
@@ -91,13 +91,13 @@ impl StackCatalog for FileStore {
     }
 
     async fn rename(&self, lock: &StackLock, to: &StackReference, checkpoint: &str) -> Result<(), StoreError> {
-        let (lock, to, checkpoint) = (lock.again(), to.clone(), checkpoint.to_owned());
+        let (lock, to, checkpoint) = (lock.duplicate(), to.clone(), checkpoint.to_owned());
         self.run(move |folder| folder.rename(&lock, &to, &checkpoint)).await
     }
 
     async fn remove(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
-        let lock = lock.again();
-        self.run(move |folder| folder.end(&lock, backups)).await
+        let lock = lock.duplicate();
+        self.run(move |folder| folder.remove_stack(&lock, backups)).await
     }
 }
 
@@ -117,7 +117,7 @@ impl StateStore for FileStore {
     }
 
     async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError> {
-        let (lock, checkpoint) = (lock.again(), checkpoint.to_owned());
+        let (lock, checkpoint) = (lock.duplicate(), checkpoint.to_owned());
         self.run(move |folder| {
             folder.check_lock(&lock)?;
             folder.save(&lock.stack, &checkpoint)
@@ -134,7 +134,7 @@ impl StateStore for FileStore {
         let (stack, holder) = (stack.clone(), holder.clone());
         let lock = self.run(move |folder| folder.lock(stack, &holder)).await?;
         let (folder, key) = (Arc::clone(&self.folder), self.folder.lock_key(&lock.stack, &lock.name));
-        // It keeps others out from now on; that it outlives a power cut is nothing to wait for.
+        // The lock is effective now; its flush to disk is not awaited.
         drop(tokio::task::spawn_blocking(move || folder.flush(&key)));
         Ok(lock)
     }
@@ -161,7 +161,7 @@ impl StateStore for FileStore {
     }
 }
 
-/// Disks block; the tasks of a run must not.
+/// Runs blocking file operations on a blocking thread, so that the tasks of a run are not blocked.
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,16 +1,17 @@
-//! Which object of a stack is where (spec of the state, section 2). Keys are relative to the folder of the store.
+//! Layout of a store: keys of the objects of a stack (spec of the state, section 2), relative to the folder of the
+//! store.
 //!
 //! ```text
 //! .pulumi/meta.yaml                                     version: 1
-//! .pulumi/stacks/P/S.json          .bak  .NS            the checkpoint, the one before, all before
-//! .pulumi/stacks/P/S.pulumi-tags                        its tags
-//! .pulumi/history/P/S/S-NS.history.json                 what an update did
-//! .pulumi/history/P/S/S-NS.checkpoint.json              what it left
-//! .pulumi/backups/P/S/S.NS.json                         the same once more
-//! .pulumi/locks/organization/P/S/<uuid>.json            who is at work
+//! .pulumi/stacks/P/S.json          .bak  .NS            the checkpoint, the previous one, retained ones
+//! .pulumi/stacks/P/S.pulumi-tags                        tags
+//! .pulumi/history/P/S/S-NS.history.json                 history entry of an update
+//! .pulumi/history/P/S/S-NS.checkpoint.json              checkpoint after the update
+//! .pulumi/backups/P/S/S.NS.json                         backup of that checkpoint
+//! .pulumi/locks/organization/P/S/<uuid>.json            lock with its holder
 //! ```
-//! Compressed, all that end with `.json` but locks have `.gz` or `.zst` after it. In the layout of long ago there are no
-//! metadata, and neither `organization` nor `P`.
+//! If compressed, all files with `.json` except locks have `.gz` or `.zst` after it. The legacy layout has no metadata,
+//! and neither `organization` nor `P` in its keys.
 
 use super::compression::Compression;
 use super::reference::StackReference;
@@ -19,7 +20,7 @@ pub(super) const ROOT: &str = ".pulumi";
 pub(super) const META: &str = ".pulumi/meta.yaml";
 pub(super) const STACKS: &str = ".pulumi/stacks";
 
-/// One of the two layouts that a store can have.
+/// Layout of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Stacks belong to projects (version 1).
@@ -30,7 +31,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The name of a stack by which the store knows it.
+    /// Returns the full name of a stack in the store.
     pub(super) fn full_name(self, stack: &StackReference) -> String {
         match self {
             Self::Projects => stack.to_string(),
@@ -38,8 +39,8 @@ impl Layout {
         }
     }
 
-    /// Where a stack is below each of the folders but that of the locks.
-    fn place(self, stack: &StackReference) -> String {
+    /// Returns the path of a stack below each of the folders except that of the locks.
+    fn stack_path(self, stack: &StackReference) -> String {
         match self {
             Self::Projects => format!("{}/{}", stack.project(), stack.stack()),
             Self::Legacy => stack.stack().to_owned(),
@@ -47,50 +48,51 @@ impl Layout {
     }
 
     pub(super) fn checkpoint(self, stack: &StackReference, compression: Compression) -> String {
-        format!("{STACKS}/{}.json{}", self.place(stack), compression.suffix())
+        format!("{STACKS}/{}.json{}", self.stack_path(stack), compression.suffix())
     }
 
     pub(super) fn tags(self, stack: &StackReference) -> String {
-        format!("{STACKS}/{}.pulumi-tags", self.place(stack))
+        format!("{STACKS}/{}.pulumi-tags", self.stack_path(stack))
     }
 
-    /// The folder of the history of a stack.
+    /// Returns the folder of the history of a stack.
     pub(super) fn history(self, stack: &StackReference) -> String {
-        format!("{ROOT}/history/{}", self.place(stack))
+        format!("{ROOT}/history/{}", self.stack_path(stack))
     }
 
-    /// The entry and the copy of the checkpoint of one update, before compression; the number is the time in nanoseconds.
-    pub(super) fn update(self, stack: &StackReference, nanoseconds: i128) -> [String; 2] {
+    /// Returns the keys of the history entry and of the copy of the checkpoint of one update, without the suffix of a
+    /// compression.
+    pub(super) fn history_files(self, stack: &StackReference, nanoseconds: i128) -> [String; 2] {
         let (folder, stack) = (self.history(stack), stack.stack());
         ["history", "checkpoint"].map(|kind| format!("{folder}/{stack}-{nanoseconds}.{kind}.json"))
     }
 
-    /// The folder of the backups of a stack.
+    /// Returns the folder of the backups of a stack.
     pub(super) fn backups(self, stack: &StackReference) -> String {
-        format!("{ROOT}/backups/{}", self.place(stack))
+        format!("{ROOT}/backups/{}", self.stack_path(stack))
     }
 
-    /// A backup, before compression.
+    /// Returns the key of a backup, without the suffix of a compression.
     pub(super) fn backup(self, stack: &StackReference, nanoseconds: i128) -> String {
         format!("{}/{}.{nanoseconds}.json", self.backups(stack), stack.stack())
     }
 
-    /// The folder of the locks of a stack.
+    /// Returns the folder of the locks of a stack.
     pub(super) fn locks(self, stack: &StackReference) -> String {
         format!("{ROOT}/locks/{}", self.full_name(stack))
     }
 }
 
-/// Whether a file in the folder of a history is an entry of it, compressed or not.
-pub(super) fn is_update(stack: &StackReference, file_name: &str) -> bool {
+/// Returns `true` if a file in the folder of a history is a history entry, compressed or not.
+pub(super) fn is_history_entry(stack: &StackReference, file_name: &str) -> bool {
     let rest = file_name.strip_prefix(stack.stack()).and_then(|rest| rest.strip_prefix('-'));
     let suffix = rest.map(|rest| rest.trim_start_matches(|character: char| character.is_ascii_digit()));
     let suffix = suffix.and_then(|rest| rest.strip_prefix(".history.json"));
     suffix.is_some_and(|suffix| Compression::ALL.iter().any(|compression| compression.suffix() == suffix))
 }
 
-/// The name of the stack whose checkpoint has this file name.
-pub(super) fn stack_of_file(file_name: &str) -> Option<&str> {
+/// Returns the name of the stack whose checkpoint has this file name; `None` for other files.
+pub(super) fn stack_name_of_file(file_name: &str) -> Option<&str> {
     let bare = |compression: &Compression| file_name.strip_suffix(compression.suffix())?.strip_suffix(".json");
     Compression::ALL.iter().find_map(bare)
 }

@@ -1,4 +1,4 @@
-//! The lock of a stack: who holds it, and how that is written down.
+//! Lock of a stack: its holder, and its stored form.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reference::StackReference;
 
-/// Who asks for a lock.
+/// Process that requests a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHolder {
     /// Process id.
@@ -18,12 +18,12 @@ pub struct LockHolder {
     pub hostname: String,
 }
 
-/// What is known of a lock that is held.
+/// Information about a held lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockInfo {
-    /// The name of the lock within its stack.
+    /// Name of the lock within its stack.
     pub name: String,
-    /// Who holds it since when; `None` where that cannot be read.
+    /// Holder and time of the lock; `None` if the lock cannot be read.
     pub holder: Option<(LockHolder, String)>,
 }
 
@@ -34,33 +34,32 @@ impl fmt::Display for LockInfo {
                 write!(f, "{}: created by {}@{}", self.name, holder.username, holder.hostname)?;
                 write!(f, " (pid {}) at {since}", holder.pid)
             }
-            None => write!(f, "{}: created by somebody unknown", self.name),
+            None => write!(f, "{}: created by an unknown holder", self.name),
         }
     }
 }
 
-/// A lock that is held. Only a store makes one. It is not given back by being dropped: what a crash leaves locked stays
-/// locked.
+/// Held lock, created by a store only. Dropping it does not release it: a stack stays locked after a crash.
 #[derive(Debug)]
-#[must_use = "a lock is given back with `StateStore::unlock`"]
+#[must_use = "a lock is released with `StateStore::unlock`"]
 pub struct StackLock {
     pub(super) stack: StackReference,
     pub(super) name: String,
 }
 
 impl StackLock {
-    /// The same lock for somebody who works on behalf of who holds it.
-    pub(super) fn again(&self) -> Self {
+    /// Returns the same lock for a task that works on behalf of its holder.
+    pub(super) fn duplicate(&self) -> Self {
         Self { stack: self.stack.clone(), name: self.name.clone() }
     }
 
-    /// The stack that is locked.
+    /// Returns the locked stack.
     pub fn stack(&self) -> &StackReference {
         &self.stack
     }
 }
 
-/// The text of a lock.
+/// Stored form of a lock.
 #[derive(Serialize, Deserialize)]
 struct StoredLock {
     pid: u32,
@@ -69,7 +68,7 @@ struct StoredLock {
     timestamp: String,
 }
 
-/// Writes down who takes a lock.
+/// Returns the text of a lock.
 pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
     let stored = StoredLock {
         pid: holder.pid,
@@ -80,7 +79,7 @@ pub(super) fn write(holder: &LockHolder, now: Timestamp) -> String {
     serde_json::to_string(&stored).expect("texts and numbers are always JSON")
 }
 
-/// Reads who holds a lock.
+/// Parses the text of a lock. The holder is `None` if the text is malformed.
 pub(super) fn read(name: &str, text: &str) -> LockInfo {
     let holder = serde_json::from_str::<StoredLock>(text).ok().map(|stored| {
         let StoredLock { pid, username, hostname, timestamp } = stored;

@@ -1,4 +1,4 @@
-//! A store in memory, for tests: it holds every checkpoint to the laws of a snapshot.
+//! Store in memory for tests, which checks the integrity of every saved checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use super::error::StoreError;
 use super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 use super::state_store::StateStore;
-use crate::format::{Opening, StoredText};
+use crate::format::{SecretDecryption, StoredText};
 use crate::integrity;
 
-/// Keeps states in memory.
+/// Store that keeps states in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryStore {
     stacks: Mutex<BTreeMap<StackReference, Stack>>,
@@ -29,7 +29,7 @@ struct Stack {
 }
 
 impl MemoryStore {
-    /// The entries of the history of a stack, oldest first.
+    /// Returns the history entries of a stack, oldest first.
     pub(crate) fn history(&self, stack: &StackReference) -> Vec<String> {
         self.stacks().get(stack).map(|stack| stack.history.clone()).unwrap_or_default()
     }
@@ -104,7 +104,7 @@ impl StateStore for MemoryStore {
         self.check_lock(lock).await?;
         let stack = &lock.stack;
         let refuse = |source| StoreError::Refused { stack: stack.clone(), source: Box::new(source) };
-        let read = StoredText::parse(checkpoint).and_then(|stored| stored.read(Opening::Sealed));
+        let read = StoredText::parse(checkpoint).and_then(|stored| stored.read(SecretDecryption::KeepEncrypted));
         let read = read.map_err(|error| refuse(error.into()))?;
         if let Some(snapshot) = &read.snapshot {
             integrity::verify(snapshot).map_err(|error| refuse(error.into()))?;
@@ -144,10 +144,10 @@ impl StateStore for MemoryStore {
     }
 
     async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
-        let broken = self.locks(stack).await?;
+        let locks = self.locks(stack).await?;
         if let Some(stack) = self.stacks().get_mut(stack) {
             stack.locks.clear();
         }
-        Ok(broken)
+        Ok(locks)
     }
 }

@@ -1,7 +1,7 @@
-//! Where the states of stacks are kept.
+//! Stores of the states of stacks.
 //!
-//! Enters: the text of a checkpoint, of a history entry. Leaves: the same. What a store must do is save, load and lock; what
-//! a text means is not its business. Never here: keys, the environment, the home directory.
+//! Input: the text of a checkpoint or of a history entry. Output: the same text. A store saves, loads and locks; it
+//! does not interpret the texts. Excluded: keys, the environment, the home directory.
 
 mod catalog;
 #[cfg(test)]

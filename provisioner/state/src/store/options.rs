@@ -1,29 +1,29 @@
-//! What is chosen when a store is opened (spec of the state, section 2.2).
+//! Options for opening a store (spec of the state, section 2.2).
 
 use super::compression::Compression;
 use super::layout::Layout;
 
-/// What the user may choose of a store; without a word nothing special.
+/// Options of a file store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
-    /// How checkpoints, history entries and backups are compressed from now on.
+    /// Compression of checkpoints, history entries and backups that are written.
     pub compression: Compression,
-    /// Keep a copy of each checkpoint that is saved beside it, named after the time, for ever.
+    /// Keeps a copy of each saved checkpoint beside it, named after the time and never removed.
     pub retain_checkpoints: bool,
-    /// Put no copies of checkpoints into the folder of the backups. The one before is kept all the same.
+    /// Writes no copies of checkpoints to the folder of the backups. The previous checkpoint is kept in any case.
     pub skip_backups: bool,
-    /// The layout that an empty store gets.
+    /// Layout for an empty store.
     pub new_layout: Layout,
-    /// Whether a store of the legacy layout is opened.
+    /// Treatment of a store with the legacy layout.
     pub legacy_stores: LegacyStores,
 }
 
-/// Whether a store of the legacy layout is opened.
+/// Treatment of a store with the legacy layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LegacyStores {
-    /// It is refused.
+    /// Opening the store fails.
     #[default]
     Refused,
-    /// It is read and written.
+    /// The store is read and written.
     Accepted,
 }

@@ -1,31 +1,31 @@
-//! The name of a stack within a store.
+//! Name of a stack within a store.
 
 use std::fmt;
 
-/// Which stack of which project.
+/// Reference to a stack of a project.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackReference {
-    /// `None` in a store of the legacy layout.
+    /// Name of the project; `None` in a store with the legacy layout.
     project: Option<String>,
     stack: String,
 }
 
-/// A text that names no stack.
+/// Reason why a text is not a valid stack reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// A name is too short, too long, or has characters that it may not have.
-    #[error("{0:?} is no name (1 to 100 letters, digits, dots, dashes and underscores)")]
+    /// A name is too short, too long, or has invalid characters.
+    #[error("{0:?} is not a valid name (1 to 100 letters, digits, dots, dashes and underscores)")]
     Name(String),
-    /// The organization is not the only one there is.
+    /// The organization is not `organization`.
     #[error("{0:?} names another organization than \"organization\", the only one of this kind of store")]
     Organization(String),
-    /// There are too many parts.
-    #[error("{0:?} names no stack (expected STACK, organization/STACK or organization/PROJECT/STACK)")]
+    /// The text has too many parts.
+    #[error("{0:?} is not a stack reference (expected STACK, organization/STACK or organization/PROJECT/STACK)")]
     Shape(String),
 }
 
 impl StackReference {
-    /// Takes the two names.
+    /// Creates a reference from the names of a project and a stack.
     ///
     /// # Errors
     /// [`ReferenceError::Name`].
@@ -39,7 +39,7 @@ impl StackReference {
         Ok(Self { project: Some(project.to_owned()), stack: stack.to_owned() })
     }
 
-    /// A stack of a store of long ago, where stacks belong to no project.
+    /// Creates a reference for a store with the legacy layout, whose stacks have no project.
     ///
     /// # Errors
     /// [`ReferenceError::Name`].
@@ -47,7 +47,7 @@ impl StackReference {
         Ok(Self { project: None, ..Self::new("any", stack)? })
     }
 
-    /// Reads `STACK`, `organization/STACK` or `organization/PROJECT/STACK`.
+    /// Parses `STACK`, `organization/STACK` or `organization/PROJECT/STACK`.
     ///
     /// # Errors
     /// [`ReferenceError`].
@@ -63,12 +63,12 @@ impl StackReference {
         Self::new(project, stack)
     }
 
-    /// The project; empty where there are none.
+    /// Returns the name of the project; empty in a store with the legacy layout.
     pub fn project(&self) -> &str {
         self.project.as_deref().unwrap_or_default()
     }
 
-    /// The stack.
+    /// Returns the name of the stack.
     pub fn stack(&self) -> &str {
         &self.stack
     }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_may_leave_out_what_goes_without_saying() {
+    fn organization_and_default_project_may_be_omitted() {
         for text in ["dev", "organization/dev", "organization/reef/dev"] {
             assert_eq!(StackReference::parse(text, "reef").unwrap().to_string(), "organization/reef/dev");
         }

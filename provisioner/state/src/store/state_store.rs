@@ -1,4 +1,4 @@
-//! The interface of a store.
+//! Interface of a store.
 
 use async_trait::async_trait;
 
@@ -7,26 +7,26 @@ use super::error::StoreError;
 use super::lock::{LockHolder, LockInfo, StackLock};
 use super::reference::StackReference;
 
-/// Keeps the states of stacks. Everything but [`StateStore::archive`] may be called without holding the lock, unless it asks
-/// for it.
+/// Store of the states of stacks. Methods need the lock of a stack only if they have it as a parameter; callers of
+/// [`StateStore::archive`] must hold it too.
 #[async_trait]
 pub trait StateStore: StackCatalog {
-    /// Where the store is, for messages.
+    /// Returns the location of the store, for messages.
     fn location(&self) -> String;
 
-    /// The whole name of a stack, as its checkpoint says it for information.
+    /// Returns the full name of a stack as checkpoints contain it.
     fn full_name(&self, stack: &StackReference) -> String {
         stack.to_string()
     }
 
-    /// The text of the checkpoint of a stack, if the stack exists.
+    /// Returns the text of the checkpoint of a stack; `None` if the stack does not exist.
     async fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError>;
 
-    /// Replaces the checkpoint of the stack that is locked as a whole, durably, and keeps the previous one beside it.
+    /// Replaces the checkpoint of the locked stack atomically and durably, and keeps the previous one beside it.
     ///
     /// # Errors
-    /// [`StoreError::LockLost`] if somebody took the lock away, [`StoreError::Locked`] if that of somebody else stands beside it;
-    /// nothing is written then.
+    /// [`StoreError::LockLost`] if the lock was broken, [`StoreError::Locked`] if there is a lock of another holder as
+    /// well; nothing is written then.
     async fn save(&self, lock: &StackLock, checkpoint: &str) -> Result<(), StoreError>;
 
     /// Adds an entry to the history of a stack, with a copy of its checkpoint, and another copy to the backups.
@@ -35,16 +35,16 @@ pub trait StateStore: StackCatalog {
     /// Takes the lock of a stack.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if somebody else holds it, or tries to at this moment: of two who try at once both may fail,
-    /// and never do both succeed.
+    /// [`StoreError::Locked`] if another holder has the lock, or requests it at the same time: of two concurrent
+    /// requests both may fail, but at most one succeeds.
     async fn lock(&self, stack: &StackReference, holder: &LockHolder) -> Result<StackLock, StoreError>;
 
-    /// Gives a lock back.
+    /// Releases a lock.
     async fn unlock(&self, lock: StackLock) -> Result<(), StoreError>;
 
-    /// Who holds the lock of a stack.
+    /// Returns the held locks of a stack.
     async fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
 
-    /// Takes the lock of a stack from whoever holds it, and says who that was.
+    /// Breaks the locks of a stack, and returns them.
     async fn break_locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError>;
 }

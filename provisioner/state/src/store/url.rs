@@ -1,32 +1,32 @@
 //! `file://` URLs of stores (spec of the state, section 1).
 //!
-//! The query is read as that of any URL. The path is not: Pulumi takes all text up to the question mark for it, so that
-//! `file://a/b` and `file://~/b` have a path and no host, and `%20`, `#` and `..` have no meaning of their own.
+//! The query is parsed like that of any URL. The path is not: like Pulumi it is all text up to the question mark, so
+//! `file://a/b` and `file://~/b` have a path and no host, and `%20`, `#` and `..` are not special.
 
 use std::path::{Path, PathBuf};
 
 use url::form_urlencoded;
 
-/// What a `file://` URL says.
+/// Content of a `file://` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileUrl {
-    /// The folder that holds `.pulumi`.
+    /// Folder that contains `.pulumi`.
     pub folder: PathBuf,
-    /// Make the folder if it is not there.
+    /// Creates the folder if it does not exist.
     pub create: bool,
-    /// Permissions of folders that are made, before the umask.
+    /// Permissions of created folders, before the umask.
     pub folder_mode: u32,
-    /// Write a sidecar beside each file.
+    /// Writes a sidecar (`.attrs`) beside each file.
     pub sidecars: bool,
 }
 
-/// A text that is no URL of a store we have.
+/// Reason why a text is not the URL of a supported store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Another kind of store.
+    /// Unsupported scheme.
     #[error("{0:?}: only file:// stores are supported")]
     Scheme(String),
-    /// A parameter that means nothing.
+    /// Unknown parameter.
     #[error("unknown parameter {parameter:?} in {url:?}")]
     Parameter {
         /// The parameter.
@@ -34,26 +34,26 @@ pub enum UrlError {
         /// The whole URL.
         url: String,
     },
-    /// A parameter with a value that makes no sense.
+    /// Parameter with an invalid value.
     #[error("parameter {parameter:?} in {url:?} cannot be {value:?}")]
     Value {
         /// The parameter.
         parameter: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: String,
         /// The whole URL.
         url: String,
     },
-    /// One of two parameters that make sense only together.
+    /// Parameter without its counterpart: `base_url` and `secret_key_path` are valid only together.
     #[error("{0:?} has one of base_url and secret_key_path without the other")]
-    Half(String),
-    /// `~` where nobody knows what that is.
+    UnpairedParameter(String),
+    /// The URL has `~`, and the home directory is unknown.
     #[error("{0:?}: the home directory is not known")]
     NoHome(String),
 }
 
 impl FileUrl {
-    /// Reads a URL. Relative paths start at the given folder, `~` is the given home.
+    /// Parses a URL. Relative paths start at `current`, `~` is `home`.
     ///
     /// # Errors
     /// [`UrlError`].
@@ -87,11 +87,11 @@ impl FileUrl {
                 }
             }
         }
-        if base_url == secret_key_path { Ok(parsed) } else { Err(UrlError::Half(url.to_owned())) }
+        if base_url == secret_key_path { Ok(parsed) } else { Err(UrlError::UnpairedParameter(url.to_owned())) }
     }
 }
 
-/// The words that Go takes for a bool.
+/// Parses a bool like Go's `strconv.ParseBool`.
 fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -100,7 +100,7 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A number whose prefix says its base.
+/// Parses a number whose prefix determines its base, like Go.
 fn parse_mode(text: &str) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
     for (prefix, base) in [("0x", 16), ("0b", 2), ("0o", 8)] {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_all_that_follows_up_to_the_question_mark() {
+    fn path_is_all_text_up_to_the_question_mark() {
         assert_eq!(folder("file:///a/b"), "/a/b");
         assert_eq!(folder("file://a/b"), "/here/a/b");
         assert_eq!(folder("file://~"), "/home/ada/");
@@ -137,19 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_read_or_refused() {
+    fn parameters_are_parsed_or_refused() {
         let parse = |query: &str| FileUrl::parse(&format!("file:///a?{query}"), Path::new("/"), None);
         let parsed = parse("create_dir=1&dir_file_mode=0750&metadata=skip&no_tmp_dir=true").unwrap();
         assert_eq!((parsed.create, parsed.folder_mode, parsed.sidecars), (true, 0o750, false));
         assert_eq!(parse("dir_file_mode=448").unwrap().folder_mode, 0o700);
         assert!(parse("base_url=x&secret_key_path=y").is_ok());
-        assert!(matches!(parse("base_url=x"), Err(UrlError::Half(_))));
+        assert!(matches!(parse("base_url=x"), Err(UrlError::UnpairedParameter(_))));
         assert!(matches!(parse("colour=red"), Err(UrlError::Parameter { .. })));
         assert!(matches!(parse("create_dir=maybe"), Err(UrlError::Value { parameter: "create_dir", .. })));
     }
 
     #[test]
-    fn parameters_are_percent_decoded_and_the_path_is_not() {
+    fn parameters_are_percent_decoded_but_the_path_is_not() {
         let parsed = FileUrl::parse("file:///a%20b/../c#d?create%5fdir=%74rue&&", Path::new("/"), None).unwrap();
         assert_eq!((parsed.folder.to_str(), parsed.create), (Some("/a%20b/../c#d"), true));
         assert!(matches!(refused("file:///a?metadata=s%20p"), UrlError::Value { value, .. } if value == "s p"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn other_stores_are_refused() {
+    fn unsupported_urls_are_refused() {
         assert!(matches!(refused("s3://bucket"), UrlError::Scheme(_)));
         assert!(matches!(refused("file://~"), UrlError::NoHome(_)));
     }

@@ -1,4 +1,4 @@
-//! Snapshots made up at random.
+//! Generators of random snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, Urn};
 use state::{Manifest, OperationKind, PendingOperation, ResourceState, Snapshot, SnapshotRest};
 
-/// Any snapshot, sound or not, that comes out of a file as it went in.
+/// Returns a strategy for snapshots, valid or not, that a file preserves exactly.
 pub(crate) fn snapshots() -> impl Strategy<Value = Snapshot> {
     let kinds =
         prop_oneof![Just(OperationKind::Creating), Just(OperationKind::Deleting), Just(OperationKind::Importing)];
     let pending =
         (resources(), kinds).prop_map(|(resource, kind)| PendingOperation { resource: Arc::new(resource), kind });
-    (vec(resources(), 0..4), vec(pending, 0..2), filled()).prop_map(|(resources, pending_operations, version)| {
-        Snapshot {
+    (vec(resources(), 0..4), vec(pending, 0..2), non_empty_strings()).prop_map(
+        |(resources, pending_operations, version)| Snapshot {
             manifest: Manifest { time: Some("2026-09-01T08:00:00.5+02:00".to_owned()), version, wrong_checksum: None },
             secrets: None,
             resources: resources.into_iter().map(Arc::new).collect(),
             pending_operations,
             rest: SnapshotRest::default(),
-        }
-    })
+        },
+    )
 }
 
 fn resources() -> impl Strategy<Value = ResourceState> {
     let flags = any::<[bool; 8]>();
-    let texts = (vec(text(), 2), vec(filled(), 3), vec(filled(), 0..3));
-    let lists = vec(vec(text(), 0..3), 4);
+    let texts = (vec(strings(), 2), vec(non_empty_strings(), 3), vec(non_empty_strings(), 0..3));
+    let lists = vec(vec(strings(), 0..3), 4);
     let urn_lists = vec(vec(urns(), 0..3), 3);
-    let maps = (properties(), properties(), values(), btree_map(text(), vec(urns(), 0..2), 0..3));
+    let maps = (properties(), properties(), values(), btree_map(strings(), vec(urns(), 0..2), 0..3));
     let times = vec(prop::option::of((0_i64..4_000_000_000, 0..1_000_000_000)), 2);
-    let references = (urns(), vec(prop::option::of(urns()), 3), prop::option::of((urns(), text())));
+    let references = (urns(), vec(prop::option::of(urns()), 3), prop::option::of((urns(), strings())));
     (flags, texts, lists, urn_lists, maps, times, references).prop_map(
         |(flags, texts, lists, urn_lists, maps, times, (urn, optional, provider))| {
             let [delete, protect, taint, external, pending_replacement, retain_on_delete, refresh, custom] = flags;
@@ -93,7 +93,7 @@ fn resources() -> impl Strategy<Value = ResourceState> {
 }
 
 pub(crate) fn properties() -> impl Strategy<Value = PropertyMap> {
-    btree_map(text(), values(), 0..4)
+    btree_map(strings(), values(), 0..4)
 }
 
 fn values() -> impl Strategy<Value = PropertyValue> {
@@ -101,9 +101,11 @@ fn values() -> impl Strategy<Value = PropertyValue> {
         Just(PropertyValue::Null),
         Just(PropertyValue::UNKNOWN),
         any::<bool>().prop_map(PropertyValue::Bool),
-        any::<f64>().prop_filter("not equal to itself", |number| !number.is_nan()).prop_map(PropertyValue::Number),
+        any::<f64>()
+            .prop_filter("NaN is not equal to itself", |number| !number.is_nan())
+            .prop_map(PropertyValue::Number),
         any::<i32>().prop_map(|number| PropertyValue::Number(number.into())),
-        text().prop_map(PropertyValue::String),
+        strings().prop_map(PropertyValue::String),
         vec(any::<u8>(), 0..4).prop_map(|mut bytes| {
             bytes.push(0xff);
             PropertyValue::Bytes(bytes)
@@ -114,9 +116,9 @@ fn values() -> impl Strategy<Value = PropertyValue> {
     leaves.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(PropertyValue::List),
-            btree_map(text(), inner.clone(), 0..4).prop_map(PropertyValue::Map),
+            btree_map(strings(), inner.clone(), 0..4).prop_map(PropertyValue::Map),
             inner.prop_map(PropertyValue::secret_verbatim),
-            btree_map(text(), assets(), 0..3).prop_map(|assets| {
+            btree_map(strings(), assets(), 0..3).prop_map(|assets| {
                 PropertyValue::Archive(Archive { hash: Some("a".to_owned()), content: ArchiveContent::Assets(assets) })
             }),
         ]
@@ -124,12 +126,12 @@ fn values() -> impl Strategy<Value = PropertyValue> {
 }
 
 fn assets() -> impl Strategy<Value = PropertyValue> {
-    let filled = "[a-z/<]{1,5}";
+    let non_empty = "[a-z/<]{1,5}";
     prop_oneof![
-        filled.prop_map(|text| Asset { hash: Some(text.clone()), content: AssetContent::Text(text) }),
-        filled.prop_map(|path| Asset { hash: None, content: AssetContent::Path(path) }),
-        filled.prop_map(|uri| Asset { hash: Some(uri.clone()), content: AssetContent::Uri(uri) }),
-        filled.prop_map(|hash| Asset { hash: Some(hash), content: AssetContent::Elided }),
+        non_empty.prop_map(|text| Asset { hash: Some(text.clone()), content: AssetContent::Text(text) }),
+        non_empty.prop_map(|path| Asset { hash: None, content: AssetContent::Path(path) }),
+        non_empty.prop_map(|uri| Asset { hash: Some(uri.clone()), content: AssetContent::Uri(uri) }),
+        non_empty.prop_map(|hash| Asset { hash: Some(hash), content: AssetContent::Elided }),
     ]
     .prop_map(PropertyValue::Asset)
 }
@@ -148,12 +150,12 @@ fn urns() -> impl Strategy<Value = Urn> {
     "[a-z:<ü]{1,4}".prop_map(|name| Urn::new("s", "p", None, "t:m:T", &name))
 }
 
-/// Texts that are missing rather than empty.
-fn filled() -> impl Strategy<Value = Option<String>> {
-    prop::option::of(text()).prop_map(|text| text.filter(|text| !text.is_empty()))
+/// Returns a strategy for strings that are `None` rather than empty.
+fn non_empty_strings() -> impl Strategy<Value = Option<String>> {
+    prop::option::of(strings()).prop_map(|text| text.filter(|text| !text.is_empty()))
 }
 
-/// Texts with what needs escaping.
-fn text() -> impl Strategy<Value = String> {
+/// Returns a strategy for strings, many with characters that need escaping.
+fn strings() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[a\"\\\\<&\u{2028}\u{7f}\n\u{0}é]{0,6}"]
 }

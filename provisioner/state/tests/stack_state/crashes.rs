@@ -1,4 +1,5 @@
-//! A run may die at any byte of its journal: what is left is a sound state that knows all that was answered for.
+//! Crashes of a run at any byte of its journal: the recovered state is valid and has every record that was written
+//! completely.
 
 use proptest::prelude::*;
 use state::{Ledger, Snapshot, StackView, StateRecorder as _, integrity};
@@ -10,17 +11,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn at_every_byte(run in runs()) {
-        tokio::runtime::Runtime::new().unwrap().block_on(die_everywhere(run));
+    fn crash_at_every_byte_leaves_a_valid_state(run in runs()) {
+        tokio::runtime::Runtime::new().unwrap().block_on(crash_at_every_byte(run));
     }
 }
 
-async fn die_everywhere(run: Run) {
+async fn crash_at_every_byte(run: Run) {
     let fixture = Fixture::new().await;
     fixture.save(&run.base).await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
-    // The snapshot after each line of the journal.
+    // Snapshots after each line of the journal.
     let base = Snapshot { resources: run.base, ..state.snapshot().clone() };
     let mut ledger = Ledger::new(base.clone());
     let mut snapshots = vec![base];
@@ -51,9 +52,9 @@ async fn die_everywhere(run: Run) {
         let view = StackView::open(&fixture.access).await.unwrap();
         let snapshot = view.snapshot.unwrap();
         integrity::verify(&snapshot).unwrap();
-        // The line before the last newline; without its newline a line that is whole counts too.
-        let whole = lines.iter().filter(|line| **line <= end || **line == end + 1 && **line != lines[0]).count();
-        let expected = &snapshots[whole.saturating_sub(1)];
+        // Counts complete lines; a complete line without its newline counts too.
+        let complete = lines.iter().filter(|line| **line <= end || **line == end + 1 && **line != lines[0]).count();
+        let expected = &snapshots[complete.saturating_sub(1)];
         assert_eq!(snapshot.resources, expected.resources);
         assert_eq!(snapshot.pending_operations, expected.pending_operations);
     }

@@ -1,4 +1,4 @@
-//! A stack in a temporary folder.
+//! Stack in a temporary folder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl Fixture {
         let access = StackAccess {
             store: Arc::new(store.clone()),
             stack: stack.clone(),
-            keyring: Arc::new(Keyring::new(None).with(Arc::clone(&marker) as Arc<dyn SecretsManager>)),
+            keyring: Arc::new(Keyring::new(None).with_manager(Arc::clone(&marker) as Arc<dyn SecretsManager>)),
             configured_secrets: Some(marker.describe()),
             config: Default::default(),
             journals: folder.path().to_owned(),
@@ -45,16 +45,16 @@ impl Fixture {
         StackState::open(self.access.clone(), &holder()).await
     }
 
-    /// The same stack with another secrets manager to seal with.
+    /// Returns access to the same stack with another secrets manager.
     pub(crate) fn with_other_key(&self) -> (StackAccess, Arc<MarkerManager>) {
         let other = Arc::new(MarkerManager::new("other"));
         let managers = [Arc::clone(&self.marker), Arc::clone(&other)];
-        let keyring = managers.into_iter().fold(Keyring::new(None), |keyring, manager| keyring.with(manager));
+        let keyring = managers.into_iter().fold(Keyring::new(None), |keyring, manager| keyring.with_manager(manager));
         let configured_secrets = Some(other.describe());
         (StackAccess { keyring: Arc::new(keyring), configured_secrets, ..self.access.clone() }, other)
     }
 
-    /// Saves a checkpoint as somebody else would.
+    /// Saves a checkpoint without a run of this stack, as another program would.
     pub(crate) async fn save(&self, resources: &[Arc<ResourceState>]) {
         let snapshot =
             Snapshot { secrets: Some(self.marker.describe()), resources: resources.to_vec(), ..Snapshot::default() };
@@ -65,8 +65,8 @@ impl Fixture {
         self.store.unlock(lock).await.unwrap();
     }
 
-    /// A run that found `a`, has made `b` and is still at work.
-    pub(crate) async fn at_work(&self) -> (StackState, JournalRecorder) {
+    /// Returns a run that loaded `a`, has created `b` and has not ended.
+    pub(crate) async fn unfinished_run(&self) -> (StackState, JournalRecorder) {
         self.save(&[resource("a")]).await;
         let state = self.open().await.unwrap();
         let mut recorder = state.recorder();
@@ -76,7 +76,7 @@ impl Fixture {
         (state, recorder)
     }
 
-    /// The names of the resources that the checkpoint holds.
+    /// Returns the names of the resources in the checkpoint.
     pub(crate) async fn names(&self) -> Vec<String> {
         let snapshot = StackView::open(&self.access).await.unwrap().snapshot.unwrap();
         snapshot.resources.iter().map(|resource| resource.urn.name().to_owned()).collect()
@@ -103,7 +103,7 @@ pub(crate) fn secret_resource(name: &str) -> Arc<ResourceState> {
     Arc::new(resource)
 }
 
-/// The records of a resource that comes up.
+/// Returns the records of a creation.
 pub(crate) fn creation(operation: u64, entry: u64, resource: Arc<ResourceState>) -> [Record; 2] {
     let (operation, entry) = (OperationId(operation), EntryId(entry));
     [

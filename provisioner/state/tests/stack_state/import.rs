@@ -1,12 +1,12 @@
-//! An export in place of the state of a stack.
+//! Imports of exported deployments.
 
 use serde_json::{Value, json};
 use state::store::{StateStore as _, StoreError};
-use state::{ImportProblem, Imported, OperationKind, StateError, import};
+use state::{ImportProblem, ImportReport, OperationKind, StateError, import};
 
 use crate::fixture::{Fixture, holder, resource};
 
-/// An export of these resources, sealed by the manager of the fixture unless it says otherwise.
+/// Returns an export with resources, encrypted by the manager of the fixture.
 fn export(resources: Value) -> Value {
     json!({ "version": 3, "deployment": {
         "manifest": { "time": "2026-01-02T03:04:05Z", "magic": "", "version": "" },
@@ -16,15 +16,15 @@ fn export(resources: Value) -> Value {
     }})
 }
 
-fn thing(stack: &str, name: &str) -> Value {
+fn stored_resource(stack: &str, name: &str) -> Value {
     json!({ "urn": format!("urn:pulumi:{stack}::reef::t:m:T::{name}"), "custom": true, "type": "t:m:T" })
 }
 
-async fn imported(fixture: &Fixture, export: &Value, force: bool) -> Result<Imported, StateError> {
+async fn run_import(fixture: &Fixture, export: &Value, force: bool) -> Result<ImportReport, StateError> {
     import(&fixture.access, &holder(), &export.to_string(), force).await
 }
 
-/// The error of an import that is refused, after which nothing is another.
+/// Returns the error of a refused import, and checks that the stack is unchanged.
 async fn refused(fixture: &Fixture, export: &str) -> StateError {
     let before = fixture.store.load(&fixture.stack).await.unwrap();
     let error = import(&fixture.access, &holder(), export, false).await.unwrap_err();
@@ -34,38 +34,41 @@ async fn refused(fixture: &Fixture, export: &str) -> StateError {
 }
 
 #[tokio::test]
-async fn the_state_before_is_the_backup_of_the_imported_one() {
+async fn import_keeps_the_previous_state_as_backup() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     let before = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
-    let told = imported(&fixture, &export(json!([thing("dev", "b"), thing("dev", "c")])), false).await.unwrap();
-    assert_eq!(told, Imported { resources: 2, ..Imported::default() });
+    let report =
+        run_import(&fixture, &export(json!([stored_resource("dev", "b"), stored_resource("dev", "c")])), false)
+            .await
+            .unwrap();
+    assert_eq!(report, ImportReport { resources: 2, ..ImportReport::default() });
     assert_eq!(fixture.names().await, ["b", "c"]);
     let backup = fixture.folder.path().join(".pulumi/stacks/reef/dev.json.bak");
     assert_eq!(std::fs::read_to_string(backup).unwrap(), before);
-    assert!(!fixture.folder.path().join(".pulumi/history").exists(), "an import is no update");
+    assert!(!fixture.folder.path().join(".pulumi/history").exists(), "an import adds no history entry");
     let root = std::fs::read_dir(fixture.folder.path().join(".pulumi")).unwrap();
     let names: Vec<_> = root.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(names.iter().all(|name| !name.starts_with(".lock-")), "nothing of a lock stays: {names:?}");
+    assert!(names.iter().all(|name| !name.starts_with(".lock-")), "temporary lock files are removed: {names:?}");
 }
 
 #[tokio::test]
-async fn a_stack_may_begin_with_an_import_even_of_nothing() {
+async fn import_creates_the_stack_even_without_deployment() {
     let fixture = Fixture::new().await;
-    imported(&fixture, &json!({ "version": 3, "deployment": null }), false).await.unwrap();
+    run_import(&fixture, &json!({ "version": 3, "deployment": null }), false).await.unwrap();
     assert!(fixture.names().await.is_empty());
-    imported(&fixture, &export(json!([thing("dev", "a")])), false).await.unwrap();
+    run_import(&fixture, &export(json!([stored_resource("dev", "a")])), false).await.unwrap();
     assert_eq!(fixture.names().await, ["a"]);
 }
 
 #[tokio::test]
-async fn secrets_in_clear_are_sealed_with_the_manager_that_the_export_names() {
+async fn plaintext_secrets_are_encrypted_with_the_manager_of_the_export() {
     let fixture = Fixture::new().await;
-    let mut secret = thing("dev", "a");
+    let mut secret = stored_resource("dev", "a");
     secret["inputs"] = json!({ "token": {
         "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "plaintext": "\"hush\"",
     }});
-    imported(&fixture, &export(json!([secret])), false).await.unwrap();
+    run_import(&fixture, &export(json!([secret])), false).await.unwrap();
     let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
     assert!(stored.contains("\"ciphertext\":\"marker:") && !stored.contains("plaintext"), "{stored}");
 
@@ -79,69 +82,70 @@ async fn secrets_in_clear_are_sealed_with_the_manager_that_the_export_names() {
 }
 
 #[tokio::test]
-async fn operations_that_were_under_way_are_dropped_and_told() {
+async fn pending_operations_are_dropped_and_reported() {
     let fixture = Fixture::new().await;
-    let mut text = export(json!([thing("dev", "a")]));
-    text["deployment"]["pending_operations"] = json!([{ "resource": thing("dev", "b"), "type": "creating" }]);
-    let told = imported(&fixture, &text, false).await.unwrap();
-    assert_eq!(told.dropped, [(OperationKind::Creating, resource("b").urn.clone())]);
+    let mut text = export(json!([stored_resource("dev", "a")]));
+    text["deployment"]["pending_operations"] = json!([{ "resource": stored_resource("dev", "b"), "type": "creating" }]);
+    let report = run_import(&fixture, &text, false).await.unwrap();
+    assert_eq!(report.dropped, [(OperationKind::Creating, resource("b").urn.clone())]);
     let stored = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
     assert!(!stored.contains("pending_operations"), "{stored}");
 }
 
 #[tokio::test]
-async fn what_is_of_another_stack_or_breaks_the_laws_is_taken_only_by_force() {
+async fn import_with_problems_needs_force() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
-    let strangers = export(json!([thing("dev", "a"), thing("prod", "b"), thing("prod", "c")]));
-    let error = refused(&fixture, &strangers.to_string()).await;
-    let words = "it holds 2 resources of another stack: urn:pulumi:prod::reef::t:m:T::b is not of dev";
-    assert_eq!(error.to_string(), words);
-    let told = imported(&fixture, &strangers, true).await.unwrap();
-    assert_eq!((told.resources, told.problems.len()), (3, 1));
+    let foreign =
+        export(json!([stored_resource("dev", "a"), stored_resource("prod", "b"), stored_resource("prod", "c")]));
+    let error = refused(&fixture, &foreign.to_string()).await;
+    let message = "it holds 2 resources of another stack: urn:pulumi:prod::reef::t:m:T::b is not of dev";
+    assert_eq!(error.to_string(), message);
+    let report = run_import(&fixture, &foreign, true).await.unwrap();
+    assert_eq!((report.resources, report.problems.len()), (3, 1));
 
-    let twice = export(json!([thing("dev", "a"), thing("dev", "a")]));
-    let error = refused(&fixture, &twice.to_string()).await;
-    assert!(matches!(error, StateError::Import(ImportProblem::Broken(_))), "{error}");
-    imported(&fixture, &twice, true).await.unwrap();
+    let duplicate = export(json!([stored_resource("dev", "a"), stored_resource("dev", "a")]));
+    let error = refused(&fixture, &duplicate.to_string()).await;
+    assert!(matches!(error, StateError::Import(ImportProblem::Integrity(_))), "{error}");
+    run_import(&fixture, &duplicate, true).await.unwrap();
 
-    let mut other = export(json!([thing("dev", "a")]));
-    other["deployment"]["manifest"] = json!({ "magic": "0dff", "version": "v3.0.0" });
-    let error = refused(&fixture, &other.to_string()).await;
+    let mut wrong_checksum = export(json!([stored_resource("dev", "a")]));
+    wrong_checksum["deployment"]["manifest"] = json!({ "magic": "0dff", "version": "v3.0.0" });
+    let error = refused(&fixture, &wrong_checksum.to_string()).await;
     assert!(error.to_string().contains("has the checksum \"0dff\""), "{error}");
-    assert_eq!(imported(&fixture, &other, true).await.unwrap().problems.len(), 1);
+    assert_eq!(run_import(&fixture, &wrong_checksum, true).await.unwrap().problems.len(), 1);
     fixture.open().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_is_no_export_is_refused() {
+async fn invalid_export_is_refused() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
-    let versions = [(0, "too old"), (2, "too old"), (5, "newer than this program knows")];
-    for (version, words) in versions {
+    let versions = [(0, "too old"), (2, "too old"), (5, "newer than the supported ones")];
+    for (version, message) in versions {
         let StateError::Export(error) = refused(&fixture, &json!({ "version": version }).to_string()).await else {
             panic!("version {version}");
         };
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
-    let misplaced = "{\"version\": 3,\n\"deployment\": {\"resources\": [\n{\"urn\": 7}]}}";
-    for (text, place) in [("", "line 1"), ("{\"version\": 3", "line 1"), (misplaced, "line 3")] {
-        let StateError::NoExport(error) = refused(&fixture, text).await else { panic!("{text}") };
+    let malformed = "{\"version\": 3,\n\"deployment\": {\"resources\": [\n{\"urn\": 7}]}}";
+    for (text, place) in [("", "line 1"), ("{\"version\": 3", "line 1"), (malformed, "line 3")] {
+        let StateError::NotAnExport(error) = refused(&fixture, text).await else { panic!("{text}") };
         assert!(error.to_string().contains(place), "{error}");
     }
 }
 
 #[tokio::test]
-async fn nothing_that_a_dead_run_did_is_forgotten_over_an_import() {
+async fn import_is_refused_while_a_run_is_interrupted() {
     let fixture = Fixture::new().await;
-    let (state, recorder) = fixture.at_work().await;
+    let (state, recorder) = fixture.unfinished_run().await;
     drop(recorder);
-    let text = export(json!([thing("dev", "c")]));
-    let error = imported(&fixture, &text, true).await.unwrap_err();
+    let text = export(json!([stored_resource("dev", "c")]));
+    let error = run_import(&fixture, &text, true).await.unwrap_err();
     assert!(matches!(error, StateError::Store(StoreError::Locked { .. })), "{error}");
 
     fixture.store.break_locks(&fixture.stack).await.unwrap();
-    let error = imported(&fixture, &text, true).await.unwrap_err();
+    let error = run_import(&fixture, &text, true).await.unwrap_err();
     assert!(matches!(error, StateError::Interrupted { .. }), "{error}");
     assert_eq!(fixture.names().await, ["b", "a"]);
     drop(state);

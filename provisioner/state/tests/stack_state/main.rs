@@ -1,4 +1,4 @@
-//! The state of a stack through its life: opened, recorded, closed, killed, recovered.
+//! Life of the state of a stack: opening, recording, closing, crash, recovery.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
@@ -20,7 +20,7 @@ use state::{
 use fixture::{Fixture, creation, resource, secret_resource};
 
 #[tokio::test]
-async fn a_run_that_changes_nothing_writes_no_journal() {
+async fn run_without_changes_writes_no_journal() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a"), resource("b")]).await;
     let state = fixture.open().await.unwrap();
@@ -36,21 +36,21 @@ async fn a_run_that_changes_nothing_writes_no_journal() {
 }
 
 #[tokio::test]
-async fn a_run_that_dies_is_recovered_by_the_next_one_without_being_asked() {
+async fn next_run_recovers_an_interrupted_run() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
-    recorder.secrets_ready().await.unwrap();
+    recorder.wait_for_secrets().await.unwrap();
     for record in creation(0, 1, secret_resource("b")) {
         recorder.append(&record).unwrap();
     }
-    let begun = Record::Begin {
+    let begin = Record::Begin {
         operation: OperationId(1),
         kind: OperationKind::Creating,
         subject: Subject::Resource(resource("c")),
     };
-    recorder.append(&begun).unwrap();
+    recorder.append(&begin).unwrap();
     drop((state, recorder));
 
     let error = fixture.open().await.err().unwrap();
@@ -72,7 +72,7 @@ async fn a_run_that_dies_is_recovered_by_the_next_one_without_being_asked() {
 }
 
 #[tokio::test]
-async fn each_deployment_of_a_run_numbers_entries_from_what_the_one_before_left() {
+async fn each_deployment_numbers_entries_of_the_previous_snapshot() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a"), resource("b"), resource("c")]).await;
     let state = fixture.open().await.unwrap();
@@ -90,48 +90,48 @@ async fn each_deployment_of_a_run_numbers_entries_from_what_the_one_before_left(
 
     let view = StackView::open(&fixture.access).await.unwrap();
     let names: Vec<_> = view.snapshot.unwrap().resources.iter().map(|state| state.urn.name().to_owned()).collect();
-    assert_eq!(names, ["d", "b"], "first a went, then c came to the front, then it went");
+    assert_eq!(names, ["d", "b"], "a was removed, c moved to the front, c was removed");
     assert_eq!(view.recovered.unwrap().done, [(OperationKind::Creating, 1)].into());
 }
 
 #[tokio::test]
-async fn an_export_holds_what_a_dead_run_left() {
+async fn export_contains_changes_of_an_interrupted_run() {
     let fixture = Fixture::new().await;
-    assert_eq!(StackView::export(&fixture.access, ExportedSecrets::Sealed).await.unwrap(), None);
+    assert_eq!(StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap(), None);
     fixture.save(&[resource("a")]).await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
-    recorder.secrets_ready().await.unwrap();
+    recorder.wait_for_secrets().await.unwrap();
     for record in creation(0, 1, secret_resource("b")) {
         recorder.append(&record).unwrap();
     }
     drop((state, recorder));
-    let sealed = StackView::export(&fixture.access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+    let sealed = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
     assert!(sealed.contains("\"ciphertext\": \"marker:"), "{sealed}");
-    let shown = StackView::export(&fixture.access, ExportedSecrets::Shown).await.unwrap().unwrap();
+    let shown = StackView::export(&fixture.access, ExportedSecrets::Plaintext).await.unwrap().unwrap();
     assert!(shown.contains(r#""plaintext": "\"otter\\u003c7\\u003e\"""#), "{shown}");
 }
 
 #[tokio::test]
-async fn an_export_holds_what_a_first_run_left_that_died_before_there_was_a_checkpoint() {
+async fn export_contains_changes_of_an_interrupted_first_run() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
-    recorder.secrets_ready().await.unwrap();
+    recorder.wait_for_secrets().await.unwrap();
     for record in creation(0, 0, secret_resource("b")) {
         recorder.append(&record).unwrap();
     }
     drop((state, recorder));
-    let sealed = StackView::export(&fixture.access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+    let sealed = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
     assert!(sealed.contains("::b\"") && sealed.contains("\"ciphertext\": "), "{sealed}");
 }
 
 #[tokio::test]
-async fn looking_takes_no_lock_and_writes_nothing() {
+async fn view_takes_no_lock_and_writes_no_files() {
     let fixture = Fixture::new().await;
     assert!(StackView::open(&fixture.access).await.unwrap().snapshot.is_none());
     assert!(!fixture.folder.path().join(".pulumi").exists());
-    let _at_work = fixture.at_work().await;
+    let _unfinished_run = fixture.unfinished_run().await;
     let view = StackView::open(&fixture.access).await.unwrap();
     assert_eq!(view.snapshot.unwrap().resources.len(), 2);
     assert_eq!(view.recovered.unwrap().done, [(OperationKind::Creating, 1)].into());
@@ -139,22 +139,22 @@ async fn looking_takes_no_lock_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
+async fn journal_of_another_checkpoint_is_refused_with_both_digests() {
     let fixture = Fixture::new().await;
-    let (state, mut recorder) = fixture.at_work().await;
+    let (state, mut recorder) = fixture.unfinished_run().await;
     let subject = Subject::Resource(resource("c"));
     recorder.append(&Record::Begin { operation: OperationId(9), kind: OperationKind::Creating, subject }).unwrap();
     drop((state, recorder));
     fixture.store.break_locks(&fixture.stack).await.unwrap();
-    fixture.save(&[resource("somebody went on")]).await;
+    fixture.save(&[resource("from another run")]).await;
 
     let Err(StateError::Conflict(conflict)) = fixture.open().await else { panic!() };
     assert_ne!(conflict.base, conflict.found);
-    let told = "\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"\"\
+    let creations = "\n  it had created urn:pulumi:dev::reef::t:m:T::b with id \"\"\
                 \n  it was creating urn:pulumi:dev::reef::t:m:T::c, which may exist";
-    assert!(conflict.to_string().ends_with(told), "{conflict}");
-    let export = StackView::export(&fixture.access, ExportedSecrets::Sealed).await;
-    assert!(matches!(export, Err(StateError::Conflict(_))), "it would lack what the journal holds");
+    assert!(conflict.to_string().ends_with(creations), "{conflict}");
+    let export = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await;
+    assert!(matches!(export, Err(StateError::Conflict(_))), "the export would lack the records of the journal");
     assert_eq!([&conflict.base, &conflict.found].map(|digest| digest.as_ref().unwrap().len()), [64, 64]);
     assert!(fixture.store.locks(&fixture.stack).await.unwrap().is_empty());
     let view = StackView::open(&fixture.access).await.unwrap();
@@ -163,9 +163,9 @@ async fn a_journal_of_another_checkpoint_is_refused_with_both_digests() {
 }
 
 #[tokio::test]
-async fn who_lost_the_lock_saves_nothing_and_loses_nothing() {
+async fn run_that_lost_its_lock_saves_nothing_and_keeps_its_journal() {
     let fixture = Fixture::new().await;
-    let (state, recorder) = fixture.at_work().await;
+    let (state, recorder) = fixture.unfinished_run().await;
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     let error = state.close(Snapshot::default(), None).await.unwrap_err();
     assert!(is_lock_lost(&error), "{error}");
@@ -177,11 +177,11 @@ async fn who_lost_the_lock_saves_nothing_and_loses_nothing() {
     assert_eq!(state.snapshot().resources.len(), 2);
 }
 
-/// The other run takes the journal for that of a dead one. What is added after that is told, not forgotten.
+/// Another run breaks the lock and recovers the journal. Records that are added later are reported as a conflict.
 #[tokio::test]
-async fn a_run_that_others_took_for_dead_leaves_what_it_did_since_in_a_journal() {
+async fn run_whose_journal_was_recovered_keeps_later_records_in_a_journal() {
     let fixture = Fixture::new().await;
-    let (state, mut recorder) = fixture.at_work().await;
+    let (state, mut recorder) = fixture.unfinished_run().await;
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     let other = fixture.open().await.unwrap();
     assert!(fixture.journals().is_empty());
@@ -206,7 +206,7 @@ fn is_lock_lost(error: &StateError) -> bool {
 }
 
 #[tokio::test]
-async fn a_journal_whose_run_had_saved_everything_is_settled() {
+async fn journal_of_a_saved_run_is_removed() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
@@ -219,7 +219,7 @@ async fn a_journal_whose_run_had_saved_everything_is_settled() {
     snapshot.resources.push(resource("a"));
     std::fs::hard_link(journal, &copy).unwrap();
     state.close(snapshot, None).await.unwrap();
-    // As if the process had died before it removed the journal.
+    // Restores the journal, as if the process had died before removing it.
     std::fs::rename(&copy, journal).unwrap();
 
     let state = fixture.open().await.unwrap();
@@ -229,21 +229,21 @@ async fn a_journal_whose_run_had_saved_everything_is_settled() {
 }
 
 #[tokio::test]
-async fn a_state_that_breaks_the_laws_is_saved_marked_and_reported() {
+async fn state_that_violates_integrity_is_saved_marked_and_reported() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
     let mut snapshot = state.snapshot().clone();
     snapshot.resources = vec![resource("a"), resource("a")];
     let error = state.close(snapshot, None).await.unwrap_err();
-    assert!(matches!(error, StateError::SavedBroken(_)));
+    assert!(matches!(error, StateError::SavedInvalid(_)));
     let text = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
     assert!(text.contains("\"metadata\":{\"integrity_error\":{\"version\":"), "{text}");
     assert!(matches!(fixture.open().await, Err(StateError::Integrity(_))));
-    assert!(StackView::open(&fixture.access).await.unwrap().breach.is_some());
+    assert!(StackView::open(&fixture.access).await.unwrap().integrity_error.is_some());
 }
 
 #[tokio::test]
-async fn a_secret_needs_the_key_before_it_is_recorded() {
+async fn secret_cannot_be_recorded_before_the_key_is_loaded() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();
@@ -251,14 +251,14 @@ async fn a_secret_needs_the_key_before_it_is_recorded() {
     let error = recorder.append(record).unwrap_err();
     assert!(matches!(error, StateError::Secrets(SecretsError::KeyNeeded)));
     assert!(fixture.journals().is_empty());
-    recorder.secrets_ready().await.unwrap();
+    recorder.wait_for_secrets().await.unwrap();
     recorder.append(record).unwrap();
     let journal = std::fs::read_to_string(&fixture.journals()[0]).unwrap();
     assert!(journal.contains("\"ciphertext\":\"marker:"), "{journal}");
 }
 
 #[tokio::test]
-async fn an_update_leaves_its_history_and_a_manifest_of_ours() {
+async fn update_writes_history_and_manifest() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
     let snapshot = state.snapshot().clone();
@@ -274,26 +274,26 @@ async fn an_update_leaves_its_history_and_a_manifest_of_ours() {
 }
 
 #[tokio::test]
-async fn another_key_seals_everything_again() {
+async fn changed_secrets_manager_reencrypts_all_secrets() {
     let fixture = Fixture::new().await;
     fixture.save(&[secret_resource("a")]).await;
-    let sealed = fixture.marker.sealed();
+    let encryptions = fixture.marker.encryption_count();
     let state = fixture.open().await.unwrap();
     let snapshot = state.snapshot().clone();
     state.close(snapshot, None).await.unwrap();
-    assert_eq!(fixture.marker.sealed(), sealed, "unchanged secrets are written as they were");
+    assert_eq!(fixture.marker.encryption_count(), encryptions, "unchanged secrets are not encrypted again");
 
     let (access, other) = fixture.with_other_key();
     let state = StackState::open(access, &fixture::holder()).await.unwrap();
     let snapshot = state.snapshot().clone();
     state.close(snapshot, None).await.unwrap();
-    assert_eq!(other.sealed(), 1);
+    assert_eq!(other.encryption_count(), 1);
     let text = fixture.store.load(&fixture.stack).await.unwrap().unwrap();
     assert!(text.contains("\"secrets_providers\":{\"type\":\"marker\",\"state\":{\"name\":\"other\"}}"), "{text}");
 }
 
 #[tokio::test]
-async fn damage_inside_a_journal_is_told_with_its_line() {
+async fn malformed_journal_line_is_reported_with_its_number() {
     let fixture = Fixture::new().await;
     let state = fixture.open().await.unwrap();
     let mut recorder = state.recorder();

@@ -1,4 +1,4 @@
-//! Stacks that are renamed and removed.
+//! Renames and removals of stacks.
 
 use state::store::{Backups, StackReference, StateStore as _, StoreError};
 use state::{StackAccess, StackState, StateError, StateRecorder as _, remove_stack, rename_stack};
@@ -9,7 +9,7 @@ fn west() -> StackReference {
     StackReference::new("reef", "west").unwrap()
 }
 
-/// Leaves the journal of a run that died, and no lock.
+/// Leaves the journal of an interrupted run, without a lock.
 async fn interrupt(access: &StackAccess) {
     let state = StackState::open(access.clone(), &holder()).await.unwrap();
     let mut recorder = state.recorder();
@@ -20,7 +20,7 @@ async fn interrupt(access: &StackAccess) {
 }
 
 #[tokio::test]
-async fn nothing_that_a_dead_run_did_is_left_behind_by_a_move() {
+async fn rename_and_remove_are_refused_while_a_run_is_interrupted() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     interrupt(&fixture.access).await;
@@ -41,7 +41,7 @@ async fn nothing_that_a_dead_run_did_is_left_behind_by_a_move() {
 }
 
 #[tokio::test]
-async fn a_name_under_which_a_run_died_is_not_taken() {
+async fn rename_to_a_stack_with_an_interrupted_run_is_refused() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     interrupt(&StackAccess { stack: west(), ..fixture.access.clone() }).await;
@@ -50,7 +50,7 @@ async fn a_name_under_which_a_run_died_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_stack_that_somebody_works_on_stays_under_both_names() {
+async fn rename_is_refused_while_either_name_is_locked() {
     let fixture = Fixture::new().await;
     fixture.save(&[resource("a")]).await;
     for locked in [fixture.stack.clone(), west()] {
@@ -63,18 +63,18 @@ async fn a_stack_that_somebody_works_on_stays_under_both_names() {
 }
 
 #[tokio::test]
-async fn what_is_sealed_is_neither_opened_nor_sealed_again() {
+async fn rename_keeps_ciphertexts() {
     let fixture = Fixture::new().await;
     fixture.save(&[secret_resource("a")]).await;
-    let sealed = fixture.marker.sealed();
+    let encryptions = fixture.marker.encryption_count();
     rename_stack(&fixture.access, &holder(), &west()).await.unwrap();
-    assert_eq!(fixture.marker.sealed(), sealed);
+    assert_eq!(fixture.marker.encryption_count(), encryptions);
     let text = fixture.store.load(&west()).await.unwrap().unwrap();
     assert!(text.contains("urn:pulumi:west::reef::t:m:T::a") && text.contains("ciphertext"), "{text}");
 }
 
 #[tokio::test]
-async fn a_stack_with_a_creation_that_nobody_has_settled_is_removed_only_by_force() {
+async fn stack_with_a_pending_creation_is_removed_only_by_force() {
     let fixture = Fixture::new().await;
     fixture.save(&[]).await;
     let state = fixture.open().await.unwrap();
@@ -82,9 +82,9 @@ async fn a_stack_with_a_creation_that_nobody_has_settled_is_removed_only_by_forc
     state.recorder().append(&begin).unwrap();
     fixture.store.break_locks(&fixture.stack).await.unwrap();
     drop(state);
-    // The next run takes it in as pending.
+    // The recovery makes the creation a pending operation.
     fixture.open().await.unwrap().release().await.unwrap();
     let refused = remove_stack(&fixture.access, &holder(), false, Backups::Kept).await.unwrap_err();
-    assert!(matches!(&refused, StateError::Unsettled { names, .. } if *names == ["b"]), "{refused}");
+    assert!(matches!(&refused, StateError::PendingCreations { names, .. } if *names == ["b"]), "{refused}");
     remove_stack(&fixture.access, &holder(), true, Backups::Kept).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What is written reads the same.
+//! Checkpoints that are written and read back are equal.
 
 use proptest::prelude::*;
 use pulumi_proto::property::wire::{DecodeOptions, EncodeOptions, MAX_DEPTH, decode, encode};
@@ -13,7 +13,7 @@ use crate::fixture::resource;
 
 proptest! {
     #[test]
-    fn any_snapshot_comes_back_and_is_written_the_same_again(snapshot in snapshots()) {
+    fn snapshot_survives_a_round_trip(snapshot in snapshots()) {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(check(snapshot));
     }
 }
@@ -21,7 +21,7 @@ proptest! {
 async fn check(mut snapshot: Snapshot) {
     let manager: Arc<dyn SecretsManager> = Arc::new(MarkerManager::new("m"));
     snapshot.secrets = Some(manager.describe());
-    let keyring = Keyring::new(None).with(Arc::clone(&manager));
+    let keyring = Keyring::new(None).with_manager(Arc::clone(&manager));
     let text = encode_checkpoint("s", Some(&snapshot), Some(&*manager), &CiphertextReuse::default()).await.unwrap();
     let loaded = decode_checkpoint(&text, &keyring).await.unwrap();
     let read = loaded.checkpoint.snapshot.unwrap();
@@ -29,9 +29,9 @@ async fn check(mut snapshot: Snapshot) {
     assert_eq!(encode_checkpoint("s", Some(&read), Some(&*manager), &loaded.reuse).await.unwrap(), text);
 }
 
-/// Equality does not see them, so their bits are compared.
+/// NaN is not equal to itself, so the bits are compared.
 #[tokio::test]
-async fn numbers_that_equal_nothing_keep_their_bits() {
+async fn special_numbers_keep_their_bits() {
     for bits in [
         0x7ff8_0000_0000_0001,
         0xfff8_0000_0000_0000,
@@ -47,7 +47,7 @@ async fn numbers_that_equal_nothing_keep_their_bits() {
 }
 
 #[tokio::test]
-async fn what_only_travels_is_flattened() {
+async fn output_values_are_flattened() {
     use pulumi_proto::property::OutputValue;
     let output = |value: Option<PropertyValue>| {
         PropertyValue::Output(Box::new(OutputValue { value, secret: false, dependencies: Vec::new() }))
@@ -65,24 +65,25 @@ async fn read_back(value: PropertyValue) -> Result<PropertyValue, FormatError> {
     Ok(loaded.checkpoint.snapshot.unwrap().resources[0].inputs["v"].clone())
 }
 
-/// What a plugin answers is written down before anybody looks at it: it must not be too deep to be read again.
+/// Values in responses of a plugin are written to the state as they are, so the deepest value that a message allows
+/// must be readable.
 #[tokio::test]
-async fn what_may_come_over_the_wire_can_be_read_back() {
+async fn deepest_value_of_a_message_can_be_read_back() {
     let lists = (2..MAX_DEPTH).fold(PropertyValue::Null, |inside, _| vec![inside].into());
     let archive = |content| PropertyValue::Archive(Archive { hash: Some("ab".to_owned()), content });
     let archives = (2..MAX_DEPTH).fold(archive(ArchiveContent::Path("a.zip".to_owned())), |inside, _| {
         archive(ArchiveContent::Assets([("in".to_owned(), inside)].into()))
     });
     let deepest = PropertyMap::from([("archives".to_owned(), archives), ("lists".to_owned(), lists)]);
-    let answer = decode(&encode(&deepest, &EncodeOptions::EVERYTHING).unwrap(), &DecodeOptions::EVERYTHING).unwrap();
+    let decoded = decode(&encode(&deepest, &EncodeOptions::EVERYTHING).unwrap(), &DecodeOptions::EVERYTHING).unwrap();
     let mut state = (*resource("a")).clone();
-    state.outputs = Arc::new(answer);
+    state.outputs = Arc::new(decoded);
     check(Snapshot { resources: vec![Arc::new(state)], ..Snapshot::default() }).await;
 }
 
-/// Large states are read on several threads: in their order all the same, and with the place of what is wrong.
+/// Large states are read on several threads, which must keep the order and the position of errors.
 #[tokio::test]
-async fn a_large_state_keeps_its_order_and_tells_where_it_is_damaged() {
+async fn large_state_keeps_its_order_and_error_positions() {
     let resources: Vec<_> = (0..1_000).map(|number| resource(&format!("r{number}"))).collect();
     let snapshot = Snapshot { resources, ..Snapshot::default() };
     check(snapshot.clone()).await;
@@ -92,13 +93,13 @@ async fn a_large_state_keeps_its_order_and_tells_where_it_is_damaged() {
     let damaged = lines.replacen("T::r900\",\"custom\":true", "T::r900\",\"custom\":7", 1);
     assert_ne!(damaged, lines);
     let Err(FormatError::Malformed(error)) = decode_checkpoint(&damaged, &Keyring::new(None)).await else {
-        panic!("a number is no truth")
+        panic!("`custom` is not a bool")
     };
     assert_eq!(error.line(), 902, "{error}");
 
-    let nameless = lines.replacen("urn:pulumi:dev::reef::t:m:T::r700", "r700", 1);
-    let Err(FormatError::Name { resource, .. }) = decode_checkpoint(&nameless, &Keyring::new(None)).await else {
-        panic!("r700 is no URN")
+    let invalid_urn = lines.replacen("urn:pulumi:dev::reef::t:m:T::r700", "r700", 1);
+    let Err(FormatError::Name { resource, .. }) = decode_checkpoint(&invalid_urn, &Keyring::new(None)).await else {
+        panic!("r700 is not a URN")
     };
     assert_eq!(resource, "r700");
 }

@@ -1,4 +1,4 @@
-//! One golden case and how it is checked.
+//! Golden case and its checks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use state::{
 };
 use zeroize::Zeroizing;
 
-/// A golden case.
+/// Golden case.
 pub(crate) struct Case {
     pub(crate) folder: PathBuf,
     pub(crate) known: Value,
     options: FileOptions,
-    written_back_differs: bool,
-    /// Deriving a key takes its time.
+    allow_different_encoding: bool,
+    /// Managers that were created, because deriving a key takes long.
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
 }
 
@@ -42,16 +42,16 @@ impl Case {
             folder,
             known: serde_json::from_str(&known).unwrap(),
             options: FileOptions::default(),
-            written_back_differs: false,
+            allow_different_encoding: false,
             managers: Mutex::default(),
         }
     }
 
-    pub(crate) fn written_back_differs(self) -> Self {
-        Self { written_back_differs: true, ..self }
+    pub(crate) fn allow_different_encoding(self) -> Self {
+        Self { allow_different_encoding: true, ..self }
     }
 
-    pub(crate) fn accepted(self) -> Self {
+    pub(crate) fn accept_legacy(self) -> Self {
         Self { options: FileOptions { legacy_stores: LegacyStores::Accepted, ..self.options }, ..self }
     }
 
@@ -73,11 +73,11 @@ impl Case {
     pub(crate) fn passphrase(&self, stack: &StackReference) -> Passphrase {
         let passphrase = &self.known["passphrase"];
         let one_per_stack = passphrase.get(stack.to_string());
-        // With a key of its own it has none.
+        // A case with a data key has no passphrase.
         Passphrase::new(one_per_stack.unwrap_or(passphrase).as_str().unwrap_or_default())
     }
 
-    /// The key itself, where it is kept by something else than a passphrase.
+    /// Returns the data key of a case without passphrase.
     fn data_key(&self) -> Option<DataKey> {
         let digits = self.known["data_key_hex"].as_str()?;
         let mut key = DataKey::default();
@@ -85,7 +85,7 @@ impl Case {
         Some(key)
     }
 
-    /// Whatever an earlier update left: under the old passphrase, if it changed since.
+    /// Returns the passphrase of earlier updates, if the case has changed it.
     fn old_passphrase(&self, stack: &StackReference) -> Passphrase {
         self.known["old_passphrase"].as_str().map_or_else(|| self.passphrase(stack), Passphrase::new)
     }
@@ -100,7 +100,7 @@ impl Case {
             compare_secrets(loaded.checkpoint.snapshot.as_ref().unwrap(), &plaintexts, known);
             integrity::verify(loaded.checkpoint.snapshot.as_ref().unwrap()).unwrap();
             let written = write(&loaded).await;
-            if self.written_back_differs {
+            if self.allow_different_encoding {
                 let again = self.read(&written, self.passphrase(&stack)).await.0;
                 assert_eq!(again.checkpoint, loaded.checkpoint);
             } else {
@@ -113,7 +113,7 @@ impl Case {
         }
     }
 
-    /// Previous checkpoints, retained copies, backups, copies in the history.
+    /// Checks previous checkpoints, retained copies, backups, and copies in the history.
     async fn check_copies(&self, stack: &StackReference) {
         for path in files(&self.folder.join("backend/.pulumi")) {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -142,20 +142,20 @@ impl Case {
             return Arc::clone(manager);
         }
         managers.push(match self.data_key() {
-            Some(key) => Arc::new(Unwrapped { key, description: description.clone() }),
+            Some(key) => Arc::new(UnwrappedKeyManager { key, description: description.clone() }),
             None => Arc::new(PassphraseManager::open_described(passphrase, description).unwrap()),
         });
         managers.last().cloned().unwrap()
     }
 
-    /// Reads a checkpoint, and tells what its secrets held, in the order of the file.
+    /// Reads a checkpoint. Returns it with the plaintexts of its secrets, in the order of the file.
     async fn read(&self, text: &str, passphrase: Passphrase) -> (LoadedCheckpoint, Vec<String>) {
         let plaintexts = Arc::default();
         let keyring = Keyring::new(Some(passphrase.clone()));
         let keyring = match description(text) {
             Some(description) => {
                 let inner = self.manager(passphrase, &description);
-                keyring.with(Arc::new(Listening { inner, heard: Arc::clone(&plaintexts) }))
+                keyring.with_manager(Arc::new(Recording { inner, plaintexts: Arc::clone(&plaintexts) }))
             }
             None => keyring,
         };
@@ -165,7 +165,7 @@ impl Case {
     }
 }
 
-/// What a file holds that may be compressed: as a store reads it, where it is the checkpoint.
+/// Returns the text of a checkpoint file, decompressed by a store.
 async fn checkpoint_text(path: &Path) -> String {
     let folder = tempfile::tempdir().unwrap();
     let stacks = folder.path().join(".pulumi/stacks/reef");
@@ -193,13 +193,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 async fn compare_checkpoint(loaded: &LoadedCheckpoint, known: &Value) {
-    // What is not known of a case has no member.
-    let told = |name: &str, found: Value| assert_eq!(known.get(name).map_or_else(|| found.clone(), as_doubles), found);
-    told("checkpoint_stack", json!(loaded.checkpoint.stack));
+    // A case has only the members that are known of it.
+    let compare =
+        |name: &str, found: Value| assert_eq!(known.get(name).map_or_else(|| found.clone(), as_doubles), found);
+    compare("checkpoint_stack", json!(loaded.checkpoint.stack));
     let snapshot = loaded.checkpoint.snapshot.as_ref().unwrap();
     assert_eq!(known["resource_count"], json!(snapshot.resources.len()));
     let resources: Vec<_> = snapshot.resources.iter().map(|resource| flags(resource)).collect();
-    told("resources", json!(resources));
+    compare("resources", json!(resources));
     let pending = snapshot
         .pending_operations
         .iter()
@@ -207,10 +208,10 @@ async fn compare_checkpoint(loaded: &LoadedCheckpoint, known: &Value) {
     let pending: Vec<_> = pending.collect();
     assert_eq!(known["pending_operations"], json!(pending));
     let outputs = snapshot.stack_outputs().cloned().unwrap_or_default();
-    assert_eq!(as_doubles(&known["outputs"]), as_doubles(&plain(&outputs).await));
+    assert_eq!(as_doubles(&known["outputs"]), as_doubles(&to_plain_json(&outputs).await));
 }
 
-/// What case.json says of a resource: its URN and the members worth checking.
+/// Returns the URN of a resource and the members that `case.json` lists.
 fn flags(resource: &ResourceState) -> Value {
     let mut known = BTreeMap::from([("urn", json!(resource.urn.as_str()))]);
     let texts = [("id", &resource.id), ("importID", &resource.import_id)];
@@ -243,8 +244,8 @@ fn flags(resource: &ResourceState) -> Value {
     as_doubles(&json!(known))
 }
 
-/// Outputs as a state shows them, secrets opened.
-async fn plain(outputs: &PropertyMap) -> Value {
+/// Returns outputs in JSON, as a state without encryption has them.
+async fn to_plain_json(outputs: &PropertyMap) -> Value {
     let mut root = ResourceState::new(Urn::root_stack("s", "p"), false);
     root.outputs = Arc::new(outputs.iter().map(|(name, value)| (name.clone(), value.without_wrappers())).collect());
     let snapshot = Snapshot { resources: vec![Arc::new(root)], ..Snapshot::default() };
@@ -267,13 +268,13 @@ fn compare_secrets(snapshot: &Snapshot, plaintexts: &[String], known: &Value) {
     let pending = snapshot.pending_operations.iter().map(|operation| &operation.resource);
     for (index, resource) in snapshot.resources.iter().chain(pending).enumerate() {
         let (inputs, outputs) = ((*resource.inputs).clone(), (*resource.outputs).clone());
-        let bags = [
+        let values = [
             ("inputs", PropertyValue::Map(inputs)),
             ("outputs", PropertyValue::Map(outputs)),
             ("replacementTrigger", resource.replacement_trigger.clone()),
         ];
-        for (name, bag) in bags {
-            find_secrets(&bag, &mut Vec::new(), &mut |at| places.push((index, name, json!(at))));
+        for (name, value) in values {
+            find_secrets(&value, &mut Vec::new(), &mut |at| places.push((index, name, json!(at))));
         }
     }
     assert_eq!(places.len(), plaintexts.len());
@@ -309,14 +310,14 @@ fn find_secrets(value: &PropertyValue, at: &mut Vec<Value>, found: &mut impl FnM
 
 type DataKey = Zeroizing<[u8; 32]>;
 
-/// A manager whose key somebody has unwrapped already.
-struct Unwrapped {
+/// Secrets manager with a key that is already unwrapped.
+struct UnwrappedKeyManager {
     key: DataKey,
     description: SecretsDescription,
 }
 
 #[async_trait]
-impl SecretsManager for Unwrapped {
+impl SecretsManager for UnwrappedKeyManager {
     fn describe(&self) -> SecretsDescription {
         self.description.clone()
     }
@@ -326,31 +327,31 @@ impl SecretsManager for Unwrapped {
     }
 }
 
-/// Remembers what was opened.
-struct Listening<T> {
+/// Secrets manager or crypter that records the decrypted plaintexts.
+struct Recording<T> {
     inner: T,
-    heard: Arc<Mutex<Vec<String>>>,
+    plaintexts: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
-impl SecretsManager for Listening<Arc<dyn SecretsManager>> {
+impl SecretsManager for Recording<Arc<dyn SecretsManager>> {
     fn describe(&self) -> SecretsDescription {
         self.inner.describe()
     }
 
     async fn crypter(&self) -> Result<Arc<dyn Crypter>, SecretsError> {
-        Ok(Arc::new(Listening { inner: self.inner.crypter().await?, heard: Arc::clone(&self.heard) }))
+        Ok(Arc::new(Recording { inner: self.inner.crypter().await?, plaintexts: Arc::clone(&self.plaintexts) }))
     }
 }
 
-impl Crypter for Listening<Arc<dyn Crypter>> {
+impl Crypter for Recording<Arc<dyn Crypter>> {
     fn encrypt(&self, plaintext: &str) -> Result<String, SecretsError> {
         self.inner.encrypt(plaintext)
     }
 
     fn decrypt(&self, ciphertext: &str) -> Result<String, SecretsError> {
         let plaintext = self.inner.decrypt(ciphertext)?;
-        self.heard.lock().unwrap().push(plaintext.clone());
+        self.plaintexts.lock().unwrap().push(plaintext.clone());
         Ok(plaintext)
     }
 }

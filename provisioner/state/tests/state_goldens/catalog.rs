@@ -1,4 +1,4 @@
-//! Stacks are renamed and tagged as the command line does it, to the byte.
+//! Renames and tags of stacks: the same bytes as Pulumi's command line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use state::{StackAccess, StateError, remove_stack, rename_stack};
 
 use crate::case::Case;
 
-/// A copy of the backend of a case, and the way to one of its stacks. There is no key.
-async fn copied(case: &Case, stack: &StackReference) -> (tempfile::TempDir, FileStore, StackAccess) {
+/// Copies the backend of a case, and returns access to one of its stacks without a key.
+async fn copy_backend(case: &Case, stack: &StackReference) -> (tempfile::TempDir, FileStore, StackAccess) {
     let folder = tempfile::tempdir().unwrap();
     copy(&case.folder.join("backend"), folder.path());
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
@@ -47,68 +47,68 @@ fn stack(name: &str) -> StackReference {
     StackReference::new("reef", name).unwrap()
 }
 
-/// The checkpoint before the command line renamed it is its backup; what it made of it is the checkpoint.
+/// The backup is the checkpoint before the rename by the command line; the checkpoint is the result of that rename.
 #[tokio::test]
-async fn a_renamed_stack_is_what_the_command_line_makes_of_it() {
+async fn renamed_checkpoint_equals_that_of_the_command_line() {
     let case = Case::open("renamed");
-    let (folder, store, access) = copied(&case, &stack("dev")).await;
+    let (folder, store, access) = copy_backend(&case, &stack("dev")).await;
     let stacks = folder.path().join(".pulumi/stacks/reef");
-    let theirs = std::fs::read_to_string(stacks.join("west.json")).unwrap();
+    let expected = std::fs::read_to_string(stacks.join("west.json")).unwrap();
     std::fs::remove_file(stacks.join("west.json")).unwrap();
     std::fs::copy(stacks.join("dev.json.bak"), stacks.join("dev.json")).unwrap();
 
     rename_stack(&access, &holder(), &stack("west")).await.unwrap();
-    assert_eq!(store.load(&stack("west")).await.unwrap().unwrap(), theirs);
+    assert_eq!(store.load(&stack("west")).await.unwrap().unwrap(), expected);
     assert_eq!(store.load(&stack("dev")).await.unwrap(), None);
     assert!(store.locks(&stack("dev")).await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn whatever_the_command_line_writes_comes_back_as_it_was_after_two_renames() {
+async fn checkpoint_is_unchanged_after_renaming_there_and_back() {
     for entry in std::fs::read_dir(Case::root()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        // That of `imported` is escaped for HTML; without projects names have other rules.
+        // The checkpoint of `imported` is escaped for HTML; the legacy layout has other rules for names.
         if [".md", "imported", "legacy"].iter().any(|other| name.ends_with(other)) {
             continue;
         }
         let case = Case::open(&name);
-        for (there, _) in case.stacks() {
-            let (_folder, store, access) = copied(&case, &there).await;
-            store.break_locks(&there).await.unwrap();
-            let before = store.load(&there).await.unwrap();
-            let elsewhere = StackReference::new("shore", "elsewhere").unwrap();
-            rename_stack(&access, &holder(), &elsewhere).await.unwrap();
-            assert_eq!(store.load(&there).await.unwrap(), None, "{name}");
-            let access = StackAccess { stack: elsewhere, ..access };
-            rename_stack(&access, &holder(), &there).await.unwrap();
-            assert_eq!(store.load(&there).await.unwrap(), before, "{name}");
+        for (stack, _) in case.stacks() {
+            let (_folder, store, access) = copy_backend(&case, &stack).await;
+            store.break_locks(&stack).await.unwrap();
+            let before = store.load(&stack).await.unwrap();
+            let other_name = StackReference::new("shore", "elsewhere").unwrap();
+            rename_stack(&access, &holder(), &other_name).await.unwrap();
+            assert_eq!(store.load(&stack).await.unwrap(), None, "{name}");
+            let access = StackAccess { stack: other_name, ..access };
+            rename_stack(&access, &holder(), &stack).await.unwrap();
+            assert_eq!(store.load(&stack).await.unwrap(), before, "{name}");
         }
     }
 }
 
 #[tokio::test]
-async fn tags_are_those_of_the_command_line() {
+async fn tags_file_equals_that_of_the_command_line() {
     let case = Case::open("two-stacks");
-    let (folder, store, access) = copied(&case, &stack("dev")).await;
+    let (folder, store, access) = copy_backend(&case, &stack("dev")).await;
     let tags = store.tags(&access.stack).await.unwrap();
     let known = [("a<b>", "x & y"), ("owner", "ada")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(tags, known.into());
     let file = folder.path().join(".pulumi/stacks/reef/dev.pulumi-tags");
-    let theirs = std::fs::read_to_string(&file).unwrap();
+    let expected = std::fs::read_to_string(&file).unwrap();
     store.set_tags(&access.stack, &tags).await.unwrap();
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), theirs);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);
     store.set_tags(&access.stack, &Default::default()).await.unwrap();
     assert!(!file.exists());
 
     let case = Case::open("legacy");
-    let (_folder, store, access) = copied(&case, &stack("dev")).await;
+    let (_folder, store, access) = copy_backend(&case, &stack("dev")).await;
     assert_eq!(store.tags(&access.stack).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_stack_with_resources_is_removed_only_by_force() {
+async fn stack_with_resources_is_removed_only_by_force() {
     let case = Case::open("two-stacks");
-    let (folder, store, access) = copied(&case, &stack("prod")).await;
+    let (folder, store, access) = copy_backend(&case, &stack("prod")).await;
     let error = remove_stack(&access, &holder(), false, Backups::Kept).await.unwrap_err();
     assert!(matches!(error, StateError::NotEmpty { .. }), "{error}");
     remove_stack(&access, &holder(), true, Backups::Kept).await.unwrap();
@@ -116,10 +116,10 @@ async fn a_stack_with_resources_is_removed_only_by_force() {
     let stacks = std::fs::read_dir(folder.path().join(".pulumi/stacks/reef")).unwrap();
     let mut of_prod: Vec<_> = stacks.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     of_prod.retain(|name| name.starts_with("prod") && !name.ends_with(".attrs"));
-    assert_eq!(of_prod.len(), 4, "the last one and three that were retained: {of_prod:?}");
-    let gone = remove_stack(&access, &holder(), true, Backups::Kept).await.unwrap_err();
-    assert!(matches!(gone, StateError::NoStack(_)), "{gone}");
+    assert_eq!(of_prod.len(), 4, "the last checkpoint and three retained ones: {of_prod:?}");
+    let error = remove_stack(&access, &holder(), true, Backups::Kept).await.unwrap_err();
+    assert!(matches!(error, StateError::NoStack(_)), "{error}");
 
-    let (_folder, _, access) = copied(&Case::open("init"), &stack("dev")).await;
+    let (_folder, _, access) = copy_backend(&Case::open("init"), &stack("dev")).await;
     remove_stack(&access, &holder(), false, Backups::Kept).await.unwrap();
 }

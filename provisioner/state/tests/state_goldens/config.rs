@@ -1,4 +1,4 @@
-//! Stack files that the command line wrote.
+//! Stack files of Pulumi's command line.
 
 use serde_json::json;
 use state::StackSettings;
@@ -22,7 +22,7 @@ async fn check(name: &str) {
 }
 
 #[tokio::test]
-async fn plain_typed_secret_and_nested_values_read_as_the_command_line_shows_them() {
+async fn values_of_all_kinds_equal_those_of_the_command_line() {
     check("config").await;
 }
 
@@ -32,6 +32,6 @@ async fn each_stack_has_its_own_key() {
 }
 
 #[tokio::test]
-async fn a_new_passphrase_opens_the_configuration_too() {
+async fn new_passphrase_decrypts_the_configuration() {
     check("new-passphrase").await;
 }

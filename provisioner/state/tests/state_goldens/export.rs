@@ -1,4 +1,4 @@
-//! Exports are those of the command line, to the byte.
+//! Exports: the same bytes as those of Pulumi's command line.
 
 use std::sync::Arc;
 
@@ -21,29 +21,29 @@ fn access(case: &Case, store: FileStore, keyring: Keyring) -> StackAccess {
 }
 
 #[tokio::test]
-async fn sealed_without_a_passphrase() {
+async fn encrypted_export_needs_no_passphrase() {
     let case = Case::open("exported");
     let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
-    let theirs = std::fs::read_to_string(case.folder.join("project/export.json")).unwrap();
-    assert_eq!(StackView::export(&access, ExportedSecrets::Sealed).await.unwrap().unwrap(), theirs);
+    let expected = std::fs::read_to_string(case.folder.join("project/export.json")).unwrap();
+    assert_eq!(StackView::export(&access, ExportedSecrets::Encrypted).await.unwrap().unwrap(), expected);
 }
 
 #[tokio::test]
-async fn shown_with_one() {
+async fn plaintext_export_needs_the_passphrase() {
     let case = Case::open("exported");
     let keyring = Keyring::new(Some(case.passphrase(&case.stacks().remove(0).0)));
     let access = access(&case, case.store().await.unwrap(), keyring);
-    let theirs = std::fs::read_to_string(case.folder.join("project/export-show-secrets.json")).unwrap();
-    assert_eq!(StackView::export(&access, ExportedSecrets::Shown).await.unwrap().unwrap(), theirs);
+    let expected = std::fs::read_to_string(case.folder.join("project/export-show-secrets.json")).unwrap();
+    assert_eq!(StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap().unwrap(), expected);
 }
 
-/// The numbers of `values` and the features of `features` stand as they are stored.
+/// The numbers of `values` and the features of `features` are exported as they are stored.
 #[tokio::test]
-async fn as_stored() {
+async fn deployment_is_exported_as_stored() {
     for name in ["init", "values", "features", "renamed", "cloud"] {
         let case = Case::open(name);
         let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
-        let export = StackView::export(&access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+        let export = StackView::export(&access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
         let export: serde_json::Value = serde_json::from_str(&export).unwrap();
         let stored = access.store.load(&access.stack).await.unwrap().unwrap();
         let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
@@ -52,21 +52,24 @@ async fn as_stored() {
     }
 }
 
-/// Whoever keeps the key is not asked: not a byte of the deployment changes but the blanks.
+/// The cloud that has the key is not called: only the whitespace of the deployment changes.
 #[tokio::test]
-async fn without_the_key_where_a_cloud_keeps_it() {
+async fn encrypted_export_needs_no_cloud_key() {
     let case = Case::open("cloud");
     let access = access(&case, case.store().await.unwrap(), Keyring::new(None));
-    let export = StackView::export(&access, ExportedSecrets::Sealed).await.unwrap().unwrap();
+    let export = StackView::export(&access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
     let stored = access.store.load(&access.stack).await.unwrap().unwrap();
     let deployment = stored.split_once("\"latest\":").unwrap().1.strip_suffix("}}").unwrap();
     assert_eq!(compact(&export), format!("{{\"version\":3,\"deployment\":{deployment}}}"));
-    let shown = StackView::export(&access, ExportedSecrets::Shown).await.unwrap_err();
-    let causes = std::iter::successors(Some(&shown as &dyn std::error::Error), |error| error.source());
-    assert!(causes.last().unwrap().to_string().contains("kept by \"cloud\", which is not supported"), "{shown}");
+    let error = StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap_err();
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    assert!(
+        causes.last().unwrap().to_string().contains("secrets manager \"cloud\" of the stack is not supported"),
+        "{error}"
+    );
 }
 
-/// A JSON text without blanks between its tokens.
+/// Returns a JSON text without whitespace between its tokens.
 fn compact(text: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
     let kept = text.chars().filter(|character| {

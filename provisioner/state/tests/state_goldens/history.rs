@@ -1,11 +1,11 @@
-//! History entries that the command line wrote are read, and come out of our own values to the byte.
+//! History entries of Pulumi's command line: read, and written back as the same bytes.
 
 use std::path::Path;
 
 use state::format::UpdateInfo;
 
 #[test]
-fn entries_are_written_as_the_command_line_writes_them() {
+fn history_entries_survive_a_round_trip() {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/state");
     let mut seen = 0;
     for case in std::fs::read_dir(goldens).unwrap() {

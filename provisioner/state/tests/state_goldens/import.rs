@@ -1,4 +1,4 @@
-//! Imports come to what the command line makes of them.
+//! Imports: the same result as with Pulumi's command line.
 
 use std::sync::Arc;
 
@@ -21,25 +21,26 @@ fn access(case: &Case, store: FileStore, journals: &std::path::Path) -> StackAcc
     }
 }
 
-/// `project/edited.json` is what the command line was given, `backend` what it stored.
+/// `project/edited.json` is the input of the command line, `backend` its result.
 #[tokio::test]
-async fn an_edited_export_becomes_what_the_command_line_makes_of_it() {
+async fn imported_state_equals_that_of_the_command_line() {
     let case = Case::open("imported");
     let folder = tempfile::tempdir().unwrap();
     let url = FileUrl { folder: folder.path().to_owned(), create: false, folder_mode: 0o777, sidecars: true };
-    let ours = access(&case, FileStore::open(&url).await.unwrap(), folder.path());
+    let copy = access(&case, FileStore::open(&url).await.unwrap(), folder.path());
     let edited = std::fs::read_to_string(case.folder.join("project/edited.json")).unwrap();
     let holder = LockHolder { pid: 1, username: "ada".to_owned(), hostname: "reefbox".to_owned() };
-    let imported = import(&ours, &holder, &edited, false).await.unwrap();
+    let imported = import(&copy, &holder, &edited, false).await.unwrap();
     assert_eq!((imported.resources, imported.problems), (3, vec![]));
     let dropped: Vec<_> = imported.dropped.iter().map(|(kind, urn)| (*kind, urn.name())).collect();
     assert_eq!(dropped, [(OperationKind::Creating, "ghost")]);
 
-    let theirs = access(&case, case.store().await.unwrap(), folder.path());
-    let shown =
-        |access: StackAccess| async move { StackView::export(&access, ExportedSecrets::Shown).await.unwrap().unwrap() };
-    assert_eq!(shown(ours.clone()).await, shown(theirs).await);
-    let stored = ours.store.load(&ours.stack).await.unwrap().unwrap();
+    let original = access(&case, case.store().await.unwrap(), folder.path());
+    let shown = |access: StackAccess| async move {
+        StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap().unwrap()
+    };
+    assert_eq!(shown(copy.clone()).await, shown(original).await);
+    let stored = copy.store.load(&copy.stack).await.unwrap().unwrap();
     assert!(!stored.contains("plaintext") && stored.matches("\"ciphertext\"").count() >= 5, "{stored}");
-    assert!(ours.store.locks(&ours.stack).await.unwrap().is_empty());
+    assert!(copy.store.locks(&copy.stack).await.unwrap().is_empty());
 }

@@ -1,5 +1,5 @@
-//! States that Pulumi's command line wrote (`tests/goldens/state`): read, compared with what is known of them, and written
-//! back to the byte.
+//! States of Pulumi's command line (`tests/goldens/state`): read, compared with the known values, and written back as
+//! the same bytes.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
@@ -13,13 +13,13 @@ mod refusals;
 
 use case::Case;
 
-/// A test for each case, named as its folder; after the colon what is special about it.
+/// Defines a test for each case, named after its folder; an option of the case follows after the colon.
 macro_rules! cases {
-    ($($name:ident $(: $special:ident)?,)*) => {
+    ($($name:ident $(: $option:ident)?,)*) => {
         $(
             #[tokio::test]
             async fn $name() {
-                Case::open(&folder(stringify!($name)))$(.$special())?.check().await;
+                Case::open(&folder(stringify!($name)))$(.$option())?.check().await;
             }
         )*
 
@@ -35,12 +35,12 @@ cases! {
     exported,
     features,
     gzip,
-    // Its checkpoint came from `stack import`, which escapes for HTML: it reads, and is written as any other.
-    imported: written_back_differs,
+    // Its checkpoint comes from `pulumi stack import`, which escapes for HTML; other checkpoints are not escaped.
+    imported: allow_different_encoding,
     init,
     init_errors,
     killed,
-    legacy: accepted,
+    legacy: accept_legacy,
     new_passphrase,
     options,
     pending_delete,
@@ -61,7 +61,7 @@ fn folder(case: &str) -> String {
 }
 
 #[test]
-fn every_case_has_its_test() {
+fn every_case_has_a_test() {
     let folders = std::fs::read_dir(Case::root()).unwrap().map(|entry| entry.unwrap());
     let folders = folders.filter(|entry| entry.file_type().unwrap().is_dir());
     let mut folders: Vec<_> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What is not read is refused in plain words.
+//! Refused checkpoints, and the messages for them.
 
 use state::format::FormatError;
 use state::secrets::{Keyring, Passphrase, SecretsError};
@@ -21,19 +21,19 @@ async fn refused(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_layout_of_long_ago() {
+async fn legacy_layout_is_refused() {
     let error = Case::open("legacy").store().await.err().unwrap();
     assert!(matches!(error, StoreError::Legacy(_)));
 }
 
 #[tokio::test]
-async fn secrets_in_a_cloud() {
+async fn cloud_secrets_manager_is_refused() {
     let error = refused(&load("cloud").await.unwrap()).await;
-    assert_eq!(error, "the secrets of the stack are kept by \"cloud\", which is not supported");
+    assert_eq!(error, "the secrets manager \"cloud\" of the stack is not supported");
 }
 
 #[tokio::test]
-async fn a_wrong_passphrase() {
+async fn wrong_or_missing_passphrase_is_reported() {
     let text = load("secrets").await.unwrap();
     let error = decode_checkpoint(&text, &Keyring::new(Some(Passphrase::new("wrong")))).await.err().unwrap();
     assert!(matches!(error, FormatError::Secret(SecretsError::WrongPassphrase)), "{error}");
@@ -42,7 +42,7 @@ async fn a_wrong_passphrase() {
 }
 
 #[tokio::test]
-async fn a_state_without_secrets_needs_no_passphrase() {
+async fn state_without_secrets_needs_no_passphrase() {
     let text = load("up").await.unwrap();
     assert!(decode_checkpoint(&text, &Keyring::new(None)).await.unwrap().checkpoint.snapshot.is_some());
     let wrong = Keyring::new(Some(Passphrase::new("wrong")));
@@ -50,7 +50,7 @@ async fn a_state_without_secrets_needs_no_passphrase() {
 }
 
 #[tokio::test]
-async fn a_wrong_checksum() {
+async fn wrong_checksum_is_a_violation() {
     let text = load("up").await.unwrap().replace("\"magic\":\"7dff", "\"magic\":\"0dff");
     let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
     let snapshot = decode_checkpoint(&text, &keyring).await.unwrap().checkpoint.snapshot.unwrap();
@@ -59,9 +59,9 @@ async fn a_wrong_checksum() {
 }
 
 #[tokio::test]
-async fn versions_that_are_not_ours() {
+async fn unsupported_versions_are_refused() {
     let text = load("up").await.unwrap();
-    for (version, message) in [(1, "too old"), (2, "too old"), (5, "newer than this program knows")] {
+    for (version, message) in [(1, "too old"), (2, "too old"), (5, "newer than the supported ones")] {
         let text = text.replacen("\"version\":3", &format!("\"version\":{version}"), 1);
         assert!(refused(&text).await.contains(message));
     }
@@ -70,16 +70,16 @@ async fn versions_that_are_not_ours() {
 }
 
 #[tokio::test]
-async fn a_feature_that_nobody_knows() {
+async fn unknown_feature_is_refused() {
     let text = load("version-4").await.unwrap().replacen("\"taint\"", "\"teleport\"", 1);
-    assert_eq!(refused(&text).await, "it uses the feature \"teleport\", which this program does not know");
+    assert_eq!(refused(&text).await, "it uses the feature \"teleport\", which this program does not support");
     let as_version_3 = text.replacen("\"version\":4", "\"version\":3", 1);
     let keyring = Keyring::new(Some(Passphrase::new("tide-pool 42")));
     assert!(decode_checkpoint(&as_version_3, &keyring).await.is_ok(), "features count in version 4 only");
 }
 
 #[tokio::test]
-async fn a_parent_that_comes_later() {
+async fn parent_after_its_child_is_a_violation() {
     let text = load("up").await.unwrap();
     let keyring = Keyring::new(None);
     let mut snapshot = decode_checkpoint(&text, &keyring).await.unwrap().checkpoint.snapshot.unwrap();
@@ -89,10 +89,10 @@ async fn a_parent_that_comes_later() {
 }
 
 #[tokio::test]
-async fn property_values_that_are_none() {
+async fn malformed_property_values_are_reported() {
     let values = [
         (r#"{"4dabf18193072939515e22adb298388d":"d0e6a833031e9bbcd3f4e8bde6ca49a4"}"#, "unknown tag"),
-        (r#"{"4dabf18193072939515e22adb298388d":7}"#, "not a text"),
+        (r#"{"4dabf18193072939515e22adb298388d":7}"#, "not a string"),
         (r#"{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270"}"#, "neither ciphertext"),
         (r#"{"4dabf18193072939515e22adb298388d":"5cf8f73096256a8f31e491e813e4eb8e","urn":"x"}"#, "is not a URN"),
         (r#"{"4dabf18193072939515e22adb298388d":"8ad145fe-0d11-4827-bfd7-1abcbf086f5c","value":"x"}"#, "16 hex"),

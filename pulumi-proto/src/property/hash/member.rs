@@ -1,7 +1,7 @@
-//! Names of members of archives.
+//! Names of archive members.
 
-/// Names a member of an archive that is itself a member of another: joined with a slash and cleaned of empty, `.` and
-/// `..` parts. A name directly in the outermost archive stays as it is.
+/// Returns the name of a member of a nested archive: both names joined with a slash, without empty, `.` and `..` parts.
+/// A name in the outermost archive is used as it is, without this function.
 pub fn member_name(archive: &str, member: &str) -> String {
     let rooted = if archive.is_empty() { member } else { archive }.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();

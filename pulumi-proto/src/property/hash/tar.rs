@@ -1,16 +1,16 @@
-//! The headers of a tar stream, byte for byte as Go's `archive/tar` writes them for a name, a size and mode 0600.
+//! Headers of a tar stream, identical to those of Go's `archive/tar` for a name, a size and mode 0600.
 //!
 //! ```text
 //!   name that fits                      ustar header
 //!   long ASCII name with a slash        ustar header, the name split at a slash into prefix and name
-//!   any other name, or 8 GiB and more   PAX header + its records + ustar header with what is left of the name
+//!   any other name, or 8 GiB and more   PAX header + its records + ustar header with the shortened name
 //! ```
 
 use std::ops::Range;
 
 use super::member::member_name;
 
-/// All of a tar stream comes in blocks of this size.
+/// Size of a block of a tar stream, in bytes.
 pub(super) const BLOCK: usize = 512;
 
 const NAME: Range<usize> = 0..100;
@@ -26,7 +26,7 @@ const DEVICE_MAJOR: Range<usize> = 329..337;
 const DEVICE_MINOR: Range<usize> = 337..345;
 const PREFIX: Range<usize> = 345..500;
 
-/// The header of a member, its PAX header included; `None` if no member can be named so.
+/// Returns the header of a member, including a PAX header if needed. `None` if the name is invalid.
 pub(super) fn header(name: &str, size: u64) -> Option<Vec<u8>> {
     let folder = name.ends_with('/');
     if name.contains('\0') || (folder && size > 0) {
@@ -42,7 +42,7 @@ pub(super) fn header(name: &str, size: u64) -> Option<Vec<u8>> {
     }
 
     let mut records = Vec::new();
-    // Also where the split would have done, had the size not forbidden plain ustar.
+    // A large size needs PAX, and then a name that could be split is written to PAX too.
     if needs_path || split.is_some() {
         records.extend(pax_record("path", name));
     }
@@ -57,13 +57,13 @@ pub(super) fn header(name: &str, size: u64) -> Option<Vec<u8>> {
     Some(stream)
 }
 
-/// What fills the last block of a content of this size.
+/// Returns the padding of the last block of a content.
 pub(super) fn padding(size: u64) -> Vec<u8> {
     let rest = (size % BLOCK as u64) as usize;
     vec![0; (BLOCK - rest) % BLOCK]
 }
 
-/// Splits a name that is too long at the last slash that leaves both parts short enough.
+/// Splits a long name into prefix and name, at the last slash that makes both short enough.
 fn split(name: &str) -> Option<(&str, &str)> {
     if name.len() <= NAME.len() || !name.is_ascii() {
         return None;
@@ -87,7 +87,7 @@ fn member_header(prefix: &str, name: &str, size: u64, kind: u8) -> [u8; BLOCK] {
     finish(block, kind)
 }
 
-/// The header of PAX records, which come like the content of a member beside the one they speak of.
+/// Returns the header of PAX records, which are the content of a separate member before the described one.
 fn pax_header(name: &str, size: u64) -> [u8; BLOCK] {
     let (folder, file) = name.rsplit_once('/').map_or(("", name), |(folder, file)| (&name[..=folder.len()], file));
     let mut name = ascii(&member_name(&member_name(folder, "PaxHeaders.0"), file)).into_owned();
@@ -111,7 +111,7 @@ fn finish(mut block: [u8; BLOCK], kind: u8) -> [u8; BLOCK] {
     block
 }
 
-/// `LENGTH KEY=VALUE\n`, where the length counts itself.
+/// Returns a PAX record `LENGTH KEY=VALUE\n`. The length includes its own digits.
 fn pax_record(key: &str, value: &str) -> Vec<u8> {
     let rest = format!(" {key}={value}\n");
     let mut length = rest.len();
@@ -121,8 +121,8 @@ fn pax_record(key: &str, value: &str) -> Vec<u8> {
     format!("{length}{rest}").into_bytes()
 }
 
-/// As much as fits. What was cut off at a slash ends before it, lest readers take the member for a folder; Go writes one
-/// NUL for that, and so do we.
+/// Writes as much of a text as fits. If the truncated text ends in slashes, a NUL replaces the first of them, as in Go,
+/// so that readers do not treat the member as a folder.
 fn write_text(field: &mut [u8], text: &str) {
     let fitting = &text.as_bytes()[..text.len().min(field.len())];
     field[..fitting.len()].copy_from_slice(fitting);
@@ -132,7 +132,7 @@ fn write_text(field: &mut [u8], text: &str) {
     }
 }
 
-/// Octal digits, zeros before them, a NUL behind.
+/// Writes octal digits with leading zeros and a final NUL.
 fn write_octal(field: &mut [u8], value: u64) {
     let digits = format!("{value:0width$o}\0", width = field.len() - 1);
     field.copy_from_slice(digits.as_bytes());
@@ -142,7 +142,7 @@ fn octal_digits(value: u64) -> usize {
     format!("{value:o}").len()
 }
 
-/// The text without what is not ASCII.
+/// Returns the text without characters that are not ASCII.
 fn ascii(text: &str) -> std::borrow::Cow<'_, str> {
     if text.is_ascii() { text.into() } else { text.chars().filter(char::is_ascii).collect::<String>().into() }
 }

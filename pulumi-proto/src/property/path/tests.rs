@@ -1,4 +1,4 @@
-//! Paths as users and providers write them.
+//! Tests of property paths.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn key(key: &str) -> Element {
     Element::Key(key.to_owned())
 }
 
-/// Builds a value from a short text: `{a:1,b:[1,2]}`, `!` before a value makes it secret.
+/// Parses a value from a short text: `{a:1,b:[1,2]}`. `!` before a value makes it secret.
 fn value(text: &str) -> PropertyValue {
     let (value, rest) = read(text);
     assert_eq!(rest, "", "{text}");
@@ -50,7 +50,7 @@ fn bag(text: &str) -> PropertyMap {
 }
 
 #[test]
-fn a_path_is_read_as_its_steps() {
+fn path_is_parsed_into_elements() {
     let cases = [
         ("", vec![]),
         ("root", vec![key("root")]),
@@ -68,7 +68,7 @@ fn a_path_is_read_as_its_steps() {
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn invalid_path_is_refused() {
     let cases = [
         (".a", PathError::LeadingDot),
         ("a.", PathError::TrailingDot),
@@ -86,7 +86,7 @@ fn what_is_no_path_is_refused() {
 }
 
 #[test]
-fn a_path_is_written_so_that_every_reader_understands_it() {
+fn path_is_displayed_in_portable_form() {
     let cases = [
         ("a.b_1[0].c", "a.b_1[0].c"),
         (r#"["a"]["b"]"#, "a.b"),
@@ -103,7 +103,7 @@ fn a_path_is_written_so_that_every_reader_understands_it() {
 }
 
 #[test]
-fn a_path_contains_itself_and_what_lies_below() {
+fn path_contains_itself_and_its_descendants() {
     let yes =
         [("", "a.b"), ("a", "a"), ("a", "a[0].b"), ("a.*", "a[0].b"), ("a[*].c", "a.b.c"), ("*", "x"), ("*", "*")];
     let no = [("a.b", "a"), ("a", "b"), ("a[0]", "a[1]"), ("a[0]", r#"a["0"]"#), ("a.b", "a.*"), ("a.*", "a")];
@@ -116,7 +116,7 @@ fn a_path_contains_itself_and_what_lies_below() {
 }
 
 #[test]
-fn a_path_finds_its_value_through_secrets() {
+fn path_finds_values_inside_secrets() {
     let bag = bag("{a:!{b:[x,!{c:y}]}}");
     let cases = [
         ("a.b[0]", Some("x")),
@@ -134,10 +134,10 @@ fn a_path_finds_its_value_through_secrets() {
     assert_eq!(path("[0]").get_in(&value("[x]")), Some(&"x".into()));
 }
 
-/// Each row: path, old bag, new bag, the new bag afterwards, whether the path made sense.
+/// Rows: path, old bag, new bag, new bag after the reset, validity of the path.
 #[test]
-fn a_reset_takes_back_what_changed_at_the_path() {
-    let rows = [
+fn reset_reverts_changes_at_the_path() {
+    let cases = [
         // leaves of maps
         ("a", "{a:1}", "{a:2,b:3}", "{a:1,b:3}", true),
         ("a", "{a:1}", "{}", "{a:1}", true),
@@ -193,10 +193,10 @@ fn a_reset_takes_back_what_changed_at_the_path() {
         ("a.b.c", "{a:!{b:{c:1}}}", "{a:{b:{c:2}}}", "{a:{b:{c:!1}}}", true),
         ("a[*]", "{a:![1,2]}", "{a:[3,4]}", "{a:[!1,!2]}", true),
         ("a.*", "{a:!{x:1}}", "{a:{y:2}}", "{a:{x:!1}}", true),
-        // nothing
+        // empty path
         ("", "{a:1}", "{a:2}", "{a:2}", false),
     ];
-    for (text, old, new, after, ok) in rows {
+    for (text, old, new, after, ok) in cases {
         let mut result = bag(new);
         assert_eq!(path(text).reset(&bag(old), &mut result), ok, "{text} of {old} into {new}");
         assert_eq!(result, bag(after), "{text} of {old} into {new}");

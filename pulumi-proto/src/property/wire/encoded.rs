@@ -1,4 +1,4 @@
-//! Messages that stay the bytes they travel as.
+//! Protobuf messages in encoded form.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,10 +7,11 @@ use prost::bytes::{Buf, BufMut, Bytes};
 use prost::encoding::{self, DecodeContext, WireType};
 use prost::{DecodeError, Message};
 
-/// A message of type `T`, as its bytes: what the wire carries is written and read once, without a tree of values in
-/// between, and nests as deep as its reader likes.
+/// Encoded message of type `T`. The bytes are written and read directly, without an intermediate tree of values and
+/// without prost's limit on nesting.
 ///
-/// Equal to another when the bytes are. Its `Debug` shows how many there are: they may hold secrets.
+/// Two messages are equal if their bytes are equal. `Debug` shows only the length, because the bytes may contain
+/// secrets.
 #[derive(Clone, PartialEq)]
 pub struct Encoded<T> {
     bytes: Vec<u8>,
@@ -18,11 +19,10 @@ pub struct Encoded<T> {
 }
 
 impl<T: Message + Default> Encoded<T> {
-    /// The message as prost has it.
+    /// Decodes the message with prost.
     ///
     /// # Errors
-    /// Bytes that are no such message, and nesting that prost does not follow: its limit is a hundred messages inside
-    /// each other.
+    /// [`DecodeError`] for malformed bytes, and for nesting beyond prost's limit of 100 messages.
     pub fn open(&self) -> Result<T, DecodeError> {
         T::decode(self.bytes.as_slice())
     }
@@ -67,7 +67,7 @@ impl<T> Message for Encoded<T> {
         buf.put_slice(&self.bytes);
     }
 
-    /// Keeps the field as it came.
+    /// Appends the encoded field.
     fn merge_field(
         &mut self,
         tag: u32,
@@ -91,7 +91,7 @@ impl<T> Message for Encoded<T> {
                 encoding::fixed64::merge(wire_type, &mut field, buf, ctx)?;
                 encoding::fixed64::encode(tag, &field, &mut self.bytes);
             }
-            // Neither message has fields of the kind: nothing that anybody will ask for.
+            // Neither `Struct` nor `Value` has fields of this wire type.
             WireType::ThirtyTwoBit | WireType::StartGroup | WireType::EndGroup => {
                 encoding::skip_field(wire_type, tag, buf, ctx)?;
             }

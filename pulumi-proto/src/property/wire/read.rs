@@ -1,17 +1,17 @@
-//! The messages of `google/protobuf/struct.proto` in the bytes that they are: one level at a time, nothing copied.
+//! Zero-copy reader of the messages of `google/protobuf/struct.proto`, one level at a time.
 //!
-//! Where a field comes twice the last one counts, as with any protobuf reader; nobody writes the parts of one object
-//! twice, so they are not merged.
+//! The last occurrence of a repeated field wins, as in any protobuf reader. Message fields are not merged, because no
+//! writer splits them.
 
 use prost::encoding::{self, DecodeContext, WireType};
 
-use super::{Attempt, Fault, WireProblem};
+use super::{NestedError, NestedResult, WireProblem};
 
-/// The bytes of a `google.protobuf.Value`.
+/// Bytes of a `google.protobuf.Value`.
 #[derive(Clone, Copy)]
 pub(super) struct Raw<'a>(pub(super) &'a [u8]);
 
-/// What a value is.
+/// Kind of a value, with its content.
 pub(super) enum Kind<'a> {
     Null,
     Number(f64),
@@ -21,20 +21,20 @@ pub(super) enum Kind<'a> {
     List(List<'a>),
 }
 
-/// The bytes of a `google.protobuf.Struct`.
+/// Bytes of a `google.protobuf.Struct`.
 #[derive(Clone, Copy)]
 pub(super) struct Object<'a>(pub(super) &'a [u8]);
 
-/// The bytes of a `google.protobuf.ListValue`.
+/// Bytes of a `google.protobuf.ListValue`.
 #[derive(Clone, Copy)]
 pub(super) struct List<'a>(&'a [u8]);
 
 impl<'a> Raw<'a> {
-    /// What the value is.
+    /// Returns the kind of the value.
     ///
     /// # Errors
-    /// No kind at all, or bytes that are no value.
-    pub(super) fn kind(self) -> Attempt<Kind<'a>> {
+    /// [`WireProblem::NoKind`]; [`WireProblem::Unreadable`] for malformed bytes.
+    pub(super) fn kind(self) -> NestedResult<Kind<'a>> {
         let mut kind = None;
         let mut fields = Fields(self.0);
         while let Some(field) = fields.next()? {
@@ -49,19 +49,19 @@ impl<'a> Raw<'a> {
                 _ => continue,
             });
         }
-        kind.ok_or_else(|| Fault::new(WireProblem::NoKind))
+        kind.ok_or_else(|| NestedError::new(WireProblem::NoKind))
     }
 }
 
 impl<'a> Object<'a> {
-    /// The members, as they come.
-    pub(super) fn members(self) -> impl Iterator<Item = Attempt<(&'a str, Raw<'a>)>> {
+    /// Returns the members in the order of the message.
+    pub(super) fn members(self) -> impl Iterator<Item = NestedResult<(&'a str, Raw<'a>)>> {
         let member = |(key, value)| Ok((text(key)?, Raw(value)));
         entries(self.0).map(move |entry| entry.and_then(entry_parts).and_then(member))
     }
 
-    /// The member of this name.
-    pub(super) fn get(self, name: &str) -> Attempt<Option<Raw<'a>>> {
+    /// Returns the member with a name.
+    pub(super) fn get(self, name: &str) -> NestedResult<Option<Raw<'a>>> {
         let mut found = None;
         for entry in entries(self.0) {
             let (key, value) = entry_parts(entry?)?;
@@ -74,14 +74,14 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> List<'a> {
-    /// The items.
-    pub(super) fn items(self) -> impl Iterator<Item = Attempt<Raw<'a>>> {
+    /// Returns the items.
+    pub(super) fn items(self) -> impl Iterator<Item = NestedResult<Raw<'a>>> {
         entries(self.0).map(|item| item.map(Raw))
     }
 }
 
-/// What a message that repeats its first field, and has no other, holds in it.
-fn entries(bytes: &[u8]) -> impl Iterator<Item = Attempt<&[u8]>> {
+/// Returns the values of the repeated field 1, for a message that has no other field.
+fn entries(bytes: &[u8]) -> impl Iterator<Item = NestedResult<&[u8]>> {
     let mut fields = Fields(bytes);
     std::iter::from_fn(move || {
         loop {
@@ -89,14 +89,14 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = Attempt<&[u8]>> {
                 Ok((1, Payload::Bytes(entry))) => return Some(Ok(entry)),
                 Ok((1, _)) => return Some(Err(unreadable())),
                 Ok(_) => {}
-                Err(fault) => return Some(Err(fault)),
+                Err(error) => return Some(Err(error)),
             }
         }
     })
 }
 
-/// Key and value of an entry of a map; what is not there is empty.
-fn entry_parts(entry: &[u8]) -> Attempt<(&[u8], &[u8])> {
+/// Returns key and value of an entry of a map. A missing part is empty.
+fn entry_parts(entry: &[u8]) -> NestedResult<(&[u8], &[u8])> {
     let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
     let mut fields = Fields(entry);
     while let Some(field) = fields.next()? {
@@ -110,20 +110,20 @@ fn entry_parts(entry: &[u8]) -> Attempt<(&[u8], &[u8])> {
     Ok((key, value))
 }
 
-/// The fields of a message, from the first to the last; nothing comes after an error.
+/// Iterator over the fields of a message. Ends after an error.
 struct Fields<'a>(&'a [u8]);
 
-/// What a field carries.
+/// Value of a field.
 enum Payload<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
-    /// None of the kinds that these messages have.
+    /// Value of a wire type that these messages do not have.
     Other,
 }
 
 impl<'a> Fields<'a> {
-    fn next(&mut self) -> Attempt<Option<(u32, Payload<'a>)>> {
+    fn next(&mut self) -> NestedResult<Option<(u32, Payload<'a>)>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -159,10 +159,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn text(bytes: &[u8]) -> Attempt<&str> {
+fn text(bytes: &[u8]) -> NestedResult<&str> {
     std::str::from_utf8(bytes).map_err(|_| unreadable())
 }
 
-fn unreadable() -> Box<Fault> {
-    Fault::new(WireProblem::Unreadable)
+fn unreadable() -> Box<NestedError> {
+    NestedError::new(WireProblem::Unreadable)
 }

@@ -1,10 +1,10 @@
-//! What was secret when it was sent is secret when it comes back.
+//! Secretness of values that a provider returns without secrets.
 
 use crate::property::{PropertyMap, PropertyValue};
 
-/// Marks as secret what came back under a key that held a secret when it was sent, for providers that do not take
-/// secrets (provider protocol, section 5.5). Maps are compared member by member; of anything else the whole becomes
-/// secret, so one secret item makes a list secret.
+/// Marks a received value as secret if the sent value with the same key contains a secret, for providers that do not
+/// support secrets (docs/spec/provider-protocol.md#5.5). Maps are compared member by member. Any other value becomes
+/// secret as a whole: one secret item makes a list secret.
 pub fn copy_secretness(sent: &PropertyMap, received: &mut PropertyMap) {
     for (key, sent) in sent {
         let Some(received) = received.get_mut(key) else { continue };

@@ -1,4 +1,4 @@
-//! What goes over the wire, seen from both sides.
+//! Tests of the encoder and the decoder.
 
 use proptest::prelude::*;
 use prost::Message as _;
@@ -60,11 +60,11 @@ fn received(value: Value, options: DecodeOptions) -> Result<Option<PropertyValue
     decode_value(&value.into(), &options).map_err(|error| error.to_string())
 }
 
-const ALL_OUT: EncodeOptions = EncodeOptions::EVERYTHING;
-const ALL_IN: DecodeOptions = DecodeOptions::EVERYTHING;
+const ENCODE_ALL: EncodeOptions = EncodeOptions::EVERYTHING;
+const DECODE_ALL: DecodeOptions = DecodeOptions::EVERYTHING;
 
 #[test]
-fn special_values_are_objects_with_a_signature() {
+fn tagged_value_is_an_object_with_a_signature() {
     let tagged = |signature: &str, key: &str, value: Value| object([(SIGNATURE_KEY, text(signature)), (key, value)]);
     let asset = Asset { hash: Some("ab".into()), content: AssetContent::Path("./a".into()) };
     let archive = Archive { hash: None, content: ArchiveContent::Assets(PropertyMap::new()) };
@@ -90,81 +90,81 @@ fn special_values_are_objects_with_a_signature() {
         (PropertyValue::Unknown(UnknownKind::Map), text("dd056dcd-154b-4c76-9bd3-c8f88648b5ff")),
     ];
     for (value, wire) in cases {
-        assert_eq!(sent(value.clone(), ALL_OUT), Ok(Some(wire.clone())));
-        assert_eq!(received(wire, ALL_IN), Ok(Some(value)));
+        assert_eq!(sent(value.clone(), ENCODE_ALL), Ok(Some(wire.clone())));
+        assert_eq!(received(wire, DECODE_ALL), Ok(Some(value)));
     }
 }
 
 #[test]
-fn all_seven_unknowns_keep_their_kind() {
+fn unknown_value_keeps_its_kind() {
     use UnknownKind::{Archive, Asset, Bool, List, Map, Number, String};
     for kind in [Bool, Number, String, List, Asset, Archive, Map] {
         assert_eq!(UnknownKind::from_sentinel(kind.sentinel()), Some(kind));
-        assert_eq!(received(text(kind.sentinel()), ALL_IN), Ok(Some(PropertyValue::Unknown(kind))));
+        assert_eq!(received(text(kind.sentinel()), DECODE_ALL), Ok(Some(PropertyValue::Unknown(kind))));
     }
     assert_eq!(UnknownKind::from_sentinel("04da6b54-80e4-46f7-96ec-000000000000"), None);
 }
 
 #[test]
-fn dropped_unknowns_vanish_from_maps_and_lists_and_take_their_secret_with_them() {
+fn encoder_drops_unknowns_from_maps_and_lists_with_their_secrets() {
     let value = PropertyValue::Map(map([
         ("gone", PropertyValue::UNKNOWN),
         ("hidden", PropertyValue::secret(PropertyValue::UNKNOWN)),
         ("list", vec![PropertyValue::UNKNOWN, true.into()].into()),
         ("promise", output(None, false)),
     ]));
-    let options = EncodeOptions { unknowns: Unknowns::Drop, ..ALL_OUT };
+    let options = EncodeOptions { unknowns: Unknowns::Drop, ..ENCODE_ALL };
     let rest = object([("list", list(vec![Value { kind: Some(Kind::BoolValue(true)) }]))]);
     assert_eq!(sent(value, options), Ok(Some(rest)));
     assert_eq!(sent(PropertyValue::UNKNOWN, options), Ok(None));
 }
 
 #[test]
-fn an_unknown_item_becomes_null_where_it_is_dropped_on_arrival() {
-    let options = DecodeOptions { unknowns: Unknowns::Drop, ..ALL_IN };
+fn decoder_replaces_a_dropped_list_item_by_null() {
+    let options = DecodeOptions { unknowns: Unknowns::Drop, ..DECODE_ALL };
     let wire = object([("gone", text(UNKNOWN_STRING)), ("list", list(vec![text(UNKNOWN_STRING), text("x")]))]);
     let rest = map([("list", vec![PropertyValue::Null, "x".into()].into())]);
     assert_eq!(received(wire, options), Ok(Some(rest.into())));
 }
 
 #[test]
-fn a_rejected_unknown_is_named_by_its_path() {
+fn rejected_unknown_is_reported_with_its_path() {
     let value = map([("a", vec![PropertyValue::secret(map([("b c", PropertyValue::UNKNOWN)]).into())].into())]);
-    let error = encode(&value, &EncodeOptions { unknowns: Unknowns::Reject, ..ALL_OUT }).unwrap_err();
+    let error = encode(&value, &EncodeOptions { unknowns: Unknowns::Reject, ..ENCODE_ALL }).unwrap_err();
     assert_eq!(error.to_string(), r#"property a[0]["b c"]: unexpected unknown value"#);
 
-    let wire = encode(&value, &ALL_OUT).unwrap();
-    let error = decode(&wire, &DecodeOptions { unknowns: Unknowns::Reject, ..ALL_IN }).unwrap_err();
+    let wire = encode(&value, &ENCODE_ALL).unwrap();
+    let error = decode(&wire, &DecodeOptions { unknowns: Unknowns::Reject, ..DECODE_ALL }).unwrap_err();
     assert_eq!(error.to_string(), r#"property a[0]["b c"]: unexpected unknown value"#);
 }
 
 #[test]
-fn a_secret_that_is_not_kept_is_the_value_inside() {
+fn secret_is_replaced_by_its_value_unless_kept() {
     let value = PropertyValue::secret(vec!["x".into(), PropertyValue::secret("y".into())].into());
     let plain = list(vec![text("x"), text("y")]);
-    assert_eq!(sent(value.clone(), EncodeOptions { keep_secrets: false, ..ALL_OUT }), Ok(Some(plain)));
+    assert_eq!(sent(value.clone(), EncodeOptions { keep_secrets: false, ..ENCODE_ALL }), Ok(Some(plain)));
 
-    let wire = sent(value.clone(), ALL_OUT).unwrap().unwrap();
-    let options = DecodeOptions { keep_secrets: false, ..ALL_IN };
+    let wire = sent(value.clone(), ENCODE_ALL).unwrap().unwrap();
+    let options = DecodeOptions { keep_secrets: false, ..DECODE_ALL };
     assert_eq!(received(wire, options), Ok(Some(value.without_wrappers())));
 }
 
 #[test]
-fn a_reference_that_is_not_kept_is_its_id_or_else_its_urn() {
+fn reference_is_replaced_by_its_id_or_urn_unless_kept() {
     let cases = [
         (Some(ReferenceId::from("i-1")), text("i-1"), PropertyValue::from("i-1")),
         (Some(ReferenceId::Unknown), text(UNKNOWN_STRING), PropertyValue::UNKNOWN),
         (None, text(URN), PropertyValue::from(URN)),
     ];
     for (id, wire, value) in cases {
-        assert_eq!(sent(reference(id.clone()), EncodeOptions { keep_resources: false, ..ALL_OUT }), Ok(Some(wire)));
-        let whole = sent(reference(id), ALL_OUT).unwrap().unwrap();
-        assert_eq!(received(whole, DecodeOptions { keep_resources: false, ..ALL_IN }), Ok(Some(value)));
+        assert_eq!(sent(reference(id.clone()), EncodeOptions { keep_resources: false, ..ENCODE_ALL }), Ok(Some(wire)));
+        let kept = sent(reference(id), ENCODE_ALL).unwrap().unwrap();
+        assert_eq!(received(kept, DecodeOptions { keep_resources: false, ..DECODE_ALL }), Ok(Some(value)));
     }
 }
 
 #[test]
-fn an_output_value_that_is_not_kept_is_the_value_inside_or_an_unknown() {
+fn output_value_is_replaced_by_its_value_or_an_unknown_unless_kept() {
     let secret = || PropertyValue::secret("x".into());
     let cases = [
         (output(Some("x".into()), false), PropertyValue::from("x")),
@@ -175,24 +175,24 @@ fn an_output_value_that_is_not_kept_is_the_value_inside_or_an_unknown() {
         (output(None, true), PropertyValue::secret(PropertyValue::UNKNOWN)),
     ];
     for (value, rest) in cases {
-        let wire = sent(value.clone(), EncodeOptions { keep_outputs: false, ..ALL_OUT }).unwrap().unwrap();
-        assert_eq!(received(wire, ALL_IN), Ok(Some(rest.clone())));
-        let whole = sent(value, ALL_OUT).unwrap().unwrap();
-        assert_eq!(received(whole, DecodeOptions { keep_outputs: false, ..ALL_IN }), Ok(Some(rest)));
+        let wire = sent(value.clone(), EncodeOptions { keep_outputs: false, ..ENCODE_ALL }).unwrap().unwrap();
+        assert_eq!(received(wire, DECODE_ALL), Ok(Some(rest.clone())));
+        let kept = sent(value, ENCODE_ALL).unwrap().unwrap();
+        assert_eq!(received(kept, DecodeOptions { keep_outputs: false, ..DECODE_ALL }), Ok(Some(rest)));
     }
 }
 
 #[test]
-fn bytes_are_refused_for_receivers_that_do_not_take_them() {
-    let options = EncodeOptions { keep_bytes: false, ..ALL_OUT };
+fn bytes_are_refused_for_receivers_that_do_not_support_them() {
+    let options = EncodeOptions { keep_bytes: false, ..ENCODE_ALL };
     let error = "the string is not UTF-8, which the receiver does not support";
     assert_eq!(sent(PropertyValue::Bytes(vec![0xff]), options), Err(error.into()));
     assert_eq!(sent(PropertyValue::Bytes(b"ok".to_vec()), options), Ok(Some(text("ok"))));
 }
 
 #[test]
-fn elided_assets_and_archives_are_their_hash() {
-    let options = EncodeOptions { elide_assets: true, ..ALL_OUT };
+fn elided_assets_and_archives_keep_their_hash() {
+    let options = EncodeOptions { elide_assets: true, ..ENCODE_ALL };
     let hash = || Some("ab".to_owned());
     let asset = PropertyValue::Asset(Asset { hash: hash(), content: AssetContent::Text("t".into()) });
     let members = map([("a", asset.clone())]);
@@ -200,7 +200,7 @@ fn elided_assets_and_archives_are_their_hash() {
     for (value, signature) in [(asset, ASSET_SIGNATURE), (archive, ARCHIVE_SIGNATURE)] {
         let wire = object([(SIGNATURE_KEY, text(signature)), ("hash", text("ab"))]);
         assert_eq!(sent(value.clone(), options), Ok(Some(wire.clone())));
-        let back = received(wire, ALL_IN).unwrap().unwrap();
+        let back = received(wire, DECODE_ALL).unwrap().unwrap();
         assert_eq!(back, value, "equal by hash");
         assert!(matches!(
             back,
@@ -211,7 +211,7 @@ fn elided_assets_and_archives_are_their_hash() {
 }
 
 #[test]
-fn an_asset_of_several_contents_is_read_by_path_then_uri_then_text() {
+fn asset_with_several_contents_is_decoded_by_path_then_uri_then_text() {
     let wire = |path: &str, uri: &str| {
         object([(SIGNATURE_KEY, text(ASSET_SIGNATURE)), ("path", text(path)), ("uri", text(uri)), ("text", text("t"))])
     };
@@ -223,50 +223,53 @@ fn an_asset_of_several_contents_is_read_by_path_then_uri_then_text() {
     ];
     for (wire, content) in cases {
         let asset = PropertyValue::Asset(Asset { hash: None, content });
-        assert_eq!(received(wire, ALL_IN), Ok(Some(asset)));
+        assert_eq!(received(wire, DECODE_ALL), Ok(Some(asset)));
     }
 }
 
 #[test]
-fn an_asset_of_unknown_content_and_an_archive_of_unknown_members_are_unknown() {
+fn asset_with_unknown_content_and_archive_with_unknown_member_are_unknown() {
     let unknown = || object([(SIGNATURE_KEY, text(ASSET_SIGNATURE)), ("text", text(UNKNOWN_STRING))]);
-    assert_eq!(received(unknown(), ALL_IN), Ok(Some(PropertyValue::Unknown(UnknownKind::Asset))));
+    assert_eq!(received(unknown(), DECODE_ALL), Ok(Some(PropertyValue::Unknown(UnknownKind::Asset))));
     let archive = object([(SIGNATURE_KEY, text(ARCHIVE_SIGNATURE)), ("assets", object([("a", unknown())]))]);
-    assert_eq!(received(archive.clone(), ALL_IN), Ok(Some(PropertyValue::Unknown(UnknownKind::Archive))));
-    let options = DecodeOptions { unknowns: Unknowns::Drop, ..ALL_IN };
+    assert_eq!(received(archive.clone(), DECODE_ALL), Ok(Some(PropertyValue::Unknown(UnknownKind::Archive))));
+    let options = DecodeOptions { unknowns: Unknowns::Drop, ..DECODE_ALL };
     assert_eq!(received(archive, options), Ok(None));
 }
 
 #[test]
-fn a_reference_has_an_unknown_id_where_that_is_empty_a_sentinel_or_an_unknown_output() {
+fn reference_id_is_unknown_if_empty_or_sentinel_or_unknown_output() {
     let with_id = |id| object([(SIGNATURE_KEY, text(RESOURCE_SIGNATURE)), ("urn", text(URN)), ("id", id)]);
-    let promise = object([(SIGNATURE_KEY, text(OUTPUT_SIGNATURE))]);
+    let unknown_output = object([(SIGNATURE_KEY, text(OUTPUT_SIGNATURE))]);
     let kept = object([(SIGNATURE_KEY, text(OUTPUT_SIGNATURE)), ("value", text("i-1"))]);
-    let rejecting = DecodeOptions { unknowns: Unknowns::Reject, ..ALL_IN };
-    for id in [text(""), text(UNKNOWN_STRING), promise] {
-        assert_eq!(received(with_id(id.clone()), ALL_IN), Ok(Some(reference(Some(ReferenceId::Unknown)))));
+    let rejecting = DecodeOptions { unknowns: Unknowns::Reject, ..DECODE_ALL };
+    for id in [text(""), text(UNKNOWN_STRING), unknown_output] {
+        assert_eq!(received(with_id(id.clone()), DECODE_ALL), Ok(Some(reference(Some(ReferenceId::Unknown)))));
         assert_eq!(received(with_id(id.clone()), rejecting).is_ok(), id == text(""));
     }
     let known = reference(Some(ReferenceId::from("i-1")));
-    assert_eq!(received(with_id(kept), ALL_IN), Ok(Some(known)));
+    assert_eq!(received(with_id(kept), DECODE_ALL), Ok(Some(known)));
     let null = Value { kind: Some(Kind::NullValue(0)) };
-    assert_eq!(received(with_id(null), ALL_IN), Ok(Some(reference(None))));
+    assert_eq!(received(with_id(null), DECODE_ALL), Ok(Some(reference(None))));
 }
 
 #[test]
-fn what_is_malformed_is_refused_with_its_place() {
+fn malformed_value_is_reported_with_its_path() {
     let signed = |signature: &str| object([(SIGNATURE_KEY, text(signature))]);
     let signed_with = |signature, key, value| object([(SIGNATURE_KEY, text(signature)), (key, value)]);
     let cases = [
         (signed("nonsense"), r#"property a: unrecognized signature "nonsense""#),
-        (object([(SIGNATURE_KEY, list(vec![]))]), r#"property a: unrecognized signature "not a text""#),
+        (object([(SIGNATURE_KEY, list(vec![]))]), r#"property a: unrecognized signature "not a string""#),
         (signed(SECRET_SIGNATURE), "property a: malformed secret: no value"),
-        (signed(RESOURCE_SIGNATURE), "property a: malformed resource reference: the URN is none"),
+        (signed(RESOURCE_SIGNATURE), "property a: malformed resource reference: the URN is invalid"),
         (signed(BYTES_SIGNATURE), "property a: malformed byte string: no value"),
-        (signed_with(BYTES_SIGNATURE, "value", text("%")), "property a: malformed byte string: the value is no base64"),
+        (
+            signed_with(BYTES_SIGNATURE, "value", text("%")),
+            "property a: malformed byte string: the value is not base64",
+        ),
         (
             signed_with(OUTPUT_SIGNATURE, "secret", text("yes")),
-            "property a: malformed output value: whether it is secret is no bool",
+            "property a: malformed output value: the field secret is not a bool",
         ),
         (
             signed_with(ARCHIVE_SIGNATURE, "assets", object([("m", text("x"))])),
@@ -275,25 +278,25 @@ fn what_is_malformed_is_refused_with_its_place() {
         (list(vec![text("x"), Value { kind: None }]), "property a[1]: the value has no kind"),
     ];
     for (wire, error) in cases {
-        assert_eq!(decode(&bag([("a", wire)]).into(), &ALL_IN).unwrap_err().to_string(), error);
+        assert_eq!(decode(&bag([("a", wire)]).into(), &DECODE_ALL).unwrap_err().to_string(), error);
     }
 }
 
 #[test]
-fn nesting_has_a_limit_in_both_directions() {
+fn nesting_limit_applies_to_encoder_and_decoder() {
     let nested = |depth| (1..depth).fold(PropertyValue::Null, |inside, _| vec![inside].into());
-    let wire = encode_value(&nested(MAX_DEPTH), &ALL_OUT).unwrap().unwrap();
-    assert_eq!(decode_value(&wire, &ALL_IN).unwrap(), Some(nested(MAX_DEPTH)));
+    let wire = encode_value(&nested(MAX_DEPTH), &ENCODE_ALL).unwrap().unwrap();
+    assert_eq!(decode_value(&wire, &DECODE_ALL).unwrap(), Some(nested(MAX_DEPTH)));
 
-    let error = encode_value(&nested(MAX_DEPTH + 1), &ALL_OUT).unwrap_err();
+    let error = encode_value(&nested(MAX_DEPTH + 1), &ENCODE_ALL).unwrap_err();
     assert_eq!(error.problem, WireProblem::TooDeep);
     let deeper = nested_on_the_wire(MAX_DEPTH + 1);
-    let error = decode_value(&deeper, &ALL_IN).unwrap_err();
+    let error = decode_value(&deeper, &DECODE_ALL).unwrap_err();
     assert_eq!(error.problem, WireProblem::TooDeep);
     assert_eq!(error.path.elements().len(), MAX_DEPTH);
 }
 
-/// A null in so many lists, less one.
+/// Returns a null inside `depth - 1` nested lists.
 fn nested_on_the_wire(depth: usize) -> super::Value {
     let mut bytes = vec![0x08, 0];
     for _ in 1..depth {
@@ -307,7 +310,7 @@ fn nested_on_the_wire(depth: usize) -> super::Value {
 }
 
 #[test]
-fn bytes_that_are_no_struct_are_refused() {
+fn malformed_struct_bytes_are_refused() {
     let field = |tag, bytes: &[u8]| {
         let mut message = Vec::new();
         prost::encoding::bytes::encode(tag, &bytes.to_vec(), &mut message);
@@ -315,53 +318,53 @@ fn bytes_that_are_no_struct_are_refused() {
     };
     let cases = [
         vec![0x0a],                               // a field that ends after its key
-        vec![0x0a, 0x05, 0x0a],                   // one shorter than it says
-        vec![0x08, 0x01],                         // a number for a member
+        vec![0x0a, 0x05, 0x0a],                   // a field shorter than its length
+        vec![0x08, 0x01],                         // a number instead of a member
         field(1, &[0x0a, 0x01, 0xff]),            // a key that is not UTF-8
         field(1, &field(2, &field(3, &[0xff]))),  // a text that is not UTF-8
         field(1, &field(2, &[0x11, 0, 0])),       // a number of two bytes
         field(1, &field(2, &[0x1d, 0, 0, 0, 0])), // a text of four bytes
     ];
     for bytes in cases {
-        let error = decode(&Bag::of(bytes.clone()), &ALL_IN).unwrap_err();
+        let error = decode(&Bag::of(bytes.clone()), &DECODE_ALL).unwrap_err();
         assert_eq!(error.problem, WireProblem::Unreadable, "{bytes:?}");
-        assert!(Bag::of(bytes.clone()).open().is_err(), "prost takes {bytes:?}");
+        assert!(Bag::of(bytes.clone()).open().is_err(), "prost accepts {bytes:?}");
     }
 }
 
 #[test]
-fn fields_that_nobody_knows_are_passed_over() {
+fn unknown_fields_are_ignored() {
     let mut bytes = bag([("a", text("x"))]).encode_to_vec();
     bytes.extend([0x10, 0x07, 0x1d, 1, 2, 3, 4, 0x22, 0x01, 0x00]);
     let bag = Bag::decode(bytes.as_slice()).unwrap();
-    assert_eq!(decode(&bag, &ALL_IN).unwrap(), map([("a", "x".into())]));
+    assert_eq!(decode(&bag, &DECODE_ALL).unwrap(), map([("a", "x".into())]));
     assert_eq!(bag.open().unwrap().fields.len(), 1);
 }
 
 #[test]
-fn debug_of_a_bag_shows_nothing_of_what_is_in_it() {
-    let bag = encode(&map([("token", "s3cr3t".into())]), &ALL_OUT).unwrap();
+fn debug_output_of_a_bag_hides_its_content() {
+    let bag = encode(&map([("token", "s3cr3t".into())]), &ENCODE_ALL).unwrap();
     assert_eq!(format!("{bag:?}"), "[19 bytes]");
 }
 
 #[test]
-fn a_chain_of_references_as_ids_is_refused_however_long_it_is() {
+fn nested_references_as_ids_are_refused() {
     let chain = |id| object([(SIGNATURE_KEY, text(RESOURCE_SIGNATURE)), ("urn", text(URN)), ("id", id)]);
     let wire = (0..500).fold(text("i-1"), |id, _| chain(id));
-    assert_eq!(received(wire, ALL_IN), Err("malformed resource reference: the id is no text".into()));
+    assert_eq!(received(wire, DECODE_ALL), Err("malformed resource reference: the id is not a string".into()));
 }
 
 #[test]
-fn numbers_that_json_cannot_hold_travel_as_they_are() {
+fn numbers_without_json_representation_are_encoded_unchanged() {
     for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0] {
-        let wire = sent(number.into(), ALL_OUT).unwrap().unwrap();
-        let Ok(Some(PropertyValue::Number(back))) = received(wire, ALL_IN) else { panic!("a number") };
+        let wire = sent(number.into(), ENCODE_ALL).unwrap().unwrap();
+        let Ok(Some(PropertyValue::Number(back))) = received(wire, DECODE_ALL) else { panic!("a number") };
         assert_eq!(back.to_bits(), number.to_bits());
     }
 }
 
 #[test]
-fn secretness_is_copied_by_key_and_covers_what_is_not_a_map() {
+fn secretness_is_copied_by_key_and_covers_whole_lists() {
     let secret = |value: PropertyValue| PropertyValue::secret(value);
     let sent = map([
         ("plain", "x".into()),
@@ -391,7 +394,7 @@ fn secretness_is_copied_by_key_and_covers_what_is_not_a_map() {
     assert_eq!(received, expected);
 }
 
-fn any_asset() -> impl Strategy<Value = Asset> {
+fn arbitrary_asset() -> impl Strategy<Value = Asset> {
     let content = prop_oneof![
         "[a-z ]{0,8}".prop_map(AssetContent::Text),
         "[a-z/]{1,8}".prop_map(AssetContent::Path),
@@ -400,12 +403,12 @@ fn any_asset() -> impl Strategy<Value = Asset> {
     (prop::option::of("[0-9a-f]{1,4}"), content).prop_map(|(hash, content)| Asset { hash, content })
 }
 
-fn any_archive() -> impl Strategy<Value = Archive> {
+fn arbitrary_archive() -> impl Strategy<Value = Archive> {
     let leaf =
         prop_oneof!["[a-z/]{1,8}".prop_map(ArchiveContent::Path), "https://[a-z]{1,8}".prop_map(ArchiveContent::Uri),];
     let content = leaf.prop_recursive(2, 8, 3, |inner| {
         let member = prop_oneof![
-            any_asset().prop_map(PropertyValue::Asset),
+            arbitrary_asset().prop_map(PropertyValue::Asset),
             (prop::option::of("[0-9a-f]{1,4}"), inner)
                 .prop_map(|(hash, content)| PropertyValue::Archive(Archive { hash, content })),
         ];
@@ -414,7 +417,7 @@ fn any_archive() -> impl Strategy<Value = Archive> {
     (prop::option::of("[0-9a-f]{1,4}"), content).prop_map(|(hash, content)| Archive { hash, content })
 }
 
-fn any_leaf() -> impl Strategy<Value = PropertyValue> {
+fn arbitrary_leaf() -> impl Strategy<Value = PropertyValue> {
     let id = prop_oneof![Just(ReferenceId::Unknown), "[a-z]{1,4}".prop_map(|id| ReferenceId::from(id.as_str()))];
     let kind = prop::sample::select(vec![
         UnknownKind::Bool,
@@ -434,8 +437,8 @@ fn any_leaf() -> impl Strategy<Value = PropertyValue> {
             bytes.push(0xff);
             PropertyValue::Bytes(bytes)
         }),
-        any_asset().prop_map(PropertyValue::Asset),
-        any_archive().prop_map(PropertyValue::Archive),
+        arbitrary_asset().prop_map(PropertyValue::Asset),
+        arbitrary_archive().prop_map(PropertyValue::Archive),
         (prop::option::of(id), prop::option::of("[0-9.]{1,5}")).prop_map(|(id, package_version)| {
             PropertyValue::Resource(ResourceReference { urn: urn(), id, package_version })
         }),
@@ -443,8 +446,8 @@ fn any_leaf() -> impl Strategy<Value = PropertyValue> {
     ]
 }
 
-fn any_property() -> impl Strategy<Value = PropertyValue> {
-    any_leaf().prop_recursive(4, 32, 4, |inner| {
+fn arbitrary_property() -> impl Strategy<Value = PropertyValue> {
+    arbitrary_leaf().prop_recursive(4, 32, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(PropertyValue::List),
             prop::collection::btree_map(any::<String>(), inner.clone(), 0..4).prop_map(PropertyValue::Map),
@@ -456,12 +459,12 @@ fn any_property() -> impl Strategy<Value = PropertyValue> {
     })
 }
 
-fn any_bag() -> impl Strategy<Value = PropertyMap> {
-    prop::collection::btree_map(any::<String>(), any_property(), 0..5)
+fn arbitrary_bag() -> impl Strategy<Value = PropertyMap> {
+    prop::collection::btree_map(any::<String>(), arbitrary_property(), 0..5)
 }
 
-/// What kind of value is where, as prost reads it.
-fn spelled(bag: &Struct) -> std::collections::BTreeMap<String, String> {
+/// Describes a message that prost decoded, for comparison with [`describe_value`].
+fn describe_message(bag: &Struct) -> std::collections::BTreeMap<String, String> {
     fn kind(value: &Value) -> String {
         match value.kind.as_ref().unwrap() {
             Kind::NullValue(_) => "null".to_owned(),
@@ -473,33 +476,35 @@ fn spelled(bag: &Struct) -> std::collections::BTreeMap<String, String> {
             }
             Kind::StructValue(map) => match map.fields.get(SIGNATURE_KEY) {
                 Some(_) => "tagged".to_owned(),
-                None => format!("{:?}", spelled(map)),
+                None => format!("{:?}", describe_message(map)),
             },
         }
     }
     bag.fields.iter().map(|(key, value)| (key.clone(), kind(value))).collect()
 }
 
-/// The same of a value of ours.
-fn outline(value: &PropertyValue) -> String {
+/// Describes a property value, for comparison with [`describe_message`].
+fn describe_value(value: &PropertyValue) -> String {
     match value {
         PropertyValue::Null => "null".to_owned(),
         PropertyValue::Bool(value) => value.to_string(),
         PropertyValue::Number(value) => value.to_string(),
         PropertyValue::String(text) => format!("{text:?}"),
         PropertyValue::Unknown(kind) => format!("{:?}", kind.sentinel()),
-        PropertyValue::List(items) => format!("[{}]", items.iter().map(|item| outline(item) + ",").collect::<String>()),
+        PropertyValue::List(items) => {
+            format!("[{}]", items.iter().map(|item| describe_value(item) + ",").collect::<String>())
+        }
         PropertyValue::Map(map) => {
-            let members = map.iter().map(|(key, value)| (key, outline(value)));
+            let members = map.iter().map(|(key, value)| (key, describe_value(value)));
             format!("{:?}", members.collect::<std::collections::BTreeMap<_, _>>())
         }
         _ => "tagged".to_owned(),
     }
 }
 
-/// As a receiver would do it.
-fn stripped(value: &PropertyValue, options: &EncodeOptions) -> Option<PropertyValue> {
-    let everything = encode_value(value, &ALL_OUT).unwrap().unwrap();
+/// Encodes the value without loss and applies the options in the decoder.
+fn decode_with_options(value: &PropertyValue, options: &EncodeOptions) -> Option<PropertyValue> {
+    let everything = encode_value(value, &ENCODE_ALL).unwrap().unwrap();
     let options = DecodeOptions {
         unknowns: options.unknowns,
         keep_secrets: options.keep_secrets,
@@ -511,59 +516,59 @@ fn stripped(value: &PropertyValue, options: &EncodeOptions) -> Option<PropertyVa
 
 proptest! {
     #[test]
-    fn what_is_encoded_in_full_is_decoded_in_full(bag in any_bag()) {
-        let wire = encode(&bag, &ALL_OUT).unwrap();
-        let back = decode(&wire, &ALL_IN).unwrap();
-        // Assets are equal by hash; their content shows once more on the wire.
-        prop_assert_eq!(encode(&back, &ALL_OUT).unwrap(), wire);
+    fn round_trip_without_loss_returns_the_same_bag(bag in arbitrary_bag()) {
+        let wire = encode(&bag, &ENCODE_ALL).unwrap();
+        let back = decode(&wire, &DECODE_ALL).unwrap();
+        // Assets are equal by hash, so the contents are compared in encoded form.
+        prop_assert_eq!(encode(&back, &ENCODE_ALL).unwrap(), wire);
         prop_assert_eq!(back, bag);
     }
 
-    /// prost, which had no part in writing it, reads the same; and writes what we read the same.
+    /// Compares with prost, an independent implementation, in both directions.
     #[test]
-    fn what_is_encoded_is_the_message_that_prost_knows(bag in any_bag()) {
-        let wire = encode(&bag, &ALL_OUT).unwrap();
+    fn encoded_bag_equals_the_message_of_prost(bag in arbitrary_bag()) {
+        let wire = encode(&bag, &ENCODE_ALL).unwrap();
         let message = wire.open().unwrap();
-        prop_assert_eq!(spelled(&message), bag.iter().map(|(key, value)| (key.clone(), outline(value))).collect());
-        prop_assert_eq!(decode(&message.into(), &ALL_IN).unwrap(), bag);
+        prop_assert_eq!(describe_message(&message), bag.iter().map(|(key, value)| (key.clone(), describe_value(value))).collect());
+        prop_assert_eq!(decode(&message.into(), &DECODE_ALL).unwrap(), bag);
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let ours = decode(&Bag::of(bytes.clone()), &ALL_IN);
-        prop_assert!(ours.is_err() || Struct::decode(bytes.as_slice()).is_ok(), "prost refuses what we take: {ours:?}");
+    fn decoder_accepts_only_bytes_that_prost_accepts(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let ours = decode(&Bag::of(bytes.clone()), &DECODE_ALL);
+        prop_assert!(ours.is_err() || Struct::decode(bytes.as_slice()).is_ok(), "prost rejects accepted bytes: {ours:?}");
     }
 
     #[test]
-    fn leaving_out_on_the_way_out_is_leaving_out_on_the_way_in(
-        value in any_property(),
+    fn encoder_options_and_decoder_options_have_the_same_effect(
+        value in arbitrary_property(),
         keep_secrets: bool,
         keep_resources: bool,
         keep_outputs: bool,
     ) {
-        let options = EncodeOptions { keep_secrets, keep_resources, keep_outputs, ..ALL_OUT };
+        let options = EncodeOptions { keep_secrets, keep_resources, keep_outputs, ..ENCODE_ALL };
         let out = encode_value(&value, &options).unwrap().unwrap();
-        prop_assert_eq!(decode_value(&out, &ALL_IN).unwrap(), stripped(&value, &options));
+        prop_assert_eq!(decode_value(&out, &DECODE_ALL).unwrap(), decode_with_options(&value, &options));
     }
 
     #[test]
-    fn without_secrets_and_outputs_nothing_secret_is_sent(value in any_property()) {
-        let options = EncodeOptions { keep_secrets: false, keep_outputs: false, ..ALL_OUT };
-        let back = decode_value(&encode_value(&value, &options).unwrap().unwrap(), &ALL_IN).unwrap().unwrap();
+    fn encoder_without_secrets_and_outputs_writes_no_secret(value in arbitrary_property()) {
+        let options = EncodeOptions { keep_secrets: false, keep_outputs: false, ..ENCODE_ALL };
+        let back = decode_value(&encode_value(&value, &options).unwrap().unwrap(), &DECODE_ALL).unwrap().unwrap();
         prop_assert!(!back.contains_secrets());
         prop_assert_eq!(back, value.without_wrappers());
     }
 
     #[test]
-    fn rejecting_fails_exactly_where_dropping_loses_something(bag in any_bag()) {
-        let rejecting = encode(&bag, &EncodeOptions { unknowns: Unknowns::Reject, ..ALL_OUT });
-        let dropping = encode(&bag, &EncodeOptions { unknowns: Unknowns::Drop, ..ALL_OUT }).unwrap();
-        let whole = encode(&bag, &ALL_OUT).unwrap();
-        prop_assert_eq!(rejecting.is_ok(), dropping == whole);
+    fn encoder_rejects_exactly_the_bags_from_which_it_would_drop_values(bag in arbitrary_bag()) {
+        let rejecting = encode(&bag, &EncodeOptions { unknowns: Unknowns::Reject, ..ENCODE_ALL });
+        let dropping = encode(&bag, &EncodeOptions { unknowns: Unknowns::Drop, ..ENCODE_ALL }).unwrap();
+        let kept = encode(&bag, &ENCODE_ALL).unwrap();
+        prop_assert_eq!(rejecting.is_ok(), dropping == kept);
     }
 
     #[test]
-    fn copying_secretness_changes_no_value(sent in any_bag(), received in any_bag()) {
+    fn copy_secretness_changes_no_value(sent in arbitrary_bag(), received in arbitrary_bag()) {
         let mut marked = received.clone();
         copy_secretness(&sent, &mut marked);
         let revealed = |bag: PropertyMap| PropertyValue::Map(bag).without_wrappers();

@@ -1,19 +1,18 @@
-//! The messages of `google/protobuf/struct.proto`, written field by field.
+//! Writer of the messages of `google/protobuf/struct.proto`.
 
 use prost::encoding::{self, WireType};
 
-use super::Attempt;
+use super::NestedResult;
 
-/// Writes values. What a value consists of is written by a closure that says whether there is a value at all: where
-/// there is none, nothing of it stays.
+/// Writer of encoded values. A closure writes the content of a nested value and returns false to drop the value.
 pub(super) struct Writer(Vec<u8>);
 
-/// Room for the properties of most resources.
-const USUAL: usize = 512;
+/// Initial capacity in bytes, enough for the properties of most resources.
+const INITIAL_CAPACITY: usize = 512;
 
 impl Writer {
     pub(super) fn new() -> Self {
-        Self(Vec::with_capacity(USUAL))
+        Self(Vec::with_capacity(INITIAL_CAPACITY))
     }
 
     pub(super) fn done(self) -> Vec<u8> {
@@ -36,26 +35,30 @@ impl Writer {
         encoding::bool::encode(4, &value, &mut self.0);
     }
 
-    /// An object; the closure writes its members.
-    pub(super) fn object(&mut self, members: impl FnOnce(&mut Self) -> Attempt<()>) -> Attempt<()> {
+    /// Writes an object. The closure writes its members.
+    pub(super) fn object(&mut self, members: impl FnOnce(&mut Self) -> NestedResult<()>) -> NestedResult<()> {
         self.message(5, |writer| members(writer).map(|()| true)).map(drop)
     }
 
-    /// A list; the closure writes its items.
-    pub(super) fn list(&mut self, items: impl FnOnce(&mut Self) -> Attempt<()>) -> Attempt<()> {
+    /// Writes a list. The closure writes its items.
+    pub(super) fn list(&mut self, items: impl FnOnce(&mut Self) -> NestedResult<()>) -> NestedResult<()> {
         self.message(6, |writer| items(writer).map(|()| true)).map(drop)
     }
 
-    /// A member of an object, with the value that the closure writes.
-    pub(super) fn member(&mut self, key: &str, value: impl FnOnce(&mut Self) -> Attempt<bool>) -> Attempt<bool> {
+    /// Writes a member of an object. The closure writes its value.
+    pub(super) fn member(
+        &mut self,
+        key: &str,
+        value: impl FnOnce(&mut Self) -> NestedResult<bool>,
+    ) -> NestedResult<bool> {
         self.message(1, |writer| {
             writer.bytes(1, key.as_bytes());
             writer.message(2, value)
         })
     }
 
-    /// A member that is a text.
-    pub(super) fn text_member(&mut self, key: &str, text: &str) -> Attempt<()> {
+    /// Writes a text member of an object.
+    pub(super) fn text_member(&mut self, key: &str, text: &str) -> NestedResult<()> {
         self.member(key, |writer| {
             writer.text(text);
             Ok(true)
@@ -63,8 +66,8 @@ impl Writer {
         .map(drop)
     }
 
-    /// An item of a list, which the closure writes.
-    pub(super) fn item(&mut self, value: impl FnOnce(&mut Self) -> Attempt<bool>) -> Attempt<bool> {
+    /// Writes an item of a list. The closure writes its value.
+    pub(super) fn item(&mut self, value: impl FnOnce(&mut Self) -> NestedResult<bool>) -> NestedResult<bool> {
         self.message(1, value)
     }
 
@@ -74,9 +77,9 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    /// A message inside. Its length comes first and is known last: room is left for a short one, and long messages
-    /// are moved.
-    fn message(&mut self, tag: u32, contents: impl FnOnce(&mut Self) -> Attempt<bool>) -> Attempt<bool> {
+    /// Writes a nested message. Its length precedes it and is known last: one byte is reserved for the length, and a
+    /// longer message is moved.
+    fn message(&mut self, tag: u32, contents: impl FnOnce(&mut Self) -> NestedResult<bool>) -> NestedResult<bool> {
         let before = self.0.len();
         encoding::encode_key(tag, WireType::LengthDelimited, &mut self.0);
         self.0.push(0);

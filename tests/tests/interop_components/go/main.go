@@ -1,5 +1,5 @@
-// Command pulumi-resource-comp is the component provider of the recordings, written with Pulumi's SDK for Go:
-// comp:index:Pair and comp:index:Nest; and comp:index:Teller, which asks a monitor for all that components may ask.
+// Command pulumi-resource-comp is the component provider of the recordings on Pulumi's SDK for Go. It has the components
+// comp:index:Pair and comp:index:Nest, and comp:index:Teller, which makes all other requests of the resource monitor.
 package main
 
 import (
@@ -42,7 +42,7 @@ const schema = `{
   }
 }`
 
-// thing is the recording provider's resource.
+// thing is the resource of the scripted provider.
 type thing struct {
 	pulumi.CustomResourceState
 	Cid pulumi.StringOutput `pulumi:"cid"`
@@ -54,7 +54,7 @@ func newThing(ctx *pulumi.Context, name string, props pulumi.Map, options ...pul
 	return made, ctx.RegisterResource("rec:index:Thing", name, props, made, options...)
 }
 
-// pair is two things, the second hanging on the first.
+// pair is a component with two resources. The second depends on the first.
 type pair struct {
 	pulumi.ResourceState
 	First pulumi.StringOutput `pulumi:"first"`
@@ -87,7 +87,7 @@ func newPair(ctx *pulumi.Context, name string, args *pairArgs, options ...pulumi
 	return made, ctx.RegisterResourceOutputs(made, pulumi.Map{"first": made.First, "last": made.Last})
 }
 
-// nest is a pair within a component, and a thing after it.
+// nest is a component with a pair, and a resource that depends on the pair.
 type nest struct {
 	pulumi.ResourceState
 	Inner pulumi.AnyOutput `pulumi:"inner"`
@@ -155,7 +155,7 @@ func construct(
 	}
 }
 
-// teller makes a pair from outside, calls its method, calls a function and looks a thing up.
+// teller is a component that registers a remote pair, calls its method, invokes a function and reads a resource.
 type teller struct {
 	pulumi.ResourceState
 	Told  pulumi.StringOutput `pulumi:"told"`
@@ -205,7 +205,7 @@ func newTeller(ctx *pulumi.Context, name string, args *tellerArgs, options ...pu
 	return made, ctx.RegisterResourceOutputs(made, pulumi.Map{"told": made.Told, "asked": made.Asked, "seen": made.Seen})
 }
 
-// described is what the method of a pair answers.
+// described is the result of the method of a pair.
 type described struct {
 	Text string `pulumi:"text"`
 }
@@ -236,7 +236,7 @@ func call(_ *pulumi.Context, tok string, args provider.CallArgs) (*provider.Call
 	return provider.NewCallResult(&describedResult{Text: text})
 }
 
-// module makes a resource of a reference to it: by what the engine knows.
+// module converts a resource reference to a resource, with the state in the engine.
 type module struct{}
 
 func (module) Version() semver.Version { return semver.Version{Major: 1} }

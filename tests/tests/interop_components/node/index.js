@@ -1,4 +1,4 @@
-// The component provider of the recordings, written with Pulumi's SDK for Node: comp:index:Pair and comp:index:Nest.
+// Component provider of the recordings on Pulumi's SDK for Node: comp:index:Pair and comp:index:Nest.
 "use strict";
 
 const pulumi = require("@pulumi/pulumi");
@@ -16,14 +16,14 @@ const SCHEMA = {
     },
 };
 
-// The recording provider's resource.
+// Resource of the scripted provider.
 class Thing extends pulumi.CustomResource {
     constructor(name, props, options) {
         super("rec:index:Thing", name, { ...props, out: undefined, cid: undefined }, options);
     }
 }
 
-// Two things, the second hanging on the first.
+// Component with two resources. The second depends on the first.
 class Pair extends pulumi.ComponentResource {
     constructor(name, { value, secret }, options) {
         super("comp:index:Pair", name, {}, options);
@@ -34,7 +34,7 @@ class Pair extends pulumi.ComponentResource {
     }
 }
 
-// A pair within a component, and a thing after it.
+// Component with a pair, and a resource that depends on the pair.
 class Nest extends pulumi.ComponentResource {
     constructor(name, { value }, options) {
         super("comp:index:Nest", name, {}, options);

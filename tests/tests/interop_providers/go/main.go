@@ -1,7 +1,8 @@
-// Command pulumi-resource-peergo keeps things as files: a provider on the generated server code of Pulumi's SDK for Go.
+// Command pulumi-resource-peergo is a provider on the generated server code of Pulumi's SDK for Go, which stores
+// resources as files.
 //
-// It shakes hands, takes secrets as they are on the wire and shows previews. What it keeps and what it writes down is
-// said in tests/src/things/peer.rs.
+// The provider has a Handshake, accepts secrets in their wire format, and supports previews.
+// tests/src/sdk_providers/provider_home.rs describes its files.
 package main
 
 import (

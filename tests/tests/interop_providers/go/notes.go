@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// call is what is written down of a call. Of the secret only how it came.
+// call is the record of a call, with the form of the secret instead of its value.
 type call struct {
 	Call    string  `json:"call"`
 	Name    string  `json:"name"`
@@ -20,7 +20,7 @@ type call struct {
 	End     float64 `json:"end"`
 }
 
-// note begins a call; what it returns ends it and writes it down.
+// note starts the record of a call. The returned function ends the call and writes the record.
 func (t *things) note(noted call) func() {
 	noted.PID = os.Getpid()
 	if noted.Secret == "" {

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// kept lists the properties that a thing has in the world.
+// kept lists the properties that are stored in the file of a resource.
 var kept = []string{"v", "k", "secret"}
 
 const schema = `{
@@ -76,7 +76,7 @@ func (t *things) Check(_ context.Context, in *rpc.CheckRequest) (*rpc.CheckRespo
 	defer t.note(call{Call: "Check", Name: in.Name, Secret: how(in.News)})()
 	answer := &rpc.CheckResponse{Inputs: in.News}
 	if _, given := in.News.GetFields()["v"]; !given {
-		answer.Failures = []*rpc.CheckFailure{{Property: "v", Reason: "a thing needs a v"}}
+		answer.Failures = []*rpc.CheckFailure{{Property: "v", Reason: "missing required input v"}}
 	}
 	return answer, nil
 }
@@ -165,7 +165,7 @@ func (t *things) Delete(ctx context.Context, in *rpc.DeleteRequest) (*emptypb.Em
 	return &emptypb.Empty{}, os.Remove(t.path(in.Id))
 }
 
-// outputs are the inputs and "out", which is unknown as long as "v" is.
+// outputs returns the inputs and "out", which is unknown if "v" is unknown.
 func outputs(inputs *structpb.Struct) *structpb.Struct {
 	result := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 	for key, value := range inputs.GetFields() {

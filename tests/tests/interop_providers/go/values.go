@@ -2,14 +2,14 @@ package main
 
 import "google.golang.org/protobuf/types/known/structpb"
 
-// How values that JSON does not have look on the wire.
+// Wire format of values that JSON does not have.
 const (
 	unknown   = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 	signature = "4dabf18193072939515e22adb298388d"
 	isSecret  = "1b47061264138c4ac30d75fd1eb44270"
 )
 
-// plain returns what a secret holds, and whether it was one.
+// plain returns the value without its secret mark, and whether it had one.
 func plain(value *structpb.Value) (*structpb.Value, bool) {
 	if fields := value.GetStructValue().GetFields(); fields[signature].GetStringValue() == isSecret {
 		return fields["value"], true
@@ -17,14 +17,14 @@ func plain(value *structpb.Value) (*structpb.Value, bool) {
 	return value, false
 }
 
-// secret marks a text.
+// secret marks a string as secret.
 func secret(value string) *structpb.Value {
 	return structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 		signature: structpb.NewStringValue(isSecret), "value": structpb.NewStringValue(value),
 	}})
 }
 
-// text returns a property, "" where there is none.
+// text returns a string property; "" if it is missing.
 func text(bag *structpb.Struct, key string) string {
 	value, _ := plain(bag.GetFields()[key])
 	return value.GetStringValue()

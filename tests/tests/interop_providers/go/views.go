@@ -11,14 +11,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// place says where views are published while a call is under way: what every request about a resource has.
+// place is the part of a resource request that has the address and token for publishing views.
 type place interface {
 	GetResourceStatusAddress() string
 	GetResourceStatusToken() string
 	GetName() string
 }
 
-// show publishes what becomes of a thing's parts, which its inputs name ("x,y"), as views of it. Without inputs they go.
+// show publishes the parts of a resource, whose names are in its inputs ("x,y"), as views. Without inputs, the views
+// are deleted.
 func show(ctx context.Context, at place, old []*rpc.View, inputs *structpb.Struct) error {
 	var wanted []string
 	if parts := text(inputs, "parts"); parts != "" {

@@ -1,7 +1,7 @@
-// Things as files, from a provider written with Pulumi's SDK for Node.
+// Provider on Pulumi's SDK for Node, which stores resources as files.
 //
-// The SDK takes secrets as they are on the wire, and shows no previews. What this one keeps and what it writes down is
-// said in `tests/src/things/peer.rs`.
+// The SDK accepts secrets in their wire format, and supports no previews. `tests/src/sdk_providers/provider_home.rs`
+// describes the files of the provider.
 "use strict";
 
 const crypto = require("node:crypto");
@@ -34,7 +34,7 @@ const nameOf = (urn) => urn.slice(urn.lastIndexOf("::") + 2);
 const file = (id) => path.join(HOME, "things", `${id}.json`);
 const outputs = (bag) => ({ ...bag, out: `made of ${plain(bag.v)}` });
 
-// Does a call and writes it down when it has ended. Of the secret only how it came.
+// Handles a call and records it at its end, with the form of the secret instead of its value.
 async function noted(call, urn, id, bag, work) {
     const note = { call, name: nameOf(urn), id, preview: false, secret: how(bag), pid: process.pid, begin: Date.now() };
     const result = await work();
@@ -58,7 +58,7 @@ const things = {
 
     check: (urn, olds, news) =>
         noted("Check", urn, "", news, async () => {
-            const failures = "v" in news ? [] : [{ property: "v", reason: "a thing needs a v" }];
+            const failures = "v" in news ? [] : [{ property: "v", reason: "missing required input v" }];
             return { inputs: news, failures };
         }),
 

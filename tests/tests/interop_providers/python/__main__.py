@@ -1,7 +1,7 @@
-"""Things as files, from a provider written with Pulumi's SDK for Python.
+"""Provider on Pulumi's SDK for Python, which stores resources as files.
 
-It takes no secrets and says so, as many a provider does; it shows previews; it has no handshake. What it keeps and what it
-writes down is said in `tests/src/things/peer.rs`.
+The provider accepts no secrets, supports previews, and has no Handshake. `tests/src/sdk_providers/provider_home.rs` describes
+its files.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ def now() -> float:
 
 @contextlib.contextmanager
 def noted(call: str, name: str = "", bag=None, preview: bool = False, id: str = ""):
-    """Writes the call down when it has ended. Of the secret only how it came."""
+    """Records the call at its end, with the form of the secret instead of its value."""
     begin = now()
     note = {"call": call, "name": name, "id": id, "preview": preview, "secret": how(bag or {}), "pid": os.getpid()}
     yield note
@@ -74,7 +74,7 @@ def keep(id: str, bag) -> None:
 
 
 def outputs(bag):
-    # The SDK has a value for what is not known yet, but neither reads nor writes it: it is a text like any other.
+    # The SDK defines a constant for unknown values, but does not convert it: the value arrives as a plain string.
     v = bag["v"].value
     return dict(bag) | {"out": PropertyValue(UNKNOWN if v == UNKNOWN else f"made of {v}")}
 
@@ -89,7 +89,7 @@ class Things(sdk.Provider):
 
     async def check(self, request):
         with noted("Check", request.name, request.new_inputs):
-            failures = [] if "v" in request.new_inputs else [sdk.CheckFailure("v", "a thing needs a v")]
+            failures = [] if "v" in request.new_inputs else [sdk.CheckFailure("v", "missing required input v")]
             return sdk.CheckResponse(request.new_inputs, failures)
 
     async def diff(self, request):

@@ -1,7 +1,7 @@
-// Reads a checkpoint as strictly as Pulumi's own types allow, opens its secrets, and writes it again.
+// Command reader decodes a checkpoint strictly with Pulumi's own types, decrypts its secrets, and encodes it again.
 //
-// usage: reader CHECKPOINT, with the passphrase in PULUMI_CONFIG_PASSPHRASE. Prints one JSON object: "written" is the
-// checkpoint as Go writes it, "secrets" what each sealed text holds, in the order of the file.
+// Usage: reader CHECKPOINT, with the passphrase in PULUMI_CONFIG_PASSPHRASE. Prints one JSON object: "written" is the
+// checkpoint in the format of Go's encoder, "secrets" are the plaintexts of all secrets, in the order of the file.
 package main
 
 import (
@@ -23,7 +23,7 @@ const (
 	secretSignature = "1b47061264138c4ac30d75fd1eb44270"
 )
 
-// checkpointFile is apitype.VersionedCheckpoint with the checkpoint of a known version in it.
+// checkpointFile is apitype.VersionedCheckpoint with a decoded checkpoint.
 type checkpointFile struct {
 	Version    int                  `json:"version"`
 	Features   []string             `json:"features,omitempty"`
@@ -57,7 +57,7 @@ func read(path, passphrase string) error {
 	}
 	deployment := file.Checkpoint.Latest
 	if deployment == nil {
-		return fmt.Errorf("there is no deployment")
+		return fmt.Errorf("the checkpoint has no deployment")
 	}
 	crypter, err := unlock(deployment.SecretsProviders, passphrase)
 	if err != nil {
@@ -91,7 +91,7 @@ func strictly(text []byte, into any) error {
 // unlock derives the key and checks it against the verifier in the salt.
 func unlock(secrets *apitype.SecretsProvidersV1, passphrase string) (config.Crypter, error) {
 	if secrets == nil || secrets.Type != "passphrase" {
-		return nil, fmt.Errorf("the secrets are not kept by a passphrase")
+		return nil, fmt.Errorf("the secrets provider is not a passphrase")
 	}
 	var state struct {
 		Salt string `json:"salt"`
@@ -115,8 +115,8 @@ func unlock(secrets *apitype.SecretsProvidersV1, passphrase string) (config.Cryp
 	return crypter, nil
 }
 
-// eachSecret calls a function for the sealed text of every secret, in the order of the text: a member "ciphertext" right
-// after the tag of a secret.
+// eachSecret calls a function for the ciphertext of each secret, in the order of the text. A ciphertext is the member
+// "ciphertext" that directly follows the signature of a secret.
 func eachSecret(tokens *json.Decoder, call func(string) error) error {
 	var before [3]any
 	for {

@@ -31,7 +31,7 @@ fn violations(packages: &[Package], allowed: &[(&str, &[&str])]) -> Vec<String> 
     }
     let members: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let stale = allowed.iter().filter(|(name, _)| !members.contains(name));
-    found.extend(stale.map(|(name, _)| format!("{name} has a row and is no member of the workspace")));
+    found.extend(stale.map(|(name, _)| format!("{name} has a row, but is not a member of the workspace")));
     found
 }
 
@@ -41,7 +41,7 @@ fn crates_depend_one_way() {
 }
 
 #[test]
-fn a_forbidden_dependency_and_a_stale_row_are_reported() {
+fn forbidden_dependency_and_stale_row_are_reported() {
     let package = |name: &str, dependencies: &[&str]| Package {
         name: name.to_owned(),
         dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
@@ -53,7 +53,7 @@ fn a_forbidden_dependency_and_a_stale_row_are_reported() {
         [
             "lower depends on upper",
             "new has no row in the table of dependencies",
-            "gone has a row and is no member of the workspace"
+            "gone has a row, but is not a member of the workspace"
         ]
     );
 }

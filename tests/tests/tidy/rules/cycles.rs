@@ -2,27 +2,27 @@
 
 use super::assert_none;
 use crate::graph::{Edges, build, cycles, describe, graph};
-use crate::workspace::made_up;
+use crate::workspace::test_workspace;
 
 fn violations(edges: &Edges<'_>) -> Vec<String> {
     cycles(edges).iter().map(|cycle| format!("cycle of\n  {cycle:?}\n{}", describe(cycle, edges))).collect()
 }
 
 #[test]
-fn no_two_files_import_each_other() {
+fn files_have_no_import_cycles() {
     assert_none(&violations(&graph().edges()));
 }
 
 /// Returns the cycles of a crate with these files, by their edges.
 fn described(files: &[(&str, &str)]) -> Vec<String> {
-    let graph = build(&made_up(files));
+    let graph = build(&test_workspace(files));
     assert_eq!(graph.unresolved, Vec::<String>::new());
     let edges = graph.edges();
     cycles(&edges).iter().map(|cycle| describe(cycle, &edges)).collect()
 }
 
 #[test]
-fn a_cycle_through_a_re_export_is_reported() {
+fn cycle_through_re_export_is_reported() {
     let files = [
         ("lib.rs", "mod a; mod b; pub use a::A;"),
         ("a.rs", "use crate::b::helper; pub(crate) struct A;"),
@@ -32,7 +32,7 @@ fn a_cycle_through_a_re_export_is_reported() {
 }
 
 #[test]
-fn a_cycle_through_a_glob_re_export_is_reported() {
+fn cycle_through_glob_re_export_is_reported() {
     let files = [
         ("lib.rs", "mod a; mod b; pub mod prelude { pub use crate::a::*; }"),
         ("a.rs", "use crate::b::helper; pub(crate) struct A;"),
@@ -42,7 +42,7 @@ fn a_cycle_through_a_glob_re_export_is_reported() {
 }
 
 #[test]
-fn a_cycle_through_super_is_reported() {
+fn cycle_through_super_is_reported() {
     let files = [
         ("lib.rs", "mod outer;"),
         ("outer/mod.rs", "mod inner; pub(crate) struct Outer; fn f() { inner::g(); }"),
@@ -52,7 +52,7 @@ fn a_cycle_through_super_is_reported() {
 }
 
 #[test]
-fn a_cycle_around_three_files_is_reported_once() {
+fn cycle_of_three_files_is_reported_once() {
     let files = [
         ("lib.rs", "mod a; mod b; mod c; mod d;"),
         ("a.rs", "use crate::b::B; pub(crate) struct A(B);"),
@@ -77,7 +77,7 @@ fn code_after_inline_tests_is_read() {
 }
 
 #[test]
-fn tests_may_import_anything() {
+fn imports_of_tests_are_ignored() {
     let files = [
         ("lib.rs", "mod a; mod b;"),
         (
@@ -91,7 +91,7 @@ fn tests_may_import_anything() {
 }
 
 #[test]
-fn declaring_and_re_exporting_a_child_is_no_import() {
+fn declaration_and_re_export_of_child_are_not_imports() {
     let files = [
         ("lib.rs", "mod outer; pub use outer::Inner;"),
         ("outer/mod.rs", "mod inner; pub use inner::Inner; pub(crate) struct Outer;"),
@@ -101,7 +101,7 @@ fn declaring_and_re_exporting_a_child_is_no_import() {
 }
 
 #[test]
-fn every_place_of_a_path_is_read() {
+fn paths_in_all_positions_are_read() {
     let places = [
         "fn f(b: crate::b::B) {}",
         "fn f(b: Option<&crate::b::B>) {}",
@@ -130,7 +130,7 @@ fn every_place_of_a_path_is_read() {
 }
 
 #[test]
-fn a_trait_from_a_glob_is_an_import() {
+fn trait_from_glob_is_an_import() {
     let files = [
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "use crate::b::*; pub(crate) struct A;"),
@@ -140,7 +140,7 @@ fn a_trait_from_a_glob_is_an_import() {
 }
 
 #[test]
-fn a_variable_is_no_import() {
+fn variable_is_not_an_import() {
     let files = [
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "use crate::b::*; pub(crate) struct A; fn f(step: u8) { println!(\"{}\", step); }"),
@@ -150,7 +150,7 @@ fn a_variable_is_no_import() {
 }
 
 #[test]
-fn a_cycle_is_reported_with_what_ties_it() {
+fn cycle_is_reported_with_its_edges() {
     let edges = Edges::from([(("a", "b"), ["B"].into()), (("b", "a"), ["A"].into()), (("b", "c"), ["C"].into())]);
     assert_eq!(violations(&edges), ["cycle of\n  [\"a\", \"b\"]\n  a -> b: B\n  b -> a: A"]);
 }

@@ -1,10 +1,10 @@
-//! Rule: the modules of a crate import downwards only.
+//! Rule: the modules of a crate import from lower layers only.
 
 use std::collections::BTreeSet;
 
 use super::{assert_none, below_crate, is_within};
 use crate::graph::{Definition, Graph, build, graph};
-use crate::workspace::made_up;
+use crate::workspace::test_workspace;
 
 /// Module, and the modules of its package that it may import from. A module belongs to the longest row that matches it,
 /// and may always import from its own row.
@@ -50,8 +50,8 @@ const ENGINE: [&str; 24] = [
     "run_mode",
 ];
 
-/// Modules that do not import each other: steps are generated without being carried out.
-const BESIDE: (&str, &str) = ("step_generator", "step_executor");
+/// Modules that do not import each other: the step generator does not execute steps.
+const INDEPENDENT: (&str, &str) = ("step_generator", "step_executor");
 
 /// Returns a row for each module of an order from the top down.
 fn order<'a>(modules: &'a [&'a str]) -> Vec<Row<'a>> {
@@ -84,7 +84,7 @@ fn violations(graph: &Graph, package: &str, rows: &[Row<'_>]) -> Vec<String> {
     for (name, allowed) in rows {
         for name in [*name].into_iter().chain(allowed.iter().copied()) {
             if !modules.iter().any(|module| below_crate(module) == name) {
-                found.insert(format!("the table names `{name}`, which is no module of {package}"));
+                found.insert(format!("the table has a row for `{name}`, which is not a module of {package}"));
             }
         }
     }
@@ -99,18 +99,18 @@ fn violations(graph: &Graph, package: &str, rows: &[Row<'_>]) -> Vec<String> {
 }
 
 #[test]
-fn modules_of_the_bridge_import_downwards_only() {
+fn bridge_modules_import_lower_layers_only() {
     assert_none(&violations(graph(), "bridge", &order(&BRIDGE)));
 }
 
 #[test]
-fn modules_of_the_provisioner_import_downwards_only() {
+fn provisioner_modules_import_lower_layers_only() {
     assert_none(&violations(graph(), "provisioner", &PROVISIONER));
 }
 
 #[test]
-fn modules_of_the_engine_import_downwards_only() {
-    let (generator, executor) = BESIDE;
+fn engine_modules_import_lower_layers_only() {
+    let (generator, executor) = INDEPENDENT;
     let below: Vec<&str> = ENGINE.into_iter().skip_while(|name| *name != executor).skip(1).collect();
     let mut rows = order(&ENGINE);
     rows.iter_mut().filter(|(name, _)| *name == generator).for_each(|row| row.1 = &below);
@@ -118,8 +118,8 @@ fn modules_of_the_engine_import_downwards_only() {
 }
 
 #[test]
-fn an_import_upwards_is_reported() {
-    let graph = build(&made_up(&[
+fn import_of_a_higher_layer_is_reported() {
+    let graph = build(&test_workspace(&[
         ("lib.rs", "mod upper; mod lower; mod other; pub use upper::Upper;"),
         ("upper.rs", "use crate::lower::below; pub(crate) struct Upper;"),
         (
@@ -134,14 +134,14 @@ fn an_import_upwards_is_reported() {
         [
             "`other` of app has no row in the table",
             "lower/mod.rs: lower imports from upper: app::upper::Upper",
-            "the table names `gone`, which is no module of app",
+            "the table has a row for `gone`, which is not a module of app",
         ]
     );
 }
 
 #[test]
-fn the_longest_row_that_fits_is_a_module_s_own() {
-    let graph = build(&made_up(&[
+fn longest_matching_row_applies_to_a_module() {
+    let graph = build(&test_workspace(&[
         ("lib.rs", "mod config;"),
         ("config/mod.rs", "pub mod yaml; use yaml::Value; pub(crate) struct Stack;"),
         ("config/yaml.rs", "use super::Stack; pub(crate) struct Value;"),

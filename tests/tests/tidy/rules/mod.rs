@@ -1,7 +1,9 @@
 //! Rules, one in each file.
 
+mod citations;
 mod crates;
 mod cycles;
+mod language;
 mod layers;
 mod length;
 mod purity;
@@ -23,7 +25,7 @@ pub(crate) fn assert_none(violations: &[String]) {
 }
 
 #[test]
-fn a_module_is_no_prefix_of_a_longer_name() {
+fn module_prefix_is_matched_by_segments() {
     assert!(is_within("config::yaml", "config") && is_within("config", "config"));
     assert!(!is_within("configuration", "config"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{assert_none, is_within};
 use crate::graph::{Graph, build, graph};
-use crate::workspace::made_up;
+use crate::workspace::test_workspace;
 
 /// Pure module, and the modules of its crate that it must not import from.
 type Row<'a> = (&'a str, &'a [&'a str]);
@@ -42,7 +42,7 @@ fn violations(graph: &Graph, rows: &[Row<'_>]) -> Vec<String> {
         }
         for name in [*pure].into_iter().chain(context.iter().copied()) {
             if !graph.modules.iter().any(|module| module.path.join("::") == name) {
-                found.insert(format!("`{name}` is no module"));
+                found.insert(format!("`{name}` is not a module"));
             }
         }
     }
@@ -66,7 +66,7 @@ fn impure_code_is_reported() {
         "fn select() { tokio::select! { x = f() => x.await } }",
         "#[cfg(test)] mod tests { use std::fs; }",
     ];
-    let graph = build(&made_up(&[
+    let graph = build(&test_workspace(&[
         ("lib.rs", "mod decide; mod engine;"),
         ("decide.rs", &decide.join("\n")),
         ("engine.rs", "pub(crate) struct Engine; async fn run() {}"),
@@ -74,7 +74,7 @@ fn impure_code_is_reported() {
     assert_eq!(
         violations(&graph, &[("app::decide", &["app::engine"]), ("app::gone", &[])]),
         [
-            "`app::gone` is no module",
+            "`app::gone` is not a module",
             "decide.rs:2: app::engine::Engine",
             "decide.rs:3: std::time::Instant::now",
             "decide.rs:4: std::fs::read",

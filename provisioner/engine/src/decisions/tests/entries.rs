@@ -1,4 +1,4 @@
-//! What becomes of recorded entries: what is read, taken over, condemned, deleted, and in which order.
+//! Decisions about recorded entries: refreshes, imports, dependent replacements, deletions and their order.
 
 use bridge::provider::{Alias, AliasParent, ReadReply};
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
@@ -6,7 +6,7 @@ use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use crate::events::StepOp;
 use state::EntryId;
 
-use DeletionReason::{Replaced, Unwanted};
+use DeletionReason::{Removed, Replaced};
 use Owner::{IsDeleted, Stays};
 use RunMode::{Apply, Preview};
 
@@ -15,8 +15,8 @@ use crate::decisions::aliases;
 use crate::decisions::change::Change;
 use crate::decisions::deletions::*;
 use crate::decisions::dependent_replacements::*;
-use crate::decisions::imports::{NotTaken, as_found, known_id, must_import, read_op};
-use crate::decisions::refresh::{as_read, is_read_first, shown_as};
+use crate::decisions::imports::{ImportFailure, imported_id, imported_state, read_op, should_import};
+use crate::decisions::refresh::{refresh_result, refreshed_state, should_refresh_first};
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::run_mode::RunMode;
 
@@ -24,24 +24,24 @@ fn urn(name: &str) -> Urn {
     Urn::new("s", "p", None, "t:m:T", name)
 }
 
-/// A recorded resource, with what is special about it.
-fn entry(name: &str, special: impl FnOnce(&mut ResourceState)) -> ResourceState {
+/// Returns a recorded resource, after `change`.
+fn entry(name: &str, change: impl FnOnce(&mut ResourceState)) -> ResourceState {
     let mut state = ResourceState::new(urn(name), true);
     state.id = ResourceId::new(format!("{name}-1"));
     state.inputs = Arc::new(props(&[("v", 1.0)]));
     let default = Urn::new("s", "p", None, "pulumi:providers:t", "default");
     state.provider = Some(ProviderReference::new(default, "d-1"));
-    special(&mut state);
+    change(&mut state);
     state
 }
 
-fn after(state: &mut ResourceState, name: &str) {
+fn depends_on(state: &mut ResourceState, name: &str) {
     state.dependencies.push(urn(name));
 }
 
-/// The input `v` came from there.
-fn of(state: &mut ResourceState, name: &str) {
-    after(state, name);
+/// Makes the input `v` depend on another resource.
+fn input_from(state: &mut ResourceState, name: &str) {
+    depends_on(state, name);
     state.property_dependencies.insert("v".to_owned(), vec![urn(name)]);
 }
 
@@ -51,7 +51,7 @@ fn provider() -> ResourceState {
     state
 }
 
-fn served(state: &mut ResourceState) {
+fn served_by_provider(state: &mut ResourceState) {
     state.provider = provider().as_provider_reference();
 }
 
@@ -59,111 +59,140 @@ fn snapshot(states: impl IntoIterator<Item = ResourceState>) -> Vec<Entry> {
     (0..).zip(states).map(|(number, state)| (EntryId(number), Arc::new(state))).collect()
 }
 
-/// Who is probed by a replacement of the first entry, and who goes with it, if everyone that is probed would be replaced
-/// whose name is among `replaced`.
-fn condemned(states: impl IntoIterator<Item = ResourceState>, replaced: &[&str]) -> (Vec<String>, Vec<String>) {
+/// Returns the names of the entries for which a replacement of the first entry calls Diff, and the names of the
+/// dependent replacements. Diff replaces the entries in `replaced`.
+fn dependent_replacements(
+    states: impl IntoIterator<Item = ResourceState>,
+    replaced: &[&str],
+) -> (Vec<String>, Vec<String>) {
     let snapshot = snapshot(states);
     let mut walk = DependentWalk::new(&snapshot[0], &snapshot, |_| false);
-    let mut probed = Vec::new();
+    let mut queried = Vec::new();
     loop {
         match walk.next() {
-            Probe::WouldReplace { entry, .. } => {
+            WalkStep::CallDiff { entry, .. } => {
                 let name = entry.1.urn.name();
-                probed.push(name.to_owned());
-                walk.answer(replaced.contains(&name));
+                queried.push(name.to_owned());
+                walk.record_reply(replaced.contains(&name));
             }
-            Probe::Done(condemned) => {
-                return (probed, condemned.iter().map(|condemned| condemned.entry.1.urn.name().to_owned()).collect());
+            WalkStep::Done(dependents) => {
+                return (queried, dependents.iter().map(|dependent| dependent.entry.1.urn.name().to_owned()).collect());
             }
         }
     }
 }
 
-/// The names of what is deleted, wave by wave.
+/// Returns the names of the deleted entries, batch by batch.
 fn deleted(states: impl IntoIterator<Item = ResourceState>) -> Vec<Vec<String>> {
     let snapshot = snapshot(states);
-    let doomed = snapshot.iter().map(|(id, _)| *id).collect();
+    let to_delete = snapshot.iter().map(|(id, _)| *id).collect();
     let name =
         |id: &EntryId| snapshot.iter().find(|(other, _)| other == id).map(|(_, state)| state.urn.name().to_owned());
-    waves(&snapshot, &doomed).iter().map(|wave| wave.iter().filter_map(name).collect()).collect()
+    deletion_batches(&snapshot, &to_delete).iter().map(|batch| batch.iter().filter_map(name).collect()).collect()
 }
 
-/// The names in the order in which a destroy takes them, `*` behind a copy that awaits its deletion, which nobody confirmed.
-fn with_copies_first(states: impl IntoIterator<Item = ResourceState>) -> Vec<String> {
+/// Returns the names in the order of a destroy, with `*` after each pending delete.
+fn pending_deletes_first(states: impl IntoIterator<Item = ResourceState>) -> Vec<String> {
     let snapshot = snapshot(states);
     let confirmed = |entry| snapshot.iter().any(|(id, state)| *id == entry && !state.delete);
     let mark = |state: &ResourceState| if state.delete { "*" } else { "" };
-    let ordered = superseded_first(&snapshot, confirmed);
+    let ordered = order_pending_deletes_first(&snapshot, confirmed);
     ordered.iter().map(|(_, state)| format!("{}{}", state.urn.name(), mark(state))).collect()
 }
 
 #[test]
-fn a_copy_comes_before_what_hangs_on_it_unless_it_needs_that_itself() {
-    let copy = |special: fn(&mut ResourceState)| entry("a", move |a| (special(a), a.delete = true).1);
-    let (a, b) = (|| entry("a", |_| {}), || entry("b", |b| after(b, "a")));
-    assert_eq!(with_copies_first([a(), b(), copy(|_| {})]), ["a", "a*", "b"]);
-    let dropped = entry("c", |_| {});
-    assert_eq!(with_copies_first([a(), b(), dropped, copy(|a| after(a, "c"))]), ["a", "c", "a*", "b"]);
-    let swapped = entry("c", |c| after(c, "b"));
-    assert_eq!(with_copies_first([a(), b(), swapped, copy(|a| after(a, "c"))]), ["a", "b", "c", "a*"]);
+fn pending_delete_moves_before_dependents_but_not_before_its_dependencies() {
+    let pending_delete = |change: fn(&mut ResourceState)| entry("a", move |a| (change(a), a.delete = true).1);
+    let (a, b) = (|| entry("a", |_| {}), || entry("b", |b| depends_on(b, "a")));
+    assert_eq!(pending_deletes_first([a(), b(), pending_delete(|_| {})]), ["a", "a*", "b"]);
+    let unregistered = entry("c", |_| {});
+    assert_eq!(
+        pending_deletes_first([a(), b(), unregistered, pending_delete(|a| depends_on(a, "c"))]),
+        ["a", "c", "a*", "b"]
+    );
+    let dependent = entry("c", |c| depends_on(c, "b"));
+    assert_eq!(
+        pending_deletes_first([a(), b(), dependent, pending_delete(|a| depends_on(a, "c"))]),
+        ["a", "b", "c", "a*"]
+    );
 }
 
 #[test]
-fn row_07_what_has_an_input_of_the_root_is_probed_and_what_would_be_replaced_is_condemned() {
-    let states =
-        || [entry("a", |_| {}), entry("b", |b| of(b, "a")), entry("c", |c| of(c, "b")), entry("d", |d| after(d, "a"))];
-    assert_eq!(condemned(states(), &["b", "c"]), (vec!["b".into(), "c".into()], vec!["b".into(), "c".into()]));
-    assert_eq!(condemned(states(), &[]).0, ["b"], "what hangs on a survivor is not asked");
+fn row_07_diff_decides_whether_dependents_with_input_from_root_are_replaced() {
+    let states = || {
+        [
+            entry("a", |_| {}),
+            entry("b", |b| input_from(b, "a")),
+            entry("c", |c| input_from(c, "b")),
+            entry("d", |d| depends_on(d, "a")),
+        ]
+    };
+    assert_eq!(
+        dependent_replacements(states(), &["b", "c"]),
+        (vec!["b".into(), "c".into()], vec!["b".into(), "c".into()])
+    );
+    assert_eq!(
+        dependent_replacements(states(), &[]).0,
+        ["b"],
+        "no Diff for dependents of a resource that is not replaced"
+    );
 }
 
 #[test]
-fn row_07_what_an_input_that_is_ignored_came_from_is_not_asked_for() {
-    let ignored = entry("b", |b| (of(b, "a"), b.inputs = Arc::default()).1);
-    assert_eq!(condemned([entry("a", |_| {}), ignored], &["b"]), (vec![], vec![]));
+fn row_07_no_diff_for_dependent_whose_input_is_not_recorded() {
+    let without_input = entry("b", |b| (input_from(b, "a"), b.inputs = Arc::default()).1);
+    assert_eq!(dependent_replacements([entry("a", |_| {}), without_input], &["b"]), (vec![], vec![]));
 }
 
 #[test]
-fn row_07_what_is_only_read_or_is_a_component_is_never_condemned() {
-    let external = entry("b", |b| (of(b, "a"), b.external = true).1);
-    let component = entry("c", |c| (of(c, "a"), c.custom = false).1);
-    assert_eq!(condemned([entry("a", |_| {}), external, component], &["b", "c"]), (vec![], vec![]));
+fn row_07_external_resources_and_components_are_never_dependent_replacements() {
+    let external = entry("b", |b| (input_from(b, "a"), b.external = true).1);
+    let component = entry("c", |c| (input_from(c, "a"), c.custom = false).1);
+    assert_eq!(dependent_replacements([entry("a", |_| {}), external, component], &["b", "c"]), (vec![], vec![]));
 }
 
 #[test]
-fn row_09_what_is_gone_and_not_wanted_is_forgotten() {
-    let gone = entry("a", |a| a.pending_replacement = true);
-    assert_eq!(deletion_step(&gone, false), Some(StepOp::RemovePendingReplace));
-    assert_eq!(deletion(&gone, Unwanted, Stays, Apply), Deletion::Forget);
+fn row_09_unregistered_pending_replacement_is_removed_without_call() {
+    let pending = entry("a", |a| a.pending_replacement = true);
+    assert_eq!(deletion_step(&pending, false), Some(StepOp::RemovePendingReplace));
+    assert_eq!(deletion(&pending, Removed, Stays, Apply), Deletion::RemoveFromState);
 }
 
 #[test]
-fn row_10_what_nobody_registered_is_deleted() {
+fn row_10_unregistered_entry_is_deleted() {
     assert_eq!(deletion_step(&entry("a", |_| {}), false), Some(StepOp::Delete));
     assert_eq!(deletion_step(&entry("a", |_| {}), true), None);
-    assert_eq!(deletion(&entry("a", |_| {}), Unwanted, Stays, Apply), Deletion::CallProvider);
-    assert_eq!(deletion(&entry("a", |_| {}), Unwanted, Stays, Preview), Deletion::Forget, "not in a preview");
+    assert_eq!(deletion(&entry("a", |_| {}), Removed, Stays, Apply), Deletion::CallProvider);
+    assert_eq!(
+        deletion(&entry("a", |_| {}), Removed, Stays, Preview),
+        Deletion::RemoveFromState,
+        "a preview calls no provider"
+    );
 }
 
 #[test]
-fn row_11_resources_go_before_their_provider() {
+fn row_11_resources_are_deleted_before_their_provider() {
     assert_eq!(deletion_step(&provider(), false), Some(StepOp::Delete));
-    assert_eq!(deleted([provider(), entry("a", served)]), [["a"], ["q"]]);
+    assert_eq!(deleted([provider(), entry("a", served_by_provider)]), [["a"], ["q"]]);
 }
 
 #[test]
-fn row_12_dependents_go_first_and_what_is_independent_at_once() {
-    let chain = [entry("a", |_| {}), entry("b", |b| after(b, "a")), entry("c", |c| after(c, "b"))];
+fn row_12_dependents_are_deleted_first_and_independent_entries_at_once() {
+    let chain = [entry("a", |_| {}), entry("b", |b| depends_on(b, "a")), entry("c", |c| depends_on(c, "b"))];
     assert_eq!(deleted(chain), [["c"], ["b"], ["a"]]);
-    let fork = [entry("a", |_| {}), entry("b", |b| after(b, "a")), entry("c", |c| after(c, "a"))];
+    let fork = [entry("a", |_| {}), entry("b", |b| depends_on(b, "a")), entry("c", |c| depends_on(c, "a"))];
     assert_eq!(deleted(fork), [vec!["b", "c"], vec!["a"]]);
 }
 
 #[test]
-fn row_12_a_copy_may_be_within_what_is_now_within_its_successor() {
+fn row_12_pending_delete_may_be_child_of_a_child_of_its_replacement() {
     let component = entry("a", |a| a.custom = false);
-    let inside = entry("b", |b| b.parent = Some(entry("a", |_| {}).urn));
-    let copy = entry("a", |a| (a.custom, a.delete, a.parent) = (false, true, Some(entry("b", |_| {}).urn)));
-    assert_eq!(deleted([component, inside, copy, entry("c", |c| after(c, "a"))]), [["c"], ["a"], ["b"], ["a"]]);
+    let child = entry("b", |b| b.parent = Some(entry("a", |_| {}).urn));
+    let pending_delete = entry("a", |a| (a.custom, a.delete, a.parent) = (false, true, Some(entry("b", |_| {}).urn)));
+    assert_eq!(
+        deleted([component, child, pending_delete, entry("c", |c| depends_on(c, "a"))]),
+        [["c"], ["a"], ["b"], ["a"]]
+    );
 }
 
 fn reply(id: &str, outputs: Option<PropertyMap>, inputs: Option<PropertyMap>) -> ReadReply {
@@ -171,255 +200,281 @@ fn reply(id: &str, outputs: Option<PropertyMap>, inputs: Option<PropertyMap>) ->
 }
 
 #[test]
-fn row_13_what_did_not_change_is_the_same() {
+fn row_13_unchanged_resource_is_same() {
     let old = entry("a", |_| {});
-    let read = as_read(&old, reply("a-1", Some(PropertyMap::new()), Some(props(&[("v", 1.0)]))), Vec::new());
+    let read = refreshed_state(&old, reply("a-1", Some(PropertyMap::new()), Some(props(&[("v", 1.0)]))), Vec::new());
     assert_eq!(read, Some(old));
-    assert_eq!(shown_as(&Change::default()), StepOp::Same);
+    assert_eq!(refresh_result(&Change::default()), StepOp::Same);
 }
 
 #[test]
-fn row_14_what_changed_is_taken_over_whatever_diff_says() {
+fn row_14_read_state_is_recorded_regardless_of_diff() {
     let old = entry("a", |a| a.init_errors = vec!["cold".into()]);
     let read =
-        as_read(&old, reply("a-2", Some(props(&[("out", 2.0)])), Some(props(&[("v", 2.0)]))), Vec::new()).unwrap();
+        refreshed_state(&old, reply("a-2", Some(props(&[("out", 2.0)])), Some(props(&[("v", 2.0)]))), Vec::new())
+            .unwrap();
     assert_eq!(
         (ResourceId::text(read.id.as_ref()), &*read.inputs, &*read.outputs),
         ("a-2", &props(&[("v", 2.0)]), &props(&[("out", 2.0)]))
     );
     assert_eq!(read.init_errors, [""; 0]);
-    assert_eq!(shown_as(&Change::replacing(&["v".to_owned()])), StepOp::Update);
-    let without_inputs = as_read(&old, reply("a-1", Some(PropertyMap::new()), None), Vec::new()).unwrap();
-    assert_eq!(without_inputs.inputs, old.inputs, "without a word about the inputs the old ones stay");
+    assert_eq!(refresh_result(&Change::replacement(&["v".to_owned()])), StepOp::Update);
+    let without_inputs = refreshed_state(&old, reply("a-1", Some(PropertyMap::new()), None), Vec::new()).unwrap();
+    assert_eq!(without_inputs.inputs, old.inputs, "without inputs in the reply, the old ones stay");
 }
 
 #[test]
-fn row_15_an_answer_without_id_or_outputs_means_that_it_is_gone() {
+fn row_15_reply_without_id_or_outputs_means_deleted() {
     let old = entry("a", |_| {});
-    assert_eq!(as_read(&old, reply("", Some(PropertyMap::new()), None), Vec::new()), None);
-    assert_eq!(as_read(&old, reply("a-1", None, None), Vec::new()), None);
+    assert_eq!(refreshed_state(&old, reply("", Some(PropertyMap::new()), None), Vec::new()), None);
+    assert_eq!(refreshed_state(&old, reply("a-1", None, None), Vec::new()), None);
 }
 
 #[test]
-fn row_16_what_does_not_work_is_remembered() {
-    let read = as_read(&entry("a", |_| {}), reply("a-1", Some(PropertyMap::new()), None), vec!["cold".into()]).unwrap();
+fn row_16_init_errors_of_read_are_recorded() {
+    let read = refreshed_state(&entry("a", |_| {}), reply("a-1", Some(PropertyMap::new()), None), vec!["cold".into()])
+        .unwrap();
     assert_eq!(read.init_errors, ["cold"]);
 }
 
 #[test]
-fn row_17_everything_in_scope_is_read_where_the_user_asks_for_it() {
-    assert!(is_read_first(&entry("a", |_| {}), true, true));
-    assert!(is_read_first(&entry("a", |a| a.delete = true), true, true), "what awaits its deletion, too");
-    assert!(!is_read_first(&entry("a", |_| {}), true, false));
+fn row_17_refresh_reads_all_entries_in_scope() {
+    assert!(should_refresh_first(&entry("a", |_| {}), true, true));
+    assert!(should_refresh_first(&entry("a", |a| a.delete = true), true, true), "pending deletes, too");
+    assert!(!should_refresh_first(&entry("a", |_| {}), true, false));
 }
 
 #[test]
-fn row_18_else_only_what_asked_for_it() {
-    assert!(!is_read_first(&entry("a", |_| {}), false, true));
-    assert!(is_read_first(&entry("a", |a| a.refresh_before_update = true), false, true));
+fn row_18_without_refresh_only_refresh_before_update_is_read() {
+    assert!(!should_refresh_first(&entry("a", |_| {}), false, true));
+    assert!(should_refresh_first(&entry("a", |a| a.refresh_before_update = true), false, true));
     assert!(
-        !is_read_first(&entry("a", |a| a.refresh_before_update = true), false, false),
-        "out of scope not even that"
+        !should_refresh_first(&entry("a", |a| a.refresh_before_update = true), false, false),
+        "not if it is out of scope"
     );
-    assert!(!is_read_first(&entry("a", |a| (a.refresh_before_update, a.delete) = (true, true)), false, true));
+    assert!(!should_refresh_first(&entry("a", |a| (a.refresh_before_update, a.delete) = (true, true)), false, true));
 }
 
 #[test]
-fn row_20_what_is_not_recorded_is_taken_over_and_only_once() {
-    assert!(must_import(Operation::Update, ResourceKind::Custom, ResourceId::new("x").as_ref(), None));
+fn row_20_resource_is_imported_once() {
+    assert!(should_import(Operation::Update, ResourceKind::Custom, ResourceId::new("x").as_ref(), None));
     assert!(
-        !must_import(Operation::Update, ResourceKind::Custom, ResourceId::new("").as_ref(), None),
-        "nobody asked for it"
+        !should_import(Operation::Update, ResourceKind::Custom, ResourceId::new("").as_ref(), None),
+        "no import id"
     );
     assert!(
-        !must_import(Operation::Refresh, ResourceKind::Custom, ResourceId::new("x").as_ref(), None),
-        "only an update takes anything over"
+        !should_import(Operation::Refresh, ResourceKind::Custom, ResourceId::new("x").as_ref(), None),
+        "only an update imports"
     );
     let imported = entry("a", |a| (a.id, a.import_id) = (ResourceId::new("x-in-full"), ResourceId::new("x")));
     assert!(
-        !must_import(Operation::Update, ResourceKind::Custom, ResourceId::new("x").as_ref(), Some(&imported)),
-        "though the provider calls it otherwise"
+        !should_import(Operation::Update, ResourceKind::Custom, ResourceId::new("x").as_ref(), Some(&imported)),
+        "although the provider returned another id"
     );
 }
 
 #[test]
-fn row_22_only_what_is_there_and_has_inputs_is_taken_over() {
+fn row_22_missing_resource_or_missing_inputs_are_not_imported() {
     let wanted = entry("a", |a| a.id = ResourceId::new("x"));
     let read = |id: &str, inputs, outputs| {
         let reply = ReadReply { id: ResourceId::new(id), inputs, outputs, refresh_before_update: true };
-        as_found(&wanted, reply, &PropertyMap::from([("v".into(), PropertyValue::secret(1.0.into()))]), Vec::new())
+        imported_state(
+            &wanted,
+            reply,
+            &PropertyMap::from([("v".into(), PropertyValue::secret(1.0.into()))]),
+            Vec::new(),
+        )
     };
     let some = || Some(props(&[("v", 2.0)]));
-    assert_eq!(read("x", None, None), Err(NotTaken::Missing));
-    assert_eq!(read("", some(), None), Err(NotTaken::Missing));
-    assert_eq!(read("x", None, some()), Err(NotTaken::WithoutInputs));
-    let found = read("x-in-full", some(), some()).expect("it is there");
+    assert_eq!(read("x", None, None), Err(ImportFailure::Missing));
+    assert_eq!(read("", some(), None), Err(ImportFailure::Missing));
+    assert_eq!(read("x", None, some()), Err(ImportFailure::WithoutInputs));
+    let found = read("x-in-full", some(), some()).expect("the resource exists");
     assert_eq!((&found.id, &*found.outputs), (&ResourceId::new("x-in-full"), &props(&[("v", 2.0)])));
-    assert_eq!(found.inputs["v"], PropertyValue::secret(2.0.into()), "the program calls it secret");
-    assert!(found.refresh_before_update, "as its provider asks");
-    assert_eq!(read("", some(), some()).map(|found| found.id), Ok(ResourceId::new("x")), "as it was asked for");
+    assert_eq!(found.inputs["v"], PropertyValue::secret(2.0.into()), "it is secret in the program");
+    assert!(found.refresh_before_update, "as in the reply of the provider");
+    assert_eq!(read("", some(), some()).map(|found| found.id), Ok(ResourceId::new("x")), "the id of the import");
 }
 
 #[test]
-fn row_23_another_id_is_taken_over_in_place_of_what_is_managed() {
-    assert!(must_import(
+fn row_23_import_with_other_id_replaces_managed_entry() {
+    assert!(should_import(
         Operation::Update,
         ResourceKind::Custom,
         ResourceId::new("x").as_ref(),
         Some(&entry("a", |_| {}))
     ));
-    assert!(!must_import(
+    assert!(!should_import(
         Operation::Update,
         ResourceKind::Custom,
         ResourceId::new("a-1").as_ref(),
         Some(&entry("a", |_| {}))
     ));
     assert!(
-        must_import(
+        should_import(
             Operation::Update,
             ResourceKind::Custom,
             ResourceId::new("a-1").as_ref(),
             Some(&entry("a", |a| a.external = true))
         ),
-        "it was only read"
+        "it was external"
     );
-    let superseded = entry("a", |a| (a.delete, a.protect) = (true, true));
-    assert_eq!(deletion_step(&superseded, true), Some(StepOp::DeleteReplaced));
+    let pending_delete = entry("a", |a| (a.delete, a.protect) = (true, true));
+    assert_eq!(deletion_step(&pending_delete, true), Some(StepOp::DeleteReplaced));
     assert_eq!(
-        deletion(&superseded, Replaced, Stays, Apply),
+        deletion(&pending_delete, Replaced, Stays, Apply),
         Deletion::CallProvider,
-        "protection is of what has its place"
+        "only live entries are protected"
     );
 }
 
 #[test]
-fn row_24_the_import_command_knows_a_resource_by_the_id_it_was_imported_under() {
-    assert_eq!(known_id(&entry("a", |_| {})), ResourceId::new("a-1").as_ref());
-    assert_eq!(known_id(&entry("a", |a| a.import_id = ResourceId::new("x"))), ResourceId::new("x").as_ref());
+fn row_24_import_id_takes_precedence_over_id() {
+    assert_eq!(imported_id(&entry("a", |_| {})), ResourceId::new("a-1").as_ref());
+    assert_eq!(imported_id(&entry("a", |a| a.import_id = ResourceId::new("x"))), ResourceId::new("x").as_ref());
 }
 
 #[test]
-fn row_31_what_a_provider_serves_goes_with_it_unasked() {
-    let states = || [provider(), entry("a", served), entry("b", |b| of(b, "a"))];
-    assert_eq!(condemned(states(), &["b"]), (vec!["b".into()], vec!["a".into(), "b".into()]));
-    assert_eq!(condemned(states(), &[]).1, ["a"]);
+fn row_31_resources_of_replaced_provider_are_replaced_without_diff() {
+    let states = || [provider(), entry("a", served_by_provider), entry("b", |b| input_from(b, "a"))];
+    assert_eq!(dependent_replacements(states(), &["b"]), (vec!["b".into()], vec!["a".into(), "b".into()]));
+    assert_eq!(dependent_replacements(states(), &[]).1, ["a"]);
 }
 
 #[test]
-fn row_32_a_provider_is_another_one_unless_it_only_has_another_name() {
+fn row_32_renamed_provider_is_no_provider_change() {
     let (old, new) = (provider().as_provider_reference(), provider().as_provider_reference());
     let new = new.map(|new| ProviderReference::new(urn("s"), new.id));
     let change = ProviderChange::between;
     assert_eq!(change(ResourceKind::Custom, old.as_ref(), old.as_ref(), None), ProviderChange::None);
     assert_eq!(change(ResourceKind::Custom, old.as_ref(), new.as_ref(), None), ProviderChange::Other);
     assert_eq!(change(ResourceKind::Custom, old.as_ref(), new.as_ref(), Some(&provider().urn)), ProviderChange::None);
-    assert_eq!(change(ResourceKind::Custom, None, new.as_ref(), None), ProviderChange::Kind, "it was a component");
-    assert_eq!(change(ResourceKind::Component, old.as_ref(), None, None), ProviderChange::Kind, "it is one now");
+    assert_eq!(
+        change(ResourceKind::Custom, None, new.as_ref(), None),
+        ProviderChange::Kind,
+        "from component to custom"
+    );
+    assert_eq!(
+        change(ResourceKind::Component, old.as_ref(), None, None),
+        ProviderChange::Kind,
+        "from custom to component"
+    );
     assert_eq!(change(ResourceKind::Component, None, new.as_ref(), None), ProviderChange::None);
 }
 
 #[test]
-fn row_35_what_is_protected_is_not_deleted() {
+fn row_35_protected_entry_is_not_deleted() {
     let protected = entry("a", |a| a.protect = true);
     assert_eq!(deletion_step(&protected, false), Some(StepOp::Delete));
     for mode in [Apply, Preview] {
-        assert_eq!(deletion(&protected, Unwanted, Stays, mode), Deletion::Refused(Undeletable::Protected));
+        assert_eq!(deletion(&protected, Removed, Stays, mode), Deletion::Refused(Undeletable::Protected));
     }
 }
 
 #[test]
-fn row_10_what_nobody_can_delete_stays() {
-    let hooked = |kind: &str| {
+fn row_10_undeletable_entry_is_kept() {
+    let with_hook = |kind: &str| {
         let hooks = [(kind.to_owned(), vec!["backup".to_owned()])];
         entry("a", |a| a.resource_hooks = hooks.into())
     };
-    let ancient = entry("a", |a| a.provider = None);
+    let without_provider = entry("a", |a| a.provider = None);
     let rows = [
-        (hooked("BeforeDelete"), Undeletable::Hooked),
-        (hooked("AfterDelete"), Undeletable::Hooked),
-        (ancient, Undeletable::Unserved),
+        (with_hook("BeforeDelete"), Undeletable::HasDeleteHooks),
+        (with_hook("AfterDelete"), Undeletable::HasDeleteHooks),
+        (without_provider, Undeletable::WithoutProvider),
     ];
-    for (entry, why) in rows {
+    for (entry, reason) in rows {
         for mode in [Apply, Preview] {
-            assert_eq!(deletion(&entry, Unwanted, Stays, mode), Deletion::Refused(why));
-            assert_eq!(deletion(&entry, Replaced, Stays, mode), Deletion::Refused(why), "nor when it is replaced");
+            assert_eq!(deletion(&entry, Removed, Stays, mode), Deletion::Refused(reason));
+            assert_eq!(
+                deletion(&entry, Replaced, Stays, mode),
+                Deletion::Refused(reason),
+                "not if it is replaced, either"
+            );
         }
-        assert_eq!(deletion(&entry, Unwanted, IsDeleted, Apply), Deletion::Forget, "nobody has to");
+        assert_eq!(deletion(&entry, Removed, IsDeleted, Apply), Deletion::RemoveFromState, "its owner is deleted");
     }
-    assert_eq!(deletion(&hooked("BeforeCreate"), Unwanted, Stays, Apply), Deletion::CallProvider);
+    assert_eq!(deletion(&with_hook("BeforeCreate"), Removed, Stays, Apply), Deletion::CallProvider);
 }
 
 #[test]
-fn row_40_with_a_target_goes_what_hangs_on_it_if_the_user_says_so() {
-    let snapshot = snapshot([entry("c", |_| {}), entry("a", |_| {}), entry("b", |b| of(b, "a"))]);
+fn row_40_dependents_of_target_are_deleted_only_with_target_dependents() {
+    let snapshot = snapshot([entry("c", |_| {}), entry("a", |_| {}), entry("b", |b| input_from(b, "a"))]);
     let scope =
         |target_dependents| Scope { targets: vec![UrnPattern::new("a")], target_dependents, ..Scope::default() };
     let names = |target_dependents| {
-        let reach = scope(target_dependents).reach(&snapshot);
-        let allowed = snapshot.iter().filter(|(id, _)| reach.allowed.contains(id));
+        let targeted = scope(target_dependents).targeted_entries(&snapshot);
+        let allowed = snapshot.iter().filter(|(id, _)| targeted.allowed.contains(id));
         let names = |entry: &Entry| entry.1.urn.name().to_owned();
-        (allowed.map(names).collect::<Vec<_>>(), reach.roots.into_iter().map(names).collect::<Vec<_>>())
+        (allowed.map(names).collect::<Vec<_>>(), targeted.roots.into_iter().map(names).collect::<Vec<_>>())
     };
     for target_dependents in [false, true] {
-        // What hangs on them is asked for, either way.
+        // Dependents are included in both cases.
         assert_eq!(names(target_dependents), (vec!["a".into(), "b".into()], vec!["a".into(), "b".into()]));
     }
-    assert!(scope(false).spares(&urn("b")), "which is an error: nothing goes");
-    assert!(!scope(true).spares(&urn("b")));
+    assert!(scope(false).is_deletion_refused(&urn("b")), "the run refuses it and deletes nothing");
+    assert!(!scope(true).is_deletion_refused(&urn("b")));
 }
 
 #[test]
-fn row_41_what_is_not_managed_is_only_read() {
+fn row_41_external_resource_is_read() {
     assert_eq!(read_op(None, &ReferenceId::from("x")), StepOp::Read);
     assert_eq!(
         read_op(Some(&entry("a", |a| a.external = true)), &ReferenceId::from("x")),
         StepOp::Read,
-        "whatever its id was"
+        "even with another id"
     );
-    let dropped = entry("a", |a| a.external = true);
-    assert_eq!(deletion_step(&dropped, false), Some(StepOp::Discard));
+    let unregistered = entry("a", |a| a.external = true);
+    assert_eq!(deletion_step(&unregistered, false), Some(StepOp::Discard));
 }
 
 #[test]
-fn row_42_what_was_managed_is_deleted_or_let_go() {
+fn row_42_managed_entry_is_deleted_only_if_read_has_other_id() {
     assert_eq!(read_op(Some(&entry("a", |_| {})), &ReferenceId::from("x")), StepOp::ReadReplacement);
     assert_eq!(read_op(Some(&entry("a", |_| {})), &ReferenceId::Unknown), StepOp::ReadReplacement);
     assert_eq!(read_op(Some(&entry("a", |_| {})), &ReferenceId::from("a-1")), StepOp::Read);
 }
 
 #[test]
-fn row_43_what_was_only_read_is_discarded_once_it_is_made() {
-    let superseded = entry("a", |a| (a.external, a.delete) = (true, true));
-    assert_eq!(deletion_step(&superseded, true), Some(StepOp::DiscardReplaced));
+fn row_43_external_entry_is_discarded_after_create() {
+    let pending_delete = entry("a", |a| (a.external, a.delete) = (true, true));
+    assert_eq!(deletion_step(&pending_delete, true), Some(StepOp::DiscardReplaced));
 }
 
 #[test]
-fn row_44_what_is_retained_is_forgotten_without_a_call() {
-    for reason in [Unwanted, Replaced] {
-        assert_eq!(deletion(&entry("a", |a| a.retain_on_delete = true), reason, Stays, Apply), Deletion::Forget);
+fn row_44_retained_entry_is_removed_without_call() {
+    for reason in [Removed, Replaced] {
+        assert_eq!(
+            deletion(&entry("a", |a| a.retain_on_delete = true), reason, Stays, Apply),
+            Deletion::RemoveFromState
+        );
     }
 }
 
 #[test]
-fn row_45_what_goes_with_another_one_needs_no_call() {
-    assert_eq!(deletion(&entry("b", |_| {}), Unwanted, IsDeleted, Apply), Deletion::Forget);
+fn row_45_deleted_with_deleted_owner_needs_no_call() {
+    assert_eq!(deletion(&entry("b", |_| {}), Removed, IsDeleted, Apply), Deletion::RemoveFromState);
     assert_eq!(deleted([entry("a", |_| {}), entry("b", |b| b.deleted_with = Some(urn("a")))]), [["b"], ["a"]]);
-    let tied = entry("b", |b| b.deleted_with = Some(urn("a")));
-    assert_eq!(condemned([entry("a", |_| {}), tied], &[]), (vec![], vec!["b".into()]), "and is condemned unasked");
+    let dependent = entry("b", |b| b.deleted_with = Some(urn("a")));
+    assert_eq!(
+        dependent_replacements([entry("a", |_| {}), dependent], &[]),
+        (vec![], vec!["b".into()]),
+        "and is replaced without a Diff"
+    );
 }
 
 #[test]
-fn row_48_a_copy_that_awaits_its_deletion_goes_registered_or_not() {
-    let copy = entry("a", |a| a.delete = true);
+fn row_48_pending_delete_is_deleted_even_if_registered() {
+    let pending_delete = entry("a", |a| a.delete = true);
     for registered in [false, true] {
-        assert_eq!(deletion_step(&copy, registered), Some(StepOp::DeleteReplaced));
+        assert_eq!(deletion_step(&pending_delete, registered), Some(StepOp::DeleteReplaced));
     }
-    assert_eq!(deletion(&copy, Replaced, Stays, Apply), Deletion::CallProvider);
+    assert_eq!(deletion(&pending_delete, Replaced, Stays, Apply), Deletion::CallProvider);
 }
 
 #[test]
-fn row_49_a_resource_is_looked_up_by_its_own_name_first_then_by_its_aliases() {
-    let was = |name: &str| Alias::Spec {
+fn row_49_candidate_urns_are_own_urn_then_aliases() {
+    let alias = |name: &str| Alias::Spec {
         name: Some(name.to_owned()),
         type_token: None,
         stack: None,
@@ -427,27 +482,27 @@ fn row_49_a_resource_is_looked_up_by_its_own_name_first_then_by_its_aliases() {
         parent: AliasParent::Same,
     };
     let mut goal = Goal::custom(TypeToken::new("t:m:T"), "b", PropertyMap::new());
-    goal.aliases = vec![was("a"), Alias::Urn(urn("z")), was("b")];
-    assert_eq!(aliases::candidates(&urn("b"), &goal, |_| None), [urn("b"), urn("a"), urn("z")]);
+    goal.aliases = vec![alias("a"), Alias::Urn(urn("z")), alias("b")];
+    assert_eq!(aliases::candidate_urns(&urn("b"), &goal, |_| None), [urn("b"), urn("a"), urn("z")]);
 }
 
 #[test]
-fn row_49_the_child_of_a_renamed_parent_is_looked_up_under_the_old_one() {
+fn row_49_candidate_urns_of_child_include_old_parent() {
     let (parent, before) = (urn("new"), urn("old"));
     let child = |parent: &Urn, name: &str| Urn::new("s", "p", Some(parent), "t:m:T", name);
     let mut goal = Goal::custom(TypeToken::new("t:m:T"), "new-child", PropertyMap::new());
     goal.parent = Some(parent.clone());
-    let found = aliases::candidates(&child(&parent, "new-child"), &goal, |urn| (*urn == parent).then_some(&before));
+    let found = aliases::candidate_urns(&child(&parent, "new-child"), &goal, |urn| (*urn == parent).then_some(&before));
     assert_eq!(found, [child(&parent, "new-child"), child(&before, "old-child")]);
 }
 
 #[test]
-fn row_54_a_partner_counts_once_it_was_replaced() {
+fn row_54_replace_with_key_requires_replaced_resource() {
     let mut goal = Goal::custom(TypeToken::new("t:m:T"), "b", PropertyMap::new());
     goal.replace_with = vec![urn("a")];
     goal.deleted_with = Some(urn("c"));
-    let partner = |names: &[&str]| replaced_partner(&goal, |urn| names.contains(&urn.name()));
-    assert_eq!(partner(&[]), None);
-    assert_eq!(partner(&["a", "c"]), Some("replaceWith"));
-    assert_eq!(partner(&["c"]), Some("deletedWith"));
+    let key = |names: &[&str]| replace_with_key(&goal, |urn| names.contains(&urn.name()));
+    assert_eq!(key(&[]), None);
+    assert_eq!(key(&["a", "c"]), Some("replaceWith"));
+    assert_eq!(key(&["c"]), Some("deletedWith"));
 }

@@ -1,5 +1,5 @@
-//! The decisions as tables. A test whose name begins with a row is about that row of engine semantics, section 10; what the
-//! whole engine makes of it is told under the same number in `tests/tests/rows`.
+//! Tables of decisions. A test whose name begins with the number of a row is about that row of
+//! docs/spec/engine-semantics.md#10. The test with the same number in `tests/tests/rows` is about the behaviour of the whole engine.
 
 mod entries;
 mod registrations;
@@ -23,7 +23,7 @@ fn props(pairs: &[(&str, f64)]) -> PropertyMap {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), PropertyValue::Number(*value))).collect()
 }
 
-/// A custom resource with input `v: 1`, and what is recorded of it.
+/// Case of a table: a custom resource with input `v: 1`, and its recorded entry.
 struct Case {
     goal: Goal,
     old: Option<ResourceState>,
@@ -38,7 +38,7 @@ impl Case {
         Self { goal, old: None, replies: Replies::default(), recreating: None, adjust: |_| {} }
     }
 
-    /// Recorded with these inputs.
+    /// Creates a case whose entry is recorded with these inputs.
     fn recorded(inputs: &[(&str, f64)]) -> Self {
         let mut old = ResourceState::new(Urn::new("s", "p", None, "t:m:T", "a"), true);
         old.id = ResourceId::new("a-1");
@@ -69,23 +69,23 @@ impl Case {
 
     fn checked(mut self) -> Self {
         let inputs = Some(Checked::Accepted(Arc::clone(&self.goal.inputs)));
-        self.replies.carried.clone_from(&inputs);
-        self.replies.fresh = inputs;
+        self.replies.check_against_olds.clone_from(&inputs);
+        self.replies.check_without_olds = inputs;
         self
     }
 
-    /// Check refuses the inputs, against what is recorded or as they are.
+    /// Adds a Check that rejects the inputs, with and without olds.
     fn refused(mut self) -> Self {
         let failure = CheckFailure { property: Some("v".into()), reason: "too small".into() };
         let failures = Some(Checked::Refused(vec![failure]));
-        self.replies.carried.clone_from(&failures);
-        self.replies.fresh = failures;
+        self.replies.check_against_olds.clone_from(&failures);
+        self.replies.check_without_olds = failures;
         self
     }
 
-    /// Only the first Check, against what is recorded, has been answered.
-    fn checked_once(mut self) -> Self {
-        self.replies.carried = Some(Checked::Accepted(Arc::clone(&self.goal.inputs)));
+    /// Adds the reply to the first Check only, which is against the recorded inputs.
+    fn checked_against_olds(mut self) -> Self {
+        self.replies.check_against_olds = Some(Checked::Accepted(Arc::clone(&self.goal.inputs)));
         self
     }
 
@@ -111,10 +111,10 @@ impl Case {
             old: self.old.as_ref(),
             imported: false,
             in_scope: true,
-            needs_missing: false,
+            depends_on_skipped: false,
             recreating: self.recreating.as_deref(),
-            marked: false,
-            replaced_partner: None,
+            replace_requested: false,
+            replace_with_key: None,
             provider: ProviderChange::None,
             protect: self.goal.protect.unwrap_or_default(),
             delete_before_replace: self.goal.delete_before_replace,
@@ -123,11 +123,11 @@ impl Case {
         decide(&situation, &self.replies)
     }
 
-    /// What comes next, in a word.
+    /// Returns the next action as a short text.
     fn next(&self) -> &'static str {
         match self.decision() {
-            Decision::Query(ProviderQuery::CheckFresh) => "Check°",
-            Decision::Query(ProviderQuery::CheckCarried { .. }) => "Check",
+            Decision::Query(ProviderQuery::CheckWithoutOlds) => "Check°",
+            Decision::Query(ProviderQuery::CheckAgainstOlds { .. }) => "Check",
             Decision::Query(ProviderQuery::DiffProvider) => "DiffConfig",
             Decision::Query(ProviderQuery::Diff { .. }) => "Diff",
             Decision::RefuseInputs(_) => "refused: inputs",
@@ -135,18 +135,18 @@ impl Case {
             Decision::Refuse(Refusal::ImportMismatch) => "refused: import",
             Decision::Refuse(Refusal::UnknownTrigger) => "refused: trigger",
             Decision::Proceed(Plan::Same { .. }) => "same",
-            Decision::Proceed(Plan::KeepUntilDeleted) => "doomed",
-            Decision::Proceed(Plan::KeepRecorded) => "as recorded",
-            Decision::Proceed(Plan::CarryOver) => "untouched",
-            Decision::Proceed(Plan::SkipCreate) => "skip",
+            Decision::Proceed(Plan::KeepUntilDeleted) => "keep until deleted",
+            Decision::Proceed(Plan::KeepRecorded) => "keep recorded",
+            Decision::Proceed(Plan::CarryOver) => "carry over",
+            Decision::Proceed(Plan::SkipCreate) => "skip create",
             Decision::Proceed(Plan::Create { .. }) => "create",
             Decision::Proceed(Plan::Update { .. }) => "update",
             Decision::Proceed(Plan::Replace(replacement)) => match (replacement.order, replacement.refusal) {
-                (_, Some(_)) => "replace, complaining",
+                (_, Some(_)) => "replace, with error",
                 (ReplaceOrder::CreateFirst, None) => "create, then delete",
                 (ReplaceOrder::DeleteFirst, None) => "delete, then create",
-                (ReplaceOrder::Recreate, None) => "create what went down",
-                (ReplaceOrder::Resume, None) => "create what is gone",
+                (ReplaceOrder::Recreate, None) => "recreate",
+                (ReplaceOrder::Resume, None) => "resume replacement",
             },
         }
     }

@@ -12,14 +12,14 @@ use crate::cli::stacks::read_stack;
 use crate::cli::table::table;
 use crate::cli::ui::Ui;
 
-/// List what happened to a stack, the newest first
+/// List the updates of a stack, newest first
 ///
-/// Updates, refreshes, imports and deletions that `sc` or `pulumi` made. Imports of a whole state and changes by hand
-/// leave no entry. With --json one object for each, with its configuration; what is secret in that stays encrypted.
+/// Lists updates, refreshes, imports and destroys by `sc` or `pulumi`. `sc stack import` and `sc state` leave no entry.
+/// With --json, prints one object for each entry with its configuration, whose secrets stay encrypted.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  See when the last update failed:
+  Show when the last failed update started:
       sc stack history -s aquarium --json | jq -r 'select(.result == \"failed\") | .startTime' | head -1")]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &HistoryArgs) -> any
         newest_first.map(|entry| Line::plain(as_json(access.stack.stack(), entry))).collect()
     } else {
         let rows: Vec<Vec<String>> = newest_first.map(as_row).collect();
-        table(&["BEGAN", "TOOK", "KIND", "RESULT", "STEPS", "MESSAGE"], &rows)
+        table(&["STARTED", "DURATION", "KIND", "RESULT", "STEPS", "MESSAGE"], &rows)
     };
     ui.print(&lines)?;
     Ok(Exit::Done)
@@ -46,7 +46,7 @@ fn as_row(entry: &UpdateInfo) -> Vec<String> {
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     let steps: Vec<String> = entry.resource_changes.iter().map(|(step, count)| format!("{count} {step}")).collect();
     vec![
-        moment(entry.start_time),
+        format_time(entry.start_time),
         format!("{}s", entry.end_time.saturating_sub(entry.start_time)),
         entry.kind.as_str().to_owned(),
         entry.result.as_str().to_owned(),
@@ -62,8 +62,8 @@ fn as_json(stack: &str, entry: &UpdateInfo) -> String {
         "stack": stack,
         "kind": entry.kind.as_str(),
         "result": entry.result.as_str(),
-        "startTime": moment(entry.start_time),
-        "endTime": moment(entry.end_time),
+        "startTime": format_time(entry.start_time),
+        "endTime": format_time(entry.end_time),
         "message": entry.message,
         "resourceChanges": entry.resource_changes,
         "environment": entry.environment,
@@ -73,6 +73,6 @@ fn as_json(stack: &str, entry: &UpdateInfo) -> String {
 }
 
 /// Formats a time in seconds since 1970 as a timestamp; a time that is out of range, as the number.
-fn moment(seconds: i64) -> String {
+fn format_time(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }

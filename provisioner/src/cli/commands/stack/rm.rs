@@ -1,4 +1,4 @@
-//! `sc stack rm`: removes the state of a stack.
+//! `sc stack rm`: removes the state of a stack, with its history and tags.
 
 use std::io::ErrorKind;
 
@@ -11,31 +11,31 @@ use crate::cli::access::{access, settings_file};
 use crate::cli::args::{ConfirmArgs, GlobalArgs, StackArgs};
 use crate::cli::display::Line;
 use crate::cli::exit::Exit;
-use crate::cli::prompt::{Answer, confirm};
+use crate::cli::prompt::{Confirmation, confirm};
 use crate::cli::runs::holder;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 
-/// Remove the state of a stack, with its history and its tags
+/// Remove a stack: its state, history and tags
 ///
-/// Refused while the stack has resources, or creations that an interrupted run began and nobody has settled. The last
-/// state stays as a backup (`.bak`), and so do earlier ones, unless --remove-backups is given. `Pulumi.<stack>.yaml`
-/// goes, the folder of the server.yaml stays: another provision would make the stack anew.
+/// Fails if the stack has resources, or pending creates of an interrupted run. The last state is kept as a backup
+/// (`.bak`), along with earlier backups, unless --remove-backups is given. `Pulumi.<stack>.yaml` is removed as well.
+/// The folder of the server.yaml is kept: another provision would create the stack again.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Delete everything, and then the stack itself:
+  Delete all resources and then the stack itself:
       sc destroy --parent -s aquarium && sc stack rm -s aquarium
 
-  Forget a stack whose cloud account is gone:
+  Remove a stack whose cloud account no longer exists:
       sc stack rm -s aquarium --force")]
 pub(crate) struct RmArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Remove it whatever it still has: that is forgotten, and stays in the cloud
+    /// Remove the stack even if it has resources; they stay in the cloud
     #[arg(long)]
     force: bool,
-    /// Also remove the backups
+    /// Remove the backups as well
     #[arg(long)]
     remove_backups: bool,
     /// Keep `Pulumi.<stack>.yaml`
@@ -50,9 +50,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::
     let stacks = read_stack(ui, global, &args.stack)?;
     let access = access(&stacks, stacks.only()?).await?;
     let name = access.stack.to_string();
-    let question = format!("Remove the state of {name}? Nothing in the cloud is touched.");
-    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Answer::No {
-        ui.say(&[Line::plain("the stack stays")]);
+    let question = format!("Remove the state of {name}? Nothing in the cloud is changed.");
+    if confirm(ui, &CancellationToken::new(), &question, args.confirm.yes).await? == Confirmation::No {
+        ui.print_messages(&[Line::plain("the stack was not removed")]);
         return Ok(Exit::Canceled);
     }
     let backups = if args.remove_backups { Backups::Removed } else { Backups::Kept };
@@ -61,7 +61,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::
         let file = settings_file(&stacks.repository.root, access.stack.stack());
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                let context = format!("the stack was removed, but {} could not be: do it by hand", file.display());
+                let context =
+                    format!("the stack was removed, but {} could not be removed; delete it by hand", file.display());
                 return Err(error).context(context);
             }
             _ => {}
@@ -70,7 +71,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RmArgs) -> anyhow::
     if ui.results_are_json() {
         ui.print(&[Line::plain(serde_json::json!({ "removed": name }).to_string())])?;
     } else {
-        ui.say(&[Line::plain(format!("removed the state of {name}"))]);
+        ui.print_messages(&[Line::plain(format!("removed the state of {name}"))]);
     }
     Ok(Exit::Done)
 }

@@ -12,13 +12,14 @@ use crate::cli::stacks::{not_provisioned, read_stack};
 use crate::cli::table::table;
 use crate::cli::ui::{Ui, print_result};
 
-/// Tag a stack with names and values
+/// Manage the tags of a stack
 ///
-/// Tags are for people and scripts; `sc` and `pulumi` give them no meaning in this kind of store.
+/// A tag has a name and a value. `sc` and `pulumi` do not use the tags in this kind of state storage; they are for
+/// people and scripts.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Say who looks after a stack, and find out:
+  Set and print the owner of a stack:
       sc stack tag set -s aquarium owner ada
       sc stack tag get -s aquarium owner")]
 pub(crate) struct TagCommand {
@@ -30,7 +31,7 @@ pub(crate) struct TagCommand {
 enum TagVerb {
     /// List the tags
     Ls(LsArgs),
-    /// Give a tag a value
+    /// Set the value of a tag
     Set(SetArgs),
     /// Print the value of a tag
     Get(NameArgs),
@@ -46,10 +47,10 @@ struct LsArgs {
 
 #[derive(Debug, Args)]
 struct SetArgs {
-    /// The tag
+    /// Name of the tag
     #[arg(value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
-    /// Its value
+    /// Value of the tag
     #[arg(value_name = "VALUE")]
     value: String,
     #[command(flatten)]
@@ -58,7 +59,7 @@ struct SetArgs {
 
 #[derive(Debug, Args)]
 struct NameArgs {
-    /// The tag
+    /// Name of the tag
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
@@ -69,12 +70,12 @@ struct NameArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         TagVerb::Ls(args) => {
-            let (_, tags) = tags(ui, global, &args.stack).await?;
-            list(ui, &tags)?;
+            let (_, tags) = load_tags(ui, global, &args.stack).await?;
+            print_tags(ui, &tags)?;
         }
         TagVerb::Get(args) => {
-            let (_, tags) = tags(ui, global, &args.stack).await?;
-            let value = tags.get(&args.name).ok_or_else(|| unknown(&args.name, &tags))?;
+            let (_, tags) = load_tags(ui, global, &args.stack).await?;
+            let value = tags.get(&args.name).ok_or_else(|| unknown_tag(&args.name, &tags))?;
             if ui.results_are_json() {
                 ui.print(&[Line::plain(serde_json::json!({ &args.name: value }).to_string())])?;
             } else {
@@ -82,25 +83,25 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &TagCommand) -> a
             }
         }
         TagVerb::Set(args) => {
-            let (access, mut tags) = tags(ui, global, &args.stack).await?;
+            let (access, mut tags) = load_tags(ui, global, &args.stack).await?;
             tags.insert(args.name.clone(), args.value.clone());
             access.store.set_tags(&access.stack, &tags).await?;
-            ui.say(&[Line::plain(format!("tagged {} with {}", access.stack.stack(), args.name))]);
+            ui.print_messages(&[Line::plain(format!("set the tag {} of {}", args.name, access.stack.stack()))]);
         }
         TagVerb::Rm(args) => {
-            let (access, mut tags) = tags(ui, global, &args.stack).await?;
+            let (access, mut tags) = load_tags(ui, global, &args.stack).await?;
             if tags.remove(&args.name).is_none() {
-                return Err(unknown(&args.name, &tags).into());
+                return Err(unknown_tag(&args.name, &tags).into());
             }
             access.store.set_tags(&access.stack, &tags).await?;
-            ui.say(&[Line::plain(format!("removed the tag {} of {}", args.name, access.stack.stack()))]);
+            ui.print_messages(&[Line::plain(format!("removed the tag {} of {}", args.name, access.stack.stack()))]);
         }
     }
     Ok(Exit::Done)
 }
 
 /// Returns the access to an existing stack, and its tags.
-async fn tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
+async fn load_tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result<(StackAccess, Tags)> {
     let stacks = read_stack(ui, global, stack)?;
     let access = access(&stacks, stacks.only()?).await?;
     if access.store.load(&access.stack).await?.is_none() {
@@ -110,7 +111,7 @@ async fn tags(ui: &Ui, global: &GlobalArgs, stack: &StackArgs) -> anyhow::Result
     Ok((access, tags))
 }
 
-fn list(ui: &Ui, tags: &Tags) -> anyhow::Result<()> {
+fn print_tags(ui: &Ui, tags: &Tags) -> anyhow::Result<()> {
     let lines = if ui.results_are_json() {
         vec![Line::plain(serde_json::json!(tags).to_string())]
     } else {
@@ -121,9 +122,9 @@ fn list(ui: &Ui, tags: &Tags) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn unknown(name: &str, tags: &Tags) -> CliError {
+fn unknown_tag(name: &str, tags: &Tags) -> CliError {
     let hint = if tags.is_empty() {
-        "it has none".to_owned()
+        "the stack has no tags".to_owned()
     } else {
         format!("the tags are: {}", tags.keys().cloned().collect::<Vec<_>>().join(", "))
     };

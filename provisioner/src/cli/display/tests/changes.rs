@@ -4,9 +4,9 @@ use super::super::diff::step_diff;
 use super::*;
 
 /// Renders the diff of an update between two bags of properties.
-fn check(old: PropertyMap, new: PropertyMap, tell: impl FnOnce(&mut StepInfo)) -> String {
+fn check(old: PropertyMap, new: PropertyMap, edit: impl FnOnce(&mut StepInfo)) -> String {
     let mut info = step(StepOp::Update, &urn("a:b:C", "x"), Some(old), Some(new));
-    tell(&mut info);
+    edit(&mut info);
     show(&info, DiffOptions { secrets: Secrets::Masked, full: false })
 }
 
@@ -23,7 +23,7 @@ fn list<const N: usize>(items: [PropertyValue; N]) -> PropertyValue {
 }
 
 #[test]
-fn only_what_changes_is_shown_however_deep() {
+fn only_changed_properties_are_shown_at_every_depth() {
     let old = bag([
         ("same", 1.0.into()),
         ("gone", list(["a".into(), "b".into()])),
@@ -61,7 +61,7 @@ fn only_what_changes_is_shown_however_deep() {
 }
 
 #[test]
-fn the_provider_says_which_paths_change_and_which_replace() {
+fn detailed_diff_selects_changed_and_replacing_paths() {
     let old = bag([("a", map([("b", list([1.0.into(), 2.0.into()])), ("c.d", "x".into())])), ("e", 1.0.into())]);
     let new = bag([("a", map([("b", list([1.0.into(), 3.0.into()])), ("c.d", "y".into())])), ("e", 2.0.into())]);
     let shown = check(old, new, |info| {
@@ -81,17 +81,17 @@ fn the_provider_says_which_paths_change_and_which_replace() {
 }
 
 #[test]
-fn a_path_into_a_secret_ends_at_the_secret() {
+fn path_into_a_secret_ends_at_the_secret() {
     let old = bag([("login", PropertyValue::secret(map([("name", "me".into()), ("word", "one".into())])))]);
     let new = bag([("login", map([("name", "me".into()), ("word", "two".into())]))]);
-    let tell = |info: &mut StepInfo| {
+    let edit = |info: &mut StepInfo| {
         info.detailed_diff = BTreeMap::from([("login.word".to_owned(), update(DiffKind::Update, true))]);
     };
-    insta::assert_snapshot!(check(old.clone(), new.clone(), tell), @r#"
+    insta::assert_snapshot!(check(old.clone(), new.clone(), edit), @r#"
     ~ login: [secret] → [secret]
     "#);
     let mut info = step(StepOp::Update, &urn("a:b:C", "x"), Some(old), Some(new));
-    tell(&mut info);
+    edit(&mut info);
     insta::assert_snapshot!(show(&info, DiffOptions { secrets: Secrets::Shown, full: false }), @r#"
     ~ login:
       ~ word: "one" → "two"
@@ -99,7 +99,7 @@ fn a_path_into_a_secret_ends_at_the_secret() {
 }
 
 #[test]
-fn what_is_not_known_yet_and_what_becomes_secret_can_be_told() {
+fn unknown_and_newly_secret_values_are_shown() {
     let old = bag([("id", "i-1".into()), ("key", "plain".into()), ("list", list([PropertyValue::secret("a".into())]))]);
     let new = bag([
         ("id", PropertyValue::UNKNOWN),
@@ -116,16 +116,16 @@ fn what_is_not_known_yet_and_what_becomes_secret_can_be_told() {
 }
 
 #[test]
-fn a_difference_that_only_the_provider_sees_is_told_all_the_same() {
+fn difference_without_changed_inputs_is_shown() {
     let old = bag([("a", 1.0.into())]);
     let shown = check(old.clone(), old, |info| info.diffs = vec!["size".to_owned()]);
     insta::assert_snapshot!(shown, @r#"
-    ~ size: differs from what the provider found
+    ~ size: differs according to the provider
     "#);
 }
 
 #[test]
-fn long_texts_are_shortened_unless_all_is_asked_for() {
+fn long_texts_are_shortened_unless_full() {
     let text: String = (0..30).map(|line| format!("line {line}\n")).collect();
     let inputs = bag([("script", text.into()), ("token", "x".repeat(300).into())]);
     let info = step(StepOp::Create, &urn("a:b:C", "x"), None, Some(inputs));
@@ -148,7 +148,7 @@ fn long_texts_are_shortened_unless_all_is_asked_for() {
 }
 
 #[test]
-fn one_line_texts_that_are_long_stand_below_each_other() {
+fn long_one_line_texts_are_shown_on_separate_lines() {
     let old = bag([("about", "the quick brown fox jumps over the lazy dog".into())]);
     let new = bag([("about", "the quick brown fox jumps over the lazy cat".into())]);
     insta::assert_snapshot!(check(old, new, |_| ()), @r#"
@@ -159,7 +159,7 @@ fn one_line_texts_that_are_long_stand_below_each_other() {
 }
 
 #[test]
-fn what_the_program_wants_hidden_is_not_shown() {
+fn hidden_diffs_are_not_shown() {
     let bag_of = |value: f64| {
         let deep = || map([("noise", value.into()), ("kept", value.into())]);
         bag([("gone", value.into()), ("deep", list([deep(), deep()])), ("list", list([value.into(), value.into()]))])

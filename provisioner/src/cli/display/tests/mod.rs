@@ -121,7 +121,7 @@ fn update(kind: DiffKind, input_diff: bool) -> PropertyDiff {
 
 /// Returns a script with one resource each that is created, updated, replaced and deleted; an update of another one
 /// fails unless it is a preview.
-fn everything(preview: bool) -> Script {
+fn all_step_kinds(preview: bool) -> Script {
     let mut script = Script::new(Operation::Update, preview);
     let root_step = root_step(StepOp::Same);
     script.start(10, &root_step);
@@ -233,7 +233,7 @@ fn everything(preview: bool) -> Script {
 }
 
 /// Returns a script that creates two hundred resources, sixteen at a time; one of them fails.
-fn many() -> Script {
+fn two_hundred_creates() -> Script {
     let mut script = Script::new(Operation::Update, false);
     script.start(5, &root_step(StepOp::Create));
     let types = ["aws:s3/bucketV2:BucketV2", "gcp:artifactregistry/repository:Repository", "files:fs:File"];
@@ -288,25 +288,25 @@ fn options(diff: bool) -> DisplayOptions {
 fn plain(script: &Script, diff: bool) -> (String, String) {
     let (progress, results) = (Shared::default(), Shared::default());
     let mut display = PlainDisplay::new(progress.clone(), results.clone(), None, options(diff));
-    script.play(&mut Clean::new(&mut display), 0, u64::MAX);
+    script.play(&mut Redacting::new(&mut display), 0, u64::MAX);
     (progress.text(), results.text())
 }
 
-/// Renderer behind the redactor of a real run.
-struct Clean<'a> {
+/// Renderer that redacts events as in a run.
+struct Redacting<'a> {
     renderer: &'a mut dyn Renderer,
     redactor: Redactor,
 }
 
-impl<'a> Clean<'a> {
+impl<'a> Redacting<'a> {
     fn new(renderer: &'a mut dyn Renderer) -> Self {
         Self { renderer, redactor: Redactor::default() }
     }
 }
 
-impl Renderer for Clean<'_> {
+impl Renderer for Redacting<'_> {
     fn event(&mut self, stamp: Stamp, origin: Origin<'_>, event: &Event) -> io::Result<()> {
-        self.renderer.event(stamp, origin, &self.redactor.clean(event.clone()))
+        self.renderer.event(stamp, origin, &self.redactor.redact(event.clone()))
     }
 
     fn tick(&mut self, at: Duration) -> io::Result<()> {
@@ -319,21 +319,21 @@ impl Renderer for Clean<'_> {
 }
 
 #[test]
-fn without_a_terminal_a_preview_prints_what_would_change_as_its_result() {
-    let (progress, results) = plain(&everything(true), true);
+fn preview_without_a_terminal_prints_changes_as_result() {
+    let (progress, results) = plain(&all_step_kinds(true), true);
     insta::assert_snapshot!("plain_preview_progress", progress);
     insta::assert_snapshot!("plain_preview_results", results);
 }
 
 #[test]
-fn without_a_terminal_an_update_prints_a_line_for_each_begin_and_end() {
-    let (progress, results) = plain(&everything(false), false);
+fn update_without_a_terminal_prints_start_and_end_of_each_step() {
+    let (progress, results) = plain(&all_step_kinds(false), false);
     insta::assert_snapshot!("plain_update_progress", progress);
     insta::assert_snapshot!("plain_update_results", results);
 }
 
 #[test]
-fn without_a_terminal_what_takes_long_is_told_every_half_minute() {
+fn long_step_without_a_terminal_is_reported_every_30_seconds() {
     let mut script = Script::new(Operation::Update, false);
     script.start(0, &root_step(StepOp::Same));
     let slow = urn("aws:rds/instance:Instance", "orders--prod");
@@ -354,20 +354,20 @@ fn without_a_terminal_what_takes_long_is_told_every_half_minute() {
 }
 
 #[test]
-fn as_json_each_event_is_a_line_and_secrets_are_masked() {
+fn json_display_prints_one_line_per_event_with_masked_secrets() {
     let out = Shared::default();
     let mut display = JsonDisplay::new(out.clone(), Secrets::Masked);
-    everything(false).play(&mut Clean::new(&mut display), 0, u64::MAX);
+    all_step_kinds(false).play(&mut Redacting::new(&mut display), 0, u64::MAX);
     insta::assert_snapshot!("json", out.text());
 }
 
 #[test]
 fn no_display_shows_a_secret() {
     for preview in [true, false] {
-        let script = everything(preview);
+        let script = all_step_kinds(preview);
         let (progress, results) = plain(&script, true);
         let json = Shared::default();
-        script.play(&mut Clean::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked)), 0, u64::MAX);
+        script.play(&mut Redacting::new(&mut JsonDisplay::new(json.clone(), Secrets::Masked)), 0, u64::MAX);
         for text in [progress, results, json.text()] {
             for secret in ["correct horse", "old key", "new key", "hush-hush"] {
                 assert!(!text.contains(secret), "{secret} in {text}");
@@ -377,7 +377,7 @@ fn no_display_shows_a_secret() {
 }
 
 #[test]
-fn events_reach_the_renderer_in_order_and_finishing_waits_for_them() {
+fn finish_waits_until_all_events_are_rendered_in_order() {
     let out = Shared::default();
     let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
     let sink = display.sink("dev", None);
@@ -397,7 +397,7 @@ fn events_reach_the_renderer_in_order_and_finishing_waits_for_them() {
 }
 
 #[test]
-fn messages_say_the_place_that_the_program_knows() {
+fn messages_have_the_position_in_the_program() {
     let out = Shared::default();
     let display = Display::start(Box::new(JsonDisplay::new(out.clone(), Secrets::Masked)), Secrets::Masked).unwrap();
     let locate: Locate = Arc::new(|source, property| {
@@ -417,7 +417,7 @@ fn messages_say_the_place_that_the_program_knows() {
 }
 
 #[test]
-fn a_broken_pipe_is_reported_at_the_end_and_does_not_stop_the_run() {
+fn broken_pipe_is_reported_at_the_end() {
     struct Closed;
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

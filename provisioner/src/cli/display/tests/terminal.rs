@@ -36,9 +36,9 @@ impl Write for Screen {
 }
 
 #[test]
-fn on_a_terminal_two_hundred_resources_fit_the_screen() {
+fn two_hundred_resources_fit_on_the_screen() {
     let screen = Screen::new();
-    let script = many();
+    let script = two_hundred_creates();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
     script.play(&mut display, 0, 700);
     insta::assert_snapshot!("live_start", screen.contents());
@@ -49,11 +49,11 @@ fn on_a_terminal_two_hundred_resources_fit_the_screen() {
 }
 
 #[test]
-fn on_a_terminal_each_kind_of_change_is_told_apart() {
+fn each_kind_of_change_has_its_own_display() {
     let screen = Screen::new();
-    let script = everything(false);
+    let script = all_step_kinds(false);
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(false));
-    let mut display = Clean::new(&mut display);
+    let mut display = Redacting::new(&mut display);
     script.play(&mut display, 0, 66_500);
     insta::assert_snapshot!("live_kinds_running", screen.contents());
     script.play(&mut display, 66_500, u64::MAX);
@@ -78,18 +78,18 @@ fn nested() -> Script {
     let child = |parent: &Urn, name: &str, op, old: Option<PropertyMap>, new: Option<PropertyMap>| {
         let urn = Urn::new("aquarium", "tidepool", Some(parent), "aws:s3/object:Object", name);
         let mut info = step(op, &urn, old, new);
-        let adopt = |state: Option<Arc<ResourceState>>| {
+        let with_parent = |state: Option<Arc<ResourceState>>| {
             state.map(|state| Arc::new(ResourceState { parent: Some(parent.clone()), ..(*state).clone() }))
         };
-        (info.old, info.new) = (adopt(info.old), adopt(info.new));
+        (info.old, info.new) = (with_parent(info.old), with_parent(info.new));
         info
     };
     // The refresh finds drift; the program registers the actual inputs, so the step after it is `Same`.
     let bag_of = |size: f64| Some(bag([("size", size.into())]));
-    let looked = child(&site, "logo", StepOp::Refresh, bag_of(1.0), bag_of(2.0));
-    let looked = Arc::new(StepInfo { result: Some(StepOp::Update), ..looked });
-    script.start(20, &looked);
-    script.done(30, &looked, 10);
+    let refreshed = child(&site, "logo", StepOp::Refresh, bag_of(1.0), bag_of(2.0));
+    let refreshed = Arc::new(StepInfo { result: Some(StepOp::Update), ..refreshed });
+    script.start(20, &refreshed);
+    script.done(30, &refreshed, 10);
     for (urn, parent) in [(&site, root()), (&cache, site.clone())] {
         let info = component(urn, parent);
         script.start(40, &info);
@@ -101,16 +101,16 @@ fn nested() -> Script {
     let page = Arc::new(child(&cache, "page", StepOp::Create, None, bag_of(3.0)));
     script.start(60, &page);
     script.done(60, &page, 0);
-    let refused = Arc::new(child(&cache, "style", StepOp::Create, None, bag_of(4.0)));
-    script.start(70, &refused);
-    let complaint = Message::new(Severity::Error, "too large");
-    script.at(75, Event::Message(Message { urn: Some(refused.urn.clone()), ..complaint }));
+    let failed = Arc::new(child(&cache, "style", StepOp::Create, None, bag_of(4.0)));
+    script.start(70, &failed);
+    let error = Message::new(Severity::Error, "too large");
+    script.at(75, Event::Message(Message { urn: Some(failed.urn.clone()), ..error }));
     script.end(80, Operation::Update, true, Outcome::Failed, &[(StepOp::Create, 3), (StepOp::Same, 2)]);
     script
 }
 
 #[test]
-fn components_hold_their_children_and_drift_is_told() {
+fn components_contain_their_children_and_drift_is_shown() {
     let screen = Screen::new();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
     nested().play(&mut display, 0, u64::MAX);
@@ -118,22 +118,22 @@ fn components_hold_their_children_and_drift_is_told() {
 }
 
 #[test]
-fn a_small_terminal_keeps_what_fails_and_what_runs() {
+fn small_terminal_shows_failed_and_running_resources() {
     let screen = Screen::of_size(40, 8);
-    let script = many();
+    let script = two_hundred_creates();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((40, 8)), options(true));
     script.play(&mut display, 0, 6_930);
     insta::assert_snapshot!("live_small", screen.contents());
 }
 
 #[test]
-fn a_terminal_that_becomes_narrower_keeps_no_leftovers() {
+fn narrowed_terminal_is_repainted_without_remains() {
     let screen = Screen::new();
     let size = Arc::new(Mutex::new((80, 24)));
-    let told = Arc::clone(&size);
-    let script = many();
+    let reported_size = Arc::clone(&size);
+    let script = two_hundred_creates();
     let mut display =
-        LiveDisplay::new(screen.clone(), screen.clone(), move || Some(*told.lock().unwrap()), options(true));
+        LiveDisplay::new(screen.clone(), screen.clone(), move || Some(*reported_size.lock().unwrap()), options(true));
     script.play(&mut display, 0, 700);
     // The emulator does not wrap its contents again, so this only tests that the block is painted once.
     *size.lock().unwrap() = (60, 12);
@@ -143,11 +143,11 @@ fn a_terminal_that_becomes_narrower_keeps_no_leftovers() {
 }
 
 #[test]
-fn what_is_said_before_a_phase_stays_and_what_is_said_in_passing_goes() {
+fn ephemeral_message_disappears_and_other_messages_stay() {
     let screen = Screen::new();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
-    let passing = Message { ephemeral: true, ..Message::new(Severity::Info, "fetching plugin aws 6.83.4: 40%") };
-    display.event(stamp(0), origin(), &Event::Message(passing)).unwrap();
+    let ephemeral = Message { ephemeral: true, ..Message::new(Severity::Info, "fetching plugin aws 6.83.4: 40%") };
+    display.event(stamp(0), origin(), &Event::Message(ephemeral)).unwrap();
     display.tick(Duration::from_millis(100)).unwrap();
     assert_eq!(screen.contents().trim(), "⠙ fetching plugin aws 6.83.4: 40%");
     let lasting = Message::new(Severity::Warning, "the plugin aws is not pinned");
@@ -158,25 +158,25 @@ fn what_is_said_before_a_phase_stays_and_what_is_said_in_passing_goes() {
 }
 
 #[test]
-fn each_download_has_a_bar_until_it_is_over() {
+fn each_running_download_has_a_progress_bar() {
     let screen = Screen::new();
     let mut display = LiveDisplay::new(screen.clone(), screen.clone(), || Some((80, 24)), options(true));
-    let mut tell = |plugin: &str, received, total, stage| {
-        let what = format!("pulumi-resource-{plugin}-v6.83.4-linux-amd64.tar.gz");
-        let download = Download { plugin: plugin.to_owned(), what, received, total, stage };
+    let mut show = |plugin: &str, received, total, stage| {
+        let name = format!("pulumi-resource-{plugin}-v6.83.4-linux-amd64.tar.gz");
+        let download = Download { plugin: plugin.to_owned(), name, received, total, stage };
         display.event(stamp(0), origin(), &Event::Download(download)).unwrap();
         display.tick(Duration::from_millis(100)).unwrap();
         screen.contents().trim_end().to_owned()
     };
-    tell("aws", 0, Some(212_400_000), DownloadStage::Started);
-    tell("aws", 53_100_000, Some(212_400_000), DownloadStage::Running);
-    insta::assert_snapshot!(tell("tls", 0, None, DownloadStage::Started), @r"
+    show("aws", 0, Some(212_400_000), DownloadStage::Started);
+    show("aws", 53_100_000, Some(212_400_000), DownloadStage::Running);
+    insta::assert_snapshot!(show("tls", 0, None, DownloadStage::Started), @r"
     ⠙ aws ━━━━━━━━━━━━━━━━━━━━━━━━  25% 53.1 MB of 212.4 MB  pulumi-resource-aws-v…
     ⠙ tls fetching pulumi-resource-tls-v6.83.4-linux-amd64.tar.gz
     ");
-    insta::assert_snapshot!(tell("aws", 212_400_000, Some(212_400_000), DownloadStage::Done), @r"
+    insta::assert_snapshot!(show("aws", 212_400_000, Some(212_400_000), DownloadStage::Done), @r"
     Downloaded aws: pulumi-resource-aws-v6.83.4-linux-amd64.tar.gz (212.4 MB)
     ⠙ tls fetching pulumi-resource-tls-v6.83.4-linux-amd64.tar.gz
     ");
-    assert!(!tell("tls", 0, None, DownloadStage::Failed).contains("tls"));
+    assert!(!show("tls", 0, None, DownloadStage::Failed).contains("tls"));
 }

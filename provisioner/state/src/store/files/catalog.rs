@@ -1,4 +1,4 @@
-//! Stacks as a whole: which there are, their history and tags, other names, the end.
+//! Whole stacks in a folder: list, history, tags, rename, remove.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,12 +14,12 @@ use super::super::layout::{self, Layout};
 use super::super::lock::StackLock;
 use super::super::reference::StackReference;
 use super::folder::{Folder, list, read};
-use crate::background::free_aside;
+use crate::background::drop_in_background;
 
-/// The only version of the file of the tags that there is.
+/// Supported version of the file of tags.
 const TAGS_VERSION: u32 = 1;
 
-/// The file of the tags.
+/// File of the tags of a stack.
 #[derive(Serialize, Deserialize)]
 struct StoredTags {
     version: u32,
@@ -30,9 +30,9 @@ impl Folder {
     pub(super) fn list(&self) -> Result<Vec<StackReference>, StoreError> {
         let names = |folder: &Path| -> Result<Vec<String>, StoreError> {
             let files = list(folder)?.into_iter().filter(|entry| !entry.is_folder);
-            Ok(files.filter_map(|entry| layout::stack_of_file(&entry.name).map(str::to_owned)).collect())
+            Ok(files.filter_map(|entry| layout::stack_name_of_file(&entry.name).map(str::to_owned)).collect())
         };
-        let root = self.at(layout::STACKS);
+        let root = self.path_of(layout::STACKS);
         let mut stacks = Vec::new();
         match self.layout {
             Layout::Legacy => {
@@ -53,8 +53,8 @@ impl Folder {
     pub(super) fn history(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
         let folder = self.layout.history(stack);
         let mut entries = Vec::new();
-        for entry in list(&self.at(&folder))? {
-            if !entry.is_folder && layout::is_update(stack, &entry.name) {
+        for entry in list(&self.path_of(&folder))? {
+            if !entry.is_folder && layout::is_history_entry(stack, &entry.name) {
                 entries.extend(self.read_text(&format!("{folder}/{}", entry.name))?);
             }
         }
@@ -62,7 +62,7 @@ impl Folder {
     }
 
     pub(super) fn tags(&self, stack: &StackReference) -> Result<Tags, StoreError> {
-        let path = self.at(&self.layout.tags(stack));
+        let path = self.path_of(&self.layout.tags(stack));
         let Some(content) = read(&path)? else { return Ok(Tags::new()) };
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
         let stored: StoredTags = serde_json::from_slice(&content).map_err(|error| damaged(Damage::Tags(error)))?;
@@ -88,27 +88,27 @@ impl Folder {
         }
         self.refuse_if_locked(to, None)?;
         let compression = self.options.compression;
-        self.write(&self.layout.checkpoint(to, compression), &compression.pack(checkpoint))?;
-        self.retire(&lock.stack)?;
+        self.write(&self.layout.checkpoint(to, compression), &compression.compress(checkpoint))?;
+        self.back_up_and_remove(&lock.stack)?;
         self.move_history(&lock.stack, to)
     }
 
-    /// Makes the checkpoint of a stack one that was replaced, in all forms that it has.
-    fn retire(&self, stack: &StackReference) -> Result<(), StoreError> {
+    /// Moves the checkpoint of a stack to its backup (`.bak`), in every compression that exists.
+    fn back_up_and_remove(&self, stack: &StackReference) -> Result<(), StoreError> {
         for variant in Compression::ALL {
             let key = self.layout.checkpoint(stack, variant);
-            if self.at(&key).exists() {
-                free_aside(self.keep(&key, &format!("{key}.bak"))?);
+            if self.path_of(&key).exists() {
+                drop_in_background(self.back_up(&key, &format!("{key}.bak"))?);
                 self.remove(&key)?;
             }
         }
         Ok(())
     }
 
-    /// Gives the files of a history the folder and the names of another stack.
+    /// Moves the files of a history to the folder and the names of another stack.
     #[allow(clippy::disallowed_methods, reason = "the files are whole already")]
     fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
-        let (old, new) = (self.at(&self.layout.history(from)), self.at(&self.layout.history(to)));
+        let (old, new) = (self.path_of(&self.layout.history(from)), self.path_of(&self.layout.history(to)));
         let entries = list(&old)?;
         if !entries.is_empty() {
             self.make_folder(&new)?;
@@ -123,15 +123,15 @@ impl Folder {
         remove_if_empty(&old)
     }
 
-    pub(super) fn end(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
+    pub(super) fn remove_stack(&self, lock: &StackLock, backups: Backups) -> Result<(), StoreError> {
         self.check_lock(lock)?;
         let stack = &lock.stack;
         let current = self.current_variant(stack)?;
-        self.retire(stack)?;
+        self.back_up_and_remove(stack)?;
         self.remove(&self.layout.tags(stack))?;
-        self.empty(&self.layout.history(stack))?;
+        self.remove_files(&self.layout.history(stack))?;
         if backups == Backups::Removed {
-            self.empty(&self.layout.backups(stack))?;
+            self.remove_files(&self.layout.backups(stack))?;
             if let Some(variant) = current {
                 self.remove(&format!("{}.bak", self.layout.checkpoint(stack, variant)))?;
             }
@@ -139,12 +139,12 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the files of a folder, and the folder if that was all.
-    fn empty(&self, folder: &str) -> Result<(), StoreError> {
-        for entry in list(&self.at(folder))?.iter().filter(|entry| !entry.is_folder) {
+    /// Removes the files of a folder, and the folder if it is empty then.
+    fn remove_files(&self, folder: &str) -> Result<(), StoreError> {
+        for entry in list(&self.path_of(folder))?.iter().filter(|entry| !entry.is_folder) {
             self.remove(&format!("{folder}/{}", entry.name))?;
         }
-        remove_if_empty(&self.at(folder))
+        remove_if_empty(&self.path_of(folder))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints and what is kept of them: the current one, the one before, history, backups.
+//! Checkpoints in a folder: the current one, the previous one, history, backups.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,24 +7,24 @@ use std::time::SystemTime;
 use bridge::fs::PathError;
 use jiff::Timestamp;
 
-use super::super::compression::{Compression, unpack};
+use super::super::compression::{Compression, decompress};
 use super::super::error::{Damage, StoreError};
 use super::super::layout::{self, Layout};
 use super::super::options::LegacyStores;
 use super::super::reference::StackReference;
 use super::folder::{Folder, list, read};
-use crate::background::free_aside;
+use crate::background::drop_in_background;
 
-/// What the metadata of a store of our layout hold.
+/// Metadata of a store with projects.
 const META_TEXT: &str = "version: 1\n";
 
 impl Folder {
-    /// The layout that the store has, or gets when something is written to it.
+    /// Returns the layout of the store; for an empty store the layout of the options.
     pub(super) fn find_layout(&self) -> Result<Layout, StoreError> {
         if !self.path.is_dir() {
             return Err(StoreError::NoFolder(self.path.clone()));
         }
-        let layout = match self.stated_layout()? {
+        let layout = match self.layout_of_metadata()? {
             Some(layout) => layout,
             None if self.has_legacy_stacks()? => Layout::Legacy,
             None => self.options.new_layout,
@@ -35,9 +35,9 @@ impl Folder {
         Ok(layout)
     }
 
-    /// What the metadata say, if there are any.
-    fn stated_layout(&self) -> Result<Option<Layout>, StoreError> {
-        let path = self.at(layout::META);
+    /// Returns the layout that the metadata name; `None` without metadata.
+    fn layout_of_metadata(&self) -> Result<Option<Layout>, StoreError> {
+        let path = self.path_of(layout::META);
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
         let Some(bytes) = read(&path)? else { return Ok(None) };
         let meta: serde_yaml::Value = serde_yaml::from_slice(&bytes).map_err(|error| damaged(Damage::Yaml(error)))?;
@@ -49,10 +49,10 @@ impl Folder {
         }
     }
 
-    /// Whether there are checkpoints that belong to no project.
+    /// Returns `true` if there are checkpoints that belong to no project.
     fn has_legacy_stacks(&self) -> Result<bool, StoreError> {
-        let stacks = list(&self.at(layout::STACKS))?;
-        Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_of_file(&entry.name).is_some()))
+        let stacks = list(&self.path_of(layout::STACKS))?;
+        Ok(stacks.iter().any(|entry| !entry.is_folder && layout::stack_name_of_file(&entry.name).is_some()))
     }
 
     pub(super) fn load(&self, stack: &StackReference) -> Result<Option<String>, StoreError> {
@@ -60,20 +60,21 @@ impl Folder {
         self.read_text(&self.layout.checkpoint(stack, variant))
     }
 
-    /// The text of a file that may be compressed.
+    /// Returns the decompressed text of a file; `None` if it does not exist.
     pub(super) fn read_text(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let path = self.at(key);
+        let path = self.path_of(key);
         let damaged = |source| StoreError::Damaged { path: path.clone(), source };
         let Some(content) = read(&path)? else { return Ok(None) };
-        let text = unpack(content).map_err(|error| damaged(Damage::Compression(error)))?;
+        let text = decompress(content).map_err(|error| damaged(Damage::Compression(error)))?;
         String::from_utf8(text).map(Some).map_err(|error| damaged(Damage::Utf8(error)))
     }
 
-    /// As what the checkpoint that counts is named: the newest there is, and of equally new ones the last of all.
+    /// Returns the compression of the current checkpoint: that of the newest file, and of equally new files the last
+    /// variant.
     pub(super) fn current_variant(&self, stack: &StackReference) -> Result<Option<Compression>, StoreError> {
         let mut current: Option<(SystemTime, Compression)> = None;
         for variant in Compression::ALL {
-            let path = self.at(&self.layout.checkpoint(stack, variant));
+            let path = self.path_of(&self.layout.checkpoint(stack, variant));
             let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
                 Ok(modified) => modified,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -91,14 +92,14 @@ impl Folder {
         let key = self.layout.checkpoint(stack, self.options.compression);
         let previous = self.current_variant(stack)?.map(|variant| self.layout.checkpoint(stack, variant));
         let replaced = match &previous {
-            Some(previous) => self.keep(previous, &format!("{previous}.bak"))?,
+            Some(previous) => self.back_up(previous, &format!("{previous}.bak"))?,
             None => Vec::new(),
         };
-        let written = self.write(&key, &self.options.compression.pack(checkpoint));
-        // Not before: the flush would wait for the disk to give back what they took.
-        free_aside(replaced);
+        let written = self.write(&key, &self.options.compression.compress(checkpoint));
+        // The replaced files are freed only now: the flush would wait until the disk has released their blocks.
+        drop_in_background(replaced);
         written?;
-        // Only now that the new one is there may one that is compressed otherwise go.
+        // The previous checkpoint with another compression is removed only after the new one was written.
         previous.filter(|previous| *previous != key).map_or(Ok(()), |previous| self.remove(&previous))?;
         if self.options.retain_checkpoints {
             self.copy(&key, &format!("{key}.{}", Timestamp::now().as_nanosecond()))?;
@@ -108,8 +109,8 @@ impl Folder {
 
     pub(super) fn archive(&self, stack: &StackReference, update: &str) -> Result<(), StoreError> {
         let compression = self.options.compression;
-        let [entry, copy] = self.layout.update(stack, Timestamp::now().as_nanosecond());
-        self.write(&format!("{entry}{}", compression.suffix()), &compression.pack(update))?;
+        let [entry, copy] = self.layout.history_files(stack, Timestamp::now().as_nanosecond());
+        self.write(&format!("{entry}{}", compression.suffix()), &compression.compress(update))?;
         let Some(variant) = self.current_variant(stack)? else { return Ok(()) };
         let checkpoint = self.layout.checkpoint(stack, variant);
         self.copy(&checkpoint, &format!("{copy}{}", variant.suffix()))?;
@@ -121,7 +122,7 @@ impl Folder {
     }
 
     pub(super) fn write_meta(&self) -> Result<(), StoreError> {
-        if self.layout == Layout::Legacy || self.at(layout::META).exists() {
+        if self.layout == Layout::Legacy || self.path_of(layout::META).exists() {
             return Ok(());
         }
         self.write(layout::META, META_TEXT.as_bytes())

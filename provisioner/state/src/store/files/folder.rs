@@ -1,4 +1,4 @@
-//! The folder of a store: its files as they are written, copied, kept and removed, sidecars with them.
+//! Folder of a store: writes, copies, backs up and removes files with their sidecars.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -14,11 +14,11 @@ use super::super::error::StoreError;
 use super::super::layout::Layout;
 use super::super::options::FileOptions;
 
-/// Whether something is to outlive a loss of power.
+/// Durability of a written file across a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lasting {
-    Yes,
-    No,
+pub(super) enum Durability {
+    Flushed,
+    Unflushed,
 }
 
 #[derive(Debug)]
@@ -31,24 +31,24 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    pub(super) fn at(&self, key: &str) -> PathBuf {
+    pub(super) fn path_of(&self, key: &str) -> PathBuf {
         self.path.join(key)
     }
 
     pub(super) fn write(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
-        let path = self.at(key);
+        let path = self.path_of(key);
         if let Some(folder) = path.parent() {
             self.make_folder(folder)?;
         }
-        self.write_sidecar(&path, content, Lasting::Yes)?;
+        self.write_sidecar(&path, content, Durability::Flushed)?;
         Ok(write_atomically(&path, content, Access::Shared)?)
     }
 
-    /// Keeps a file that is about to be replaced, and its sidecar, under another name. Nothing is written, for what replaces
-    /// it is another file; where names cannot share a file it is copied. What had the other names goes with the result.
-    pub(super) fn keep(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
-        let (source, kept) = (self.at(from), self.at(to));
-        // Without a sidecar of its own it must not come by that of another.
+    /// Backs up a file that is about to be replaced, with its sidecar, under another name: by a hard link, or by a copy
+    /// if links are not supported. Returns the replaced backups, still open; the disk frees them when they are closed.
+    pub(super) fn back_up(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
+        let (source, kept) = (self.path_of(from), self.path_of(to));
+        // A file without sidecar must not get the old sidecar of its backup.
         remove(&sidecar(&kept))?;
         let mut replaced = Vec::new();
         let linked = link_over(&source, &kept).and_then(|file| {
@@ -62,24 +62,25 @@ impl Folder {
         Ok(replaced)
     }
 
-    /// Copies a file and its sidecar. Unlike what is written, a copy is not flushed: no promise hangs on it.
+    /// Copies a file and its sidecar. The copies are not flushed to disk.
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let (from, to) = (self.at(from), self.at(to));
+        let (from, to) = (self.path_of(from), self.path_of(to));
         let folder = to.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
-        let copied =
-            |from: &Path, to: &Path, unfinished: &Path| put(to, unfinished, |path| fs::copy(from, path).map(drop));
-        let unfinished = unfinished_beside(&to);
-        match copied(&sidecar(&from), &sidecar(&to), &sidecar(&unfinished)) {
+        let copied = |from: &Path, to: &Path, temporary: &Path| {
+            write_and_rename(to, temporary, |path| fs::copy(from, path).map(drop))
+        };
+        let temporary = temporary_path_beside(&to);
+        match copied(&sidecar(&from), &sidecar(&to), &sidecar(&temporary)) {
             Err(error) if error.kind() == ErrorKind::NotFound => remove(&sidecar(&to))?,
             copied => copied.map_err(PathError::of("write", &sidecar(&to)))?,
         }
-        Ok(copied(&from, &to, &unfinished).map_err(PathError::of("write", &to))?)
+        Ok(copied(&from, &to, &temporary).map_err(PathError::of("write", &to))?)
     }
 
-    /// Flushes a file that may be gone, and its folder.
+    /// Flushes a file, which may be missing, and its folder.
     pub(super) fn flush(&self, key: &str) {
-        let path = self.at(key);
+        let path = self.path_of(key);
         if let Ok(file) = fs::File::open(&path)
             && file.sync_all().is_ok()
         {
@@ -87,10 +88,10 @@ impl Folder {
         }
     }
 
-    /// The sidecar comes first, as the command line has it; nobody checks it against the content. One that is not whole would
-    /// make the file unreadable for that command line.
-    pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], lasting: Lasting) -> Result<(), StoreError> {
-        let (sidecar, unfinished) = (sidecar(path), sidecar(&unfinished_beside(path)));
+    /// Writes the sidecar of a file before the file, as Pulumi's command line does. The digest in it is not checked
+    /// against the content, but an incomplete sidecar would make the file unreadable for the command line.
+    pub(super) fn write_sidecar(&self, path: &Path, content: &[u8], durability: Durability) -> Result<(), StoreError> {
+        let (sidecar, temporary) = (sidecar(path), sidecar(&temporary_path_beside(path)));
         if !self.sidecars {
             return remove(&sidecar);
         }
@@ -101,17 +102,17 @@ impl Folder {
              \"user.content_language\":\"\",\"user.content_type\":\"{content_type}\",\
              \"user.metadata\":null,\"md5\":\"{md5}\"}}\n"
         );
-        // A new file: the old one may go by another name, too.
-        let put = put(&sidecar, &unfinished, |path| {
+        // A new file is created, because the old one may be linked under another name.
+        let written = write_and_rename(&sidecar, &temporary, |path| {
             let mut file = fs::File::create_new(path)?;
             file.write_all(text.as_bytes())?;
-            if lasting == Lasting::Yes { file.sync_data() } else { Ok(()) }
+            if durability == Durability::Flushed { file.sync_data() } else { Ok(()) }
         });
-        Ok(put.map_err(PathError::of("write", &sidecar))?)
+        Ok(written.map_err(PathError::of("write", &sidecar))?)
     }
 
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
-        let path = self.at(key);
+        let path = self.path_of(key);
         remove(&path)?;
         remove(&sidecar(&path))
     }
@@ -138,7 +139,7 @@ pub(super) struct Entry {
     pub(super) is_folder: bool,
 }
 
-/// What is in a folder, sorted; nothing if it is not there.
+/// Returns the entries of a folder, sorted; none if it does not exist.
 pub(super) fn list(folder: &Path) -> Result<Vec<Entry>, StoreError> {
     let failed = |error: io::Error| PathError::of("list", folder)(error);
     let entries = match fs::read_dir(folder) {
@@ -164,7 +165,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Removes a file that may not be there.
+/// Removes a file; a missing file is no error.
 pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(PathError::of("remove", path)(error).into()),
@@ -172,28 +173,31 @@ pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Gives a file a second name, in place of whatever had it: that is gone once it is closed.
+/// Links a file under a second name. Returns the file that had this name before, still open.
 fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
-    let unfinished = unfinished_beside(to);
+    let temporary = temporary_path_beside(to);
     let replaced = fs::File::open(to);
-    let linked = put(to, &unfinished, |path| fs::hard_link(from, path));
-    // Still there where the two names were of one file already: a rename does nothing then.
-    fs::remove_file(&unfinished).ok();
+    let linked = write_and_rename(to, &temporary, |path| fs::hard_link(from, path));
+    // A rename does nothing if both names already link to the same file; the temporary name then remains.
+    fs::remove_file(&temporary).ok();
     linked.map(|()| replaced.ok())
 }
 
-/// Has a file made under another name, and gives it its own once it is whole.
-#[allow(clippy::disallowed_methods, reason = "it is `bridge::fs` for what need not outlive a loss of power")]
-fn put(to: &Path, unfinished: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let put = make(unfinished).and_then(|()| fs::rename(unfinished, to));
-    if put.is_err() {
-        fs::remove_file(unfinished).ok();
+/// Creates a file under a temporary name and renames it once it is complete.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a variant of `bridge::fs` for files that need not survive a loss of power"
+)]
+fn write_and_rename(to: &Path, temporary: &Path, create: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let written = create(temporary).and_then(|()| fs::rename(temporary, to));
+    if written.is_err() {
+        fs::remove_file(temporary).ok();
     }
-    put
+    written
 }
 
-/// Where a file is made that takes its name once it is whole.
-fn unfinished_beside(path: &Path) -> PathBuf {
+/// Returns a temporary path in the folder of a file.
+fn temporary_path_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".tmp-{}", uuid::Uuid::new_v4()))
 }
 

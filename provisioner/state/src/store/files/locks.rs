@@ -11,15 +11,16 @@ use super::super::error::StoreError;
 use super::super::layout;
 use super::super::lock::{self, LockHolder, LockInfo, StackLock};
 use super::super::reference::StackReference;
-use super::folder::{Folder, Lasting, list, read, remove, sidecar};
-use crate::background::free_aside;
+use super::folder::{Durability, Folder, list, read, remove, sidecar};
+use crate::background::drop_in_background;
 
-/// How long others are given to take back what they wrote before they saw that the stack is locked.
-const PATIENCE: [Duration; 4] =
+/// Delays for other runs to remove the locks that they wrote before they saw that the stack is locked.
+const RETRY_DELAYS: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
 impl Folder {
-    /// The command line's order: look, write, look again. Of two that do so at once, at least one sees the other.
+    /// Locks a stack in the order of Pulumi's command line: check, write, check again. Of two concurrent runs at least
+    /// one finds the lock of the other.
     pub(super) fn lock(&self, stack: StackReference, holder: &LockHolder) -> Result<StackLock, StoreError> {
         self.refuse_if_locked(&stack, None)?;
         self.write_meta()?;
@@ -43,18 +44,18 @@ impl Folder {
         if holders.is_empty() { Ok(()) } else { Err(StoreError::Locked { stack: stack.clone(), holders }) }
     }
 
-    /// Finds out whether a lock is still held, and held alone. Of others who try to lock there may be traces for a moment:
-    /// they see this one, and give up.
+    /// Checks that a lock is still held, and is the only one. Locks of other runs may appear for a moment: these runs
+    /// find this lock and remove theirs.
     pub(super) fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
-        let mut patience = PATIENCE.iter();
+        let mut delays = RETRY_DELAYS.iter();
         let held = loop {
             let names = self.lock_names(&lock.stack)?;
-            // One look at the folder is enough where all is well.
+            // The common case needs only one listing of the folder.
             if names == [lock.name.as_str()] {
                 return Ok(());
             }
             let held = names.contains(&lock.name);
-            match patience.next().filter(|_| held) {
+            match delays.next().filter(|_| held) {
                 Some(pause) => std::thread::sleep(*pause),
                 None => break held,
             }
@@ -65,9 +66,10 @@ impl Folder {
         Err(if held { StoreError::Locked { stack, holders } } else { StoreError::LockLost { stack, holders } })
     }
 
-    /// Everything in the folder counts, whatever its name, but folders and sidecars.
+    /// Returns the names of all files in the folder of the locks except sidecars. Any file counts as a lock, as in
+    /// Pulumi.
     fn lock_names(&self, stack: &StackReference) -> Result<Vec<String>, StoreError> {
-        let entries = list(&self.at(&self.layout.locks(stack)))?;
+        let entries = list(&self.path_of(&self.layout.locks(stack)))?;
         let locks = entries.into_iter().filter(|entry| !entry.is_folder && !entry.name.ends_with(".attrs"));
         Ok(locks.map(|entry| entry.name).collect())
     }
@@ -75,39 +77,42 @@ impl Folder {
     pub(super) fn locks(&self, stack: &StackReference) -> Result<Vec<LockInfo>, StoreError> {
         let mut locks = Vec::new();
         for name in self.lock_names(stack)? {
-            // One that is gone by now was given back, but it was there: whoever looks has to come again.
-            // One that is not ours to read is one all the same.
-            let bytes = read(&self.at(&self.lock_key(stack, &name))).ok().flatten().unwrap_or_default();
+            // A lock that was released since the listing counts: the caller has to try again. A lock that cannot be
+            // read counts as well.
+            let bytes = read(&self.path_of(&self.lock_key(stack, &name))).ok().flatten().unwrap_or_default();
             locks.push(lock::read(&name, &String::from_utf8_lossy(&bytes)));
         }
         Ok(locks)
     }
 
-    /// Writes a lock so that no unfinished file is ever seen in its folder, where it would count as a lock.
-    #[allow(clippy::disallowed_methods, reason = "it was written whole, elsewhere: a lock may not be seen half")]
+    /// Writes a lock under a temporary name elsewhere, because an incomplete file in its folder would count as a lock.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the file was written completely elsewhere, so no incomplete lock is visible"
+    )]
     pub(super) fn write_lock(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
-        let path = self.at(key);
+        let path = self.path_of(key);
         let folder = path.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
-        let unfinished = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        fs::write(&unfinished, content).map_err(PathError::of("write", &unfinished))?;
-        self.write_sidecar(&path, content, Lasting::No)?;
-        Ok(fs::rename(&unfinished, &path).map_err(PathError::of("write", &path))?)
+        let temporary = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        fs::write(&temporary, content).map_err(PathError::of("write", &temporary))?;
+        self.write_sidecar(&path, content, Durability::Unflushed)?;
+        Ok(fs::rename(&temporary, &path).map_err(PathError::of("write", &path))?)
     }
 
-    /// Removes a lock. Nobody has to wait until the disk has given back what it took, which happens where it is closed; for
-    /// what is open and removed may keep a name for a while, it is taken out of its folder first.
+    /// Removes a lock. An open file that is removed may keep its name for a while, so it is moved out of its folder
+    /// first; it is closed in the background, because the disk frees its blocks then.
     #[allow(clippy::disallowed_methods, reason = "nothing is written")]
     pub(super) fn remove_lock(&self, key: &str) -> Result<(), StoreError> {
-        let path = self.at(key);
-        let given_back = self.at(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        match fs::rename(&path, &given_back) {
+        let path = self.path_of(key);
+        let released = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
+        match fs::rename(&path, &released) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             renamed => renamed.map_err(PathError::of("remove", &path))?,
         }
-        let held = fs::File::open(&given_back);
-        let removed = remove(&given_back).and_then(|()| remove(&sidecar(&path)));
-        free_aside(held);
+        let held = fs::File::open(&released);
+        let removed = remove(&released).and_then(|()| remove(&sidecar(&path)));
+        drop_in_background(held);
         removed
     }
 }

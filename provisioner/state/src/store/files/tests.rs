@@ -1,12 +1,12 @@
-//! What is where, and in which form, so that the command line finds it.
+//! Tests of the files that the store writes, so that Pulumi's command line can read them.
 
 use std::path::Path;
 
-use super::super::compliance::{EMPTY, SECOND, compressing_store, file_store, holder, put, stack, url, with_causes};
+use super::super::compliance::{EMPTY, SECOND, compressing_store, error_chain, file_store, holder, save, stack, url};
 use super::super::*;
 
 #[tokio::test]
-async fn anything_in_the_folder_of_the_locks_counts_but_sidecars_and_folders() {
+async fn any_file_except_sidecars_in_the_lock_folder_counts_as_lock() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let locks = folder.path().join(".pulumi/locks/organization/reef/dev");
@@ -16,11 +16,11 @@ async fn anything_in_the_folder_of_the_locks_counts_but_sidecars_and_folders() {
     store.unlock(lock).await.unwrap();
     std::fs::write(locks.join("about-to-lock.tmp"), "").unwrap();
     let error = store.lock(&stack("dev"), &holder(1)).await.unwrap_err();
-    assert!(error.to_string().contains("about-to-lock.tmp: created by somebody unknown"), "{error}");
+    assert!(error.to_string().contains("about-to-lock.tmp: created by an unknown holder"), "{error}");
 }
 
 #[tokio::test]
-async fn a_lock_that_cannot_be_read_is_one_and_can_be_given_up() {
+async fn unreadable_lock_counts_and_can_be_broken() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let locks = folder.path().join(".pulumi/locks/organization/reef/dev");
@@ -32,25 +32,25 @@ async fn a_lock_that_cannot_be_read_is_one_and_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn who_only_tried_to_lock_keeps_nobody_from_saving() {
+async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let lock = store.lock(&stack("dev"), &holder(1)).await.unwrap();
-    let trace = folder.path().join(".pulumi/locks/organization/reef/dev/about-to-lock.tmp");
-    std::fs::write(&trace, "").unwrap();
+    let other_lock = folder.path().join(".pulumi/locks/organization/reef/dev/about-to-lock.tmp");
+    std::fs::write(&other_lock, "").unwrap();
     let error = store.save(&lock, EMPTY).await.unwrap_err();
     assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
-    let gives_up = async {
+    let failed_attempt = async {
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
-        std::fs::remove_file(&trace).unwrap();
+        std::fs::remove_file(&other_lock).unwrap();
     };
-    let (saved, ()) = tokio::join!(store.save(&lock, EMPTY), gives_up);
+    let (saved, ()) = tokio::join!(store.save(&lock, EMPTY), failed_attempt);
     saved.unwrap();
     store.unlock(lock).await.unwrap();
 }
 
 #[tokio::test]
-async fn the_files_are_those_that_the_command_line_writes() {
+async fn files_have_the_names_of_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let dev = stack("dev");
@@ -76,7 +76,7 @@ async fn the_files_are_those_that_the_command_line_writes() {
 }
 
 #[tokio::test]
-async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
+async fn previous_checkpoint_is_kept_with_its_sidecar() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let read = |name: &str| {
@@ -85,7 +85,7 @@ async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
     };
     let mut saved: Vec<(String, String)> = Vec::new();
     for text in [EMPTY, SECOND, EMPTY] {
-        put(&store, "dev", text).await.unwrap();
+        save(&store, "dev", text).await.unwrap();
         let now = read("dev.json");
         assert_eq!(now.0, text);
         if let Some(before) = saved.last() {
@@ -97,15 +97,15 @@ async fn the_checkpoint_before_is_kept_as_it_was_and_so_is_what_describes_it() {
     let stacks = folder.path().join(".pulumi/stacks/reef");
     assert_eq!(std::fs::read_dir(&stacks).unwrap().count(), 4);
     std::fs::remove_file(stacks.join("dev.json.attrs")).unwrap();
-    put(&store, "dev", SECOND).await.unwrap();
-    assert!(!stacks.join("dev.json.bak.attrs").exists(), "what described an older one does not describe this one");
+    save(&store, "dev", SECOND).await.unwrap();
+    assert!(!stacks.join("dev.json.bak.attrs").exists(), "the sidecar of an older checkpoint does not fit this one");
 }
 
 fn with_sidecars(files: &[&str]) -> Vec<String> {
     files.iter().flat_map(|file| [(*file).to_owned(), format!("{file}.attrs")]).collect()
 }
 
-/// The files below a folder, sorted, with `NS` for a time in nanoseconds.
+/// Returns the files below a folder, sorted, with `NS` for a time in nanoseconds.
 fn files(root: &Path, folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -123,10 +123,10 @@ fn files(root: &Path, folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn layouts_that_are_not_ours_are_refused() {
+async fn unsupported_layouts_are_refused() {
     let cases = [
         ("meta.yaml", "version: 0\n", "old layout"),
-        ("meta.yaml", "version: 2\n", "newer than this program knows"),
+        ("meta.yaml", "version: 2\n", "newer than the supported ones"),
         ("meta.yaml", "", "names no version"),
         ("meta.yaml", "[", "is not YAML"),
         ("stacks/dev.json", "{}", "old layout"),
@@ -138,7 +138,7 @@ async fn layouts_that_are_not_ours_are_refused() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         let error = file_store(folder.path()).await.unwrap_err();
-        let error = with_causes(&error);
+        let error = error_chain(&error);
         assert!(error.contains(message), "{error}");
     }
     let folder = tempfile::tempdir().unwrap();
@@ -150,12 +150,12 @@ async fn layouts_that_are_not_ours_are_refused() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
+async fn checkpoint_with_another_compression_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let dev = stack("dev");
     for compression in [Compression::Gzip, Compression::None, Compression::Zstd] {
         let store = compressing_store(folder.path(), compression).await;
-        put(&store, "dev", EMPTY).await.unwrap();
+        save(&store, "dev", EMPTY).await.unwrap();
         store.archive(&dev, "{}").await.unwrap();
         let stored = std::fs::read(folder.path().join(format!(".pulumi/stacks/reef/dev.json{}", compression.suffix())));
         assert_eq!(Compression::of(&stored.unwrap()), compression);
@@ -185,7 +185,7 @@ async fn a_checkpoint_that_is_compressed_otherwise_gives_way_to_the_new_one() {
 }
 
 #[tokio::test]
-async fn the_layout_of_long_ago_is_written_where_it_is_accepted() {
+async fn legacy_layout_is_written_if_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let options =
         FileOptions { new_layout: Layout::Legacy, legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
@@ -208,14 +208,14 @@ async fn the_layout_of_long_ago_is_written_where_it_is_accepted() {
     assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
     assert_eq!(store.full_name(&dev), "dev");
 
-    let accepting = FileOptions { legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
-    let again = FileStore::open_with(&url(folder.path()), accepting).await.unwrap();
-    assert_eq!(again.load(&dev).await.unwrap().as_deref(), Some(SECOND));
-    assert_eq!(again.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
+    let options = FileOptions { legacy_stores: LegacyStores::Accepted, ..FileOptions::default() };
+    let reopened = FileStore::open_with(&url(folder.path()), options).await.unwrap();
+    assert_eq!(reopened.load(&dev).await.unwrap().as_deref(), Some(SECOND));
+    assert_eq!(reopened.list().await.unwrap(), [StackReference::without_project("dev").unwrap()]);
 }
 
 #[tokio::test]
-async fn what_moves_and_what_stays_is_as_with_the_command_line() {
+async fn rename_and_remove_move_the_same_files_as_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let (dev, west) = (stack("dev"), stack("west"));
@@ -243,7 +243,7 @@ async fn what_moves_and_what_stays_is_as_with_the_command_line() {
     let expected = [&of_dev[..], &of_west, &meta, &stacks].concat();
     assert_eq!(files(folder.path(), folder.path()), with_sidecars(&expected));
 
-    put(&store, "west", EMPTY).await.unwrap();
+    save(&store, "west", EMPTY).await.unwrap();
     let lock = store.lock(&west, &holder(1)).await.unwrap();
     store.remove(&lock, Backups::Removed).await.unwrap();
     let expected = [&of_dev[..], &meta, &stacks[..2]].concat();
@@ -254,12 +254,12 @@ async fn what_moves_and_what_stays_is_as_with_the_command_line() {
 }
 
 #[tokio::test]
-async fn every_checkpoint_may_be_kept_and_backups_left_out() {
+async fn options_retain_checkpoints_and_skip_backups() {
     let folder = tempfile::tempdir().unwrap();
     let options = FileOptions { retain_checkpoints: true, skip_backups: true, ..FileOptions::default() };
     let store = FileStore::open_with(&url(folder.path()), options).await.unwrap();
     for text in [EMPTY, SECOND] {
-        put(&store, "dev", text).await.unwrap();
+        save(&store, "dev", text).await.unwrap();
     }
     store.archive(&stack("dev"), "{}").await.unwrap();
     assert!(!folder.path().join(".pulumi/backups").exists());
@@ -272,7 +272,7 @@ async fn every_checkpoint_may_be_kept_and_backups_left_out() {
 }
 
 #[tokio::test]
-async fn the_content_says_how_it_is_compressed_and_the_newest_file_counts() {
+async fn compression_is_detected_by_content_and_newest_file_wins() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let stacks = folder.path().join(".pulumi/stacks/reef");
@@ -283,24 +283,24 @@ async fn the_content_says_how_it_is_compressed_and_the_newest_file_counts() {
         let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
         std::fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
     };
-    write("dev.json", &Compression::Zstd.pack(EMPTY), 2);
-    write("dev.json.zst", &Compression::None.pack(SECOND), 1);
+    write("dev.json", &Compression::Zstd.compress(EMPTY), 2);
+    write("dev.json.zst", &Compression::None.compress(SECOND), 1);
     assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), EMPTY);
-    write("dev.json.gz", &Compression::Gzip.pack(SECOND), 2);
-    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), SECOND, "of equally new ones the last counts");
+    write("dev.json.gz", &Compression::Gzip.compress(SECOND), 2);
+    assert_eq!(store.load(&stack("dev")).await.unwrap().unwrap(), SECOND, "of equally new files the last one counts");
 }
 
 #[tokio::test]
-async fn a_damaged_checkpoint_is_named() {
+async fn damaged_checkpoint_is_reported_with_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let store = file_store(folder.path()).await.unwrap();
     let stacks = folder.path().join(".pulumi/stacks/reef");
     std::fs::create_dir_all(&stacks).unwrap();
     for compression in [Compression::Gzip, Compression::Zstd] {
         let path = stacks.join(format!("dev.json{}", compression.suffix()));
-        let packed = compression.pack(EMPTY).into_owned();
-        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
-        let error = with_causes(&store.load(&stack("dev")).await.unwrap_err());
+        let compressed = compression.compress(EMPTY).into_owned();
+        std::fs::write(&path, &compressed[..compressed.len() / 2]).unwrap();
+        let error = error_chain(&store.load(&stack("dev")).await.unwrap_err());
         assert!(error.starts_with(&format!("{} is damaged: it cannot be decompressed: ", path.display())), "{error}");
     }
 }

@@ -1,0 +1,378 @@
+//! Information about resource types from the schema of a package (GetSchema), needed to register resources. Pulumi
+//! programs have it in their generated SDKs or in their language host.
+//!
+//! A schema may have tens of megabytes, so the information is cached by the checksum of the plugin.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::fs::{Access, create_folders, read_if_exists, write_atomically};
+use crate::install::VerifiedPackage;
+use crate::plugin::Sha256Digest;
+
+/// Information about types by their tokens; `pulumi:providers:PACKAGE` is the provider itself. Types with default
+/// information are omitted.
+pub type PackageTypes = BTreeMap<String, TypeInfo>;
+
+/// Information about a resource type from the schema.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TypeInfo {
+    /// True for a component, which its plugin constructs (Construct).
+    pub is_component: bool,
+    /// Inputs that are always secret.
+    pub secret_inputs: Vec<String>,
+    /// Outputs that are secret.
+    pub secret_outputs: Vec<String>,
+    /// Inputs with a constant value: booleans, numbers and strings.
+    pub constants: BTreeMap<String, serde_json::Value>,
+    /// Property paths whose changes force replacement.
+    pub replace_on_changes: Vec<String>,
+    /// Former types (aliases) under which resources may be recorded.
+    pub former_types: Vec<String>,
+}
+
+/// Part of a package schema that is parsed. All other fields are skipped.
+#[derive(Deserialize)]
+struct Package<'a> {
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    resources: BTreeMap<Cow<'a, str>, Resource<'a>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    provider: Resource<'a>,
+    #[serde(borrow, default)]
+    types: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource<'a> {
+    #[serde(default, deserialize_with = "or_none")]
+    is_component: bool,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    input_properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required: Vec<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    aliases: Vec<FormerType<'a>>,
+}
+
+type Properties<'a> = BTreeMap<Cow<'a, str>, Property<'a>>;
+
+/// Alias of a type: a type token, or an object with an optional type token.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FormerType<'a> {
+    Token(#[serde(borrow)] Cow<'a, str>),
+    Alias {
+        #[serde(borrow, rename = "type", default)]
+        token: Option<Cow<'a, str>>,
+    },
+}
+
+impl FormerType<'_> {
+    fn into_token(self) -> Option<String> {
+        match self {
+            Self::Token(token) | Self::Alias { token: Some(token) } => Some(token.into_owned()),
+            Self::Alias { token: None } => None,
+        }
+    }
+}
+
+/// Property, or element of a list or a map.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Property<'a> {
+    #[serde(default, deserialize_with = "or_none")]
+    secret: bool,
+    #[serde(rename = "const", default)]
+    constant: Option<serde_json::Value>,
+    #[serde(default, deserialize_with = "or_none")]
+    replace_on_changes: bool,
+    #[serde(borrow, rename = "type", default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "$ref", default)]
+    reference: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    items: Option<Box<Property<'a>>>,
+    #[serde(borrow, default)]
+    additional_properties: Option<Box<Property<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Object<'a> {
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    properties: Properties<'a>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    required: Vec<Cow<'a, str>>,
+}
+
+/// Deserializes `null` as the default value.
+fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Parses the schema of a package.
+///
+/// # Errors
+/// JSON error with line and column if the text is not a schema.
+pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, serde_json::Error> {
+    let parsed: Package<'_> = serde_json::from_str(schema)?;
+    // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
+    let objects = parsed.types.filter(|_| schema.contains("\"replaceOnChanges\""));
+    let objects = objects.map(|types| serde_json::from_str::<BTreeMap<Cow<'_, str>, Object<'_>>>(types.get()));
+    let mut objects = objects.transpose()?.unwrap_or_default();
+    keep_objects_with_replacing_properties(&mut objects);
+    let provider = [(Cow::from(format!("pulumi:providers:{package}")), parsed.provider)];
+    let types = parsed.resources.into_iter().chain(provider);
+    let types = types.map(|(token, resource)| (token.into_owned(), type_info(resource, &objects)));
+    Ok(types.filter(|(_, info)| *info != TypeInfo::default()).collect())
+}
+
+fn type_info(resource: Resource<'_>, objects: &BTreeMap<Cow<'_, str>, Object<'_>>) -> TypeInfo {
+    let secrets = |properties: &Properties<'_>| {
+        properties.iter().filter(|(_, property)| property.secret).map(|(name, _)| name.to_string()).collect()
+    };
+    TypeInfo {
+        is_component: resource.is_component,
+        secret_inputs: secrets(&resource.input_properties),
+        secret_outputs: secrets(&resource.properties),
+        replace_on_changes: replacing_paths(&resource.properties, &resource.required, objects, &mut Vec::new()),
+        former_types: resource.aliases.into_iter().filter_map(FormerType::into_token).collect(),
+        constants: resource
+            .properties
+            .into_iter()
+            .filter_map(|(name, property)| Some((name.into_owned(), property.constant?)))
+            .collect(),
+    }
+}
+
+/// Keeps only object types that contain, directly or indirectly, a property marked with `replaceOnChanges`. Object
+/// types that contain each other have a huge number of paths, and nearly none of them ends at such a property.
+fn keep_objects_with_replacing_properties(objects: &mut BTreeMap<Cow<'_, str>, Object<'_>>) {
+    let mut containers: HashMap<String, Vec<&str>> = HashMap::new();
+    let mut pending: Vec<&str> = Vec::new();
+    for (token, object) in &*objects {
+        for property in object.properties.values() {
+            if property.replace_on_changes {
+                pending.push(token);
+            } else if let Some(contained) = property.object_token() {
+                containers.entry(contained).or_default().push(token);
+            }
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(token) = pending.pop() {
+        if found.insert(token.to_owned()) {
+            pending.extend(containers.get(token).into_iter().flatten());
+        }
+    }
+    objects.retain(|token, _| found.contains(&**token));
+}
+
+/// Returns the paths of properties marked with `replaceOnChanges`. `enclosing` holds the types of the enclosing
+/// objects, to stop at recursive types. An optional property has another type than a required one, as in Pulumi's
+/// tools.
+fn replacing_paths<'a>(
+    properties: &'a Properties<'a>,
+    required: &[Cow<'a, str>],
+    objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>,
+    enclosing: &mut Vec<String>,
+) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (name, property) in properties {
+        let path = match (property.kind.as_deref(), &property.reference) {
+            (Some("array"), None) => format!("{name}[*]"),
+            (Some("object"), None) => format!("{name}.*"),
+            _ => name.to_string(),
+        };
+        if property.replace_on_changes {
+            paths.push(path);
+        } else if let Some((kind, object)) = property.object(objects) {
+            let kind = if required.contains(name) { kind } else { format!("{kind}?") };
+            if !enclosing.contains(&kind) {
+                enclosing.push(kind);
+                let inner = replacing_paths(&object.properties, &object.required, objects, enclosing);
+                paths.extend(inner.iter().map(|inner| format!("{path}.{inner}")));
+                enclosing.pop();
+            }
+        }
+    }
+    paths
+}
+
+impl<'a> Property<'a> {
+    /// Returns the element of a list or a map.
+    fn element(&self) -> Option<&Self> {
+        self.items.as_deref().or(self.additional_properties.as_deref())
+    }
+
+    /// Returns the token of the object type of the property, or of its elements.
+    fn object_token(&self) -> Option<String> {
+        match &self.reference {
+            Some(reference) => Some(reference.strip_prefix("#/types/")?.replace("%2F", "/")),
+            None => self.element()?.object_token(),
+        }
+    }
+
+    /// Returns the type of the property and the object type that it, or its elements, have.
+    fn object(&'a self, objects: &'a BTreeMap<Cow<'a, str>, Object<'a>>) -> Option<(String, &'a Object<'a>)> {
+        if self.reference.is_some() {
+            let token = self.object_token()?;
+            return objects.get(token.as_str()).map(|object| (token, object));
+        }
+        let (kind, object) = self.element()?.object(objects)?;
+        Some((format!("{}<{kind}>", if self.items.is_some() { "list" } else { "map" }), object))
+    }
+}
+
+/// Version of the cached information. Must change when other fields are parsed or a field is parsed differently.
+const CACHE_VERSION: &[u8] = b"2";
+
+/// Returns true if the program is a script with a `#!` line, or cannot be read.
+fn is_script(program: &Path) -> bool {
+    let mut start = [0; 2];
+    let read = std::fs::File::open(program).and_then(|mut file| file.read_exact(&mut start));
+    read.is_err() || start == *b"#!"
+}
+
+/// Cache file for the types of a package: [`PackageTypes`] as JSON.
+#[derive(Clone, Debug)]
+pub(super) struct TypeCache(PathBuf);
+
+impl TypeCache {
+    /// Returns the cache file of a package; `None` if no checksum covers all files of the plugin. `name` is the package
+    /// name, which is part of the type tokens. The key contains the program: a download may hold several plugins.
+    pub(super) fn new(folder: &Path, name: &str, package: &VerifiedPackage) -> Option<Self> {
+        let digest = package.digest()?;
+        // The schema of a local script may depend on other files, which its checksum does not cover.
+        if package.revision().is_none() && is_script(package.program()) {
+            return None;
+        }
+        let program = package.program().file_name().unwrap_or_default();
+        let digest = digest.to_hex();
+        let origin = package.origin().as_os_str();
+        let key =
+            [CACHE_VERSION, name.as_bytes(), digest.as_bytes(), origin.as_encoded_bytes(), program.as_encoded_bytes()];
+        let key = Sha256Digest::of(key.join(&0));
+        Some(Self(folder.join(format!("{}.json", key.to_hex()))))
+    }
+
+    /// Loads the cached types; `None` if the file is missing or cannot be read.
+    pub(super) async fn load(self) -> Option<PackageTypes> {
+        let read = move || serde_json::from_slice(&read_if_exists(&self.0).ok()??).ok();
+        tokio::task::spawn_blocking(read).await.ok()?
+    }
+
+    /// Stores types. Ignores errors: the schema is requested again then.
+    pub(super) async fn store(self, types: PackageTypes) {
+        let write = move || {
+            let text = serde_json::to_vec(&types).ok()?;
+            create_folders(self.0.parent()?).ok()?;
+            write_atomically(&self.0, &text, Access::Private).ok()
+        };
+        drop(tokio::task::spawn_blocking(write).await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Parses a schema with one resource type and these object types, and returns the information about the resource
+    /// type.
+    fn parse_type(resource: serde_json::Value, objects: serde_json::Value) -> TypeInfo {
+        let schema = json!({"name": "p", "resources": {"p:index:A": resource}, "types": objects});
+        parse_schema("p", &schema.to_string()).unwrap().remove("p:index:A").unwrap_or_default()
+    }
+
+    #[test]
+    fn component_types_are_those_with_is_component() {
+        let schema = r#"{"name": "p", "resources": {
+            "p:index:A": {"isComponent": true, "inputProperties": {"x": {"type": "string"}}},
+            "p:index:B": {"isComponent": false}, "p:index:C": {}}}"#;
+        let component = TypeInfo { is_component: true, ..TypeInfo::default() };
+        assert_eq!(parse_schema("p", schema).unwrap(), PackageTypes::from([("p:index:A".to_owned(), component)]));
+        for empty in ["{}", r#"{"resources": null, "provider": null, "types": null}"#] {
+            assert!(parse_schema("p", empty).unwrap().is_empty(), "{empty}");
+        }
+        for invalid in ["", "1", r#"{"resources": 1}"#] {
+            assert!(parse_schema("p", invalid).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn secrets_constants_and_aliases_are_parsed() {
+        let info = parse_type(
+            json!({
+                "inputProperties": {"a": {"type": "string", "secret": true}, "b": {"type": "string"}},
+                "properties": {"kind": {"type": "string", "const": "Pod"}, "z": {"secret": true}, "a": {"secret": true}},
+                "aliases": [{"type": "p:index:Old"}, {"name": "other"}, "p:index:Older", {"type": null}],
+            }),
+            json!({}),
+        );
+        let expected = TypeInfo {
+            secret_inputs: vec!["a".to_owned()],
+            secret_outputs: vec!["a".to_owned(), "z".to_owned()],
+            constants: [("kind".to_owned(), json!("Pod"))].into(),
+            former_types: vec!["p:index:Old".to_owned(), "p:index:Older".to_owned()],
+            ..TypeInfo::default()
+        };
+        assert_eq!(info, expected);
+    }
+
+    #[test]
+    fn provider_is_parsed_as_a_type() {
+        let schema = json!({"name": "p", "provider": {"inputProperties": {"token": {"secret": true}}}});
+        let info = parse_schema("p", &schema.to_string()).unwrap();
+        assert_eq!(info["pulumi:providers:p"].secret_inputs, ["token"]);
+    }
+
+    #[test]
+    fn recursive_objects_are_searched_only_if_they_contain_a_replacing_property() {
+        let reference = |number: u32| json!({"$ref": format!("#/types/p:index:T{number}")});
+        let all: serde_json::Map<_, _> = (0..40).map(|number| (format!("t{number}"), reference(number))).collect();
+        let object = json!({ "properties": all });
+        let mut objects: serde_json::Map<_, _> =
+            (0..40).map(|number| (format!("p:index:T{number}"), object.clone())).collect();
+        let marked = json!({"properties": {"x": {"type": "string", "replaceOnChanges": true}}});
+        objects.insert("p:index:Marked".to_owned(), marked);
+        let info = parse_type(
+            json!({"properties": {"deep": reference(0), "one": {"$ref": "#/types/p:index:Marked"}}}),
+            objects.into(),
+        );
+        assert_eq!(info.replace_on_changes, ["one.x"]);
+    }
+
+    #[test]
+    fn replacing_paths_include_lists_maps_and_objects() {
+        let replaces = json!({"type": "string", "replaceOnChanges": true});
+        let objects = json!({
+            "p:index/node:Node": {"properties": {"size": replaces, "next": {"$ref": "#/types/p:index%2Fnode:Node"}}},
+        });
+        let node = json!({"$ref": "#/types/p:index%2Fnode:Node"});
+        let info = parse_type(
+            json!({"properties": {
+                "name": replaces,
+                "tags": {"type": "object", "additionalProperties": {"type": "string"}, "replaceOnChanges": true},
+                "one": node,
+                "many": {"type": "array", "items": node},
+                "named": {"type": "object", "additionalProperties": node},
+                "plain": {"type": "array", "items": {"type": "string"}},
+            }}),
+            objects,
+        );
+        // A list of nodes has another type than a node, so that one more level is searched.
+        let expected =
+            ["many[*].next.size", "many[*].size", "name", "named.*.next.size", "named.*.size", "one.size", "tags.*"];
+        assert_eq!(info.replace_on_changes, expected);
+    }
+}

@@ -1,0 +1,156 @@
+//! Messages about plugins that do not start.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use bridge::plugin::{Checksum, PluginSource};
+
+use crate::TestRepository;
+
+const LOAD: &str = "failed to load plugin x: failed to connect to plugin: ";
+
+/// Returns the message about a plugin that is a script. Asserts that it is the same with and without a supervisor.
+async fn message_for(script: &str) -> String {
+    let mut direct = TestRepository::new();
+    direct.script("x", script);
+    let mut supervised = TestRepository::supervised();
+    supervised.script("x", script);
+    let (message, supervised) = (direct.load_error().await.0, supervised.load_error().await.0);
+    assert_eq!(message, supervised);
+    message
+}
+
+#[tokio::test]
+async fn output_of_a_plugin_that_exits_is_quoted() {
+    let message = message_for("echo 'cannot find libx' >&2; exit 3").await;
+    assert_eq!(
+        message,
+        format!("{LOAD}it exited before it printed its port (exit status 3). Its last output:\n  cannot find libx")
+    );
+}
+
+#[tokio::test]
+async fn first_line_that_is_not_a_port_is_quoted() {
+    let quoted = message_for("echo 'Welcome!'; echo 1234; exec sleep 100").await;
+    let expected = "expected a port on the first line of its output, got \"Welcome!\". Its last output:\n  1234";
+    assert_eq!(quoted, format!("{LOAD}{expected}"));
+    let unended = message_for("printf 1234").await;
+    assert_eq!(unended, format!("{LOAD}expected a port on the first line of its output, got \"1234\""));
+}
+
+#[tokio::test]
+async fn go_plugin_protocol_is_recognized() {
+    let mut repository = TestRepository::new();
+    repository.script("x", "echo '1|5|unix|/tmp/plugin1|grpc'; exec sleep 100");
+    let hint = repository.load_error().await.1;
+    assert_eq!(hint, "this looks like HashiCorp's go-plugin protocol; sc supports only Pulumi's plugin protocol");
+    let mut repository = TestRepository::new();
+    repository.script("x", "echo hello; exec sleep 100");
+    assert_eq!(
+        repository.load_error().await.1,
+        "the first line of output of a Pulumi provider must be its port and nothing else"
+    );
+}
+
+#[tokio::test]
+async fn plugin_that_closes_its_output_is_stopped() {
+    assert_eq!(
+        message_for("exec >/dev/null; exec sleep 100").await,
+        format!("{LOAD}it closed its output before it printed its port")
+    );
+}
+
+#[tokio::test]
+async fn plugin_without_port_fails_after_the_start_timeout() {
+    let mut repository = TestRepository::new();
+    repository.script("x", "echo compiling >&2; echo >&2; exec sleep 100").start_timeout = Duration::from_millis(300);
+    let (message, hint) = repository.load_error().await;
+    assert_eq!(
+        message,
+        format!("{LOAD}it has not printed its port within 0.3 s (startTimeout). Its last output:\n  compiling\n  ")
+    );
+    assert_eq!(hint, "a larger startTimeout gives it more time");
+}
+
+#[tokio::test]
+async fn program_that_cannot_be_executed_is_diagnosed() {
+    let elf = |machine: u8| [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 9], &[2, 0, machine, 0], &[0; 44]].concat();
+    let foreign = if cfg!(target_arch = "x86_64") { (0xb7, "Linux on arm64") } else { (0x3e, "Linux on amd64") };
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let denied = "Permission denied (os error 13)";
+    let no_exec = "Exec format error (os error 8)";
+    let table: [(Vec<u8>, u32, String); 4] = [
+        (b"#!/bin/sh\n".to_vec(), 0o644, format!(" (it is not executable: chmod +x): {denied}")),
+        (b"hello".to_vec(), 0o755, format!(" (it is neither a program nor a script that starts with #!): {no_exec}")),
+        (elf(foreign.0), 0o755, format!(" (it is built for {}, and this is {os} on {arch}): {no_exec}", foreign.1)),
+        (
+            b"#!/opt/nowhere/ruby -w\n".to_vec(),
+            0o755,
+            " (its interpreter /opt/nowhere/ruby is missing): No such file or directory (os error 2)".to_owned(),
+        ),
+    ];
+    for (content, mode, expected) in table {
+        for mut repository in [TestRepository::new(), TestRepository::supervised()] {
+            repository.file("x", &content, mode);
+            let path = std::fs::canonicalize(repository.path("x")).unwrap();
+            assert_eq!(repository.load_error().await.0, format!("{LOAD}cannot run {}{expected}", path.display()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn load_error_keeps_its_first_cause() {
+    let mut repository = TestRepository::new();
+    repository.file("x", b"#!/bin/sh\n", 0o644);
+    let failed = repository.load().await.unwrap_err();
+    assert_eq!(failed.to_string(), "failed to load plugin x");
+    let causes = std::iter::successors(Some(&failed as &(dyn Error + 'static)), |&error| error.source());
+    let first = causes.last().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(first.kind(), io::ErrorKind::PermissionDenied);
+}
+
+#[tokio::test]
+async fn plugin_that_does_not_listen_on_its_port_fails_after_the_handshake_limit() {
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut repository = TestRepository::new();
+    repository.limits.handshake = Duration::from_millis(200);
+    repository.script("x", &format!("echo {port}; exec sleep 100"));
+    let message = repository.load_error().await.0;
+    assert!(message.starts_with(&format!("{LOAD}the plugin has not replied to Handshake within 0.2 s: ")), "{message}");
+    assert!(message.contains("Connection refused"), "{message}");
+}
+
+#[tokio::test]
+async fn plugin_that_hangs_or_exits_in_its_handshake_is_reported() {
+    let mut repository = TestRepository::new();
+    repository.limits.handshake = Duration::from_millis(500);
+    repository.plugin("x", "", &["hang in Handshake"]);
+    assert_eq!(repository.load_error().await.0, format!("{LOAD}the plugin has not replied to Handshake within 0.5 s"));
+    let mut repository = TestRepository::new();
+    repository.plugin("x", "", &["exit in Handshake"]);
+    assert_eq!(
+        repository.load_error().await.0,
+        format!("{LOAD}the plugin x exited during Handshake (exit status 4). Its last output:\n  no licence")
+    );
+}
+
+#[tokio::test]
+async fn checksum_mismatch_of_one_plugin_prevents_the_start_of_all() {
+    let mut repository = TestRepository::new();
+    let mark = repository.path("mark");
+    repository.script("good", &format!("touch '{}'", mark.display()));
+    let config = repository.script("x", &format!("touch '{}'", mark.display()));
+    let PluginSource::Local(source) = &mut config.source else { unreachable!() };
+    source.checksum = Some(Checksum::One("0".repeat(64).parse().unwrap()));
+    let (message, hint) = repository.load_error().await;
+    assert!(
+        message.starts_with(
+            "failed to load plugin x: failed to resolve plugin binary: checksum mismatch: expected sha256:000"
+        ),
+        "{message}"
+    );
+    assert_eq!(hint, "if the plugin was changed on purpose, declare the new checksum");
+    assert!(!mark.exists());
+}

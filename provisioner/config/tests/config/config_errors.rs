@@ -1,0 +1,361 @@
+//! Diagnostics of the sections other than `plugins` and `resources`: message, position and hints.
+
+use config::types::TypeTable;
+
+use crate::repository::{Files, PROVISIONER};
+use crate::web::templates;
+
+fn types() -> TypeTable {
+    TypeTable::default().with_templates(templates(["ecs-fargate", "cloudrun"]))
+}
+
+#[test]
+fn unsupported_features_are_reported_at_their_line() {
+    let messages = Files::server(
+        "
+provisioner:
+  type: pulumi
+  config:
+    organization: acme
+    state-storage: { type: s3-bucket, config: { bucketName: b } }
+    secrets-provider: { type: aws-kms }
+resources:
+  registrar: { type: cloudflare }
+templates:
+  web: { type: ecs-fargate }
+",
+    )
+    .types(types())
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[provisioner]: organization name must be 'organization'
+     --> .sc/stacks/s/server.yaml:5:19
+      |
+    5 |     organization: acme
+      |                   ^^^^
+      |
+      = hint: leave `organization` out: state in files has none
+
+    error[not-supported]: the state storage "s3-bucket" is not supported yet
+     --> .sc/stacks/s/server.yaml:6:28
+      |
+    6 |     state-storage: { type: s3-bucket, config: { bucketName: b } }
+      |                            ^^^^^^^^^
+      |
+      = hint: only "fs" is supported
+
+    error[not-supported]: the secrets provider "aws-kms" is not supported yet
+     --> .sc/stacks/s/server.yaml:7:31
+      |
+    7 |     secrets-provider: { type: aws-kms }
+      |                               ^^^^^^^
+      |
+      = hint: only "passphrase" is supported
+
+    error[not-supported]: DNS records through a registrar are not supported yet
+     --> .sc/stacks/s/server.yaml:9:22
+      |
+    9 |   registrar: { type: cloudflare }
+      |                      ^^^^^^^^^^
+      |
+      = hint: remove `registrar`, or keep managing this stack's records with the Go program
+    "#);
+}
+
+#[test]
+fn incomplete_provisioner_is_rejected() {
+    insta::assert_snapshot!(Files::server("provisioner: { type: terraform }\n").messages(), @r#"
+    error[provisioner]: unknown provisioner type "terraform"
+     --> .sc/stacks/s/server.yaml:1:22
+      |
+    1 | provisioner: { type: terraform }
+      |                      ^^^^^^^^^
+      |
+      = hint: write `provisioner: { type: pulumi, config: … }`
+    "#);
+    insta::assert_snapshot!(Files::server("# nothing\n").messages(), @r#"
+    error[provisioner]: unknown provisioner type ""
+     --> .sc/stacks/s/server.yaml:1:1
+      |
+    1 | # nothing
+      | ^
+      |
+      = hint: write `provisioner: { type: pulumi, config: … }`
+    "#);
+    let messages = Files::server(
+        "
+provisioner:
+  type: pulumi
+  config:
+    stateStorage: { type: fs }
+    secrets-provider: { type: passphrse }
+",
+    )
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    warning[unknown-key]: the key `stateStorage` is ignored
+     --> .sc/stacks/s/server.yaml:5:5
+      |
+    5 |     stateStorage: { type: fs }
+      |     ^^^^^^^^^^^^
+      |
+      = hint: did you mean `state-storage`?
+
+    error[provisioner]: failed to read state storage config: unknown provisioner field config type ""
+     --> .sc/stacks/s/server.yaml:5:5
+      |
+    5 |     stateStorage: { type: fs }
+      |     ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: add `state-storage: { type: fs, config: … }` below `provisioner.config`
+
+    error[provisioner]: failed to read secrets provider config: unknown provisioner field config type "passphrse"
+     --> .sc/stacks/s/server.yaml:6:31
+      |
+    6 |     secrets-provider: { type: passphrse }
+      |                               ^^^^^^^^^
+      |
+      = hint: did you mean `passphrase`?
+      = hint: add `secrets-provider: { type: passphrase, config: … }` below `provisioner.config`
+    "#);
+    let messages = Files::server(
+        "
+provisioner:
+  type: pulumi
+  config:
+    state-storage: { type: fs, config: { path: /state } }
+    secrets-provider: { type: passphrase, config: { passPhrase: 0123 } }
+",
+    )
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[provisioner]: the path of a state storage of type "fs" is a URL
+     --> .sc/stacks/s/server.yaml:5:48
+      |
+    5 |     state-storage: { type: fs, config: { path: /state } }
+      |                                                ^^^^^^
+      |
+      = hint: write `file:///absolute/folder`, `file://~/folder` or `file://${project:root}/folder`
+
+    warning[rewritten-scalar]: `passPhrase` is not read as it is written
+     --> .sc/stacks/s/server.yaml:6:65
+      |
+    6 |     secrets-provider: { type: passphrase, config: { passPhrase: 0123 } }
+      |                                                                 ^^^^
+      |
+      = note: a bare number or date is first read as such and then written again as text
+      = hint: put the value in quotes
+    "#);
+}
+
+#[test]
+fn unused_sections_are_checked() {
+    let messages = Files::sections(
+        "
+schemaVersion: [1]
+secrets: { type: vault }
+cicd: { type: jenkins }
+templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
+resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
+",
+    )
+    .types(types())
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[wrong-kind]: `schemaVersion` must be a text
+     --> .sc/stacks/s/server.yaml:7:16
+      |
+    7 | schemaVersion: [1]
+      |                ^^^ this is a list
+
+    error[unknown-type]: unknown secrets type "vault"
+     --> .sc/stacks/s/server.yaml:8:18
+      |
+    8 | secrets: { type: vault }
+      |                  ^^^^^
+
+    error[unknown-type]: unknown cicd type "jenkins"
+     --> .sc/stacks/s/server.yaml:9:15
+      |
+    9 | cicd: { type: jenkins }
+      |               ^^^^^^^
+
+    error[unknown-type]: unknown template type "ecs-fargat"
+      --> .sc/stacks/s/server.yaml:10:25
+       |
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
+       |                         ^^^^^^^^^^
+       |
+       = hint: did you mean `ecs-fargate`?
+
+    error[unknown-type]: unknown template type ""
+      --> .sc/stacks/s/server.yaml:10:42
+       |
+    10 | templates: { t: { type: ecs-fargat }, u: {}, v: { inherit: s/u } }
+       |                                          ^^
+       |
+       = hint: the types of templates are ecs-fargate, cloudrun
+
+    error[unknown-type]: unknown registrar type "godaddy"
+      --> .sc/stacks/s/server.yaml:11:33
+       |
+    11 | resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
+       |                                 ^^^^^^^
+
+    error[unknown-resource-type]: unknown resource type "${env:T:x}"
+      --> .sc/stacks/s/server.yaml:11:86
+       |
+    11 | resources: { registrar: { type: godaddy }, resources: { e: { resources: { a: { type: '${env:T:x}' } } } } }
+       |                                                                                      ^^^^^^^^^^^^
+       |
+       = note: unknown type "${env:T:x}" for resource "a" of env "e"
+       = hint: placeholders in `type` are not resolved
+    "#);
+}
+
+#[test]
+fn unknown_keys_are_ignored_and_misspelled_keys_are_reported() {
+    let messages = Files::sections(
+        "
+x-anchors: { a: 1, a: 2 }
+pluginz: []
+resources: { resourcess: {} }
+",
+    )
+    .messages();
+    insta::assert_snapshot!(messages, @r"
+    warning[unknown-key]: the key `pluginz` is ignored
+     --> .sc/stacks/s/server.yaml:8:1
+      |
+    8 | pluginz: []
+      | ^^^^^^^
+      |
+      = hint: did you mean `plugins`?
+
+    warning[unknown-key]: the key `resourcess` is ignored
+     --> .sc/stacks/s/server.yaml:9:14
+      |
+    9 | resources: { resourcess: {} }
+      |              ^^^^^^^^^^
+      |
+      = hint: did you mean `resources`?
+      = hint: declare environments below `resources.resources`
+    ");
+}
+
+#[test]
+fn all_values_of_wrong_kind_are_reported() {
+    let messages = Files::sections(
+        "
+variables: { a: bare, b: { value: [1] } }
+resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
+outputs: []
+",
+    )
+    .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[wrong-kind]: a variable must be a mapping
+     --> .sc/stacks/s/server.yaml:7:17
+      |
+    7 | variables: { a: bare, b: { value: [1] } }
+      |                 ^^^^ this is a single value
+
+    error[wrong-kind]: `value` must be a text
+     --> .sc/stacks/s/server.yaml:7:35
+      |
+    7 | variables: { a: bare, b: { value: [1] } }
+      |                                   ^^^ this is a list
+
+    error[wrong-kind]: a resource must be a mapping
+     --> .sc/stacks/s/server.yaml:8:48
+      |
+    8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
+      |                                                ^^^^ this is a single value
+
+    error[unknown-resource-type]: unknown resource type ""
+     --> .sc/stacks/s/server.yaml:8:54
+      |
+    8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
+      |                                                      ^
+      |
+      = note: unknown type "" for resource "b" of env "e"
+      = hint: add `type`: a core type, or `plugin:module:Type`
+
+    error[wrong-kind]: `type` must be a text
+     --> .sc/stacks/s/server.yaml:8:65
+      |
+    8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
+      |                                                                 ^^^ this is a list
+
+    error[unknown-resource-type]: unknown resource type "p:m:T": no enabled plugin named "p"
+     --> .sc/stacks/s/server.yaml:8:83
+      |
+    8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
+      |                                                                                   ^^^^^^^
+      |
+      = hint: declare a plugin with `name: p` in `plugins`
+
+    error[wrong-kind]: `config` must be a mapping
+     --> .sc/stacks/s/server.yaml:8:100
+      |
+    8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
+      |                                                                                                    ^^ this is a list
+
+    error[wrong-kind]: `outputs` must be a mapping
+     --> .sc/stacks/s/server.yaml:9:10
+      |
+    9 | outputs: []
+      |          ^^ this is a list
+    "#);
+}
+
+#[test]
+fn diagnostics_show_no_text_of_secret_files() {
+    let messages = Files::server(PROVISIONER)
+        .secrets("auth: { a: { type: aws-tokn, config: {} }, b: { inherit: x, type: kubernetes } }\nvalues: { p: [hunter2], p: hunter3 }\n")
+        .messages();
+    insta::assert_snapshot!(messages, @r#"
+    error[unknown-auth-type]: failed to detect auth type for "a": unknown auth type "aws-tokn"
+    --> .sc/stacks/s/secrets.yaml:1:20
+     = hint: did you mean `aws-token`?
+     = hint: the types are aws-token, gcp-service-account, kubernetes, pulumi-token
+
+    error[inherit-and-type]: auth "b" is inherited, but type "kubernetes" is defined
+    --> .sc/stacks/s/secrets.yaml:1:67
+     = hint: remove `type` or `inherit`
+
+    error[wrong-kind]: a secret must be a text
+    --> .sc/stacks/s/secrets.yaml:2:14
+
+    error[duplicate-key]: the key `p` is written twice
+    --> .sc/stacks/s/secrets.yaml:2:25
+    ::: .sc/stacks/s/secrets.yaml:2:11
+    "#);
+    let messages = Files::server(PROVISIONER).secrets("values:\n  p: \"hunter2\n").messages();
+    insta::assert_snapshot!(messages, @r"
+    error[yaml-syntax]: this is not YAML: invalid indentation in multiline quoted scalar
+    --> .sc/stacks/s/secrets.yaml:3:1
+    ");
+    assert!(!messages.contains("hunter"));
+}
+
+#[test]
+fn missing_files_and_names_are_reported() {
+    insta::assert_snapshot!(Files::empty().messages(), @r"error[file]: failed to read .sc/stacks/s/server.yaml: open: No such file or directory (os error 2)");
+    insta::assert_snapshot!(Files::server(PROVISIONER).with(".sc/cfg.default.yaml", "{}").messages(), @r"
+    error[profile]: bad stack reference, project was not set
+     |
+     = hint: set `projectName` in the profile, `.sc/cfg.default.yaml`
+    ");
+    insta::assert_snapshot!(Files::server(PROVISIONER).with(".sc/cfg.default.yaml", "projectName: a b\n").messages(), @r"
+    error[profile]: project names may only contain alphanumerics, hyphens, underscores, and periods
+    --> .sc/cfg.default.yaml:1:14
+    ");
+    insta::assert_snapshot!(Files::server("a: [1\n").messages(), @r"
+    error[yaml-syntax]: this is not YAML: unclosed bracket '['
+     --> .sc/stacks/s/server.yaml:1:4
+      |
+    1 | a: [1
+      |    ^
+    ");
+}

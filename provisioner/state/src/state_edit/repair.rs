@@ -1,0 +1,139 @@
+//! Repairs the order of entries and their references.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use pulumi_proto::urn::{ProviderReference, Urn};
+
+use super::error::StateEditError;
+use super::rename::replace_urn;
+use crate::integrity::{self, Relation};
+use crate::resource::ResourceState;
+use crate::snapshot::Snapshot;
+
+/// Changes of a repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Entries that were moved because they stood after an entry that refers to them.
+    pub moved: Vec<Urn>,
+    /// Removed references to missing entries: referring entry, relation, missing target.
+    pub pruned: Vec<(Urn, Relation, Urn)>,
+    /// URNs whose parent is missing, and their new URNs.
+    pub renamed: Vec<(Urn, Urn)>,
+    /// The wrong checksum of the manifest. Saving writes the correct one.
+    pub checksum: Option<String>,
+}
+
+impl Repair {
+    /// Returns `true` if the repair changed nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Sorts entries so that each comes after all entries that it refers to, and removes references to missing entries and
+/// a wrong checksum. A missing provider cannot be repaired.
+///
+/// # Errors
+/// [`StateEditError::Cycle`], [`StateEditError::Unrepairable`], [`StateEditError::NameTaken`].
+pub fn repair_snapshot(snapshot: &mut Snapshot) -> Result<Repair, StateEditError> {
+    let mut repaired = snapshot.clone();
+    let (sorted, moved) = sort_entries(&snapshot.resources)?;
+    repaired.resources = sorted;
+    let checksum = repaired.manifest.wrong_checksum.take();
+    let mut repair = Repair { moved, checksum, ..Repair::default() };
+    prune_references(&mut repaired, &mut repair);
+    for (from, to) in &repair.renamed {
+        if repaired.resources.iter().any(|state| state.urn == *to) {
+            return Err(StateEditError::NameTaken(to.clone()));
+        }
+        replace_urn(&mut repaired, from, to);
+    }
+    integrity::verify(&repaired).map_err(StateEditError::Unrepairable)?;
+    *snapshot = repaired;
+    Ok(repair)
+}
+
+/// Sorts entries stably after their dependencies. Returns the sorted entries and the URNs of the moved ones.
+fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState>>, Vec<Urn>), StateEditError> {
+    let mut by_urn: HashMap<&Urn, usize> = HashMap::new();
+    let mut providers: HashMap<ProviderReference, usize> = HashMap::new();
+    for (index, state) in entries.iter().enumerate() {
+        // References mean the live entry, if there is one.
+        if !state.delete || !by_urn.contains_key(&state.urn) {
+            by_urn.insert(&state.urn, index);
+        }
+        if let Some(provider) = state.as_provider_reference() {
+            providers.entry(provider).or_insert(index);
+        }
+    }
+    let dependencies_of = |index: usize| -> Vec<usize> {
+        let state = &entries[index];
+        let provider = state.provider.as_ref().filter(|_| !state.pending_replacement);
+        let provider = provider.and_then(|provider| providers.get(provider));
+        let dependencies = provider.into_iter().chain(state.references().filter_map(|urn| by_urn.get(urn))).copied();
+        // References between entries of the same URN do not constrain the order.
+        dependencies.filter(|dependency| *dependency != index && entries[*dependency].urn != state.urn).collect()
+    };
+    let (mut order, mut moved) = (Vec::with_capacity(entries.len()), Vec::new());
+    let mut placed = vec![false; entries.len()];
+    let mut visiting = vec![false; entries.len()];
+    for start in 0..entries.len() {
+        // Each frame has an entry and the entries that have to be placed before it.
+        let mut stack = if placed[start] { Vec::new() } else { vec![(start, dependencies_of(start))] };
+        while let Some((index, waiting)) = stack.last_mut() {
+            let index = *index;
+            visiting[index] = true;
+            match waiting.pop() {
+                Some(next) if visiting[next] => {
+                    let from = stack.iter().position(|(entry, _)| *entry == next).unwrap_or_default();
+                    let cycle = stack[from..].iter().map(|(entry, _)| entries[*entry].urn.clone());
+                    return Err(StateEditError::Cycle(cycle.collect()));
+                }
+                Some(next) if placed[next] => {}
+                Some(next) => stack.push((next, dependencies_of(next))),
+                None => {
+                    (visiting[index], placed[index]) = (false, true);
+                    if index > start {
+                        moved.push(entries[index].urn.clone());
+                    }
+                    order.push(index);
+                    stack.pop();
+                }
+            }
+        }
+    }
+    Ok((order.into_iter().map(|index| Arc::clone(&entries[index])).collect(), moved))
+}
+
+/// Removes references to missing entries.
+fn prune_references(snapshot: &mut Snapshot, repair: &mut Repair) {
+    let existing: HashSet<Urn> = snapshot.resources.iter().map(|state| state.urn.clone()).collect();
+    for state in &mut snapshot.resources {
+        if state.references().all(|urn| existing.contains(urn)) {
+            continue;
+        }
+        let state = Arc::make_mut(state);
+        let urn = state.urn.clone();
+        let mut keep_reference = |relation: Relation, target: &Urn| {
+            let found = existing.contains(target);
+            if !found {
+                repair.pruned.push((urn.clone(), relation, target.clone()));
+            }
+            found
+        };
+        state.parent = state.parent.take().filter(|parent| keep_reference(Relation::Parent, parent));
+        state.dependencies.retain(|target| keep_reference(Relation::Dependency, target));
+        for (property, targets) in &mut state.property_dependencies {
+            targets.retain(|target| keep_reference(Relation::PropertyDependency(property.clone()), target));
+        }
+        state.deleted_with = state.deleted_with.take().filter(|target| keep_reference(Relation::DeletedWith, target));
+        state.replace_with.retain(|target| keep_reference(Relation::ReplaceWith, target));
+        let orphaned = state.parent.is_none() && state.urn.qualified_type() != state.urn.type_token();
+        let renamed = repair.renamed.iter().any(|(from, _)| *from == urn);
+        if orphaned && !renamed {
+            let to = Urn::new(urn.stack(), urn.project(), None, urn.type_token(), urn.name());
+            repair.renamed.push((urn, to));
+        }
+    }
+}

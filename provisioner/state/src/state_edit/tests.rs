@@ -1,0 +1,190 @@
+use std::sync::Arc;
+
+use pulumi_proto::resource_id::ResourceId;
+use pulumi_proto::urn::{ProviderReference, Urn};
+
+use super::*;
+use crate::integrity;
+use crate::resource::ResourceState;
+use crate::snapshot::{OperationKind, PendingOperation, Snapshot};
+
+fn urn(name: &str) -> Urn {
+    let type_token = if name == "p" { "pulumi:providers:t" } else { "t:m:T" };
+    Urn::new("s", "r", None, type_token, name)
+}
+
+/// Returns an entry for `name#id` with dependencies; `p` is the provider of all others.
+fn entry(name: &str, dependencies: &[&str]) -> ResourceState {
+    let (name, id) = name.split_once('#').unwrap_or((name, "1"));
+    let provider = (name != "p").then(|| ProviderReference::new(urn("p"), "1"));
+    let dependencies: Vec<Urn> = dependencies.iter().map(|name| urn(name)).collect();
+    ResourceState { id: ResourceId::new(id), provider, dependencies, ..ResourceState::new(urn(name), true) }
+}
+
+fn snapshot(entries: impl IntoIterator<Item = ResourceState>) -> Snapshot {
+    Snapshot { resources: entries.into_iter().map(Arc::new).collect(), ..Snapshot::default() }
+}
+
+fn entry_names(snapshot: &Snapshot) -> Vec<String> {
+    snapshot.resources.iter().map(|state| format!("{}#{}", state.urn.name(), state.id_text())).collect()
+}
+
+/// Returns a snapshot of p, a, b (depends on a), c (depends on b), d.
+fn five_entries() -> Snapshot {
+    snapshot([entry("p", &[]), entry("a", &[]), entry("b", &["a"]), entry("c", &["b"]), entry("d", &[])])
+}
+
+fn named<'n>(names: &'n [&'n str]) -> impl Fn(&Urn) -> bool + 'n {
+    |urn| names.contains(&urn.name())
+}
+
+#[test]
+fn entry_with_dependents_is_removed_only_with_them() {
+    let all = RemoveOptions { dependents: BlockerPolicy::Remove, ..RemoveOptions::default() };
+    let cases = [
+        (&["d"][..], RemoveOptions::default(), Ok(&["d"][..])),
+        (&["c", "b"], RemoveOptions::default(), Ok(&["b", "c"])),
+        (&["b"], RemoveOptions::default(), Err("needed by c")),
+        (&["a"], RemoveOptions::default(), Err("needed by b")),
+        (&["a"], all, Ok(&["a", "b", "c"])),
+        (&["p"], RemoveOptions::default(), Err("needed by a, b, c, d")),
+        (&["p"], all, Ok(&["p", "a", "b", "c", "d"])),
+    ];
+    for (names, how, expected) in cases {
+        let mut snapshot = five_entries();
+        let removed = remove_entries(&mut snapshot, &named(names), how);
+        let removed = removed.map(|states| states.iter().map(|state| state.urn.name().to_owned()).collect::<Vec<_>>());
+        match expected {
+            Ok(expected) => {
+                assert_eq!(removed.unwrap(), expected, "{names:?}");
+                assert_eq!(snapshot.resources.len(), 5 - expected.len());
+                integrity::verify(&snapshot).unwrap();
+            }
+            Err(text) => {
+                assert_eq!(removed.unwrap_err().to_string(), text, "{names:?}");
+                assert_eq!(snapshot, five_entries());
+            }
+        }
+    }
+}
+
+#[test]
+fn protected_entry_is_removed_only_by_force() {
+    let mut snapshot = five_entries();
+    Arc::make_mut(&mut snapshot.resources[3]).protect = true;
+    let all = RemoveOptions { dependents: BlockerPolicy::Remove, ..RemoveOptions::default() };
+    let refusal = remove_entries(&mut snapshot, &named(&["a"]), all).unwrap_err();
+    assert_eq!(refusal.to_string(), "protected: c");
+    let removed =
+        remove_entries(&mut snapshot, &named(&["a"]), RemoveOptions { protected: BlockerPolicy::Remove, ..all })
+            .unwrap();
+    assert_eq!(removed.len(), 3);
+}
+
+#[test]
+fn removal_of_a_urn_with_several_entries_needs_an_id() {
+    let old = ResourceState { delete: true, ..entry("a#0", &[]) };
+    let mut snapshot = snapshot([entry("p", &[]), entry("a", &[]), entry("b", &["a"]), old]);
+    let refusal = remove_entries(&mut snapshot, &named(&["a"]), RemoveOptions::default()).unwrap_err();
+    assert_eq!(refusal.to_string(), "a is recorded several times, with the ids 1, 0");
+    let live = RemoveOptions { id: Some("1"), ..RemoveOptions::default() };
+    assert_eq!(remove_entries(&mut snapshot, &named(&["a"]), live).unwrap_err().to_string(), "needed by b");
+    let unknown = RemoveOptions { id: Some("2"), ..RemoveOptions::default() };
+    assert_eq!(
+        remove_entries(&mut snapshot, &named(&["a"]), unknown).unwrap_err(),
+        StateEditError::NoSuchId("2".into())
+    );
+    remove_entries(&mut snapshot, &named(&["a"]), RemoveOptions { id: Some("0"), ..RemoveOptions::default() }).unwrap();
+    assert_eq!(entry_names(&snapshot), ["p#1", "a#1", "b#1"]);
+}
+
+#[test]
+fn flags_change_only_entries_with_another_value() {
+    let mut snapshot = five_entries();
+    Arc::make_mut(&mut snapshot.resources[1]).protect = true;
+    let mut pending_delete = entry("d#0", &[]);
+    pending_delete.delete = true;
+    snapshot.resources.push(Arc::new(pending_delete));
+    assert_eq!(set_flag(&mut snapshot, &named(&["a", "b"]), EntryFlag::Protect, true), [urn("b")]);
+    assert_eq!(set_flag(&mut snapshot, &|_| true, EntryFlag::Protect, false), [urn("a"), urn("b")]);
+    assert_eq!(set_flag(&mut snapshot, &named(&["d"]), EntryFlag::Taint, true), [urn("d")]);
+    assert!(snapshot.resources[4].taint && !snapshot.resources[5].taint);
+}
+
+#[test]
+fn rename_changes_all_references() {
+    let mut child = entry("c", &["a"]);
+    child.parent = Some(urn("a"));
+    child.property_dependencies = [("v".to_owned(), vec![urn("a"), urn("b")])].into();
+    child.deleted_with = Some(urn("a"));
+    child.replace_with = vec![urn("a")];
+    child.view_of = Some(urn("a"));
+    let mut snapshot = snapshot([entry("p", &[]), entry("a", &[]), entry("b", &[]), child]);
+    let pending = PendingOperation { resource: Arc::clone(&snapshot.resources[1]), kind: OperationKind::Updating };
+    snapshot.pending_operations.push(pending);
+
+    assert_eq!(rename_resource(&mut snapshot, &urn("a"), "b").unwrap_err(), StateEditError::NameTaken(urn("b")));
+    for bad in ["", "urn:pulumi:s::r::t:m:T::z"] {
+        assert!(
+            matches!(rename_resource(&mut snapshot, &urn("a"), bad), Err(StateEditError::InvalidName(..))),
+            "{bad}"
+        );
+    }
+    assert_eq!(rename_resource(&mut snapshot, &urn("a"), "z").unwrap(), urn("z"));
+    assert_eq!(rename_resource(&mut snapshot, &urn("p"), "q").unwrap().name(), "q");
+    let text = format!("{snapshot:?}");
+    assert!(!text.contains("T::a\"") && !text.contains("::p\""), "{text}");
+    assert_eq!(snapshot.pending_operations[0].resource.urn, urn("z"));
+    integrity::verify(&snapshot).unwrap();
+}
+
+#[test]
+fn repair_sorts_entries_and_removes_dangling_references() {
+    let mut dangling = entry("c", &["a", "gone"]);
+    dangling.property_dependencies = [("v".to_owned(), vec![urn("gone")])].into();
+    let orphan = Urn::new("s", "r", Some(&urn("gone")), "t:m:T", "d");
+    let orphan = ResourceState { parent: Some(urn("gone")), urn: orphan, ..entry("d", &[]) };
+    let child = ResourceState { dependencies: vec![orphan.urn.clone()], ..entry("e", &[]) };
+    let mut invalid = snapshot([dangling, entry("b", &["a"]), entry("a", &[]), entry("p", &[]), orphan, child]);
+    let report = repair_snapshot(&mut invalid).unwrap();
+    integrity::verify(&invalid).unwrap();
+    assert_eq!(entry_names(&invalid), ["p#1", "a#1", "c#1", "b#1", "d#1", "e#1"]);
+    let moved: Vec<&str> = report.moved.iter().map(Urn::name).collect();
+    assert_eq!(moved, ["p", "a"]);
+    let pruned: Vec<String> = report
+        .pruned
+        .iter()
+        .map(|(urn, relation, target)| format!("{}: {relation} {}", urn.name(), target.name()))
+        .collect();
+    assert_eq!(pruned, ["c: dependency gone", "c: dependency (of property \"v\") gone", "d: parent gone"]);
+    assert_eq!(report.renamed.iter().map(|(_, to)| to.clone()).collect::<Vec<_>>(), [urn("d")]);
+    assert_eq!(invalid.resources[5].dependencies, [urn("d")]);
+    assert!(repair_snapshot(&mut invalid).unwrap().is_empty());
+}
+
+#[test]
+fn repair_removes_a_wrong_checksum() {
+    let mut state = snapshot([entry("p", &[]), entry("a", &[])]);
+    state.manifest.wrong_checksum = Some("0dff".to_owned());
+    assert!(integrity::verify(&state).is_err());
+    assert_eq!(repair_snapshot(&mut state).unwrap(), Repair { checksum: Some("0dff".to_owned()), ..Repair::default() });
+    integrity::verify(&state).unwrap();
+}
+
+#[test]
+fn failed_repair_leaves_the_snapshot_unchanged() {
+    let cycle = snapshot([entry("p", &[]), entry("a", &["b"]), entry("b", &["a"])]);
+    let mut state = cycle.clone();
+    assert_eq!(
+        repair_snapshot(&mut state).unwrap_err().to_string(),
+        "these resources refer to each other in a cycle: a, b"
+    );
+    assert_eq!(state, cycle);
+    let without_provider = snapshot([entry("a", &["gone"])]);
+    let mut state = without_provider.clone();
+    let refusal = repair_snapshot(&mut state).unwrap_err().to_string();
+    assert!(refusal.starts_with("cannot be repaired: the state is inconsistent"), "{refusal}");
+    assert_eq!(state, without_provider);
+    let duplicate = snapshot([entry("p", &[]), entry("a", &[]), entry("a#2", &[])]);
+    assert!(matches!(repair_snapshot(&mut duplicate.clone()), Err(StateEditError::Unrepairable(_))));
+}

@@ -1,0 +1,127 @@
+//! Plugin process of a provider: prints its port and serves until it receives a signal.
+//!
+//! With `REC_KILL=17:before` it kills its parent process when it receives the 17th call, before handling it; with
+//! `after`, after handling it and before replying. With `17:before:plugin` or `17:after:plugin` it kills itself.
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, setrlimit};
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
+use tonic::transport::server::TcpIncoming;
+
+use crate::channel::GrpcService;
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// Returns an error if there is no free port, or standard output is closed.
+pub async fn serve(service: impl GrpcService) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // A limit on the size of files is meant for the parent process only.
+    let limit = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit })?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let service = KillingService { inner: service, kill_point: KillPoint::from_environment(), calls: Arc::default() };
+    let serve = tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming);
+    // The end is not graceful, as a hanging call would delay it for ever.
+    tokio::select! {
+        served = serve => served?,
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// Call at which a process is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KillPoint {
+    call: u64,
+    before: bool,
+    target: KillTarget,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KillTarget {
+    Starter,
+    Plugin,
+}
+
+impl KillPoint {
+    fn from_environment() -> Option<Self> {
+        let text = std::env::var("REC_KILL").ok()?;
+        let (call, when) = text.split_once(':')?;
+        let (when, target) = match when.split_once(':') {
+            Some((when, "plugin")) => (when, KillTarget::Plugin),
+            _ => (when, KillTarget::Starter),
+        };
+        Some(Self { call: call.parse().ok()?, before: when == "before", target })
+    }
+}
+
+/// Service that kills a process at a call.
+#[derive(Clone)]
+struct KillingService<S> {
+    inner: S,
+    kill_point: Option<KillPoint>,
+    calls: Arc<AtomicU64>,
+}
+
+impl<S: NamedService> NamedService for KillingService<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for KillingService<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let kill_point = self.kill_point.filter(|kill_point| kill_point.call == call);
+        if let Some(kill_point) = kill_point.filter(|kill_point| kill_point.before) {
+            kill_point.target.kill();
+            return Box::pin(std::future::pending());
+        }
+        let response = self.inner.call(request);
+        Box::pin(async move {
+            let response = response.await;
+            if let Some(kill_point) = kill_point {
+                kill_point.target.kill();
+                std::future::pending::<()>().await;
+            }
+            response
+        })
+    }
+}
+
+impl KillTarget {
+    fn kill(self) {
+        let target = match self {
+            Self::Starter => getppid(),
+            Self::Plugin => Some(getpid()),
+        };
+        if let Some(target) = target {
+            kill_process(target, Signal::KILL).expect("the process exists and is ours");
+        }
+    }
+}

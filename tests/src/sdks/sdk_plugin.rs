@@ -1,0 +1,146 @@
+//! Plugins written with Pulumi's own SDKs, installed from the sources of a suite and run by our host.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, Sources};
+use bridge::install::LocalPackages;
+use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
+use bridge::process::{HostEnvironment, Spawner};
+use bridge::provider::grpc::{Limits, PluginInit};
+
+use super::{first_on_path, go_program, node_modules, python_venv};
+
+/// SDK of a plugin, by its language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sdk {
+    /// `pulumi.provider.experimental`: accepts no secrets, supports previews, has no Handshake.
+    Python,
+    /// `@pulumi/pulumi/provider`: accepts secrets, supports no previews, has no Handshake.
+    Node,
+    /// Generated server code of `pulumi/sdk/v3`: accepts secrets, supports previews, has a Handshake.
+    Go,
+}
+
+/// Installed plugin.
+#[derive(Clone, Debug)]
+pub struct SdkPlugin {
+    /// Folder of the plugin, for a local source.
+    pub folder: PathBuf,
+    /// Folder that must come first on PATH for the plugin to start, if there is one.
+    pub first_on_path: Option<PathBuf>,
+}
+
+impl Sdk {
+    /// All SDKs.
+    pub const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Go];
+
+    /// Returns the name of the language, which is also that of the folder of sources.
+    pub fn language(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+            Self::Go => "go",
+        }
+    }
+
+    /// Installs the plugin of a package, with its SDK, in a folder. The sources are in the folder of the language,
+    /// below that of the suite.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the SDK cannot be installed, the program cannot be built, or the folder cannot be written.
+    pub fn install_plugin(self, suite: &str, package: &str, folder: &Path) -> io::Result<SdkPlugin> {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(suite).join(self.language());
+        let mut first_on_path = None;
+        fs::create_dir_all(folder)?;
+        match self {
+            Self::Python => {
+                let venv = python_venv("python-pulumi", &["pulumi>=3.272.0"])?;
+                copy_files(&sources, folder)?;
+                symlink(venv.folder(), folder.join("venv"))?;
+            }
+            Self::Node => {
+                let node = node_modules("node-pulumi", 22, &["@pulumi/pulumi@^3.270.0"])?;
+                copy_files(&sources, folder)?;
+                symlink(node.folder(), folder.join("node_modules"))?;
+                first_on_path = Some(node.bin());
+            }
+            Self::Go => {
+                let name = format!("pulumi-resource-{package}");
+                fs::copy(go_program(&name, &sources)?, folder.join(name))?;
+            }
+        }
+        Ok(SdkPlugin { folder: folder.to_owned(), first_on_path })
+    }
+}
+
+impl SdkPlugin {
+    /// Returns the PATH for starting the plugin.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a folder cannot be part of PATH.
+    pub fn path(&self) -> io::Result<OsString> {
+        match &self.first_on_path {
+            Some(folder) => first_on_path(folder),
+            None => Ok(std::env::var_os("PATH").unwrap_or_default()),
+        }
+    }
+
+    /// Returns a host that runs the plugin for a package, with these variables in its environment besides PATH.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if PATH cannot be set or the host rejects the plugin.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the package has no valid name.
+    pub async fn host(&self, package: &str, variables: &[(&str, OsString)]) -> io::Result<PluginHost> {
+        let path = [("PATH".into(), self.path()?)];
+        let variables: Vec<(OsString, OsString)> =
+            variables.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
+        let environment = HostEnvironment::new(path.into_iter().chain(variables.clone()));
+        let directory = self.folder.parent().unwrap_or(&self.folder).to_owned();
+        let local = LocalPackages {
+            root: directory.clone(),
+            work: directory.join("work"),
+            environment: environment.clone(),
+            spawner: Spawner::unsupervised(),
+        };
+        let settings = HostSettings {
+            project: "t".into(),
+            directory,
+            environment,
+            spawner: Spawner::unsupervised(),
+            sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
+            limits: Limits::default(),
+            type_cache: None,
+            events: Arc::new(NoEvents),
+        };
+        let source = PluginSource::Local(LocalSource { path: self.folder.clone(), checksum: None });
+        let mut config = PluginConfig::new(package.parse().expect("packages of tests have valid names"), source);
+        config.pass_env = variables.into_iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        let plugins = vec![DeclaredPlugin { config, init: PluginInit::default() }];
+        PluginHost::load(settings, plugins).await.map_err(io::Error::other)
+    }
+}
+
+struct NoEvents;
+
+impl HostEvents for NoEvents {
+    fn emit(&self, _: HostEvent) {}
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,531 @@
+//! Tests of errors in server.yaml and in inputs: position, message and hint are shown, and nothing is changed.
+
+use crate::repository::{FILES, REC, Repository, Sections};
+
+fn repository(resources: &str) -> Repository {
+    Repository::new(Sections { plugins: FILES, resources, ..Sections::default() })
+}
+
+fn check(plugins: &str, resources: &str, outputs: &str) -> String {
+    Repository::new(Sections { plugins, resources, outputs }).expect_rejected("provision")
+}
+
+#[test]
+fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts() {
+    let plugins = "
+        - { name: files, source: { type: local, path: $FILES } }
+        - { name: files, source: { type: local, path: $FILES } }
+        - { name: pulumi, source: { type: local, path: $FILES } }
+        - { name: Bad, source: { type: local, path: $FILES } }
+        - { source: { type: local, path: x } }
+        - { name: a }
+        - { name: b, source: { type: ftp, path: x } }
+        - { name: c, source: { type: local } }
+        - { name: d, source: { type: git, path: x, repository: y, ref: main } }
+        - { name: e, source: { type: local, path: x, checksum: abc } }
+        - { name: f, source: { type: github-release, repository: o/r, version: v1, platform: amiga } }
+        - { name: g, source: { type: local, path: x, cheksum: abc } }";
+    insta::assert_snapshot!(check(plugins, "", ""), @r#"
+    exit 1
+    --- out
+    --- err
+    error[plugin]: plugin "files" is declared more than once
+     --> .sc/stacks/reef/server.yaml:9:13
+      |
+    8 |   - { name: files, source: { type: local, path: [bin]/pulumi-resource-files } }
+      |             ----- first declared here
+    9 |   - { name: files, source: { type: local, path: [bin]/pulumi-resource-files } }
+      |             ^^^^^
+
+    error[plugin]: plugin "pulumi": name is reserved
+      --> .sc/stacks/reef/server.yaml:10:13
+       |
+    10 |   - { name: pulumi, source: { type: local, path: [bin]/pulumi-resource-files } }
+       |             ^^^^^^
+
+    error[plugin]: plugin "Bad": invalid name
+      --> .sc/stacks/reef/server.yaml:11:13
+       |
+    11 |   - { name: Bad, source: { type: local, path: [bin]/pulumi-resource-files } }
+       |             ^^^
+       |
+       = hint: a name begins with a lower-case letter; lower-case letters, digits and `-` follow
+
+    error[plugin]: plugin #5: name is required
+      --> .sc/stacks/reef/server.yaml:12:5
+       |
+    12 |   - { source: { type: local, path: x } }
+       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error[plugin]: plugin "a": source.type is required
+      --> .sc/stacks/reef/server.yaml:13:5
+       |
+    13 |   - { name: a }
+       |     ^^^^^^^^^^^
+       |
+       = hint: the types are local, github-release, git
+
+    error[plugin]: plugin "b": unknown source type "ftp"
+      --> .sc/stacks/reef/server.yaml:14:32
+       |
+    14 |   - { name: b, source: { type: ftp, path: x } }
+       |                                ^^^
+       |
+       = hint: the types are local, github-release, git
+
+    error[plugin]: plugin "c": source.path is required for source type "local"
+      --> .sc/stacks/reef/server.yaml:15:24
+       |
+    15 |   - { name: c, source: { type: local } }
+       |                        ^^^^^^^^^^^^^^^
+
+    error[plugin]: plugin "d": source.path and source.repository disagree
+      --> .sc/stacks/reef/server.yaml:16:58
+       |
+    16 |   - { name: d, source: { type: git, path: x, repository: y, ref: main } }
+       |                                                          ^
+
+    error[plugin]: plugin "e": invalid checksum
+      --> .sc/stacks/reef/server.yaml:17:58
+       |
+    17 |   - { name: e, source: { type: local, path: x, checksum: abc } }
+       |                                                          ^^^
+       |
+       = hint: a checksum is `sha256:` and 64 hexadecimal digits
+
+    error[plugin]: plugin "f": unsupported platform "amiga"
+      --> .sc/stacks/reef/server.yaml:18:88
+       |
+    18 |   - { name: f, source: { type: github-release, repository: o/r, version: v1, platform: amiga } }
+       |                                                                                        ^^^^^
+
+    error[unknown-key]: `source` has no key `cheksum`
+      --> .sc/stacks/reef/server.yaml:19:48
+       |
+    19 |   - { name: g, source: { type: local, path: x, cheksum: abc } }
+       |                                                ^^^^^^^
+       |
+       = hint: did you mean `checksum`?
+       = hint: the keys are type, path, repository, ref, version, platform, checksum, asset, token, apiUrl, subdir
+
+    error: the configuration has 11 errors; nothing was changed
+    "#);
+}
+
+#[test]
+fn resource_type_requires_an_enabled_plugin() {
+    let plugins = "- { name: files, enabled: false, source: { type: local, path: mark.sh } }";
+    let resources = "
+        page: { type: files:fs:File, config: { path: a } }
+        site: { type: web:index:Site }
+        base: { type: s3-bukket }";
+    insta::assert_snapshot!(check(plugins, resources, ""), @r#"
+    exit 1
+    --- out
+    --- err
+    error[unknown-resource-type]: unknown resource type "files:fs:File": no enabled plugin named "files"
+      --> .sc/stacks/reef/server.yaml:13:23
+       |
+     8 |   - { name: files, enabled: false, source: { type: local, path: mark.sh } }
+       |             ----- this plugin is disabled
+    ...
+    13 |         page: { type: files:fs:File, config: { path: a } }
+       |                       ^^^^^^^^^^^^^
+       |
+       = hint: set `enabled: true` to use it
+
+    error[unknown-resource-type]: unknown resource type "web:index:Site": no enabled plugin named "web"
+      --> .sc/stacks/reef/server.yaml:14:23
+       |
+    14 |         site: { type: web:index:Site }
+       |                       ^^^^^^^^^^^^^^
+       |
+       = hint: declare a plugin with `name: web` in `plugins`
+
+    error[unknown-resource-type]: unknown resource type "s3-bukket"
+      --> .sc/stacks/reef/server.yaml:15:23
+       |
+    15 |         base: { type: s3-bukket }
+       |                       ^^^^^^^^^
+       |
+       = note: unknown type "s3-bukket" for resource "base" of env "prod"
+       = hint: did you mean `s3-bucket`?
+
+    error: the configuration has 3 errors; nothing was changed
+    "#);
+}
+
+#[test]
+fn disabled_plugin_is_not_started() {
+    let plugins = format!("{FILES}\n- {{ name: off, enabled: false, source: {{ type: local, path: off.sh }} }}");
+    let page = "page: { type: files:fs:File, config: { path: a, content: b } }";
+    let repository = Repository::new(Sections { plugins: &plugins, resources: page, ..Sections::default() });
+    repository.write_script("off.sh", "touch mark\n");
+    repository.expect_exit(0, "provision");
+    assert!(!repository.path("mark").exists());
+}
+
+#[test]
+fn unresolved_and_circular_references_are_rejected() {
+    let resources = "
+        hen: { type: files:fs:File, config: { path: hen, content: '${resource:egg.sha256}' } }
+        egg: { type: files:fs:File, config: { path: egg, content: '${resource:hen.sha256}' } }
+        nest: { type: files:fs:File, config: { path: '${resource:tree.path}', content: '${secret:stick}' } }
+        bird: { type: files:fs:File, config: { path: bird, content: '${birdsong:loud}' } }";
+    insta::assert_snapshot!(check(FILES, resources, "song: '${resource:prod/brid.content}'"), @r#"
+    exit 1
+    --- out
+    --- err
+    error[dependency-cycle]: resource dependency cycle: hen -> egg -> hen
+      --> .sc/stacks/reef/server.yaml:14:68
+       |
+    14 |         egg: { type: files:fs:File, config: { path: egg, content: '${resource:hen.sha256}' } }
+       |                                                                    ^^^^^^^^^^^^^^^^^^^^^^
+
+    error[unknown-resource]: resource "tree" referenced by "nest" is not defined in env "prod"
+      --> .sc/stacks/reef/server.yaml:15:55
+       |
+    15 |         nest: { type: files:fs:File, config: { path: '${resource:tree.path}', content: '${secret:stick}' } }
+       |                                                       ^^^^^^^^^^^^^^^^^^^^^
+
+    error[unresolved-placeholder]: the secret "stick" is not defined for stack "reef"
+      --> .sc/stacks/reef/server.yaml:15:89
+       |
+    15 |         nest: { type: files:fs:File, config: { path: '${resource:tree.path}', content: '${secret:stick}' } }
+       |                                                                                         ^^^^^^^^^^^^^^^
+       |
+       = hint: add it to `values` of the stack's secrets.yaml; after a clone, reveal it with Simple Container's `sc secrets reveal`
+
+    error[unresolved-placeholder]: `${birdsong:loud}` cannot be resolved: there is no namespace "birdsong"
+      --> .sc/stacks/reef/server.yaml:16:70
+       |
+    16 |         bird: { type: files:fs:File, config: { path: bird, content: '${birdsong:loud}' } }
+       |                                                                      ^^^^^^^^^^^^^^^^
+       |
+       = hint: to write it literally, put the text into a variable and use `${var:NAME}`: values are not scanned again
+
+    error[unknown-resource]: resource "brid" referenced by output "song" is not defined in env "prod"
+      --> .sc/stacks/reef/server.yaml:18:10
+       |
+    18 |   song: '${resource:prod/brid.content}'
+       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: did you mean `bird`?
+
+    error: the configuration has 5 errors; nothing was changed
+    "#);
+}
+
+#[test]
+fn check_failures_are_shown_at_the_line_of_each_property() {
+    let resources = "
+        page:
+          type: files:fs:File
+          config:
+            path: ../escape
+            content: hello
+            mode: 600
+            colour: red";
+    let repository = repository(resources);
+    insta::assert_snapshot!(repository.expect_rejected("preview"), @r#"
+    exit 1
+    --- out
+    + tank-reef  Stack                   create
+    + └─ files   pulumi:providers:files  create
+            + root: "site"
+
+    Preview of reef failed after [time]: 1 failed, 2 to create
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    error: page--prod (files:fs:File): property colour: files:fs:File has no such property; it has path, content and mode
+      at .sc/stacks/reef/server.yaml:19:13
+         |
+      19 |             colour: red
+         |             ^^^^^^
+    error: page--prod (files:fs:File): property mode: a string is expected, not a number (quote it to make it a string)
+      at .sc/stacks/reef/server.yaml:18:13
+         |
+      18 |             mode: 600
+         |             ^^^^
+    error: page--prod (files:fs:File): property path: the path must stay below the root of the plugin: it may not contain ".."
+      at .sc/stacks/reef/server.yaml:16:13
+         |
+      16 |             path: ../escape
+         |             ^^^^
+    "#);
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 1
+    --- out
+    + tank-reef  Stack                   create
+    + └─ files   pulumi:providers:files  create
+            + root: "site"
+
+    Preview of reef failed after [time]: 1 failed, 2 to create
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    error: page--prod (files:fs:File): property colour: files:fs:File has no such property; it has path, content and mode
+      at .sc/stacks/reef/server.yaml:19:13
+         |
+      19 |             colour: red
+         |             ^^^^^^
+    error: page--prod (files:fs:File): property mode: a string is expected, not a number (quote it to make it a string)
+      at .sc/stacks/reef/server.yaml:18:13
+         |
+      18 |             mode: 600
+         |             ^^^^
+    error: page--prod (files:fs:File): property path: the path must stay below the root of the plugin: it may not contain ".."
+      at .sc/stacks/reef/server.yaml:16:13
+         |
+      16 |             path: ../escape
+         |             ^^^^
+    "#);
+    assert!(!repository.path("site").exists());
+    assert!(!repository.is_locked());
+    insta::assert_snapshot!(repository.names("backend").join("\n"), @r"
+    backend/.pulumi/meta.yaml
+    backend/.pulumi/meta.yaml.attrs
+    ");
+}
+
+#[test]
+fn check_config_failures_are_shown_at_the_line_of_each_property() {
+    let plugins = "
+        - name: files
+          source: { type: local, path: $FILES }
+          config:
+            root: site
+            colour: red";
+    let page = "page: { type: files:fs:File, config: { path: a, content: b } }";
+    let repository = Repository::new(Sections { plugins, resources: page, ..Sections::default() });
+    insta::assert_snapshot!(repository.expect_rejected("preview"), @r"
+    exit 1
+    --- out
+    + tank-reef  Stack  create
+
+    Preview of reef failed after [time]: 1 failed, 1 to create
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    error: files (pulumi:providers:files): property colour: the configuration of files has no such property; it has root and version
+      at .sc/stacks/reef/server.yaml:12:7
+         |
+      12 |       colour: red
+         |       ^^^^^^
+    ");
+}
+
+#[test]
+fn failed_configure_fails_the_resources_of_the_provider() {
+    let repository = Repository::new(Sections { plugins: REC, resources: "a: { type: rec:index:Thing }", outputs: "" });
+    repository.script(serde_json::json!({"provider": {"configure": "error"}}));
+    insta::assert_snapshot!(repository.expect_rejected("preview"), @r"
+    exit 1
+    --- out
+    + tank-reef  Stack                 create
+    + └─ rec     pulumi:providers:rec  create
+
+    Preview of reef failed after [time]: 1 failed, 2 to create
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Previewing update of reef
+    error: a--prod (rec:Thing): the provider rec could not be configured: rec: Configure fails
+      at .sc/stacks/reef/server.yaml:13:9
+         |
+      13 |         a: { type: rec:index:Thing }
+         |         ^
+    ");
+    insta::assert_snapshot!(repository.sc("provision --skip-preview"), @r"
+    exit 1
+    --- out
+    + tank-reef  Stack                 created [time]
+    + └─ rec     pulumi:providers:rec  created [time]
+
+    Update of reef failed after [time]: 1 failed, 2 created
+    --- err
+    info: Loaded plugin: rec v1.0.0
+    Updating reef
+      + creating tank-reef (Stack)
+      + created tank-reef (Stack) ([time])
+      + creating rec (pulumi:providers:rec)
+      + created rec (pulumi:providers:rec) ([time])
+    error: a--prod (rec:Thing): the provider rec could not be configured: rec: Configure fails
+      at .sc/stacks/reef/server.yaml:13:9
+         |
+      13 |         a: { type: rec:index:Thing }
+         |         ^
+    ");
+    assert!(!repository.is_locked());
+}
+
+#[test]
+fn unknown_type_of_a_plugin_is_reported_with_the_plugin_message() {
+    insta::assert_snapshot!(repository("page: { type: files:fs:Fiel, config: { path: a } }").expect_rejected("preview"), @r#"
+    exit 1
+    --- out
+    + tank-reef  Stack                   create
+    + └─ files   pulumi:providers:files  create
+            + root: "site"
+
+    Preview of reef failed after [time]: 1 failed, 2 to create
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    error: page--prod (files:fs:Fiel): there is no resource type files:fs:Fiel
+      at .sc/stacks/reef/server.yaml:13:9
+         |
+      13 |         page: { type: files:fs:Fiel, config: { path: a } }
+         |         ^^^^
+    "#);
+}
+
+#[test]
+fn unknown_output_is_reported_once_outputs_are_known() {
+    let resources = "
+        page: { type: files:fs:File, config: { path: a, content: b } }
+        copy: { type: files:fs:File, config: { path: c, content: '${resource:page.contnet}' } }";
+    let repository = repository(resources);
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 1
+    --- out
+    + tank-reef      Stack                   create
+    + ├─ files       pulumi:providers:files  create
+      │     + root: "site"
+    + ├─ page--prod  files:fs:File           create
+      │     + content: "b"
+      │     + mode: "0644"
+      │     + path: "a"
+    + └─ copy--prod  files:fs:File           create
+            + content: <computed>
+            + mode: "0644"
+            + path: "c"
+
+    Preview of reef done in [time]: 4 to create
+    Update of reef failed after [time]: 3 created
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    Updating reef
+      + creating tank-reef (Stack)
+      + created tank-reef (Stack) ([time])
+      + creating files (pulumi:providers:files)
+      + created files (pulumi:providers:files) ([time])
+      + creating page--prod (files:fs:File)
+      + created page--prod (files:fs:File) ([time])
+    error[unknown-output]: resource "page" has no output "contnet"
+      --> .sc/stacks/reef/server.yaml:14:67
+       |
+    14 |         copy: { type: files:fs:File, config: { path: c, content: '${resource:page.contnet}' } }
+       |                                                                   ^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = hint: did you mean `content`?
+    "#);
+    insta::assert_snapshot!(repository.resources().join("\n"), @r"
+    tank-reef pulumi:pulumi:Stack
+    files pulumi:providers:files [id]
+    page--prod files:fs:File a
+    ");
+}
+
+#[test]
+fn resources_without_an_enabled_plugin_are_reported() {
+    let resources = "
+        page: { type: files:fs:File, config: { path: a, content: b } }
+        copy: { type: files:fs:File, config: { path: c, content: d }, options: { dependsOn: [page] } }";
+    let repository = repository(resources);
+    repository.expect_exit(0, "provision --parallel 1");
+
+    repository.write_sections(Sections::default());
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: no enabled plugin serves the package "files" of recorded resources: page--prod, copy--prod
+      hint: declare and enable the plugin in `plugins`: it is needed to delete these resources
+    "#);
+    insta::assert_snapshot!(repository.sc("provision -R -S --parallel 1"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: no enabled plugin serves the package "files" of recorded resources: page--prod, copy--prod
+      hint: declare and enable the plugin in `plugins`: it is needed to delete these resources
+    "#);
+    insta::assert_snapshot!(repository.sc("preview -R"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: no enabled plugin serves the package "files" of recorded resources: page--prod, copy--prod
+      hint: declare and enable the plugin in `plugins`: it is needed to delete these resources
+    "#);
+    insta::assert_snapshot!(repository.sc("destroy --parent --yes -R"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: no enabled plugin serves the package "files" of recorded resources: page--prod, copy--prod
+      hint: declare and enable the plugin in `plugins`: it is needed to delete these resources
+    "#);
+    assert_eq!(repository.resources().len(), 4);
+    assert!(repository.path("site/a").exists());
+
+    let disabled = FILES.replace("name: files,", "name: files, enabled: false,");
+    repository.write_sections(Sections { plugins: &disabled, ..Sections::default() });
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 1
+    --- out
+    --- err
+    error: no enabled plugin serves the package "files" of recorded resources: page--prod, copy--prod
+      hint: declare and enable the plugin in `plugins`: it is needed to delete these resources
+    "#);
+    assert_eq!(repository.resources().len(), 4);
+
+    repository.write_sections(Sections { plugins: FILES, ..Sections::default() });
+    repository.expect_exit(0, "provision");
+    assert!(!repository.path("site/a").exists());
+}
+
+#[test]
+fn failed_create_skips_only_its_dependents() {
+    let resources = "
+        page: { type: files:fs:File, config: { path: nowhere/a, content: b } }
+        copy: { type: files:fs:File, config: { path: c, content: '${resource:page.sha256}' } }";
+    let repository = repository(resources);
+    insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r#"
+    exit 1
+    --- out
+    + tank-reef      Stack                   create
+    + ├─ files       pulumi:providers:files  create
+      │     + root: "site"
+    + ├─ page--prod  files:fs:File           create
+      │     + content: "b"
+      │     + mode: "0644"
+      │     + path: "nowhere/a"
+    + └─ copy--prod  files:fs:File           create
+            + content: "[id]"
+            + mode: "0644"
+            + path: "c"
+
+    Preview of reef done in [time]: 4 to create
+    Update of reef failed after [time]: 1 failed, 2 created
+    --- err
+    info: Loaded plugin: files v0.1.0
+    Previewing update of reef
+    Updating reef
+      + creating tank-reef (Stack)
+      + created tank-reef (Stack) ([time])
+      + creating files (pulumi:providers:files)
+      + created files (pulumi:providers:files) ([time])
+      + creating page--prod (files:fs:File)
+    error: page--prod (files:fs:File): cannot write the file nowhere/a: the folder nowhere does not exist. Declare it as files:fs:Directory and use the path of that resource
+      at .sc/stacks/reef/server.yaml:13:9
+         |
+      13 |         page: { type: files:fs:File, config: { path: nowhere/a, content: b } }
+         |         ^^^^
+      ✗ failed to create page--prod (files:fs:File)
+    "#);
+    insta::assert_snapshot!(repository.resources().join("\n"), @r"
+    tank-reef pulumi:pulumi:Stack
+    files pulumi:providers:files [id]
+    ");
+    assert!(!repository.is_locked());
+}

@@ -1,0 +1,126 @@
+//! Tests that secrets are written only to their destination.
+
+use crate::repository::{FILES, REC, Repository, Running, Sections};
+
+const SECRET: &str = "swordfish-7f3a";
+
+const RESOURCES: &str = "
+    thing: { type: rec:index:Thing, config: { v: '${secret:token}', w: { deep: ['x${secret:token}y'] } } }
+    heir: { type: rec:index:Thing, config: { v: '${resource:thing.out}' } }
+    page: { type: files:fs:File, config: { path: a, content: 'key=${secret:token}' } }
+    pw: { type: files:random:Password, config: { length: 24 } }
+    copy: { type: files:fs:File, config: { path: b, content: '${resource:pw.result}' } }
+    open: { type: files:fs:File, config: { path: c, content: open }, options: { additionalSecretOutputs: [sha256] } }";
+const OUTPUTS: &str = "
+    token: '${secret:token}'
+    password: '${resource:prod/pw.result}'
+    inherited: '${resource:prod/heir.out}'
+    marked: '${resource:prod/open.sha256}'
+    clear: '${resource:prod/open.path}'";
+const TEMPLATES: &str = "
+templates: { web: { type: aws-lambda, config: { region: north, accessKey: '${secret:token}' } } }\n";
+
+fn repository() -> Repository {
+    let plugins = format!("{FILES}\n{}", REC.replace("passEnv", "config: { token: '${secret:token}' }, passEnv"));
+    let repository = Repository::new(Sections { plugins: &plugins, resources: RESOURCES, outputs: OUTPUTS });
+    let server = ".sc/stacks/reef/server.yaml";
+    repository.write(server, &(repository.read(server) + TEMPLATES));
+    repository.write(".sc/stacks/reef/secrets.yaml", &format!("schemaVersion: 1.0\nvalues:\n  token: {SECRET}\n"));
+    repository
+}
+
+/// Returns the output of a command and the content of the state storage and the home, including secrets.
+fn written(repository: &Repository, running: Running<'_>) -> String {
+    let ended = running.wait();
+    let mut all = format!("{}{}", ended.stdout, ended.stderr);
+    for (path, bytes) in repository.files("backend").into_iter().chain(repository.files("home")) {
+        all.push_str(&format!("\n{path}\n{}", String::from_utf8_lossy(&bytes)));
+    }
+    all
+}
+
+fn assert_hidden(repository: &Repository, command: &str, secrets: &[&str]) {
+    let all = written(repository, repository.start(command));
+    for secret in secrets {
+        let found = all.lines().find(|line| line.contains(secret));
+        assert!(found.is_none(), "{command} shows a secret: {found:?}");
+    }
+}
+
+#[test]
+fn no_command_shows_or_stores_secrets_in_plaintext() {
+    let repository = repository();
+    let secrets = [SECRET];
+    assert_hidden(&repository, "preview", &secrets);
+    assert_hidden(&repository, "provision -v", &secrets);
+    let password = repository.read("site/b");
+    assert_eq!(password.len(), 24);
+    assert_eq!(repository.read("site/a"), format!("key={SECRET}"));
+    let digest = repository.sc("stack outputs --show-secrets");
+    let digest = digest.split("\"marked\":\"").nth(1).unwrap();
+    let secrets = [SECRET, &password, &digest[..64]];
+    for command in ["provision --json -v", "preview --json", "stack outputs", "stack export", "refresh --yes"] {
+        assert_hidden(&repository, command, &secrets);
+    }
+    repository.write("site/a", "key=swordfish-7f3a, tampered");
+    repository.write("site/b", &format!("{password}!"));
+    for command in ["preview -v", "provision --diff -v", "provision --json", "destroy --parent --yes -v"] {
+        assert_hidden(&repository, command, &secrets);
+    }
+}
+
+#[test]
+fn journal_of_a_killed_run_contains_no_secret() {
+    let repository = repository();
+    repository.script(serde_json::json!({"resources": {"heir--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S --parallel 1");
+    repository.wait_until_called("Create heir--prod");
+    running.signal(rustix::process::Signal::KILL);
+    let all = written(&repository, running);
+    assert!(!all.contains(SECRET));
+    assert!(repository.names("backend").iter().any(|name| name.contains(".sc/journal/tank/reef/")));
+    repository.expect_exit(0, "cancel --yes");
+    repository.script(serde_json::json!({}));
+    assert_hidden(&repository, "provision", &[SECRET]);
+}
+
+#[test]
+fn shown_plugin_output_contains_no_secret() {
+    let repository = repository();
+    let script = format!("echo the token is {SECRET} >&2\nexit 1\n");
+    repository.write_script("rude.sh", &script);
+    let plugins = "- { name: rude, source: { type: local, path: rude.sh }, config: { token: '${secret:token}' } }";
+    repository.write_sections(Sections { plugins, ..Sections::default() });
+    assert_hidden(&repository, "provision", &[SECRET]);
+}
+
+#[test]
+fn secret_outputs_are_masked_unless_show_secrets() {
+    let repository = repository();
+    repository.expect_exit(0, "provision");
+    insta::assert_snapshot!(repository.sc("stack outputs"), @r#"
+    exit 0
+    --- out
+    {"stackName":"organization/tank/reef","outputs":{"/tank/reef/web":"[secret]","clear":"c","inherited":"[secret]","marked":"[secret]","password":"[secret]","token":"[secret]"}}
+    --- err
+    "#);
+    let shown = repository.start("stack outputs --show-secrets").wait().stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["outputs"]["token"], SECRET);
+    let template = shown["outputs"]["/tank/reef/web"].as_str().unwrap();
+    assert!(template.contains(&format!("\n    accessKey: {SECRET}\n")), "{template}");
+    assert_eq!(shown["outputs"]["inherited"], format!("o:\"o:\\\"{SECRET}\\\"\""));
+    assert_eq!(shown["outputs"]["password"], repository.read("site/b"));
+}
+
+#[test]
+fn check_failures_contain_no_secret() {
+    let repository = repository();
+    // The name of the property is a text of the provider, too.
+    repository.script(serde_json::json!({ "resources": { "thing--prod": { "checkFailures": [SECRET] } } }));
+    for command in ["preview", "preview --json", "provision -S"] {
+        let all = written(&repository, repository.start(command));
+        assert!(all.contains("rec: not allowed") && all.contains("[secret]"), "{all}");
+        assert!(!all.contains(SECRET), "{all}");
+    }
+}

@@ -1,0 +1,425 @@
+//! Fake cloud in memory, and the provider that manages it.
+//!
+//! Input: calls that a test makes fail or holds. Output: the received calls, and violations of the engine's
+//! guarantees to providers: one Configure and one close for each instance, no change in a preview, no second Delete.
+
+mod instance;
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bridge::host::{HostError, ProviderHost, ProviderRequest};
+use bridge::provider::{CallRequest, CheckRequest, ConstructRequest, ParameterizeRequest, Provider};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use state::{OperationKind, PendingOperation, ResourceState, Snapshot};
+use tokio_util::sync::CancellationToken;
+
+use self::instance::Instance;
+
+/// Name of an input with which the provider's Diff is unknown.
+pub(crate) const UNKNOWN_DIFF: &str = "unknownDiff";
+/// Name of an input with which the provider requests a refresh before each update.
+pub(crate) const REFRESH_BEFORE_UPDATE: &str = "refreshBeforeUpdate";
+/// Name of an input with the names of a resource's views, `x,y`, which the provider publishes.
+pub(crate) const VIEWS: &str = "views";
+/// Name of an input with which an update replaces the views; with `first`, the new views are created first.
+pub(crate) const REPLACE_VIEWS: &str = "replaceViews";
+
+/// Failure of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallFailure {
+    /// The call fails without an effect.
+    Error,
+    /// The call takes effect, but the resource fails to initialise.
+    Partial,
+    /// The plugin crashes.
+    Crash,
+    /// The call takes effect, and the plugin crashes before it replies.
+    CrashAfterEffect,
+    /// The resource is missing: Read returns none, and Create fails partially without an id.
+    Missing,
+}
+
+/// Call that the provider received.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Verb of the call: `create`, `delete`, and so on.
+    pub(crate) verb: &'static str,
+    /// Name of the resource.
+    pub(crate) name: String,
+    /// Id of the resource; empty if it has none.
+    pub(crate) id: String,
+    /// Number of the called instance.
+    pub(crate) instance: usize,
+    /// Time of the start, counted in starts and ends of calls; `ended`: time of the end.
+    pub(crate) started: usize,
+    pub(crate) ended: Option<usize>,
+    /// True if a Delete succeeded.
+    pub(crate) succeeded: bool,
+    /// New inputs in the request.
+    pub(crate) news: PropertyMap,
+}
+
+impl Call {
+    /// Returns the call as text: `create a`, `delete a-1`.
+    pub(crate) fn text(&self) -> String {
+        match self.verb {
+            "delete" | "update" | "read" => format!("{} {}", self.verb, self.id),
+            verb => format!("{verb} {}", self.name),
+        }
+    }
+}
+
+/// Existing resources by id, with their inputs if these are known.
+type ExistingResources = Arc<BTreeMap<String, Option<PropertyMap>>>;
+
+/// State of the cloud at a point in time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CloudState {
+    existing: ExistingResources,
+    vanished: BTreeSet<String>,
+    unmanaged: BTreeSet<String>,
+}
+
+/// Cloud in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FakeCloud(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    clock: usize,
+    calls: Vec<Call>,
+    failures: BTreeMap<String, CallFailure>,
+    holds: BTreeMap<String, HoldTokens>,
+    instances: Vec<InstanceRecord>,
+    existing: ExistingResources,
+    id_counters: BTreeMap<String, usize>,
+    /// Ids of resources that disappeared without a successful Delete.
+    vanished: BTreeSet<String>,
+    /// Ids of existing resources that no state has to contain: never imported, released by the program, or lost with a
+    /// run.
+    unmanaged: BTreeSet<String>,
+    /// Ids of resources that were created from their recorded inputs, without a Check.
+    created_unchecked: BTreeSet<String>,
+    /// Changed inputs that Read returns, by id.
+    drift: BTreeMap<String, PropertyMap>,
+    violations: Vec<String>,
+    allows_missing: bool,
+    varies_timing: bool,
+    refuses_invokes: bool,
+    checked: Vec<CheckRequest>,
+    constructed: Vec<ConstructRequest>,
+    booted: Vec<ProviderRequest>,
+    parameterized: Vec<ParameterizeRequest>,
+    called: Vec<(String, CallRequest)>,
+    cancellations: Vec<(usize, CancellationToken)>,
+}
+
+#[derive(Debug, Default)]
+struct InstanceRecord {
+    name: String,
+    configured: usize,
+    cancelled: usize,
+    closed: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct HoldTokens {
+    reached: CancellationToken,
+    released: CancellationToken,
+}
+
+/// Call that waits until the test releases it.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold(HoldTokens);
+
+impl Hold {
+    /// Waits until the call has started.
+    pub(crate) async fn reached(&self) {
+        self.0.reached.cancelled().await;
+    }
+
+    /// Returns whether the call has started.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.0.reached.is_cancelled()
+    }
+
+    /// Lets the call continue.
+    pub(crate) fn release(&self) {
+        self.0.released.cancel();
+    }
+}
+
+/// Yields until all tasks that can continue have done so.
+pub(crate) async fn yield_until_idle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+impl FakeCloud {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a call fail: `create a`, `delete a-1`, `checkconfig p`.
+    pub(crate) fn fail(&self, call: &str, failure: CallFailure) -> &Self {
+        self.inner().failures.insert(call.to_owned(), failure);
+        self
+    }
+
+    /// Returns the requests of Check.
+    pub(crate) fn checked(&self) -> Vec<CheckRequest> {
+        self.inner().checked.clone()
+    }
+
+    /// Returns the requests of Construct.
+    pub(crate) fn constructed(&self) -> Vec<ConstructRequest> {
+        self.inner().constructed.clone()
+    }
+
+    /// Returns the requests to start plugins.
+    pub(crate) fn booted(&self) -> Vec<ProviderRequest> {
+        self.inner().booted.clone()
+    }
+
+    /// Returns the requests of Parameterize.
+    pub(crate) fn parameterized(&self) -> Vec<ParameterizeRequest> {
+        self.inner().parameterized.clone()
+    }
+
+    /// Returns the requests of Call, each with the name of the called provider resource.
+    pub(crate) fn called(&self) -> Vec<(String, CallRequest)> {
+        self.inner().called.clone()
+    }
+
+    /// Removes all failures.
+    pub(crate) fn clear_failures(&self) -> &Self {
+        self.inner().failures.clear();
+        self
+    }
+
+    /// Makes a call wait.
+    pub(crate) fn hold(&self, call: &str) -> Hold {
+        let held = HoldTokens::default();
+        self.inner().holds.insert(call.to_owned(), held.clone());
+        Hold(held)
+    }
+
+    /// Makes Read return changed inputs.
+    pub(crate) fn drift(&self, id: &str, inputs: PropertyMap) {
+        self.inner().drift.insert(id.to_owned(), inputs);
+    }
+
+    /// Makes Invoke return a check failure.
+    pub(crate) fn refuse_invokes(&self) {
+        self.inner().refuses_invokes = true;
+    }
+
+    /// Accepts deletes and updates of missing resources, as the state is that of another cloud.
+    pub(crate) fn allow_missing_resources(&self) {
+        self.inner().allows_missing = true;
+    }
+
+    /// Makes calls yield for a number of times that depends on their names.
+    pub(crate) fn vary_timing(&self) {
+        self.inner().varies_timing = true;
+    }
+
+    /// Cancels a token once a number of further calls have started.
+    pub(crate) fn cancel_after(&self, calls: usize, signal: CancellationToken) {
+        let mut inner = self.inner();
+        let at = inner.calls.len() + calls;
+        inner.cancellations.push((at, signal));
+    }
+
+    /// Removes all failures and signals.
+    pub(crate) fn clear_failures_and_signals(&self) {
+        let mut inner = self.inner();
+        inner.failures.clear();
+        inner.cancellations.clear();
+    }
+
+    /// Adds a resource, unless it exists.
+    pub(crate) fn add(&self, id: &str) {
+        let inner = &mut *self.inner();
+        Arc::make_mut(&mut inner.existing).entry(id.to_owned()).or_insert(None);
+        inner.unmanaged.insert(id.to_owned());
+    }
+
+    /// Removes a resource outside of the provider.
+    pub(crate) fn vanish(&self, id: &str) {
+        self.inner().vanish(id);
+    }
+
+    /// Returns the ids of the existing resources.
+    pub(crate) fn existing(&self) -> BTreeSet<String> {
+        self.inner().existing.keys().cloned().collect()
+    }
+
+    /// Returns the current state of the cloud.
+    pub(crate) fn state(&self) -> CloudState {
+        let Inner { existing, vanished, unmanaged, .. } = &*self.inner();
+        CloudState { existing: Arc::clone(existing), vanished: vanished.clone(), unmanaged: unmanaged.clone() }
+    }
+
+    /// Creates another cloud in a state of this one.
+    pub(crate) fn fork(&self, cloud_state: &CloudState) -> Self {
+        let inner = self.inner();
+        let CloudState { existing, vanished, unmanaged } = cloud_state.clone();
+        let (id_counters, created_unchecked) = (inner.id_counters.clone(), inner.created_unchecked.clone());
+        let fork = Inner {
+            existing,
+            vanished,
+            unmanaged,
+            id_counters,
+            created_unchecked,
+            varies_timing: inner.varies_timing,
+            ..Inner::default()
+        };
+        Self(Arc::new(Mutex::new(fork)))
+    }
+
+    /// Accounts for an interrupted run: resources of pending creations may exist without an entry, and resources of
+    /// other pending operations may be missing.
+    pub(crate) fn account_for_interruption(&self, state: &Snapshot) {
+        let inner = &mut *self.inner();
+        let known: BTreeSet<&str> = state.resources.iter().map(|state| state.id_text()).collect();
+        for PendingOperation { resource, kind } in &state.pending_operations {
+            let lost = inner.existing.keys().filter(|id| may_be_of(id, resource) && !known.contains(id.as_str()));
+            match kind {
+                OperationKind::Creating => inner.unmanaged.extend(lost.cloned()),
+                _ if !inner.existing.contains_key(resource.id_text()) => {
+                    inner.vanished.insert(resource.id_text().to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Stores the ids of resources that were created from their recorded inputs, without a Check.
+    pub(crate) fn record_created_unchecked<'c>(&self, ids: impl Iterator<Item = &'c String>) {
+        self.inner().created_unchecked.extend(ids.cloned());
+    }
+
+    /// Returns the ids of resources that were created from their recorded inputs, without a Check.
+    pub(crate) fn created_unchecked(&self) -> BTreeSet<String> {
+        self.inner().created_unchecked.clone()
+    }
+
+    /// Returns the ids of resources that disappeared without a successful Delete.
+    pub(crate) fn vanished(&self) -> BTreeSet<String> {
+        self.inner().vanished.clone()
+    }
+
+    /// Returns the ids of resources that no state has to contain.
+    pub(crate) fn unmanaged(&self) -> BTreeSet<String> {
+        self.inner().unmanaged.clone()
+    }
+
+    /// Compares the existing resources with a state and the one before it. Returns the resources without an entry, a
+    /// pending creation or a release by the program. An entry with a pending replacement has no existing resource.
+    pub(crate) fn lost_resources(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
+        let Inner { existing, unmanaged, allows_missing, .. } = &mut *self.inner();
+        if *allows_missing {
+            return Vec::new();
+        }
+        let owned = after.resources.iter().filter(|state| !state.pending_replacement);
+        let known: BTreeSet<&str> = owned.map(|state| state.id_text()).collect();
+        unmanaged.retain(|id| !known.contains(id.as_str()));
+        let (mut lost, mut released) = (Vec::new(), Vec::new());
+        for id in existing.keys().filter(|id| !known.contains(id.as_str()) && !unmanaged.contains(*id)) {
+            let creating = |pending: &PendingOperation| {
+                pending.kind == OperationKind::Creating && may_be_of(id, &pending.resource)
+            };
+            match before.resources.iter().find(|state| state.id_text() == id) {
+                Some(entry) if entry.external || entry.retain_on_delete || entry.deleted_with.is_some() => {
+                    released.push(id.clone());
+                }
+                None if after.pending_operations.iter().any(creating) => {}
+                Some(_) | None => lost.push(id.clone()),
+            }
+        }
+        unmanaged.extend(released);
+        lost
+    }
+
+    /// Returns all calls so far.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.inner().calls.clone()
+    }
+
+    /// Returns the number of equal calls in all runs.
+    pub(crate) fn call_count(&self, text: &str) -> usize {
+        self.inner().calls.iter().filter(|call| call.text() == text).count()
+    }
+
+    /// Returns the number of started instances of a provider resource.
+    pub(crate) fn boot_count(&self, name: &str) -> usize {
+        self.inner().instances.iter().filter(|instance| instance.name == name).count()
+    }
+
+    /// Returns the number of closed instances.
+    pub(crate) fn closed(&self) -> usize {
+        self.inner().instances.iter().filter(|instance| instance.closed > 0).count()
+    }
+
+    /// Returns the number of instances of a provider resource that received Cancel.
+    pub(crate) fn cancelled(&self, name: &str) -> usize {
+        self.inner().instances.iter().filter(|instance| instance.name == name && instance.cancelled > 0).count()
+    }
+
+    /// Returns the violations of guarantees, after the end of a run.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        let inner = self.inner();
+        let mut violations = inner.violations.clone();
+        for (number, instance) in inner.instances.iter().enumerate() {
+            if instance.closed == 0 {
+                violations.push(format!("instance {number} of {} was not closed", instance.name));
+            }
+        }
+        violations
+    }
+
+    fn add_violation(&self, text: String) {
+        self.inner().violations.push(text);
+    }
+}
+
+/// Returns whether an id may be that of a resource.
+fn may_be_of(id: &str, resource: &ResourceState) -> bool {
+    id.rsplit_once('-').is_some_and(|(name, _)| name == resource.urn.name())
+}
+
+impl Inner {
+    fn vanish(&mut self, id: &str) {
+        if Arc::make_mut(&mut self.existing).remove(id).is_some() {
+            self.vanished.insert(id.to_owned());
+        }
+    }
+}
+
+#[async_trait]
+impl ProviderHost for FakeCloud {
+    async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
+        let key = format!("boot {}", request.name);
+        let (number, failure) = {
+            let mut inner = self.inner();
+            inner.booted.push(request.clone());
+            inner.instances.push(InstanceRecord { name: request.name.clone(), ..InstanceRecord::default() });
+            (inner.instances.len() - 1, inner.failures.get(&key).copied())
+        };
+        if failure.is_some() {
+            self.inner().instances[number].closed = 1;
+            return Err(HostError::new(format!("{} cannot be started", request.name)));
+        }
+        Ok(Arc::new(Instance { cloud: self.clone(), number }))
+    }
+}
+
+/// Returns a property map of strings.
+pub(crate) fn map(members: &[(&str, &str)]) -> PropertyMap {
+    members.iter().map(|(key, value)| ((*key).to_owned(), PropertyValue::from(*value))).collect()
+}

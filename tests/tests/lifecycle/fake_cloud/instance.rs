@@ -1,0 +1,427 @@
+//! Replies of the cloud's provider.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bridge::provider::{
+    CallReply, CallRequest, Capabilities, CheckConfigRequest, CheckFailure, CheckReply, CheckRequest, ConfigureRequest,
+    ConstructReply, ConstructRequest, CreateReply, CreateRequest, DeleteRequest, DiffChanges, DiffConfigRequest,
+    DiffReply, DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, Method, ParameterizeReply,
+    ParameterizeRequest, PartialFailure, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply,
+    UpdateRequest,
+};
+use pulumi_proto::property::{PropertyMap, PropertyValue};
+use pulumi_proto::resource_id::ResourceId;
+
+use super::{Call, CallFailure, FakeCloud, REPLACE_VIEWS, views};
+
+/// Instance of the provider.
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) cloud: FakeCloud,
+    pub(super) number: usize,
+}
+
+impl Instance {
+    /// Records the start of a call and waits until the test releases it. Returns the number and the failure of the call.
+    async fn begin(
+        &self,
+        verb: &'static str,
+        urn: &pulumi_proto::urn::Urn,
+        id: &str,
+        news: &PropertyMap,
+    ) -> (usize, Option<CallFailure>) {
+        let call = Call {
+            verb,
+            name: urn.name().to_owned(),
+            id: id.to_owned(),
+            instance: self.number,
+            started: 0,
+            ended: None,
+            succeeded: false,
+            news: news.clone(),
+        };
+        let text = call.text();
+        let (number, failure, held, turns) = {
+            let inner = &mut *self.cloud.inner();
+            inner.clock += 1;
+            let started = inner.clock;
+            inner.calls.push(Call { started, ..call });
+            let call_count = inner.calls.len();
+            inner.cancellations.iter().filter(|(at, _)| call_count >= *at).for_each(|(_, signal)| signal.cancel());
+            let instance = &inner.instances[self.number];
+            let needs_no_configuration = matches!(verb, "checkconfig" | "diffconfig" | "configure");
+            if instance.closed > 0 {
+                inner.violations.push(format!("{text}: instance {} is closed", self.number));
+            } else if instance.configured == 0 && !needs_no_configuration {
+                inner.violations.push(format!("{text}: instance {} is not configured", self.number));
+            }
+            let by_name = format!("{verb} {}", urn.name());
+            let failure = inner.failures.get(&text).or_else(|| inner.failures.get(&by_name)).copied();
+            let held = inner.holds.get(&text).or_else(|| inner.holds.get(&by_name)).cloned();
+            let letters: usize = text.bytes().map(usize::from).sum();
+            (inner.calls.len() - 1, failure, held, if inner.varies_timing { (letters + started) % 7 } else { 1 })
+        };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        if let Some(held) = held {
+            held.reached.cancel();
+            held.released.cancelled().await;
+        }
+        (number, failure)
+    }
+
+    fn end(&self, call: usize) {
+        let inner = &mut *self.cloud.inner();
+        inner.clock += 1;
+        inner.calls[call].ended = Some(inner.clock);
+    }
+
+    /// Handles a call that may fail and has no effect.
+    async fn handle(
+        &self,
+        verb: &'static str,
+        method: Method,
+        urn: &pulumi_proto::urn::Urn,
+        id: &str,
+        news: &PropertyMap,
+    ) -> Result<(), ProviderError> {
+        let (call, failure) = self.begin(verb, urn, id, news).await;
+        self.end(call);
+        failure
+            .filter(|failure| *failure != CallFailure::Missing && *failure != CallFailure::Partial)
+            .map_or(Ok(()), |failure| Err(provider_error(method, failure)))
+    }
+}
+
+fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
+    match failure {
+        CallFailure::Crash | CallFailure::CrashAfterEffect => ProviderError::PluginExited {
+            plugin: "cloud".to_owned(),
+            method,
+            is_sent: true,
+            status: "signal 9".to_owned(),
+            stderr: Vec::new(),
+        },
+        _ => ProviderError::Failed {
+            method,
+            message: format!("{method} went wrong"),
+            indeterminate: false,
+            source: None,
+        },
+    }
+}
+
+fn partial_failure(id: &str, outputs: PropertyMap) -> ProviderError {
+    let failure = PartialFailure {
+        id: ResourceId::new(id),
+        inputs: Some(without_id(&outputs)),
+        outputs,
+        reasons: vec!["not ready".to_owned()],
+        refresh_before_update: false,
+    };
+    ProviderError::Partial { message: "did not come up".to_owned(), failure: Box::new(failure) }
+}
+
+fn without_id(outputs: &PropertyMap) -> PropertyMap {
+    outputs.iter().filter(|(key, _)| *key != "id").map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn outputs(id: &str, inputs: &PropertyMap) -> PropertyMap {
+    let mut outputs = inputs.clone();
+    if !id.is_empty() {
+        outputs.insert("id".to_owned(), id.into());
+    }
+    outputs
+}
+
+/// Compares inputs: a change of `k…` replaces, of `d…` replaces and deletes first, of any other key updates.
+fn diff_inputs(olds: &PropertyMap, news: &PropertyMap) -> DiffReply {
+    let names: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
+    let differs = |name: &&String| match (olds.get(*name), news.get(*name)) {
+        (Some(old), Some(new)) => !old.without_wrappers().same_as(&new.without_wrappers()),
+        _ => true,
+    };
+    let diffs: Vec<String> = names.into_iter().filter(differs).cloned().collect();
+    let replaces: Vec<String> = diffs.iter().filter(|name| name.starts_with(['k', 'd'])).cloned().collect();
+    let is_unknown = olds.contains_key(super::UNKNOWN_DIFF) || news.contains_key(super::UNKNOWN_DIFF);
+    DiffReply {
+        changes: match diffs.is_empty() {
+            _ if is_unknown => DiffChanges::Unknown,
+            true => DiffChanges::None,
+            false => DiffChanges::Some,
+        },
+        delete_before_replace: replaces.iter().any(|name| name.starts_with('d')),
+        replaces,
+        diffs: if is_unknown { Vec::new() } else { diffs },
+        ..DiffReply::default()
+    }
+}
+
+#[async_trait]
+impl Provider for Instance {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { accept_secrets: true, supports_preview: true, ..Capabilities::default() }
+    }
+
+    fn version(&self) -> Option<&str> {
+        Some("1.0.0")
+    }
+
+    async fn check_config(&self, request: CheckConfigRequest) -> Result<CheckReply, ProviderError> {
+        self.handle("checkconfig", Method::CheckConfig, &request.urn, "", &request.news).await?;
+        Ok(CheckReply { inputs: (*request.news).clone(), failures: Vec::new() })
+    }
+
+    async fn diff_config(&self, request: DiffConfigRequest) -> Result<DiffReply, ProviderError> {
+        self.handle("diffconfig", Method::DiffConfig, &request.urn, "", &request.news).await?;
+        Ok(diff_inputs(&request.old_inputs, &request.news))
+    }
+
+    async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
+        self.cloud.inner().instances[self.number].configured += 1;
+        if self.cloud.inner().instances[self.number].configured > 1 {
+            self.cloud.add_violation(format!("instance {} is configured twice", self.number));
+        }
+        self.handle("configure", Method::Configure, &request.urn, "", &request.inputs).await
+    }
+
+    async fn check(&self, request: CheckRequest) -> Result<CheckReply, ProviderError> {
+        let (call, failure) = self.begin("check", &request.urn, "", &request.news).await;
+        self.end(call);
+        self.cloud.inner().checked.push(request.clone());
+        let failures = match failure {
+            Some(CallFailure::Partial) => {
+                vec![CheckFailure { property: Some("v".to_owned()), reason: "not allowed".to_owned() }]
+            }
+            Some(failure) => return Err(provider_error(Method::Check, failure)),
+            None => Vec::new(),
+        };
+        Ok(CheckReply { inputs: (*request.news).clone(), failures })
+    }
+
+    async fn diff(&self, request: DiffRequest) -> Result<DiffReply, ProviderError> {
+        let id = ResourceId::text(request.id.as_ref());
+        self.handle("diff", Method::Diff, &request.urn, id, &request.news).await?;
+        Ok(diff_inputs(&request.old_inputs, &request.news))
+    }
+
+    async fn create(&self, request: CreateRequest) -> Result<CreateReply, ProviderError> {
+        let verb = if request.preview { "preview" } else { "create" };
+        let (call, failure) = self.begin(verb, &request.urn, "", &request.inputs).await;
+        views::publish(&self.cloud, &request.urn, &request.views, Some(&request.inputs));
+        self.end(call);
+        if request.preview {
+            let known = if request.inputs.contains_key(super::UNKNOWN_DIFF) {
+                PropertyMap::new()
+            } else {
+                (*request.inputs).clone()
+            };
+            return Ok(CreateReply { outputs: known, ..CreateReply::default() });
+        }
+        if let Some(failure @ (CallFailure::Error | CallFailure::Crash)) = failure {
+            return Err(provider_error(Method::Create, failure));
+        }
+        if failure == Some(CallFailure::Missing) {
+            return Err(partial_failure("", outputs("", &request.inputs)));
+        }
+        let id = {
+            let inner = &mut *self.cloud.inner();
+            // Ids of another cloud are not used again.
+            let first = if inner.allows_missing { 100 } else { 0 };
+            let counter = inner.id_counters.entry(request.urn.name().to_owned()).or_insert(first);
+            *counter += 1;
+            let id = format!("{}-{counter}", request.urn.name());
+            Arc::make_mut(&mut inner.existing).insert(id.clone(), Some((*request.inputs).clone()));
+            inner.calls[call].id.clone_from(&id);
+            id
+        };
+        let outputs = outputs(&id, &request.inputs);
+        match failure {
+            Some(CallFailure::Partial) => Err(partial_failure(&id, outputs)),
+            Some(failure @ CallFailure::CrashAfterEffect) => Err(provider_error(Method::Create, failure)),
+            _ => Ok(CreateReply {
+                id: ResourceId::new(id),
+                outputs,
+                refresh_before_update: request.inputs.contains_key(super::REFRESH_BEFORE_UPDATE),
+            }),
+        }
+    }
+
+    async fn read(&self, request: ReadRequest) -> Result<ReadReply, ProviderError> {
+        let id = ResourceId::text(request.id.as_ref());
+        let (call, failure) = self.begin("read", &request.urn, id, &PropertyMap::new()).await;
+        self.end(call);
+        if let Some(failure @ (CallFailure::Error | CallFailure::Crash | CallFailure::CrashAfterEffect)) = failure {
+            return Err(provider_error(Method::Read, failure));
+        }
+        if failure == Some(CallFailure::Missing) {
+            self.cloud.vanish(id);
+        }
+        let Some(held) = self.cloud.state().existing.get(id).cloned() else {
+            return Ok(ReadReply::default());
+        };
+        let mut inputs = held.or_else(|| request.inputs.as_deref().cloned()).unwrap_or_default();
+        inputs.extend(self.cloud.inner().drift.get(id).cloned().unwrap_or_default());
+        views::publish(&self.cloud, &request.urn, &request.views, Some(&inputs));
+        let outputs = outputs(id, &inputs);
+        match failure {
+            Some(CallFailure::Partial) => Err(partial_failure(id, outputs)),
+            _ => Ok(ReadReply {
+                id: request.id.clone(),
+                outputs: Some(outputs),
+                refresh_before_update: inputs.contains_key(super::REFRESH_BEFORE_UPDATE),
+                inputs: Some(inputs),
+            }),
+        }
+    }
+
+    async fn update(&self, request: UpdateRequest) -> Result<UpdateReply, ProviderError> {
+        let id = ResourceId::text(request.id.as_ref());
+        let verb = if request.preview { "preview-update" } else { "update" };
+        let (call, failure) = self.begin(verb, &request.urn, id, &request.news).await;
+        match (request.news.get(REPLACE_VIEWS), &request.views.listener) {
+            (Some(renewal), Some(listener)) => {
+                let first = matches!(renewal, PropertyValue::String(way) if way == "first");
+                views::replace(listener, &request.views, &request.news, first);
+            }
+            _ => views::publish(&self.cloud, &request.urn, &request.views, Some(&request.news)),
+        }
+        self.end(call);
+        if request.preview {
+            return Ok(UpdateReply { outputs: (*request.news).clone(), refresh_before_update: false });
+        }
+        {
+            let inner = &mut *self.cloud.inner();
+            let done = matches!(failure, None | Some(CallFailure::Partial | CallFailure::CrashAfterEffect));
+            if let Some(held) = Arc::make_mut(&mut inner.existing).get_mut(id) {
+                if done {
+                    *held = Some((*request.news).clone());
+                    inner.drift.remove(id);
+                }
+            } else if done && inner.vanished.remove(id) {
+                // Like a PUT, the update creates the missing resource again.
+                let held = Some((*request.news).clone());
+                Arc::make_mut(&mut inner.existing).insert(id.to_owned(), held);
+                inner.drift.remove(id);
+            } else if !inner.allows_missing && !inner.vanished.contains(id) {
+                inner.violations.push(format!("update of {id}, which does not exist"));
+            }
+        }
+        let outputs = outputs(id, &request.news);
+        match failure {
+            Some(CallFailure::Partial) => Err(partial_failure(id, outputs)),
+            Some(failure) => Err(provider_error(Method::Update, failure)),
+            None => Ok(UpdateReply {
+                outputs,
+                refresh_before_update: request.news.contains_key(super::REFRESH_BEFORE_UPDATE),
+            }),
+        }
+    }
+
+    async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
+        let id = ResourceId::text(request.id.as_ref());
+        let (call, failure) = self.begin("delete", &request.urn, id, &PropertyMap::new()).await;
+        views::publish(&self.cloud, &request.urn, &request.views, None);
+        self.end(call);
+        if let Some(failure) = failure {
+            if failure == CallFailure::CrashAfterEffect {
+                self.cloud.vanish(id);
+            }
+            return Err(provider_error(Method::Delete, failure));
+        }
+        let inner = &mut *self.cloud.inner();
+        let existed = Arc::make_mut(&mut inner.existing).remove(id).is_some();
+        if !existed && !inner.allows_missing && !inner.vanished.contains(id) {
+            inner.violations.push(format!("delete of {id}, which does not exist"));
+        }
+        inner.calls[call].succeeded = true;
+        Ok(())
+    }
+
+    async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
+        if self.cloud.inner().refuses_invokes {
+            let failure = CheckFailure { property: Some("name".to_owned()), reason: "not found".to_owned() };
+            return Ok(InvokeReply { result: PropertyMap::new(), failures: vec![failure] });
+        }
+        Ok(InvokeReply { result: (*request.arguments).clone(), failures: Vec::new() })
+    }
+
+    async fn cancel(&self) -> Result<(), ProviderError> {
+        self.cloud.inner().instances[self.number].cancelled += 1;
+        Ok(())
+    }
+
+    async fn close(&self) {
+        tokio::task::yield_now().await;
+        let inner = &mut *self.cloud.inner();
+        inner.instances[self.number].closed += 1;
+        if inner.instances[self.number].closed > 1 {
+            inner.violations.push(format!("instance {} is closed twice", self.number));
+        }
+        let running_call = inner.calls.iter().find(|call| call.instance == self.number && call.ended.is_none());
+        if let Some(running_call) =
+            running_call.map(Call::text).filter(|_| inner.cancellations.is_empty() && inner.holds.is_empty())
+        {
+            inner.violations.push(format!("instance {} is closed during {running_call}", self.number));
+        }
+    }
+
+    async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
+        let inner = &mut *self.cloud.inner();
+        if inner.instances[self.number].configured > 0 {
+            inner.violations.push(format!("instance {} received Parameterize after Configure", self.number));
+        }
+        inner.parameterized.push(request.clone());
+        match request {
+            ParameterizeRequest::Value { name, version, .. } => {
+                match inner.failures.get(&format!("parameterize {name}")) {
+                    Some(CallFailure::Missing) => Ok(ParameterizeReply { name: "another".to_owned(), version }),
+                    Some(failure) => Err(provider_error(Method::Parameterize, *failure)),
+                    None => Ok(ParameterizeReply { name, version }),
+                }
+            }
+            ParameterizeRequest::Arguments(_) => Err(ProviderError::Unimplemented { method: Method::Parameterize }),
+        }
+    }
+
+    async fn schema(&self, _: SchemaRequest) -> Result<Option<String>, ProviderError> {
+        Ok(None)
+    }
+
+    async fn list(&self, _: ListRequest) -> Result<ListReply, ProviderError> {
+        Err(ProviderError::Unimplemented { method: Method::List })
+    }
+
+    async fn call(&self, request: CallRequest) -> Result<CallReply, ProviderError> {
+        let result = (*request.arguments).clone();
+        let inner = &mut *self.cloud.inner();
+        inner.called.push((inner.instances[self.number].name.clone(), request));
+        Ok(CallReply { result, ..CallReply::default() })
+    }
+
+    async fn construct(&self, request: ConstructRequest) -> Result<ConstructReply, ProviderError> {
+        let failed = |message: String| ProviderError::Failed {
+            method: Method::Construct,
+            message,
+            indeterminate: false,
+            source: None,
+        };
+        let text = format!("construct {}", request.name);
+        self.cloud.inner().constructed.push(request.clone());
+        if self.cloud.inner().failures.contains_key(&text) {
+            return Err(failed(format!("{text} fails")));
+        }
+        tests::comp::construct_with_child(request).await.map_err(|status| failed(status.message().to_owned()))
+    }
+
+    async fn mappings(&self, _: &str) -> Result<Option<Vec<String>>, ProviderError> {
+        Ok(None)
+    }
+
+    async fn mapping(&self, _: &str, _: &str) -> Result<Option<(String, Vec<u8>)>, ProviderError> {
+        Ok(None)
+    }
+}
