@@ -13,7 +13,7 @@ pub use scratch::ScratchFolder;
 /// Failed operation on a path.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}", path.display())]
-pub struct PathError {
+pub struct FileError {
     /// The path.
     pub path: PathBuf,
     /// Attempted operation in the form that follows "cannot": `read`, `create folder`.
@@ -23,7 +23,7 @@ pub struct PathError {
     pub source: io::Error,
 }
 
-impl PathError {
+impl FileError {
     /// Returns a function for `map_err` that makes the error of `action` on `path`.
     pub fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
@@ -46,17 +46,17 @@ pub enum Access {
 /// folder. The folder must exist.
 ///
 /// # Errors
-/// [`PathError`]. The old file is unchanged, unless only the flush of the folder failed.
-pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(), PathError> {
+/// [`FileError`]. The old file is unchanged, unless only the flush of the folder failed.
+pub fn write_atomically(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();
     options.prefix(".tmp-");
     set_mode(&mut options, access);
-    let mut file = options.tempfile_in(folder).map_err(PathError::of("create a file in", folder))?;
+    let mut file = options.tempfile_in(folder).map_err(FileError::of("create a file in", folder))?;
     // The error names the target file: the name of the temporary file is meaningless to the user.
     let written = file.as_file_mut().write_all(content).and_then(|()| file.as_file().sync_all());
-    written.map_err(PathError::of("write", path))?;
-    file.persist(path).map_err(|error| PathError::of("replace", path)(error.error))?;
+    written.map_err(FileError::of("write", path))?;
+    file.persist(path).map_err(|error| FileError::of("replace", path)(error.error))?;
     sync_folder(folder)
 }
 
@@ -76,10 +76,10 @@ fn set_mode(_: &mut tempfile::Builder<'_, '_>, _: Access) {}
 /// Flushes a folder to disk, so that files created, renamed or removed in it survive a power failure.
 ///
 /// # Errors
-/// [`PathError`].
-pub fn sync_folder(folder: &Path) -> Result<(), PathError> {
+/// [`FileError`].
+pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     if cfg!(unix) {
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(PathError::of("flush folder", folder))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(FileError::of("flush folder", folder))?;
     }
     Ok(())
 }
@@ -87,21 +87,21 @@ pub fn sync_folder(folder: &Path) -> Result<(), PathError> {
 /// Reads a file. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// [`PathError`] if the file exists and cannot be read.
-pub fn read_if_exists(path: &Path) -> Result<Option<Vec<u8>>, PathError> {
+/// [`FileError`] if the file exists and cannot be read.
+pub fn read_if_exists(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PathError::of("read", path)(error)),
+        Err(error) => Err(FileError::of("read", path)(error)),
     }
 }
 
 /// Creates a folder and its missing parents.
 ///
 /// # Errors
-/// [`PathError`].
-pub fn create_folders(path: &Path) -> Result<(), PathError> {
-    fs::create_dir_all(path).map_err(PathError::of("create folder", path))
+/// [`FileError`].
+pub fn create_folders(path: &Path) -> Result<(), FileError> {
+    fs::create_dir_all(path).map_err(FileError::of("create folder", path))
 }
 
 #[cfg(test)]

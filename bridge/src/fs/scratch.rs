@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{PathError, create_folders};
+use super::{FileError, create_folders};
 
 /// Prefix of the names of scratch folders.
 const PREFIX: &str = "work-";
@@ -29,15 +29,15 @@ impl ScratchFolder {
     /// processes from `parent`.
     ///
     /// # Errors
-    /// [`PathError`].
-    pub fn new(parent: &Path) -> Result<Self, PathError> {
+    /// [`FileError`].
+    pub fn new(parent: &Path) -> Result<Self, FileError> {
         create_folders(parent)?;
         remove_abandoned(parent, MIN_AGE);
         let mut options = tempfile::Builder::new();
         let folder = options.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent);
-        let folder = folder.map_err(PathError::of("create a folder in", parent))?;
+        let folder = folder.map_err(FileError::of("create a folder in", parent))?;
         let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock));
-        let lock = lock.map_err(PathError::of("lock", folder.path()))?;
+        let lock = lock.map_err(FileError::of("lock", folder.path()))?;
         Ok(Self { folder, _lock: lock })
     }
 

@@ -27,11 +27,11 @@ pub(super) async fn serve(
     plugin: &str,
     root_resource: RootResource,
     events: Arc<dyn HostEvents>,
-    views: Arc<ResourceStatusTokens>,
+    status_tokens: Arc<ResourceStatusTokens>,
 ) -> io::Result<Endpoint> {
     let service = EngineServer::new(Service { plugin: plugin.to_owned(), root_resource, events });
     let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-    Endpoint::serve(Routes::new(service).add_service(status_service::service(views))).await
+    Endpoint::serve(Routes::new(service).add_service(status_service::service(status_tokens))).await
 }
 
 struct Service {

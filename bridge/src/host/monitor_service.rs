@@ -322,7 +322,7 @@ impl Service {
             aliases: request.aliases.into_iter().map(parse_alias).chain(whole_urns).collect::<Result<_, Status>>()?,
             protect: request.protect,
             additional_secret_outputs: request.additional_secret_outputs,
-            timeouts: Timeouts {
+            custom_timeouts: Timeouts {
                 create: parse_timeout("create", &timeouts.create)?,
                 update: parse_timeout("update", &timeouts.update)?,
                 delete: parse_timeout("delete", &timeouts.delete)?,

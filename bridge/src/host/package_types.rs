@@ -1,7 +1,8 @@
 //! Information about resource types from the schema of a package (GetSchema), needed to register resources. Pulumi
 //! programs have it in their generated SDKs or in their language host.
 //!
-//! A schema may have tens of megabytes, so the information is cached by the checksum of the plugin.
+//! A schema may have tens of megabytes, so the information is cached by package, digest, path and
+//! program of the plugin.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -247,8 +248,9 @@ fn is_script(program: &Path) -> bool {
 pub(super) struct TypeCache(PathBuf);
 
 impl TypeCache {
-    /// Returns the cache file of a package; `None` if no checksum covers all files of the plugin. `name` is the package
-    /// name, which is part of the type tokens. The key contains the program: a download may hold several plugins.
+    /// Returns the cache file of a package. Returns `None` for a package without a digest, and for a local script, whose
+    /// other files its digest does not cover. `name` is the package name, which is part of the type tokens. The key
+    /// contains the program: a download may hold several plugins.
     pub(super) fn new(folder: &Path, name: &str, package: &VerifiedPackage) -> Option<Self> {
         let digest = package.digest()?;
         // The schema of a local script may depend on other files, which its checksum does not cover.

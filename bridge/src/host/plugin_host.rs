@@ -20,7 +20,7 @@ use crate::install::{FetchEvent, FetchEvents, InstallError, PackageSource, Verif
 use crate::launch::{LaunchError, LaunchSpec, plugin_environment, pulumi};
 use crate::plugin::{PluginConfig, PluginSource, PluginVersion};
 use crate::process::{HostEnvironment, OutputSink, OutputStream, Spawner};
-use crate::provider::grpc::{GrpcProvider, HandshakeRequest, Limits, PluginInit, ResourceStatusTokens, connect};
+use crate::provider::grpc::{GrpcProvider, HostInfo, Limits, PluginInit, ResourceStatusTokens, handshake};
 use crate::provider::{Provider, ProviderError, SchemaRequest};
 
 /// Plugin declared by a stack.
@@ -44,23 +44,30 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Fetches and verifies the package of a plugin. Emits [`HostEvent::Fetch`] meanwhile.
+    /// Resolves a plugin to its package: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`]
+    /// meanwhile.
     ///
     /// # Errors
     /// [`HostError`]; the plugin has not been executed.
     ///
     /// # Cancellation
     /// No incomplete package is left.
-    pub async fn fetch(
+    pub async fn resolve(
         &self,
         plugin: &PluginConfig,
         events: &Arc<dyn HostEvents>,
     ) -> Result<VerifiedPackage, HostError> {
-        let relay = EventRelay { plugin: plugin.name.to_string(), events: Arc::clone(events) };
-        self.resolve(plugin, &relay).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        self.resolve_unreported(plugin, &events)
+            .await
+            .map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
     }
 
-    async fn resolve(&self, plugin: &PluginConfig, events: &dyn FetchEvents) -> Result<VerifiedPackage, InstallError> {
+    async fn resolve_unreported(
+        &self,
+        plugin: &PluginConfig,
+        events: &dyn FetchEvents,
+    ) -> Result<VerifiedPackage, InstallError> {
         let source = match &plugin.source {
             PluginSource::Local(_) => &self.local,
             PluginSource::GithubRelease(_) => &self.github_release,
@@ -97,7 +104,8 @@ pub struct HostSettings {
 /// Host that runs plugins as processes.
 ///
 /// # Invariants
-/// Every instance is in `instances` from its start until the host is closed. Dropping the host kills them.
+/// Every instance is in `instances` from the reply to its Handshake until the host is closed. Dropping the host kills all
+/// instances. A plugin process that has not replied to Handshake yet is killed if its start is cancelled.
 pub struct PluginHost {
     settings: HostSettings,
     root_resource: RootResource,
@@ -116,8 +124,8 @@ struct Plugin {
 }
 
 impl PluginHost {
-    /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts one instance of each and does its
-    /// handshake. [`PluginHost::start_provider`] returns these instances first.
+    /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts one instance of each and calls
+    /// Handshake. [`PluginHost::start_provider`] returns these instances first.
     ///
     /// # Errors
     /// [`HostError`] of the first plugin that fails. If a plugin cannot be resolved, no plugin has been executed. No
@@ -128,7 +136,7 @@ impl PluginHost {
     pub async fn load(settings: HostSettings, plugins: Vec<DeclaredPlugin>) -> Result<Self, HostError> {
         let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
         let resolve = |declared: DeclaredPlugin| async {
-            let package = settings.sources.fetch(&declared.config, &settings.events).await?;
+            let package = settings.sources.resolve(&declared.config, &settings.events).await?;
             let package = Arc::new(package);
             Ok(Plugin { declared, package, first_instance: Mutex::new(None), package_types: OnceCell::new() })
         };
@@ -166,15 +174,6 @@ impl PluginHost {
             Ok((request.package, schema.map_err(|error| plugin.schema_call_failed(error))?))
         };
         Ok(try_join_all(first.into_iter().map(load_schema)).await?.into_iter().collect())
-    }
-
-    /// Requests that all instances cancel their operations (Cancel), in parallel. Calls in flight still return. No
-    /// further instances are started.
-    pub async fn abort(&self) {
-        self.is_stopping.store(true, Ordering::Release);
-        let instances = lock(&self.instances).clone();
-        // An instance whose Cancel fails continues until it is closed.
-        drop(join_all(instances.iter().map(|provider| provider.cancel())).await);
     }
 
     /// Stops all instances in parallel: Cleanup, Cancel, SIGINT, SIGKILL. Returns once no process is left. No further
@@ -219,10 +218,10 @@ impl PluginHost {
     }
 
     async fn start_instance(&self, plugin: &Plugin) -> Result<Arc<GrpcProvider>, HostError> {
-        let started = self.launch_and_connect(plugin).await;
+        let started = self.launch_and_handshake(plugin).await;
         let provider = Arc::new(started.map_err(|error| failed_to_load(&plugin.declared.config, error))?);
         lock(&self.instances).push(provider.clone());
-        // An instance that was started concurrently with `close` is not in the list that `close` took.
+        // The list that `close` took lacks an instance that was started concurrently with `close`.
         if self.is_stopping.load(Ordering::Acquire) {
             provider.close().await;
             return Err(stopping(plugin));
@@ -230,11 +229,12 @@ impl PluginHost {
         Ok(provider)
     }
 
-    async fn launch_and_connect(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
+    async fn launch_and_handshake(&self, plugin: &Plugin) -> Result<GrpcProvider, LoadError> {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let events = settings.events.clone();
-        let views = Arc::new(ResourceStatusTokens::default());
-        let engine = engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone(), views.clone());
+        let status_tokens = Arc::new(ResourceStatusTokens::default());
+        let engine =
+            engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone(), status_tokens.clone());
         let engine = engine.await.map_err(LoadError::Listen)?;
         let address = engine.address();
         let spec = LaunchSpec {
@@ -242,15 +242,17 @@ impl PluginHost {
             directory: settings.directory.clone(),
             environment: plugin_environment(config, &settings.project, &settings.environment).variables,
             start_timeout: config.start_timeout,
-            sink: Arc::new(EventRelay { plugin: plugin.name().to_owned(), events }),
+            sink: Arc::new(PluginEvents { plugin: plugin.name().to_owned(), events }),
             spawner: &settings.spawner,
         };
         let launched = pulumi::launch(spec, &address).await.map_err(LoadError::Launch)?;
-        let handshake_request =
-            HandshakeRequest { engine_address: &address, program_folder: plugin.package.folder(), views: Some(&views) };
+        let host_info = HostInfo {
+            engine_address: &address,
+            program_folder: plugin.package.folder(),
+            status_tokens: Some(&status_tokens),
+        };
         let provider =
-            connect(launched.connection, plugin.name(), Some(launched.process), handshake_request, settings.limits)
-                .await;
+            handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits).await;
         let provider = provider.map_err(LoadError::Handshake)?;
         Ok(provider.with_init(plugin.declared.init.clone()).with_guard((engine, plugin.package.clone())))
     }
@@ -359,18 +361,18 @@ impl Plugin {
 }
 
 /// Emits the output of a plugin and the progress of its fetch as host events.
-struct EventRelay {
+struct PluginEvents {
     plugin: String,
     events: Arc<dyn HostEvents>,
 }
 
-impl OutputSink for EventRelay {
+impl OutputSink for PluginEvents {
     fn line(&self, stream: OutputStream, line: &str) {
         self.events.emit(HostEvent::Output { plugin: self.plugin.clone(), stream, line: line.to_owned() });
     }
 }
 
-impl FetchEvents for EventRelay {
+impl FetchEvents for PluginEvents {
     fn emit(&self, event: FetchEvent) {
         self.events.emit(HostEvent::Fetch { plugin: self.plugin.clone(), event });
     }

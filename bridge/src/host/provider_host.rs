@@ -16,7 +16,7 @@ use crate::provider::Provider;
 /// Starts provider instances. The engine decides when; the host manages packages and processes.
 #[async_trait]
 pub trait ProviderHost: Send + Sync + fmt::Debug {
-    /// Starts an instance and does the handshake. The instance is not configured.
+    /// Starts an instance and calls Handshake. The instance is not configured.
     ///
     /// # Errors
     /// [`HostError`] if no plugin serves the package or the plugin does not start.
@@ -48,9 +48,11 @@ pub struct ProviderRequest {
     pub name: String,
     /// Version of the package; `None`: any version.
     pub version: Option<String>,
-    /// URL to download the plugin from; `None`: the default location.
+    /// URL to download the plugin from; `None`: the default location. Recorded in the state of the provider resource.
+    /// [`PluginHost`](super::PluginHost) ignores it: the declaration of the plugin names the source.
     pub download_url: Option<String>,
-    /// Checksums by platform.
+    /// Checksums by platform. Recorded in the state of the provider resource. [`PluginHost`](super::PluginHost) ignores
+    /// them: the declaration of the plugin has the checksum.
     pub checksums: BTreeMap<String, String>,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::Hint;
-use crate::fs::PathError;
+use crate::fs::FileError;
 use crate::plugin::{ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest};
 use crate::source::FetchError;
 
@@ -14,7 +14,7 @@ use crate::source::FetchError;
 pub enum InstallError {
     /// A file or folder could not be read or written.
     #[error(transparent)]
-    Path(#[from] PathError),
+    Path(#[from] FileError),
     /// The folder contains neither the executable nor a manifest.
     #[error("{} holds neither {executable} nor PulumiPlugin.yaml", folder.display())]
     NoPlugin {
@@ -31,7 +31,7 @@ pub enum InstallError {
         /// Computed digest.
         found: Sha256Digest,
     },
-    /// Digests are declared for other platforms only.
+    /// The checksum has no digest for this platform.
     #[error("no checksum is declared for platform {}", platform.map_or("of this machine".to_owned(), |platform| platform.to_string()))]
     NoChecksum {
         /// Requested platform. `None` if plugins are not published for this machine.
@@ -141,7 +141,7 @@ impl Hint for InstallError {
                 "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
                  source.subdir selects its folder"
             }
-            Self::NoChecksum { .. } => "add the digest of this platform to checksum",
+            Self::NoChecksum { .. } => "add the checksum of this platform",
             _ => return None,
         };
         Some(hint.into())
@@ -167,7 +167,7 @@ pub enum ArchiveError {
     Unreadable(#[source] io::Error),
     /// The archive format is not supported.
     #[error("it is a {0} archive; tar, tar.gz and plain executables are supported")]
-    Kind(&'static str),
+    UnsupportedFormat(&'static str),
     /// An entry is unsafe: it may do more than add a file to the folder.
     #[error("its entry {path:?} is refused: {reason}")]
     Entry {

@@ -6,26 +6,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::blocking::run_blocking;
-use super::fetched::{Cache, CacheSettings, Fetched, PackageSpec};
+use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
-use super::store::{CacheKey, Record, StoredPackage};
 use super::unpack::{MAX_BYTES, MAX_ENTRIES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
-use super::verify::expected;
+use super::verify::expected_digest;
 use super::{FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::{PathError, ScratchFolder};
+use crate::fs::{FileError, ScratchFolder};
 use crate::plugin::{GitSource, Platform, PluginConfig, PluginSource};
 use crate::source::{Commit, Git, Remote, TreeLimits};
 
 /// Source of packages in git repositories, with a cache. A cached tag or commit needs no network.
 #[derive(Clone, Debug)]
 pub struct GitRepositories {
-    cache: Cache,
+    fetcher: CachedFetcher,
 }
 
 impl GitRepositories {
     /// Creates the source.
     pub fn new(settings: CacheSettings) -> Self {
-        Self { cache: Cache::new(settings) }
+        Self { fetcher: CachedFetcher::new(settings) }
     }
 }
 
@@ -35,18 +35,18 @@ impl PackageSource for GitRepositories {
         let PluginSource::Git(source) = &plugin.source else {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
-        let digest = expected(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
-        let spec = PackageSpec { plugin, digest, subdir: &source.subdir };
-        let remote = Remote::new(&source.url, &self.cache.settings.root, source.token.clone())?;
-        let resolution = Resolution { cache: &self.cache, source, remote, spec, events };
-        let stored = resolution.resolve_revision().await?;
-        self.cache.package(spec, stored).await
+        let expected_digest = expected_digest(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
+        let spec = PackageSpec { plugin, expected_digest, subdir: &source.subdir };
+        let remote = Remote::new(&source.url, &self.fetcher.settings.root, source.token.clone())?;
+        let resolution = Resolution { fetcher: &self.fetcher, source, remote, spec, events };
+        let cached = resolution.resolve_revision().await?;
+        self.fetcher.package(spec, cached).await
     }
 }
 
 /// Resolution of one declared source.
 struct Resolution<'a> {
-    cache: &'a Cache,
+    fetcher: &'a CachedFetcher,
     source: &'a GitSource,
     remote: Remote,
     spec: PackageSpec<'a>,
@@ -54,12 +54,12 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    async fn resolve_revision(&self) -> Result<(Record, StoredPackage), InstallError> {
+    async fn resolve_revision(&self) -> Result<(CacheEntry, CachedPackage), InstallError> {
         let revision = &self.source.revision;
-        if let Some(found) = self.cache.find(&self.key(revision), self.spec).await? {
+        if let Some(found) = self.fetcher.find(&self.key(revision), self.spec).await? {
             return Ok(found);
         }
-        let git = Git::find(&self.cache.settings.environment, &self.cache.settings.spawner)?;
+        let git = Git::find(&self.fetcher.settings.environment, &self.fetcher.settings.spawner)?;
         let commit = match git.resolve(&self.remote, revision).await {
             Ok(commit) => commit,
             Err(error) if error.is_unreachable() => return self.find_last_known(error).await,
@@ -67,22 +67,25 @@ impl Resolution<'_> {
         };
         let key = self.key(if commit.is_branch { commit.name() } else { revision });
         let fetch = async |scratch: &Arc<ScratchFolder>| self.fetch(&git, &commit, scratch).await;
-        let (record, stored) = self.cache.find_or_fetch(&key, self.spec, self.events, fetch).await?;
+        let (entry, cached) = self.fetcher.find_or_fetch(&key, self.spec, self.events, fetch).await?;
         if commit.is_branch {
-            self.cache.record_revision(&self.branch_key(), &record)?;
+            self.fetcher.set_latest(&self.branch_key(), &entry)?;
         }
-        Ok((record, stored))
+        Ok((entry, cached))
     }
 
     /// Returns the last known commit of the branch from the cache, or `error` if the cache has none.
-    async fn find_last_known(&self, error: crate::source::FetchError) -> Result<(Record, StoredPackage), InstallError> {
-        let Some((record, stored)) = self.cache.find(&self.branch_key(), self.spec).await? else {
+    async fn find_last_known(
+        &self,
+        error: crate::source::FetchError,
+    ) -> Result<(CacheEntry, CachedPackage), InstallError> {
+        let Some((entry, cached)) = self.fetcher.find(&self.branch_key(), self.spec).await? else {
             return Err(error.into());
         };
-        let (branch, commit) = (&self.source.revision, &record.revision);
+        let (branch, commit) = (&self.source.revision, &entry.revision);
         let text = format!("{error}; {commit}, the last known commit of {branch}, is used");
         self.events.emit(FetchEvent::Warning(text));
-        Ok((record, stored))
+        Ok((entry, cached))
     }
 
     fn key(&self, revision: &str) -> CacheKey {
@@ -95,7 +98,7 @@ impl Resolution<'_> {
 
     async fn fetch(&self, git: &Git, commit: &Commit, scratch: &Arc<ScratchFolder>) -> Result<Fetched, InstallError> {
         let folder = scratch.path().join("package");
-        std::fs::create_dir(&folder).map_err(PathError::of("create folder", &folder))?;
+        std::fs::create_dir(&folder).map_err(FileError::of("create folder", &folder))?;
         let progress = Progress::start(self.events, &self.remote.display_url(), None);
         let limits = TreeLimits {
             entries: MAX_ENTRIES,
@@ -112,22 +115,22 @@ impl Resolution<'_> {
             result
         })
         .await?;
-        Ok(Fetched { revision, download: None, folder })
+        Ok(Fetched { revision, download_digest: None, folder })
     }
 }
 
 /// Makes all files of a folder read-only, so that they stay as they were verified.
 fn make_read_only(folder: &Path) -> Result<(), InstallError> {
-    for member in std::fs::read_dir(folder).map_err(PathError::of("list", folder))? {
-        let member = member.map_err(PathError::of("list", folder))?;
+    for member in std::fs::read_dir(folder).map_err(FileError::of("list", folder))? {
+        let member = member.map_err(FileError::of("list", folder))?;
         let path = member.path();
-        let metadata = path.symlink_metadata().map_err(PathError::of("read", &path))?;
+        let metadata = path.symlink_metadata().map_err(FileError::of("read", &path))?;
         if metadata.is_dir() {
             make_read_only(&path)?;
         } else if metadata.is_file() {
             let mut permissions = metadata.permissions();
             permissions.set_readonly(true);
-            std::fs::set_permissions(&path, permissions).map_err(PathError::of("make read-only", &path))?;
+            std::fs::set_permissions(&path, permissions).map_err(FileError::of("make read-only", &path))?;
         }
     }
     Ok(())

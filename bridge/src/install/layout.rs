@@ -6,9 +6,25 @@ use super::InstallError;
 use crate::fs::read_if_exists;
 use crate::plugin::{PluginConfig, PluginManifest, PluginVersion, VersionRange};
 
-/// Returns the accepted names of a plugin's executable: the name of the plugin, then the name of its package.
-pub(super) fn executables(plugin: &PluginConfig) -> [String; 2] {
-    [plugin.name.executable(), plugin.package.executable()]
+/// Accepted names of a plugin's executable.
+#[derive(Clone, Debug)]
+pub(super) struct ExecutableNames {
+    /// Name derived from the name of the plugin. Takes precedence.
+    pub(super) of_plugin: String,
+    /// Name derived from the package of the plugin.
+    pub(super) of_package: String,
+}
+
+impl ExecutableNames {
+    /// Returns the accepted names for a plugin.
+    pub(super) fn new(plugin: &PluginConfig) -> Self {
+        Self { of_plugin: plugin.name.executable(), of_package: plugin.package.executable() }
+    }
+
+    /// Returns the names in the order of their precedence.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        [self.of_plugin.as_str(), self.of_package.as_str()].into_iter()
+    }
 }
 
 /// Kind of plugin that a folder contains.
@@ -21,12 +37,12 @@ pub(super) enum Located {
 }
 
 /// Finds the manifest of a folder, or else its executable.
-pub(super) fn locate(executables: &[String; 2], folder: &Path) -> Result<Located, InstallError> {
+pub(super) fn locate(names: &ExecutableNames, folder: &Path) -> Result<Located, InstallError> {
     if folder.join(PluginManifest::FILE_NAME).is_file() {
         return Ok(Located::Manifest);
     }
-    let found = executables.iter().map(|name| folder.join(name)).find(|executable| executable.is_file());
-    let none = || InstallError::NoPlugin { folder: folder.to_owned(), executable: executables[0].clone() };
+    let found = names.iter().map(|name| folder.join(name)).find(|executable| executable.is_file());
+    let none = || InstallError::NoPlugin { folder: folder.to_owned(), executable: names.of_plugin.clone() };
     found.map(Located::Executable).ok_or_else(none)
 }
 

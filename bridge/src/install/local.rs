@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use super::blocking::run_blocking;
-use super::layout::{Located, executables, locate, read_manifest};
+use super::layout::{ExecutableNames, Located, locate, read_manifest};
 use super::runtime::{PluginOrigin, RuntimeContext};
 use super::verify::{CheckedFiles, ChecksumCheck};
 use super::{FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::PathError;
+use crate::fs::FileError;
 use crate::plugin::{Checksum, Platform, PluginConfig, PluginManifest, PluginSource};
 use crate::process::{HostEnvironment, Spawner};
 
@@ -34,19 +34,18 @@ impl PackageSource for LocalPackages {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
         let path = self.root.join(&source.path);
-        let origin = fs::canonicalize(&path).map_err(PathError::of("find plugin", &path))?;
+        let origin = fs::canonicalize(&path).map_err(FileError::of("find plugin", &path))?;
+        let names = ExecutableNames::new(plugin);
         let (found, manifest) = {
-            let (executables, origin, work) = (executables(plugin), origin.clone(), self.work.clone());
+            let (names, origin, work) = (names.clone(), origin.clone(), self.work.clone());
             let checksum = source.checksum.clone();
-            run_blocking(move || find(&executables, &origin, checksum.as_ref(), &work)).await?
+            run_blocking(move || find(&names, &origin, checksum.as_ref(), &work)).await?
         };
         let runtime = RuntimeContext { environment: &self.environment, spawner: &self.spawner, work: &self.work };
         let (program, arguments, built) = match manifest {
             None => (found.path().to_owned(), Vec::new(), None),
             Some(manifest) => {
-                runtime
-                    .start_command(&executables(plugin), &manifest, found.path(), PluginOrigin::Folder(&origin))
-                    .await?
+                runtime.start_command(&names, &manifest, found.path(), PluginOrigin::Folder(&origin)).await?
             }
         };
         Ok(VerifiedPackage {
@@ -65,7 +64,7 @@ impl PackageSource for LocalPackages {
 
 /// Finds the plugin at a path and verifies its checksum. In a folder a manifest takes precedence over an executable.
 fn find(
-    executables: &[String; 2],
+    names: &ExecutableNames,
     path: &Path,
     checksum: Option<&Checksum>,
     work: &Path,
@@ -74,7 +73,7 @@ fn find(
     if !path.is_dir() {
         return Ok((check.executable(path, None)?, None));
     }
-    match locate(executables, path)? {
+    match locate(names, path)? {
         Located::Executable(executable) => Ok((check.executable(&executable, Some(path))?, None)),
         Located::Manifest => {
             let folder = check.folder(path)?;

@@ -1,26 +1,27 @@
 //! Installation: resolves a declared plugin to a verified package on this machine.
 //!
-//! Input: a declared plugin. Output: a [`VerifiedPackage`], the only value that can be launched, or an error. No file
-//! of the package is executed before its bytes are verified. Excluded: handshakes, long-lived processes.
+//! A local package without a checksum is run unverified; of every other package, no file is executed before its bytes are
+//! verified. Input: a declared plugin. Output: a [`VerifiedPackage`], the only value that can be launched, or an error.
+//! Excluded: the start of the plugin.
 //!
 //! ```text
 //! local            find ─► verify (a private copy, if a checksum is declared)          ┐
-//! github-release   source::Github ─► verify ─► unpack ─► store                         ├─► runtime ─► VerifiedPackage
-//! git              source::Git ─► verify ─► store                                      ┘
+//! github-release   source::Github ─► verify ─► unpack ─► cache                         ├─► runtime ─► VerifiedPackage
+//! git              source::Git ─► verify ─► cache                                      ┘
 //! ```
 
 mod blocking;
+mod cached_fetcher;
 mod error;
-mod fetched;
+mod file_digests;
 mod git;
 mod layout;
 mod local;
 mod package;
+mod package_cache;
 mod progress;
 mod release;
 mod runtime;
-mod store;
-mod tree;
 mod unpack;
 mod verify;
 
@@ -30,8 +31,8 @@ use async_trait::async_trait;
 
 use crate::plugin::PluginConfig;
 
+pub use cached_fetcher::CacheSettings;
 pub use error::{ArchiveError, InstallError};
-pub use fetched::CacheSettings;
 pub use git::GitRepositories;
 pub use local::LocalPackages;
 pub use package::VerifiedPackage;

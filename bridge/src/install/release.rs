@@ -9,14 +9,14 @@ use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
 use super::blocking::run_blocking;
-use super::fetched::{Cache, CacheSettings, Fetched, PackageSpec};
-use super::layout::{executables, locate};
+use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec};
+use super::layout::{ExecutableNames, locate};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage};
 use super::progress::Progress;
-use super::store::{CacheKey, Record, StoredPackage};
 use super::unpack::{DownloadedFile, MAX_BYTES};
-use super::verify::expected;
+use super::verify::expected_digest;
 use super::{ArchiveError, FetchEvent, FetchEvents, InstallError, PackageSource, VerifiedPackage};
-use crate::fs::{PathError, ScratchFolder};
+use crate::fs::{FileError, ScratchFolder};
 use crate::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, Sha256Digest};
 use crate::source::{Asset, Github, Release, Repository};
 
@@ -26,13 +26,13 @@ const LATEST: &str = "latest";
 /// Source of packages that are assets of releases on GitHub, with a cache. A cached tag needs no network.
 #[derive(Clone, Debug)]
 pub struct GithubReleases {
-    cache: Cache,
+    fetcher: CachedFetcher,
 }
 
 impl GithubReleases {
     /// Creates the source.
     pub fn new(settings: CacheSettings) -> Self {
-        Self { cache: Cache::new(settings) }
+        Self { fetcher: CachedFetcher::new(settings) }
     }
 }
 
@@ -43,22 +43,19 @@ impl PackageSource for GithubReleases {
             return Err(InstallError::Unsupported { kind: plugin.source.kind() });
         };
         let platform = source.platform.or(Platform::current()).ok_or(InstallError::NoPlatform)?;
-        let digest = expected(source.checksum.as_ref(), Some(platform))?;
-        let spec = PackageSpec { plugin, digest, subdir: Path::new("") };
+        let expected_digest = expected_digest(source.checksum.as_ref(), Some(platform))?;
+        let spec = PackageSpec { plugin, expected_digest, subdir: Path::new("") };
         let repository = Repository::of(source)?;
-        let resolution = Resolution { cache: &self.cache, source, repository, platform, spec, events };
-        let stored = if source.version == LATEST {
-            resolution.resolve_latest().await?
-        } else {
-            resolution.resolve_tag().await?
-        };
-        self.cache.package(spec, stored).await
+        let resolution = Resolution { fetcher: &self.fetcher, source, repository, platform, spec, events };
+        let cached =
+            if source.tag == LATEST { resolution.resolve_latest().await? } else { resolution.resolve_tag().await? };
+        self.fetcher.package(spec, cached).await
     }
 }
 
 /// Resolution of one declared source.
 struct Resolution<'a> {
-    cache: &'a Cache,
+    fetcher: &'a CachedFetcher,
     source: &'a GithubReleaseSource,
     repository: Repository,
     platform: Platform,
@@ -67,36 +64,37 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    async fn resolve_tag(&self) -> Result<(Record, StoredPackage), InstallError> {
-        let tag = &self.source.version;
+    async fn resolve_tag(&self) -> Result<(CacheEntry, CachedPackage), InstallError> {
+        let tag = &self.source.tag;
         let fetch = async |scratch: &Arc<ScratchFolder>| {
             let github = self.github()?;
             let release = github.release(Some(tag)).await?;
             self.fetch(&github, &release, scratch).await
         };
-        self.cache.find_or_fetch(&self.key(tag), self.spec, self.events, fetch).await
+        self.fetcher.find_or_fetch(&self.key(tag), self.spec, self.events, fetch).await
     }
 
     /// Resolves the newest release, or the last known one if the server cannot be reached.
-    async fn resolve_latest(&self) -> Result<(Record, StoredPackage), InstallError> {
+    async fn resolve_latest(&self) -> Result<(CacheEntry, CachedPackage), InstallError> {
         let mutable_key = self.key_of("latest github-release", LATEST);
         let github = self.github()?;
         let release = match github.release(None).await {
             Ok(release) => release,
             Err(error) if error.is_unreachable() => {
-                let Some((record, stored)) = self.cache.find(&mutable_key, self.spec).await? else {
+                let Some((entry, cached)) = self.fetcher.find(&mutable_key, self.spec).await? else {
                     return Err(error.into());
                 };
-                let text = format!("{error}; {}, the last known latest release, is used", record.revision);
+                let text = format!("{error}; {}, the last known latest release, is used", entry.revision);
                 self.events.emit(FetchEvent::Warning(text));
-                return Ok((record, stored));
+                return Ok((entry, cached));
             }
             Err(error) => return Err(error.into()),
         };
         let fetch = async |scratch: &Arc<ScratchFolder>| self.fetch(&github, &release, scratch).await;
-        let (record, stored) = self.cache.find_or_fetch(&self.key(&release.tag), self.spec, self.events, fetch).await?;
-        self.cache.record_revision(&mutable_key, &record)?;
-        Ok((record, stored))
+        let (entry, cached) =
+            self.fetcher.find_or_fetch(&self.key(&release.tag), self.spec, self.events, fetch).await?;
+        self.fetcher.set_latest(&mutable_key, &entry)?;
+        Ok((entry, cached))
     }
 
     fn github(&self) -> Result<Github, InstallError> {
@@ -122,10 +120,10 @@ impl Resolution<'_> {
             let name = pattern.replace("{version}", version).replace("{os}", os.as_str());
             return vec![name.replace("{arch}", arch.as_str())];
         }
-        let [plugin, package] = executables(self.spec.plugin);
-        let asset = |executable| format!("{executable}-v{version}-{}-{}.tar.gz", os.as_str(), arch.as_str());
-        let mut names = vec![asset(package)];
-        let of_plugin = asset(plugin);
+        let executables = ExecutableNames::new(self.spec.plugin);
+        let asset = |executable: &str| format!("{executable}-v{version}-{}-{}.tar.gz", os.as_str(), arch.as_str());
+        let mut names = vec![asset(&executables.of_package)];
+        let of_plugin = asset(&executables.of_plugin);
         if names[0] != of_plugin {
             names.push(of_plugin);
         }
@@ -155,32 +153,32 @@ impl Resolution<'_> {
     ) -> Result<Fetched, InstallError> {
         let asset = self.find_asset(release)?;
         let path = scratch.path().join("download");
-        let download = self.download(github, asset, &path).await?;
+        let download_digest = self.download(github, asset, &path).await?;
         let (folder, name) = (scratch.path().join("package"), asset.name.clone());
-        let names = executables(self.spec.plugin);
-        let (declared, published) = (self.spec.digest, asset.digest());
+        let names = ExecutableNames::new(self.spec.plugin);
+        let (declared, published) = (self.spec.expected_digest, asset.digest());
         let (made, scratch) = (folder.clone(), Arc::clone(scratch));
         run_blocking(move || {
             // The caller may be cancelled: the folder must exist until the blocking work ends.
             let _scratch = scratch;
             let package = DownloadedFile { name: &name, path: &path };
-            if let Some(expected) = declared.or(published).filter(|expected| *expected != download) {
+            if let Some(expected) = declared.or(published).filter(|expected| *expected != download_digest) {
                 // The declared digest may be that of the executable, which is computed without unpacking.
-                if declared.is_none() || package.digest_of(&names)? != Some(expected) {
-                    return Err(InstallError::ChecksumMismatch { expected, found: download });
+                if declared.is_none() || package.entry_digest(&names)? != Some(expected) {
+                    return Err(InstallError::ChecksumMismatch { expected, found: download_digest });
                 }
             }
-            std::fs::create_dir(&folder).map_err(PathError::of("create folder", &folder))?;
-            package.unpack(&folder, &names[1])?;
+            std::fs::create_dir(&folder).map_err(FileError::of("create folder", &folder))?;
+            package.unpack(&folder, &names.of_package)?;
             locate(&names, &folder).map_err(|error| match error {
                 InstallError::NoPlugin { executable, .. } => InstallError::NotInArchive { archive: name, executable },
                 other => other,
             })?;
-            std::fs::remove_file(&path).map_err(PathError::of("remove", &path))?;
+            std::fs::remove_file(&path).map_err(FileError::of("remove", &path))?;
             Ok(())
         })
         .await?;
-        Ok(Fetched { revision: release.tag.clone(), download: Some(download), folder: made })
+        Ok(Fetched { revision: release.tag.clone(), download_digest: Some(download_digest), folder: made })
     }
 
     /// Downloads an asset to a file and returns the digest of its bytes.
@@ -189,13 +187,13 @@ impl Resolution<'_> {
         let mut download = None;
         let sink = |bytes: &[u8]| {
             if bytes.is_empty() {
-                let file = File::create(path).map_err(PathError::of("create", path))?;
+                let file = File::create(path).map_err(FileError::of("create", path))?;
                 download = Some((file, Sha256::new()));
                 progress.restart();
                 return Ok(());
             }
             if let Some((file, hash)) = &mut download {
-                file.write_all(bytes).map_err(PathError::of("write", path))?;
+                file.write_all(bytes).map_err(FileError::of("write", path))?;
                 hash.update(bytes);
             }
             progress.advance(bytes.len() as u64);

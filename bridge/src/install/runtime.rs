@@ -1,5 +1,6 @@
-//! Runtimes of plugins that are not one executable, without a language host. Dependencies must be installed already; an
-//! error names a missing one and the command that installs it.
+//! Commands that start plugins with a `PulumiPlugin.yaml`: Python and Node.js programs, and Go programs, which are built
+//! first. Pulumi's language hosts are not used. Dependencies must be installed already; an error names a missing one and
+//! the command that installs it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::InstallError;
-use crate::fs::{PathError, ScratchFolder, read_if_exists};
+use super::layout::ExecutableNames;
+use crate::fs::{FileError, ScratchFolder, read_if_exists};
 use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::process::{HostEnvironment, OutputStream, ProcessSpec, Spawner, describe_exit};
 
@@ -54,19 +56,19 @@ impl PluginOrigin<'_> {
 }
 
 impl RuntimeContext<'_> {
-    /// Returns the command that starts the plugin with its verified files in `folder`. `executables` are the accepted
+    /// Returns the command that starts the plugin with its verified files in `folder`. `names` are the accepted
     /// names of a built program.
     pub(super) async fn start_command(
         &self,
-        executables: &[String; 2],
+        names: &ExecutableNames,
         manifest: &PluginManifest,
         folder: &Path,
-        home: PluginOrigin<'_>,
+        origin: PluginOrigin<'_>,
     ) -> Result<StartCommand, InstallError> {
         match &manifest.runtime {
-            PluginRuntime::Python { virtualenv } => self.python(virtualenv.as_deref(), folder, home),
-            PluginRuntime::Nodejs => self.nodejs(folder, home),
-            PluginRuntime::Go { binary } => self.go(executables, binary.as_deref(), folder).await,
+            PluginRuntime::Python { virtualenv } => self.python(virtualenv.as_deref(), folder, origin),
+            PluginRuntime::Nodejs => self.nodejs(folder, origin),
+            PluginRuntime::Go { binary } => self.go(names, binary.as_deref(), folder).await,
         }
     }
 
@@ -75,18 +77,18 @@ impl RuntimeContext<'_> {
         &self,
         virtualenv: Option<&str>,
         folder: &Path,
-        home: PluginOrigin<'_>,
+        origin: PluginOrigin<'_>,
     ) -> Result<StartCommand, InstallError> {
         let interpreter = match virtualenv {
             Some(virtualenv) => {
-                let places = match home {
-                    PluginOrigin::Folder(origin) => vec![folder.join(virtualenv), origin.join(virtualenv)],
+                let places = match origin {
+                    PluginOrigin::Folder(source) => vec![folder.join(virtualenv), source.join(virtualenv)],
                     PluginOrigin::Fetched => vec![folder.join(virtualenv)],
                 };
                 let found = places.into_iter().map(|venv| venv.join("bin/python")).find(|python| python.exists());
                 found.ok_or_else(|| {
-                    home.missing(virtualenv, |origin| {
-                        let (venv, requirements) = (origin.join(virtualenv), origin.join("requirements.txt"));
+                    origin.missing(virtualenv, |source| {
+                        let (venv, requirements) = (source.join(virtualenv), source.join("requirements.txt"));
                         let (venv, requirements) = (venv.display(), requirements.display());
                         format!("python3 -m venv {venv} && {venv}/bin/pip install -r {requirements}")
                     })
@@ -96,28 +98,28 @@ impl RuntimeContext<'_> {
         };
         if !folder.join("__main__.py").is_file() {
             let advice = "give the plugin a __main__.py that serves the provider";
-            return Err(home.missing("__main__.py", |_| advice.to_owned()));
+            return Err(origin.missing("__main__.py", |_| advice.to_owned()));
         }
         // `-B`: Python must not add compiled files to a package in the cache.
-        let options: &[&str] = if matches!(home, PluginOrigin::Fetched) { &["-u", "-B"] } else { &["-u"] };
+        let options: &[&str] = if matches!(origin, PluginOrigin::Fetched) { &["-u", "-B"] } else { &["-u"] };
         let arguments = options.iter().map(OsString::from).chain([folder.into()]).collect();
         Ok((interpreter, arguments, None))
     }
 
     /// Returns `node MAIN` with the main file of the package.
-    fn nodejs(&self, folder: &Path, home: PluginOrigin<'_>) -> Result<StartCommand, InstallError> {
+    fn nodejs(&self, folder: &Path, origin: PluginOrigin<'_>) -> Result<StartCommand, InstallError> {
         let node = self.interpreter(&["node"], "install Node.js and put it on PATH")?;
         let package = read_if_exists(&folder.join("package.json"))?.unwrap_or_else(|| b"{}".to_vec());
         // Node reports a malformed package.json.
         let package: serde_json::Value = serde_json::from_slice(&package).unwrap_or_default();
         let has_dependencies = package["dependencies"].as_object().is_some_and(|dependencies| !dependencies.is_empty());
         if has_dependencies && !folder.join("node_modules").is_dir() {
-            return Err(home.missing("node_modules", |origin| format!("npm install --prefix {}", origin.display())));
+            return Err(origin.missing("node_modules", |source| format!("npm install --prefix {}", source.display())));
         }
         let main = package["main"].as_str().unwrap_or("index.js");
         let file = [folder.join(main), folder.join(format!("{main}.js")), folder.join(main).join("index.js")];
         let Some(file) = file.into_iter().find(|file| file.is_file()) else {
-            return Err(home.missing(main, |origin| format!("npm run build --prefix {}", origin.display())));
+            return Err(origin.missing(main, |source| format!("npm run build --prefix {}", source.display())));
         };
         Ok((node, vec![file.into()], None))
     }
@@ -125,18 +127,18 @@ impl RuntimeContext<'_> {
     /// Returns the existing program of a Go plugin, or builds it.
     async fn go(
         &self,
-        executables: &[String; 2],
+        names: &ExecutableNames,
         binary: Option<&str>,
         folder: &Path,
     ) -> Result<StartCommand, InstallError> {
-        let names = binary.into_iter().chain(executables.iter().map(String::as_str));
-        if let Some(program) = names.map(|name| folder.join(name)).find(|program| program.is_file()) {
+        let candidates = binary.into_iter().chain(names.iter());
+        if let Some(program) = candidates.map(|name| folder.join(name)).find(|program| program.is_file()) {
             return Ok((program, Vec::new(), None));
         }
         let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
         let built = ScratchFolder::new(self.work)?;
         let program =
-            fs::canonicalize(built.path()).map_err(PathError::of("find", built.path()))?.join(&executables[0]);
+            fs::canonicalize(built.path()).map_err(FileError::of("find", built.path()))?.join(&names.of_plugin);
         let arguments = ["build".into(), "-o".into(), program.clone().into_os_string(), ".".into()];
         self.run(ProcessSpec {
             program: go,

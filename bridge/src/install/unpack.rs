@@ -13,8 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::error::{ArchiveError, InstallError};
-use super::tree::{GIT_FOLDER, may_lead_out};
-use crate::fs::PathError;
+use super::file_digests::{GIT_FOLDER, may_lead_out};
+use super::layout::ExecutableNames;
+use crate::fs::FileError;
 use crate::plugin::Sha256Digest;
 
 /// Maximum number of entries.
@@ -65,7 +66,7 @@ impl DownloadedFile<'_> {
     ///
     /// # Errors
     /// [`InstallError::Archive`], [`InstallError::Path`].
-    pub(super) fn digest_of(&self, names: &[String]) -> Result<Option<Sha256Digest>, InstallError> {
+    pub(super) fn entry_digest(&self, names: &ExecutableNames) -> Result<Option<Sha256Digest>, InstallError> {
         self.open(|kind, content, limit| {
             if kind == Kind::Plain {
                 return Ok(None);
@@ -95,7 +96,7 @@ impl DownloadedFile<'_> {
         &self,
         read: impl FnOnce(Kind, &mut dyn Read, u64) -> Result<T, UnpackError>,
     ) -> Result<T, InstallError> {
-        let path_error = |action| PathError::of(action, self.path);
+        let path_error = |action| FileError::of(action, self.path);
         let file = File::open(self.path).map_err(path_error("read"))?;
         let size = file.metadata().map_err(path_error("read"))?.len();
         let limit = MAX_BYTES.min(size.saturating_mul(MAX_RATIO).max(ALLOWED_BYTES));
@@ -130,7 +131,7 @@ impl DownloadedFile<'_> {
 #[derive(Debug)]
 enum UnpackError {
     Archive(ArchiveError),
-    Path(PathError),
+    Path(FileError),
 }
 
 impl From<ArchiveError> for UnpackError {
@@ -139,21 +140,22 @@ impl From<ArchiveError> for UnpackError {
     }
 }
 
-impl From<PathError> for UnpackError {
-    fn from(error: PathError) -> Self {
+impl From<FileError> for UnpackError {
+    fn from(error: FileError) -> Self {
         Self::Path(error)
     }
 }
 
+/// Detects the format of a file. Returns an error for an archive format that is not supported.
 fn kind(file: &File) -> Result<Kind, UnpackError> {
     let mut start = Vec::new();
     file.take(512).read_to_end(&mut start).map_err(ArchiveError::Unreadable)?;
     Ok(match start.as_slice() {
         [0x1f, 0x8b, ..] => Kind::Gzip,
-        [b'P', b'K', 3, 4, ..] => return Err(ArchiveError::Kind("zip").into()),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(ArchiveError::Kind("xz").into()),
-        [b'B', b'Z', b'h', ..] => return Err(ArchiveError::Kind("bzip2").into()),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(ArchiveError::Kind("zstd").into()),
+        [b'P', b'K', 3, 4, ..] => return Err(ArchiveError::UnsupportedFormat("zip").into()),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(ArchiveError::UnsupportedFormat("xz").into()),
+        [b'B', b'Z', b'h', ..] => return Err(ArchiveError::UnsupportedFormat("bzip2").into()),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(ArchiveError::UnsupportedFormat("zstd").into()),
         block if block.get(257..262) == Some(b"ustar") => Kind::Tar,
         _ => Kind::Plain,
     })
@@ -183,7 +185,8 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), UnpackError> {
             {
                 return Err(ArchiveError::TooLarge("one of its headers is too large").into());
             }
-            // These keys change the length of the next entry: unpacking would find other entries than this scan.
+            // The keys `size` and `GNU.sparse*` of an extended header change the length of the next entry: unpacking would
+            // find other entries than this scan.
             EntryType::XHeader => {
                 let mut extensions = Vec::new();
                 entry.read_to_end(&mut extensions).map_err(ArchiveError::Unreadable)?;
@@ -262,7 +265,7 @@ impl Unpacker<'_> {
                 if target.symlink_metadata().is_ok() {
                     return Err(refused("another entry has the same path").into());
                 }
-                Ok(std::os::unix::fs::symlink(&link, &target).map_err(PathError::of("create link", &target))?)
+                Ok(std::os::unix::fs::symlink(&link, &target).map_err(FileError::of("create link", &target))?)
             }
             EntryType::Link => {
                 let link = entry.link_name().map_err(ArchiveError::Unreadable)?.unwrap_or_default().into_owned();
@@ -276,7 +279,7 @@ impl Unpacker<'_> {
                 // A hard link counts as a copy: hashing reads its content again.
                 let left = self.left.checked_sub(metadata.len());
                 self.left = left.ok_or(ArchiveError::TooLarge("its hard links are too large"))?;
-                Ok(fs::hard_link(&other, &target).map_err(PathError::of("create link", &target))?)
+                Ok(fs::hard_link(&other, &target).map_err(FileError::of("create link", &target))?)
             }
             _ => Err(refused("it is neither file, folder nor link").into()),
         }
@@ -298,7 +301,7 @@ impl Unpacker<'_> {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => Err(None),
-            Err(_) => fs::create_dir(&path).map_err(|error| Some(PathError::of("create folder", &path)(error).into())),
+            Err(_) => fs::create_dir(&path).map_err(|error| Some(FileError::of("create folder", &path)(error).into())),
         }
     }
 }
@@ -327,18 +330,18 @@ fn plain_path(path: &Path) -> Result<Option<PathBuf>, &'static str> {
 /// Writes a new file and returns its length in bytes.
 fn write_file(path: &Path, content: &mut (impl Read + ?Sized), mode: u32, limit: u64) -> Result<u64, UnpackError> {
     let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = created.map_err(PathError::of("create", path))?;
+    let mut file = created.map_err(FileError::of("create", path))?;
     copy(content, limit, |bytes| {
-        io::Write::write_all(&mut file, bytes).map_err(PathError::of("write", path))?;
+        io::Write::write_all(&mut file, bytes).map_err(FileError::of("write", path))?;
         Ok(())
     })
 }
 
-/// Passes all bytes to `take` in chunks, and returns their number.
+/// Passes all bytes to `on_chunk` in chunks, and returns their number.
 fn copy(
     content: &mut (impl Read + ?Sized),
     limit: u64,
-    mut take: impl FnMut(&[u8]) -> Result<(), UnpackError>,
+    mut on_chunk: impl FnMut(&[u8]) -> Result<(), UnpackError>,
 ) -> Result<u64, UnpackError> {
     let mut buffer = vec![0; 256 * 1024];
     let mut copied = 0;
@@ -351,6 +354,6 @@ fn copy(
         if copied > limit {
             return Err(ArchiveError::TooLarge("its content is far larger than the archive").into());
         }
-        take(&buffer[..read])?;
+        on_chunk(&buffer[..read])?;
     }
 }

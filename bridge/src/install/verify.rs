@@ -4,7 +4,7 @@
 //! executable   sha256 of its bytes
 //! folder       digest of its files, see [`FileDigests`]
 //! ```
-//! Without a declared checksum no file is copied: the original files are executed.
+//! Without a declared checksum no file is verified or copied: the original files are executed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -13,8 +13,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
-use super::tree::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
-use crate::fs::{PathError, ScratchFolder};
+use super::file_digests::{FileDigests, GIT_FOLDER, hash_while_reading, may_lead_out};
+use crate::fs::{FileError, ScratchFolder};
 use crate::plugin::{Checksum, Platform, Sha256Digest};
 
 /// Files that were verified, or that have no declared checksum. Created in this module only.
@@ -29,7 +29,7 @@ pub(super) struct CheckedFiles {
 
 impl CheckedFiles {
     /// Creates the value for a folder in the cache with verified digests.
-    pub(super) fn in_store(folder: PathBuf) -> Self {
+    pub(super) fn in_cache(folder: PathBuf) -> Self {
         Self { path: folder.clone(), folder, digest: None, _copy: None }
     }
 
@@ -55,9 +55,9 @@ pub(super) struct ChecksumCheck<'a> {
     pub(super) work: &'a Path,
 }
 
-/// Returns the digest that is declared for a platform, or `None` without a checksum. Digests for other platforms only
-/// are an error.
-pub(super) fn expected(
+/// Returns the digest that is declared for a platform. Returns `None` without a checksum. Returns an error if the
+/// checksum has no digest for this platform.
+pub(super) fn expected_digest(
     checksum: Option<&Checksum>,
     platform: Option<Platform>,
 ) -> Result<Option<Sha256Digest>, InstallError> {
@@ -66,14 +66,15 @@ pub(super) fn expected(
 }
 
 impl ChecksumCheck<'_> {
-    fn expected(&self) -> Result<Option<Sha256Digest>, InstallError> {
-        expected(self.checksum, self.platform)
+    fn expected_digest(&self) -> Result<Option<Sha256Digest>, InstallError> {
+        expected_digest(self.checksum, self.platform)
     }
 
-    /// Verifies an executable. If it belongs to the folder `home`, its copy has links to the other files of that folder
-    /// beside it. The checksum does not cover those files.
-    pub(super) fn executable(&self, path: &Path, home: Option<&Path>) -> Result<CheckedFiles, InstallError> {
-        let Some(expected) = self.expected()? else {
+    /// Verifies an executable. `plugin_folder` is the folder of a plugin that is declared by its folder. The private copy
+    /// of such an executable is placed beside links to the other files of `plugin_folder`, which the checksum does not
+    /// cover.
+    pub(super) fn executable(&self, path: &Path, plugin_folder: Option<&Path>) -> Result<CheckedFiles, InstallError> {
+        let Some(expected) = self.expected_digest()? else {
             let folder = path.parent().unwrap_or(path).to_owned();
             return Ok(CheckedFiles { path: path.to_owned(), folder, digest: None, _copy: None });
         };
@@ -84,12 +85,12 @@ impl ChecksumCheck<'_> {
         if found != expected {
             return Err(InstallError::ChecksumMismatch { expected, found });
         }
-        if let Some(home) = home {
-            for member in fs::read_dir(home).map_err(PathError::of("list", home))? {
-                let member = member.map_err(PathError::of("list", home))?;
+        if let Some(plugin_folder) = plugin_folder {
+            for member in fs::read_dir(plugin_folder).map_err(FileError::of("list", plugin_folder))? {
+                let member = member.map_err(FileError::of("list", plugin_folder))?;
                 if member.file_name() != name {
                     let link = copy.path().join(member.file_name());
-                    std::os::unix::fs::symlink(member.path(), &link).map_err(PathError::of("create link", &link))?;
+                    std::os::unix::fs::symlink(member.path(), &link).map_err(FileError::of("create link", &link))?;
                 }
             }
         }
@@ -98,7 +99,7 @@ impl ChecksumCheck<'_> {
 
     /// Verifies a whole folder, given by its canonical path.
     pub(super) fn folder(&self, folder: &Path) -> Result<CheckedFiles, InstallError> {
-        let Some(expected) = self.expected()? else {
+        let Some(expected) = self.expected_digest()? else {
             return Ok(CheckedFiles { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
         };
         let copy = self.private_folder()?;
@@ -108,9 +109,9 @@ impl ChecksumCheck<'_> {
         }
         // The copy has the same folder name, for programs that show it.
         let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
-        let mut tree = FolderCopy { root: folder, files: FileDigests::default() };
-        tree.copy(folder, &target)?;
-        let found = tree.files.digest();
+        let mut folder_copy = FolderCopy { root: folder, files: FileDigests::default() };
+        folder_copy.copy(folder, &target)?;
+        let found = folder_copy.files.checksum_digest();
         if found != expected {
             return Err(InstallError::ChecksumMismatch { expected, found });
         }
@@ -131,14 +132,14 @@ struct FolderCopy<'a> {
 
 impl FolderCopy<'_> {
     fn copy(&mut self, from: &Path, to: &Path) -> Result<(), InstallError> {
-        fs::create_dir(to).map_err(PathError::of("create folder", to))?;
-        for member in fs::read_dir(from).map_err(PathError::of("list", from))? {
-            let member = member.map_err(PathError::of("list", from))?;
+        fs::create_dir(to).map_err(FileError::of("create folder", to))?;
+        for member in fs::read_dir(from).map_err(FileError::of("list", from))? {
+            let member = member.map_err(FileError::of("list", from))?;
             let (source, target) = (member.path(), to.join(member.file_name()));
             if member.file_name() == GIT_FOLDER {
                 continue;
             }
-            let kind = member.file_type().map_err(PathError::of("read", &source))?;
+            let kind = member.file_type().map_err(FileError::of("read", &source))?;
             if kind.is_dir() {
                 self.copy(&source, &target)?;
             } else if kind.is_symlink() {
@@ -158,18 +159,18 @@ impl FolderCopy<'_> {
     /// absolute link to a path outside the folder is trusted like the programs of the system. Other links are an error:
     /// they would have another target in the copy, or escape the verification.
     fn copy_link(&self, from: &Path, to: &Path) -> Result<Sha256Digest, InstallError> {
-        let target = fs::read_link(from).map_err(PathError::of("read link", from))?;
-        let escapes = if target.is_absolute() {
+        let target = fs::read_link(from).map_err(FileError::of("read link", from))?;
+        let is_refused = if target.is_absolute() {
             target.starts_with(self.root) || fs::canonicalize(&target).is_ok_and(|real| real.starts_with(self.root))
         } else {
             let depth = from.strip_prefix(self.root).map_or(0, |path| path.components().count().saturating_sub(1));
             may_lead_out(&target, depth)
         };
-        if escapes {
+        if is_refused {
             let reason = "the link leads out of the folder, or back into it by an absolute path";
             return Err(InstallError::NotHashable { path: from.to_owned(), reason });
         }
-        std::os::unix::fs::symlink(&target, to).map_err(PathError::of("create link", to))?;
+        std::os::unix::fs::symlink(&target, to).map_err(FileError::of("create link", to))?;
         Ok(Sha256Digest::of(target.as_os_str().as_bytes()))
     }
 
@@ -179,12 +180,12 @@ impl FolderCopy<'_> {
 }
 
 /// Copies a file and returns the digest of the written bytes. The copy is read-only, and executable if the file is.
-fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, PathError> {
-    let mut source = File::open(from).map_err(PathError::of("read", from))?;
-    let metadata = source.metadata().map_err(PathError::of("read", from))?;
+fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, FileError> {
+    let mut source = File::open(from).map_err(FileError::of("read", from))?;
+    let metadata = source.metadata().map_err(FileError::of("read", from))?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(if executable { 0o500 } else { 0o400 });
-    let mut target = options.open(to).map_err(PathError::of("create", to))?;
-    hash_while_reading(&mut source, from, |bytes| target.write_all(bytes).map_err(PathError::of("write", to)))
+    let mut target = options.open(to).map_err(FileError::of("create", to))?;
+    hash_while_reading(&mut source, from, |bytes| target.write_all(bytes).map_err(FileError::of("write", to)))
 }

@@ -2,14 +2,14 @@
 //! file for each start protocol.
 //!
 //! Input: a [`LaunchSpec`]. Output: the process and a connection to the port it printed, or an error that quotes its
-//! output. Excluded: the procedures and their replies (`provider` does the handshake), configuration, decisions about
+//! output. Excluded: the procedures and their replies (`provider` calls the Handshake RPC), configuration, decisions about
 //! when a plugin is started.
 
 mod call;
 mod connection;
 mod diagnosis;
 mod environment;
-mod local;
+mod loopback;
 mod port_line;
 pub mod pulumi;
 
@@ -45,7 +45,7 @@ pub struct LaunchSpec<'a> {
     pub spawner: &'a Spawner,
 }
 
-/// Plugin that has printed its port. The handshake is not done yet.
+/// Plugin that has printed its port. Handshake is not called yet.
 #[derive(Debug)]
 pub struct Launched {
     /// Process of the plugin. Dropping it kills the plugin.
@@ -112,7 +112,7 @@ impl Hint for LaunchError {
                 "this looks like HashiCorp's go-plugin protocol; sc supports only Pulumi's plugin protocol"
             }
             Self::NotAPort { .. } => "the first line of output of a Pulumi provider must be its port and nothing else",
-            // Their messages name the action.
+            // The messages of these errors name the action.
             Self::ExecFailed { .. } | Self::Spawn(_) | Self::Exited { .. } | Self::OutputClosed { .. } => return None,
         };
         Some(hint.into())

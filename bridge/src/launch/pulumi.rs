@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::diagnosis::{diagnose, exec_format_error};
-use super::local::local_connection;
+use super::loopback::loopback_connection;
 use super::port_line::parse_port;
 use super::{LastOutput, LaunchError, LaunchSpec, Launched};
 use crate::process::{FirstLine, OutputStream, Process, ProcessSpec, SpawnError, describe_exit};
@@ -46,13 +46,13 @@ pub async fn launch(spec: LaunchSpec<'_>, engine_address: &str) -> Result<Launch
     let line = match tokio::time::timeout(spec.start_timeout, process.first_line()).await {
         Ok(FirstLine::Line(line)) => line,
         Ok(FirstLine::ExecFailed(error)) => return Err(exec_failed(error)),
-        Ok(FirstLine::Ended(beginning)) => return Err(output_ended(&process, beginning).await),
+        Ok(FirstLine::Incomplete(beginning)) => return Err(output_ended(&process, beginning).await),
         Err(_) => {
             return Err(LaunchError::TimedOut { limit: spec.start_timeout, last_output: last_output(&process) });
         }
     };
     match parse_port(&line) {
-        Some(port) => Ok(Launched { connection: local_connection(port, &process), process }),
+        Some(port) => Ok(Launched { connection: loopback_connection(port, &process), process }),
         None => {
             // The output after the first line may explain the failure.
             process.wait_for_output_end().await;

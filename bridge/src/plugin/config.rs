@@ -1,4 +1,4 @@
-//! Entry of `plugins:`, placeholders resolved (Simple Container, section 2.5; `example/README.md` for what was added).
+//! Entry of `plugins` in server.yaml, with resolved placeholders (docs/server-yaml.md#plugins).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -86,7 +86,7 @@ impl PluginSource {
     pub fn version(&self) -> Option<PluginVersion> {
         match self {
             Self::Local(_) => None,
-            Self::GithubRelease(release) => release.version.parse().ok(),
+            Self::GithubRelease(release) => release.tag.parse().ok(),
             Self::Git(git) => git.revision.parse().ok(),
         }
     }
@@ -138,8 +138,8 @@ pub struct LocalSource {
 pub struct GithubReleaseSource {
     /// Repository as `owner/name` or as an https URL.
     pub repository: String,
-    /// Tag of the release, or `latest` (only without a checksum).
-    pub version: String,
+    /// Tag of the release, or `latest` (only without a checksum). Declared as `source.version`.
+    pub tag: String,
     /// Platform of the asset. `None` is the current platform.
     pub platform: Option<Platform>,
     /// Digest of the asset or of the executable in it.
@@ -163,7 +163,7 @@ pub struct GitSource {
     pub subdir: PathBuf,
     /// Platform of a prebuilt file. `None` is the current platform.
     pub platform: Option<Platform>,
-    /// Digest of the executable, or of the whole folder if it has a `PulumiPlugin.yaml`.
+    /// Digest of the executable, or of the whole repository if `subdir` has a `PulumiPlugin.yaml`.
     pub checksum: Option<Checksum>,
     /// Token for the clone. Never sent to another host.
     pub token: Option<SourceToken>,

@@ -1,4 +1,4 @@
-//! `PulumiPlugin.yaml`, the manifest of a plugin that is not one executable (docs/spec/provider-protocol.md#1.2).
+//! `PulumiPlugin.yaml`, the manifest of a plugin that is a folder of files for a language runtime (docs/spec/provider-protocol.md#1.2).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub enum ManifestError {
     #[error("not a plugin manifest")]
     Malformed(#[source] serde_yaml::Error),
     /// The runtime is not supported.
-    #[error("runtime {0:?} is not supported (nodejs, python and go are; other plugins must be one executable)")]
+    #[error("runtime {0:?} is not supported (supported: nodejs, python, go); publish the plugin as one executable")]
     UnsupportedRuntime(String),
 }
 

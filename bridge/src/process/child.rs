@@ -18,8 +18,9 @@ use super::{ProcessSpec, gate};
 
 /// Limit on the wait for a killed process to exit. The kernel exceeds it only if it hangs.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// Limit on reading the pipes after the process exited: a process outside the group may hold them open forever.
-const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+/// Limit on each wait after the process exited: for the end of its output, which a process outside the group may hold
+/// open forever, and for the end of its group, in which orphans that are never reaped stay.
+const AFTER_EXIT_LIMIT: Duration = Duration::from_millis(500);
 
 /// Reason why a process was not started.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +58,7 @@ pub enum FirstLine {
     /// Complete line, without its line end.
     Line(String),
     /// Beginning of a line that has no end: the output ended, or the line is too long.
-    Ended(String),
+    Incomplete(String),
     /// The program could not be executed.
     ExecFailed(io::Error),
 }
@@ -170,17 +171,17 @@ impl Process {
         let (of_stdout, out_sink, out_pipes) = (shared.clone(), sink.clone(), pipe_sender.clone());
         start_thread("plugin stdout", move || {
             let mut first = Some(first_sender);
-            read_lines(stdout.expect("stdout is piped"), |line, ended| {
+            read_lines(stdout.expect("stdout is piped"), |line, is_complete| {
                 if let Some(sender) = first.take() {
                     // The receiver may have been dropped; the error is ignored.
-                    sender.send(first_line_of(line, ended)).ok();
+                    sender.send(first_line_of(line, is_complete)).ok();
                 } else {
                     out_sink.line(OutputStream::Stdout, line);
                 }
                 of_stdout.stdout.push(line);
             });
             if let Some(sender) = first {
-                sender.send(FirstLine::Ended(String::new())).ok();
+                sender.send(FirstLine::Incomplete(String::new())).ok();
             }
             out_pipes.send_modify(|open| *open -= 1);
         })?;
@@ -205,12 +206,12 @@ impl Process {
         self.shared.group.as_raw_nonzero().get()
     }
 
-    /// Waits for the first line of standard output and returns it. Later calls return an empty [`FirstLine::Ended`].
+    /// Waits for the first line of standard output and returns it. Later calls return an empty [`FirstLine::Incomplete`].
     pub async fn first_line(&self) -> FirstLine {
         let receiver = self.first_line.lock().unwrap_or_else(PoisonError::into_inner).take();
         match receiver {
-            Some(receiver) => receiver.await.unwrap_or_else(|_| FirstLine::Ended(String::new())),
-            None => FirstLine::Ended(String::new()),
+            Some(receiver) => receiver.await.unwrap_or_else(|_| FirstLine::Incomplete(String::new())),
+            None => FirstLine::Incomplete(String::new()),
         }
     }
 
@@ -240,7 +241,7 @@ impl Process {
     /// Waits until both output pipes are closed, at most 500 ms: a process that left the group may hold them open.
     pub async fn wait_for_output_end(&self) {
         let mut open_pipes = self.open_pipes.clone();
-        tokio::time::timeout(DRAIN_LIMIT, open_pipes.wait_for(|open| *open == 0)).await.ok();
+        tokio::time::timeout(AFTER_EXIT_LIMIT, open_pipes.wait_for(|open| *open == 0)).await.ok();
     }
 
     /// Stops the process group: sends SIGINT, and SIGKILL if the leader still runs after `grace`. Returns once no
@@ -308,15 +309,15 @@ impl Shared {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(DRAIN_LIMIT, empty).await.ok();
+        tokio::time::timeout(AFTER_EXIT_LIMIT, empty).await.ok();
     }
 }
 
-fn first_line_of(line: &str, ended: bool) -> FirstLine {
+fn first_line_of(line: &str, is_complete: bool) -> FirstLine {
     match gate::parse_failure(line) {
         Some(error) => FirstLine::ExecFailed(error),
-        None if ended => FirstLine::Line(line.to_owned()),
-        None => FirstLine::Ended(line.to_owned()),
+        None if is_complete => FirstLine::Line(line.to_owned()),
+        None => FirstLine::Incomplete(line.to_owned()),
     }
 }
 

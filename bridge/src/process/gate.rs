@@ -1,4 +1,6 @@
-//! The gate: a process of our own program that executes another program once it reads a byte from standard input.
+//! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until `sc`
+//! writes a byte to its standard input, and then replaces itself by the program (`exec`). Until then the program cannot
+//! run.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};

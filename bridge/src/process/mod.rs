@@ -1,4 +1,5 @@
-//! Child processes: each leads its own process group, its output is drained, and it is killed on every path.
+//! Child processes: each leads its own process group, its output is read until its end, and it is killed however `sc`
+//! ends.
 //!
 //! Input: a [`ProcessSpec`]. Output: a [`Process`]. Dropping it kills its process group; [`Supervisor`] kills the
 //! group if `sc` itself is killed. Excluded: the purpose of the program, the meaning of its output.
@@ -7,8 +8,9 @@
 //! sc ──pipe──► supervisor            holds the list of groups; end of file: kills them
 //!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it executes the program; end of file: exits
 //! ```
-//! `sc` writes the byte once the supervisor has acknowledged the group. If `sc` is killed, either the gate never
-//! executes the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not
+//! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
+//! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the
+//! gate never executes the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not
 //! killed.
 
 #![allow(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]

@@ -27,11 +27,11 @@ impl OutputSink for () {
 }
 
 /// Maximum length of a line in bytes. Longer lines are split.
-const LONGEST_LINE: usize = 64 * 1024;
-/// Number of last lines that are kept for the error message about an exited process.
-const TAIL_LINES: usize = 50;
-/// Number of bytes that are kept of each of the last lines.
-const TAIL_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 64 * 1024;
+/// Maximum number of last lines that are kept for the error message about an exited process.
+const MAX_TAIL_LINES: usize = 50;
+/// Maximum number of bytes that are kept of each of the last lines.
+const MAX_TAIL_LINE_BYTES: usize = 2000;
 
 /// Last lines of a stream.
 #[derive(Debug, Default)]
@@ -40,10 +40,10 @@ pub(super) struct Tail(Mutex<VecDeque<String>>);
 impl Tail {
     pub(super) fn push(&self, line: &str) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == TAIL_LINES {
+        if lines.len() == MAX_TAIL_LINES {
             lines.pop_front();
         }
-        lines.push_back(line[..line.floor_char_boundary(TAIL_LINE)].to_owned());
+        lines.push_back(line[..line.floor_char_boundary(MAX_TAIL_LINE_BYTES)].to_owned());
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -51,9 +51,9 @@ impl Tail {
     }
 }
 
-/// Reads a pipe to its end. Calls `take` with each line and `true` if the line has a line end. An error of the pipe
+/// Reads a pipe to its end. Calls `on_line` with each line and `true` if the line is complete, that is, has a line end. An error of the pipe
 /// counts as its end.
-pub(super) fn read_lines(mut pipe: impl Read, mut take: impl FnMut(&str, bool)) {
+pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool)) {
     let mut buffer = [0; 8192];
     let mut pending: Vec<u8> = Vec::new();
     loop {
@@ -66,18 +66,18 @@ pub(super) fn read_lines(mut pipe: impl Read, mut take: impl FnMut(&str, bool)) 
         let mut chunk = &buffer[..read];
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
             pending.extend_from_slice(&chunk[..end]);
-            take(&text_of(&pending), true);
+            on_line(&text_of(&pending), true);
             pending.clear();
             chunk = &chunk[end + 1..];
         }
         pending.extend_from_slice(chunk);
-        if pending.len() >= LONGEST_LINE {
-            take(&text_of(&pending), false);
+        if pending.len() >= MAX_LINE_BYTES {
+            on_line(&text_of(&pending), false);
             pending.clear();
         }
     }
     if !pending.is_empty() {
-        take(&text_of(&pending), false);
+        on_line(&text_of(&pending), false);
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
 
     fn lines(bytes: &[u8]) -> Vec<(String, bool)> {
         let mut lines = Vec::new();
-        read_lines(bytes, |line, ended| lines.push((line.to_owned(), ended)));
+        read_lines(bytes, |line, is_complete| lines.push((line.to_owned(), is_complete)));
         lines
     }
 
@@ -103,16 +103,16 @@ mod tests {
 
     #[test]
     fn line_longer_than_the_limit_is_split() {
-        let pieces = lines(&vec![b'x'; 3 * LONGEST_LINE]);
-        assert!(pieces.len() >= 3 && pieces.iter().all(|(piece, _)| piece.len() < 2 * LONGEST_LINE));
+        let pieces = lines(&vec![b'x'; 3 * MAX_LINE_BYTES]);
+        assert!(pieces.len() >= 3 && pieces.iter().all(|(piece, _)| piece.len() < 2 * MAX_LINE_BYTES));
     }
 
     #[test]
     fn tail_keeps_the_last_lines_and_the_beginning_of_each() {
         let tail = Tail::default();
-        (0..60).for_each(|number| tail.push(&format!("{number} {}", "ä".repeat(TAIL_LINE))));
+        (0..60).for_each(|number| tail.push(&format!("{number} {}", "ä".repeat(MAX_TAIL_LINE_BYTES))));
         let lines = tail.lines();
-        assert_eq!((lines.len(), lines[0].split(' ').next()), (TAIL_LINES, Some("10")));
-        assert!(lines.iter().all(|line| line.len() <= TAIL_LINE));
+        assert_eq!((lines.len(), lines[0].split(' ').next()), (MAX_TAIL_LINES, Some("10")));
+        assert!(lines.iter().all(|line| line.len() <= MAX_TAIL_LINE_BYTES));
     }
 }

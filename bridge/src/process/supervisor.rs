@@ -34,11 +34,12 @@ pub enum SupervisorError {
 #[derive(Debug)]
 pub struct Supervisor {
     program: PathBuf,
-    connection: Mutex<Option<Connection>>,
+    pipes: Mutex<Option<SupervisorPipes>>,
 }
 
+/// Supervisor process and its two pipes.
 #[derive(Debug)]
-struct Connection {
+struct SupervisorPipes {
     child: Child,
     requests: ChildStdin,
     replies: BufReader<ChildStdout>,
@@ -65,7 +66,7 @@ impl Supervisor {
         let requests = child.stdin.take().expect("stdin is piped");
         let replies = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let supervisor =
-            Self { program: program.to_owned(), connection: Mutex::new(Some(Connection { child, requests, replies })) };
+            Self { program: program.to_owned(), pipes: Mutex::new(Some(SupervisorPipes { child, requests, replies })) };
         supervisor.send_request("?").map_err(SupervisorError::Lost)?;
         Ok(supervisor)
     }
@@ -88,19 +89,19 @@ impl Supervisor {
 
     /// Sends a request line and waits for its echo.
     fn send_request(&self, line: &str) -> io::Result<()> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = connection.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        connection.requests.write_all(format!("{line}\n").as_bytes())?;
+        let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+        let pipes = pipes.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        pipes.requests.write_all(format!("{line}\n").as_bytes())?;
         let mut reply = String::new();
-        connection.replies.read_line(&mut reply)?;
+        pipes.replies.read_line(&mut reply)?;
         if reply.trim_end() == line { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Connection { mut child, requests, replies: _ }) = connection {
+        let pipes = self.pipes.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(SupervisorPipes { mut child, requests, replies: _ }) = pipes {
             drop(requests);
             // The closed pipe makes the supervisor kill the remaining groups and exit.
             child.wait().ok();
@@ -130,7 +131,7 @@ fn supervise(requests: impl Read, mut replies: impl Write, kill: impl Fn(Pid)) -
             ("?", None) => {}
             _ => break,
         }
-        // The reader of the replies is gone, so the requests end as well.
+        // `sc` exited and closed its end of the pipe: there will be no further requests.
         if writeln!(replies, "{line}").and_then(|()| replies.flush()).is_err() {
             break;
         }

@@ -87,7 +87,7 @@ pub struct ResourceOptions {
     /// Outputs to mark as secret.
     pub additional_secret_outputs: Vec<String>,
     /// Limits on the duration of operations.
-    pub timeouts: Timeouts,
+    pub custom_timeouts: Timeouts,
     /// Resource whose deletion implies the deletion of this resource.
     pub deleted_with: Option<Urn>,
     /// Delete before replacing.

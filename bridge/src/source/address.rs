@@ -18,10 +18,11 @@ pub fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let authority = rest.split('/').next().unwrap_or_default();
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
-    // `me:wo/rd@host`: the port is not a number, so the authority ends in the middle of a password.
-    let is_password_cut =
+    // `me:wo/rd@host`: the text after the colon is no port number, so it is the beginning of a password that contains a
+    // slash.
+    let password_has_slash =
         !authority.contains('@') && !authority.ends_with(']') && !port.bytes().all(|byte| byte.is_ascii_digit());
-    let end = if is_password_cut { rest.rfind('@') } else { authority.rfind('@') };
+    let end = if password_has_slash { rest.rfind('@') } else { authority.rfind('@') };
     end.map_or_else(|| url.to_owned(), |at| format!("{scheme}://{}", &rest[at + 1..]))
 }
 

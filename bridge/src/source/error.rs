@@ -68,7 +68,7 @@ pub enum FetchError {
     },
     /// The download is shorter or longer than announced.
     #[error("{item} should have {expected} bytes, but {host} sent {received}")]
-    Length {
+    LengthMismatch {
         /// Downloaded item, in words.
         item: String,
         /// Host of the source.
@@ -90,7 +90,7 @@ pub enum FetchError {
     },
     /// The address is invalid or not supported.
     #[error("cannot use the address {address:?}: {reason}")]
-    Address {
+    InvalidAddress {
         /// Address without credentials.
         address: String,
         /// Reason, in words.
@@ -98,7 +98,7 @@ pub enum FetchError {
     },
     /// The token is invalid, or would be sent insecurely.
     #[error("cannot use the token for {host}: {reason}")]
-    Token {
+    UnusableToken {
         /// Host or address that would receive the token.
         host: String,
         /// Reason, in words.
@@ -131,21 +131,22 @@ pub enum FetchError {
     Spawn(#[from] crate::process::SpawnError),
     /// A file could not be read or written.
     #[error(transparent)]
-    Path(#[from] crate::fs::PathError),
+    Path(#[from] crate::fs::FileError),
 }
 
 impl FetchError {
     /// Returns true if a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Network { .. } | Self::Length { .. } => true,
+            Self::Network { .. } | Self::LengthMismatch { .. } => true,
             Self::UnexpectedStatus { status, .. } => *status >= 500,
             _ => false,
         }
     }
 
-    /// Returns true if `git` reached the server and access was not denied. A fetch of all branches may then succeed.
-    pub(super) fn should_fetch_all(&self) -> bool {
+    /// Returns true if `git fetch` of a single commit failed although the server was reached and did not deny access. The
+    /// server may have refused to serve the commit by its id; a fetch of all branches and tags may then succeed.
+    pub(super) fn is_refused_commit(&self) -> bool {
         const REFUSALS: [&str; 4] = ["Authentication failed", "could not read", "Permission denied", "No space left"];
         match self {
             Self::Git { output, .. } => {
@@ -204,7 +205,7 @@ impl Hint for FetchError {
             }
             Self::ProgramTooOld { .. } => "git 2.31 or later is required",
             Self::ProgramMissing { .. } => "install git and put it on PATH: sources of type git are fetched with it",
-            Self::Token { .. } => "use an https address",
+            Self::UnusableToken { .. } => "use an https address",
             Self::TooLarge { .. } => "set source.repository to a repository that contains only the plugin",
             _ => return None,
         };

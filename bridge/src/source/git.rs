@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::error::FetchError;
 use super::remote::Remote;
-use super::tree::{TreeCounter, TreeLimits};
+use super::tree_limits::{TreeCounter, TreeLimits};
 use crate::fs::Access;
 use crate::process::{
     FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
@@ -181,7 +181,7 @@ impl Git {
                 ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &remote.url, id];
             // Some servers refuse to serve commits that are not the tip of a branch or tag.
             match self.run("fetch", remote, folder, by_id).await {
-                Err(error) if error.should_fetch_all() => self.fetch_all(remote, folder).await?,
+                Err(error) if error.is_refused_commit() => self.fetch_all(remote, folder).await?,
                 other => drop(other?),
             }
         } else {
@@ -205,7 +205,7 @@ impl Git {
         self.check_tree_size(remote, &id, limits, folder).await?;
         self.run("checkout", remote, folder, ["checkout", "--quiet", "--detach", "--force", &id]).await?;
         let history = folder.join(".git");
-        std::fs::remove_dir_all(&history).map_err(crate::fs::PathError::of("remove", &history))?;
+        std::fs::remove_dir_all(&history).map_err(crate::fs::FileError::of("remove", &history))?;
         Ok(id)
     }
 
@@ -276,7 +276,7 @@ impl Git {
         let rest = std::mem::take(&mut *lines.0.lock().unwrap_or_else(PoisonError::into_inner));
         let first = match process.first_line().await {
             FirstLine::Line(line) => Some(line),
-            FirstLine::Ended(_) | FirstLine::ExecFailed(_) => None,
+            FirstLine::Incomplete(_) | FirstLine::ExecFailed(_) => None,
         };
         Ok(first.into_iter().chain(rest).collect())
     }

@@ -17,7 +17,7 @@ use url::Url;
 use super::address::{is_loopback, without_credentials};
 use super::error::FetchError;
 use super::web::{self, chain};
-use crate::fs::PathError;
+use crate::fs::FileError;
 use crate::plugin::{GithubReleaseSource, Sha256Digest, SourceToken};
 
 /// Maximum number of redirects of a request.
@@ -39,9 +39,9 @@ impl Repository {
     /// Returns the repository that a source declares.
     ///
     /// # Errors
-    /// [`FetchError::Address`].
+    /// [`FetchError::InvalidAddress`].
     pub fn of(source: &GithubReleaseSource) -> Result<Self, FetchError> {
-        let refused = |address: &str, reason: &str| FetchError::Address {
+        let refused = |address: &str, reason: &str| FetchError::InvalidAddress {
             address: without_credentials(address),
             reason: reason.to_owned(),
         };
@@ -147,16 +147,16 @@ impl Github {
     /// Creates a client. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`FetchError::Token`] if the token is invalid or would be sent in plain text; [`FetchError::Address`].
+    /// [`FetchError::UnusableToken`] if the token is invalid or would be sent in plain text; [`FetchError::InvalidAddress`].
     pub fn new(repository: Repository, token: Option<&SourceToken>) -> Result<Self, FetchError> {
-        let address = |reason: String| FetchError::Address { address: repository.api.clone(), reason };
+        let address = |reason: String| FetchError::InvalidAddress { address: repository.api.clone(), reason };
         let base = Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;
         let host = base.host_str().unwrap_or_default().to_owned();
         // The same base address as in `get`: octocrab sends the token to this authority only.
         let builder = Octocrab::builder().base_uri(base.as_str().trim_end_matches('/'));
         let mut builder = builder.map_err(|error| address(chain(&error)))?;
         if let Some(token) = token {
-            let unusable = |reason| FetchError::Token { host: host.clone(), reason };
+            let unusable = |reason| FetchError::UnusableToken { host: host.clone(), reason };
             if base.scheme() != "https" && !is_loopback(&host) {
                 return Err(unusable("it would be sent in plain text"));
             }
@@ -208,7 +208,7 @@ impl Github {
     pub async fn download(
         &self,
         asset: &Asset,
-        mut sink: impl FnMut(&[u8]) -> Result<(), PathError> + Send,
+        mut sink: impl FnMut(&[u8]) -> Result<(), FileError> + Send,
     ) -> Result<(), FetchError> {
         let sink = tokio::sync::Mutex::new(&mut sink);
         let try_once = || async { self.download_once(asset, &mut **sink.lock().await).await };
@@ -218,9 +218,9 @@ impl Github {
     async fn download_once(
         &self,
         asset: &Asset,
-        sink: &mut (impl FnMut(&[u8]) -> Result<(), PathError> + Send),
+        sink: &mut (impl FnMut(&[u8]) -> Result<(), FileError> + Send),
     ) -> Result<(), FetchError> {
-        let length = |received| FetchError::Length {
+        let length_mismatch = |received| FetchError::LengthMismatch {
             item: asset.name.clone(),
             host: self.host(),
             expected: asset.size,
@@ -231,7 +231,7 @@ impl Github {
         let (headers, mut body) = self.get(&route, "application/octet-stream", &asset.name).await?;
         let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if let Some(announced) = announced.filter(|announced| *announced != asset.size) {
-            return Err(length(announced));
+            return Err(length_mismatch(announced));
         }
         let mut received = 0;
         while let Some(frame) = body.frame().await {
@@ -239,11 +239,11 @@ impl Github {
             let Ok(bytes) = frame.into_data() else { continue };
             received += bytes.len() as u64;
             if received > asset.size {
-                return Err(length(received));
+                return Err(length_mismatch(received));
             }
             sink(&bytes)?;
         }
-        if received == asset.size { Ok(()) } else { Err(length(received)) }
+        if received == asset.size { Ok(()) } else { Err(length_mismatch(received)) }
     }
 
     /// Sends a GET request to a path of the API and follows redirects. After a redirect to another host the token is no
@@ -363,7 +363,7 @@ mod tests {
     fn source(repository: &str, api_url: Option<&str>) -> GithubReleaseSource {
         GithubReleaseSource {
             repository: repository.into(),
-            version: "v1.0.0".into(),
+            tag: "v1.0.0".into(),
             platform: None,
             checksum: None,
             asset: None,
@@ -399,7 +399,7 @@ mod tests {
             "https://reef.example?a=b",
         ] {
             let error = Repository::of(&source("acme/reef", Some(api))).unwrap_err();
-            assert!(matches!(error, FetchError::Address { .. }), "{api}: {error}");
+            assert!(matches!(error, FetchError::InvalidAddress { .. }), "{api}: {error}");
             assert!(!error.to_string().contains("word"), "{error}");
         }
         let error = Repository::of(&source("https://me:word@git.reef.example/acme/reef", None)).unwrap_err();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_is_percent_encode_tag() {
+    fn tag_is_percent_encoded() {
         assert_eq!(encode_tag("v1.2.3-rc~1").to_string(), "v1.2.3-rc~1");
         assert_eq!(encode_tag("sdk/v1 #?%é").to_string(), "sdk/v1%20%23%3F%25%C3%A9");
     }

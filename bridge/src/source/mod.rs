@@ -8,7 +8,7 @@ mod error;
 mod git;
 mod github;
 mod remote;
-mod tree;
+mod tree_limits;
 mod web;
 
 pub use address::without_credentials;
@@ -16,5 +16,5 @@ pub use error::FetchError;
 pub use git::{Commit, Git};
 pub use github::{Asset, Github, Release, Repository};
 pub use remote::Remote;
-pub use tree::TreeLimits;
+pub use tree_limits::TreeLimits;
 pub(crate) use web::download;

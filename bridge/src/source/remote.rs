@@ -36,10 +36,10 @@ impl Remote {
     /// Creates the remote of a URL, or of a path that is relative to `root`.
     ///
     /// # Errors
-    /// [`FetchError::Address`]; [`FetchError::Token`] if a token is invalid or would be sent without https.
+    /// [`FetchError::InvalidAddress`]; [`FetchError::UnusableToken`] if a token is invalid or would be sent without https.
     pub fn new(url: &str, root: &Path, token: Option<SourceToken>) -> Result<Self, FetchError> {
         let address =
-            |reason: &str| FetchError::Address { address: without_credentials(url), reason: reason.to_owned() };
+            |reason: &str| FetchError::InvalidAddress { address: without_credentials(url), reason: reason.to_owned() };
         if let Some(reason) = invalid_credentials_reason(url) {
             return Err(address(reason));
         }
@@ -49,8 +49,8 @@ impl Remote {
         if url.contains("::") && !url.contains("://") {
             return Err(address("remote helpers are not supported"));
         }
-        let starts_with_host = url.split('/').next().is_some_and(|first| first.contains(':'));
-        let url = if starts_with_host { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
+        let is_address = url.split('/').next().is_some_and(|first| first.contains(':'));
+        let url = if is_address { url.to_owned() } else { root.join(url).to_string_lossy().into_owned() };
         let url_credentials = parse(&url).filter(is_web).as_ref().and_then(credentials_of);
         let url = if url_credentials.is_some() { without_credentials(&url) } else { url };
         let login = token.map(|password| Credentials { user: TOKEN_USER.to_owned(), password }).or(url_credentials);
@@ -58,14 +58,19 @@ impl Remote {
         if login.as_ref().is_some_and(|login| (login.user.clone() + login.password.expose()).contains(char::is_control))
         {
             let host = without_credentials(&url);
-            return Err(FetchError::Token { host, reason: "it contains invalid characters" });
+            return Err(FetchError::UnusableToken { host, reason: "it contains invalid characters" });
         }
         let remote = Self { parsed: parse(&url), url, login };
         if remote.login.is_some() {
             match remote.parsed.as_ref().map(Url::scheme) {
                 Some("https") => {}
                 Some("http") if is_loopback(&remote.host()) => {}
-                _ => return Err(FetchError::Token { host: remote.host(), reason: "it would be sent without https" }),
+                _ => {
+                    return Err(FetchError::UnusableToken {
+                        host: remote.host(),
+                        reason: "it would be sent without https",
+                    });
+                }
             }
         }
         Ok(remote)
@@ -150,7 +155,7 @@ mod tests {
         }
         for bad in ["--upload-pack=touch x", "ext::sh -c x", "ssh://me:word@git.example/a", "https://me:word@h:99999/a"]
         {
-            assert!(matches!(remote(bad, None), Err(FetchError::Address { .. })), "{bad}");
+            assert!(matches!(remote(bad, None), Err(FetchError::InvalidAddress { .. })), "{bad}");
         }
     }
 
@@ -167,7 +172,7 @@ mod tests {
             "http://127.0.0.1.example/",
             "http://127.0.0.1\\@git.example/a",
         ] {
-            assert!(matches!(remote(bad, Some("t")), Err(FetchError::Token { .. })), "{bad}");
+            assert!(matches!(remote(bad, Some("t")), Err(FetchError::UnusableToken { .. })), "{bad}");
         }
     }
 
@@ -184,6 +189,6 @@ mod tests {
         assert_eq!(login("https://t0ken@git.example/a"), (clean.clone(), some("x-access-token", "t0ken")));
         assert_eq!(login(&clean), (clean.clone(), None));
         assert_eq!(login("ssh://git@git.example/a"), ("ssh://git@git.example/a".to_owned(), None));
-        assert!(matches!(remote("http://me:word@git.example/a", None), Err(FetchError::Token { .. })));
+        assert!(matches!(remote("http://me:word@git.example/a", None), Err(FetchError::UnusableToken { .. })));
     }
 }

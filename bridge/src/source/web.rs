@@ -74,7 +74,7 @@ struct DownloadError {
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     chain_with(error, |error| match error.downcast_ref::<reqwest::Error>() {
         Some(error) if error.url().is_some() => error.to_string().split(" for url").next().map(str::to_owned),
-        // Its message only repeats that a cause exists.
+        // The message of an octocrab error only repeats that a cause exists.
         None if error.is::<octocrab::Error>() => None,
         _ => Some(error.to_string()),
     })

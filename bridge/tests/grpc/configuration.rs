@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bridge::provider::grpc::{AuthEntry, HandshakeRequest, Limits, PluginInit, connect};
+use bridge::provider::grpc::{AuthEntry, HostInfo, Limits, PluginInit, handshake};
 use bridge::provider::{
     Capabilities, CheckConfigRequest, ConfigureRequest, DiffChanges, DiffConfigRequest, Method, Provider, ProviderError,
 };
@@ -18,11 +18,11 @@ fn configure(inputs: impl Into<std::sync::Arc<pulumi_proto::property::PropertyMa
     ConfigureRequest { urn: PROVIDER.parse().unwrap(), id: "42".into(), inputs: inputs.into() }
 }
 
-fn handshake_request() -> HandshakeRequest<'static> {
-    HandshakeRequest {
+fn host_info() -> HostInfo<'static> {
+    HostInfo {
         engine_address: "127.0.0.1:1",
         program_folder: std::path::Path::new("/plugins/rec"),
-        views: None,
+        status_tokens: None,
     }
 }
 
@@ -34,7 +34,7 @@ async fn handshake_sends_host_information_and_returns_capabilities() {
         rpc::ProviderHandshakeResponse { accept_secrets: true, accepts_byte_string: true, ..Default::default() },
     );
     recorder.reply_with("GetPluginInfo", rpc::PluginInfo { version: "v1.2".into() });
-    let provider = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap();
+    let provider = handshake(recorder.connection(), "rec", None, host_info(), Limits::default()).await.unwrap();
 
     let expected =
         Capabilities { accept_secrets: true, accept_byte_strings: true, supports_preview: true, ..Default::default() };
@@ -71,7 +71,7 @@ async fn capabilities_come_from_configure_without_handshake() {
             supports_autonaming_configuration: true,
         },
     );
-    let provider = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap();
+    let provider = handshake(recorder.connection(), "rec", None, host_info(), Limits::default()).await.unwrap();
     assert_eq!(provider.capabilities(), Capabilities::default());
     provider.configure(configure(bag([]))).await.unwrap();
     assert_eq!(provider.capabilities(), Capabilities { accept_byte_strings: false, ..ALL });
@@ -81,12 +81,12 @@ async fn capabilities_come_from_configure_without_handshake() {
 async fn failed_handshake_and_invalid_version_are_errors() {
     let recorder = RecordingProvider::default();
     recorder.fail_with("Handshake", Status::permission_denied("not you"));
-    let error = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap_err();
+    let error = handshake(recorder.connection(), "rec", None, host_info(), Limits::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "not you");
 
     let recorder = RecordingProvider::default();
     recorder.reply_with("GetPluginInfo", rpc::PluginInfo { version: "newest".into() });
-    let error = connect(recorder.connection(), "rec", None, handshake_request(), Limits::default()).await.unwrap_err();
+    let error = handshake(recorder.connection(), "rec", None, host_info(), Limits::default()).await.unwrap_err();
     assert_eq!(error.to_string(), r#"the provider's reply to GetPluginInfo is not valid: "newest" is not a version"#);
 }
 

@@ -43,7 +43,7 @@ fn secret(value: &str) -> PropertyValue {
     PropertyValue::secret(value.into())
 }
 
-/// Returns an encoded bag of strings.
+/// Returns an encoded map of strings.
 fn texts<const N: usize>(members: [(&str, &str); N]) -> Bag {
     let value = |text: &str| Value { kind: Some(Kind::StringValue(text.to_owned())) };
     Struct { fields: members.into_iter().map(|(key, text)| (key.to_owned(), value(text))).collect() }.into()

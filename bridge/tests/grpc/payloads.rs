@@ -1,4 +1,4 @@
-//! Encoding of each property bag of each call: the table of docs/spec/provider-protocol.md#5.4.
+//! Encoding of each property map of each call: the table of docs/spec/provider-protocol.md#5.4.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn run_info(dry_run: bool) -> RunInfo {
     RunInfo { project: "t".into(), stack: "dev".into(), dry_run, ..RunInfo::default() }
 }
 
-/// Makes all calls with all kinds of values in each bag, and returns `call.bag shape` for each bag.
+/// Makes all calls with all kinds of values in each property map, and returns `call.map shape` for each map.
 async fn table(capabilities: Capabilities, preview: bool) -> Vec<String> {
     let recorder = RecordingProvider::default();
     let provider = recorder.provider(Some(capabilities));

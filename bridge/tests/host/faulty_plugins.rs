@@ -40,7 +40,7 @@ async fn first_line_that_is_not_a_port_is_quoted() {
 }
 
 #[tokio::test]
-async fn go_plugin_protocol_is_recognized() {
+async fn hashicorp_go_plugin_line_gets_a_hint() {
     let mut repository = TestRepository::new();
     repository.script("x", "echo '1|5|unix|/tmp/plugin1|grpc'; exec sleep 100");
     let hint = repository.load_error().await.1;

@@ -1,4 +1,4 @@
-//! Instances of a working plugin: start, configure, call, abort, close.
+//! Instances of a working plugin: start, configure, call, cancel, close.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,18 +112,18 @@ async fn plugin_receives_only_declared_environment_variables() {
 }
 
 #[tokio::test]
-async fn calls_in_flight_return_after_abort() {
+async fn calls_in_flight_return_after_cancel() {
     let mut repository = TestRepository::new();
     repository.plugin("x", "", &[]);
     let host = repository.load().await.unwrap();
     let provider = configured(&host, "x").await;
     let (created, ()) = tokio::join!(create(&*provider), async {
         wait_until(|| repository.calls("x").contains(&"Create".to_owned())).await;
-        host.abort().await;
+        provider.cancel().await.unwrap();
     });
     assert_eq!(created.unwrap(), ResourceId::new("cancelled"));
-    assert!(host.start_provider(&request("x")).await.is_err());
     host.close().await;
+    assert!(host.start_provider(&request("x")).await.is_err());
 }
 
 #[tokio::test]

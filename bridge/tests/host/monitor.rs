@@ -264,7 +264,7 @@ async fn resource_options_are_decoded() {
         panic!("{:?}", options.aliases);
     };
     assert_eq!((name.as_deref(), type_token, urn.name()), (Some("old"), &None, "a"));
-    assert_eq!((options.timeouts.create, options.timeouts.update), (Some(Duration::from_secs(90)), None));
+    assert_eq!((options.custom_timeouts.create, options.custom_timeouts.update), (Some(Duration::from_secs(90)), None));
     assert_eq!(options.delete_before_replace, None, "it is not set");
     assert_eq!(registered.package.provider.unwrap().to_string(), reference);
     assert_eq!(registered.providers["t"].urn.name(), "mine");

@@ -174,8 +174,12 @@ async fn all_output_is_read_and_the_last_lines_are_kept() {
 
 #[tokio::test]
 async fn output_without_a_complete_first_line_is_returned_as_ended() {
-    assert!(matches!(spawn("printf 12", Arc::new(())).first_line().await, FirstLine::Ended(start) if start == "12"));
-    assert!(matches!(spawn("exit 1", Arc::new(())).first_line().await, FirstLine::Ended(start) if start.is_empty()));
+    assert!(
+        matches!(spawn("printf 12", Arc::new(())).first_line().await, FirstLine::Incomplete(start) if start == "12")
+    );
+    assert!(
+        matches!(spawn("exit 1", Arc::new(())).first_line().await, FirstLine::Incomplete(start) if start.is_empty())
+    );
 }
 
 #[tokio::test]

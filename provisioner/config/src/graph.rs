@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::stack::{Environment, Output, Resource, Target};
+use crate::stack::{Environment, Output, Resource, ResourceImplementation};
 use crate::tree::{Node, Reference, Value};
 use crate::types::TypeTable;
 
@@ -85,7 +85,7 @@ fn by_key(environment: &Environment) -> BTreeMap<&str, &Resource> {
 
 /// Checks that a core type has the referenced output. The outputs of plugin resources are unknown before the run.
 fn check_core_property(reference: &Reference, target: &Resource, types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
-    let Target::Core { type_name } = &target.target else { return };
+    let ResourceImplementation::Core { type_name } = &target.implementation else { return };
     let Some(core) = types.get(type_name) else { return };
     let property = reference.path[0].as_str();
     if !core.outputs().contains(&property) {

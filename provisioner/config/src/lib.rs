@@ -12,7 +12,7 @@
 //! ```
 //! use config::diagnostics::SourceFiles;
 //! use config::types::TypeTable;
-//! use config::{Profile, Repository, ProcessContext, Workspace};
+//! use config::{ProcessContext, Profile, Repository, Workspace};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -25,10 +25,12 @@
 //! #     state-storage: { type: fs, config: { path: 'file://${project:root}/state' } }
 //! #     secrets-provider: { type: passphrase }
 //! # ")?;
-//! let repository = Repository::discover(folder.path()); let process_context = ProcessContext { environment:
-//! std::env::vars().collect(), now: jiff::Zoned::now(), account: None }; let mut sources = SourceFiles::default(); let
-//! profile = Profile::read("default", &repository, &process_context, &mut sources).map_err(|found|
-//! format!("{found:?}"))?;
+//! let repository = Repository::discover(folder.path());
+//! let process_context =
+//!     ProcessContext { environment: std::env::vars().collect(), now: jiff::Zoned::now(), account: None };
+//! let mut sources = SourceFiles::default();
+//! let profile = Profile::read("default", &repository, &process_context, &mut sources)
+//!     .map_err(|found| format!("{found:?}"))?;
 //!
 //! let types = TypeTable::default();
 //! let workspace = Workspace {
@@ -77,6 +79,6 @@ pub use profile::Profile;
 pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
-    AliasOption, AliasParentOption, Environment, Options, Output, Provisioner, Resource, SecretsProvider, Stack,
-    StateStorage, Target,
+    AliasOption, AliasParentOption, Environment, Options, Output, Provisioner, Resource, ResourceImplementation,
+    SecretsProvider, Stack, StateStorage,
 };

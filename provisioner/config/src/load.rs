@@ -157,7 +157,7 @@ impl Loader<'_> {
         Some(RawStack { server, server_file, secrets })
     }
 
-    /// Reads and parses a file. The outer `None`: the file is missing or is_declaredable. The inner `None`: the file is
+    /// Reads and parses a file. The outer `None`: the file is missing or unreadable. The inner `None`: the file is
     /// not valid YAML; the syntax error is reported.
     fn read_file(
         &mut self,

@@ -10,7 +10,7 @@ use pulumi_proto::urn::{NameError, Urn};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::plugins::PluginDeclaration;
 use crate::reader::{Reader, Section};
-use crate::stack::{AliasOption, AliasParentOption, Options, Target};
+use crate::stack::{AliasOption, AliasParentOption, Options, ResourceImplementation};
 use crate::tree::Node;
 
 const OPTION: Code = Code("option");
@@ -34,15 +34,15 @@ const CORE_KEYS: [&str; 4] = ["protect", "retainOnDelete", "dependsOn", "customT
 /// Reads `options` of a resource, in which placeholders are resolved.
 pub(super) fn read(
     node: Option<&Node>,
-    target: &Target,
+    implementation: &ResourceImplementation,
     plugins: &[PluginDeclaration],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Options {
     let mut reader = Reader::new(diagnostics);
     let Some(section) = node.and_then(|node| reader.mapping(node, "`options`")) else { return Options::default() };
     reader.reject_unknown_keys(section, &KEYS, "`options`");
-    match target {
-        Target::Core { type_name } => {
+    match implementation {
+        ResourceImplementation::Core { type_name } => {
             for entry in section.mapping.into_iter().filter(|entry| KEYS.contains(&entry.key.as_str())) {
                 if !CORE_KEYS.contains(&entry.key.as_str()) {
                     let summary = format!("`{}` cannot be set on the core type {type_name:?}", entry.key);
@@ -53,7 +53,7 @@ pub(super) fn read(
                 }
             }
         }
-        Target::Plugin { plugin, .. } => check_version(section, &plugins[*plugin], &mut reader),
+        ResourceImplementation::Plugin { plugin, .. } => check_version(section, &plugins[*plugin], &mut reader),
     }
     let names = |texts: Vec<(String, Span)>| texts.into_iter().map(|(text, _)| text).collect();
     Options {

@@ -1,4 +1,5 @@
-//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). Accepts `path`/`ref` and `repository`/`version`.
+//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). In a `source`, `path` is accepted for `repository`, and
+//! `ref` for `version`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -296,20 +297,19 @@ impl SourceReader<'_, '_, '_> {
             return Some(PluginSource::Git(GitSource { url: location, revision, subdir, platform, checksum, token }));
         }
         if !is_github_repository(&location) {
-            return self
-                .report_error(location_span, "source.repository must be `owner/name` or an https URL of a repository");
+            return self.fail(location_span, "source.repository must be `owner/name` or an https URL of a repository");
         }
         if revision == "latest" && checksum.is_some() {
-            return self.report_error(
+            return self.fail(
                 revision_span,
                 "source.version `latest` cannot have a checksum: name the version that has this checksum",
             );
         }
         let repository = location;
-        let version = revision;
+        let tag = revision;
         Some(PluginSource::GithubRelease(GithubReleaseSource {
             repository,
-            version,
+            tag,
             platform,
             checksum,
             asset,
@@ -331,7 +331,8 @@ impl SourceReader<'_, '_, '_> {
         Some(PluginSource::Local(LocalSource { path: path.into(), checksum }))
     }
 
-    fn report_error<T>(&mut self, span: Span, text: &str) -> Option<T> {
+    /// Reports an error of the source and returns `None`.
+    fn fail<T>(&mut self, span: Span, text: &str) -> Option<T> {
         self.context.report_error(span, format!("plugin {:?}: {text}", self.name));
         None
     }
@@ -344,7 +345,7 @@ impl SourceReader<'_, '_, '_> {
     fn either_key(&mut self, first: &str, second: &str) -> Option<(String, Span)> {
         match (self.read_text(first), self.read_text(second)) {
             (Some((a, _)), Some((b, span))) if a != b => {
-                self.report_error(span, &format!("source.{first} and source.{second} disagree"))
+                self.fail(span, &format!("source.{first} and source.{second} disagree"))
             }
             (a, b) => a.or(b),
         }
@@ -362,14 +363,14 @@ impl SourceReader<'_, '_, '_> {
         };
         if value.is_none() && !spellings.iter().any(is_present) {
             let text = format!("source.{key} is required for source type {:?}", self.kind);
-            return self.report_error(self.section.span, &text);
+            return self.fail(self.section.span, &text);
         }
         value
     }
 
     fn read_platform(&mut self) -> Option<Platform> {
         let (platform, span) = self.read_text("platform").filter(|(platform, _)| platform != "auto")?;
-        platform.parse().ok().or_else(|| self.report_error(span, &format!("unsupported platform {platform:?}")))
+        platform.parse().ok().or_else(|| self.fail(span, &format!("unsupported platform {platform:?}")))
     }
 
     fn read_checksum(&mut self) -> Option<Checksum> {
@@ -382,7 +383,7 @@ impl SourceReader<'_, '_, '_> {
                     digests.extend(self.read_digest(&entry.value).map(|digest| (platform, digest)));
                 }
                 Err(_) => {
-                    self.report_error::<()>(entry.key_span, &format!("unsupported platform {:?}", entry.key));
+                    self.fail::<()>(entry.key_span, &format!("unsupported platform {:?}", entry.key));
                 }
             }
         }

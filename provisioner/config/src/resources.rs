@@ -7,7 +7,7 @@ use crate::options;
 use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::{Reader, Section};
 use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
-use crate::stack::{Environment, Resource, Target};
+use crate::stack::{Environment, Resource, ResourceImplementation};
 use crate::tree::{Entry, Mapping, Node, Value};
 use crate::values;
 
@@ -193,15 +193,24 @@ fn read_resource(
     };
     let request =
         RoutingRequest { resource: &entry.key, environment: &environment.key, text: &text, span: type_span, provider };
-    let target = request.select_target(routing).map_err(|diagnostic| diagnostics.push(*diagnostic)).ok().flatten()?;
-    let options = options::read(raw_options.as_ref(), &target, routing.plugins, diagnostics);
-    match &target {
-        Target::Plugin { .. } => values::check(&config, diagnostics),
-        Target::Core { type_name } => {
+    let implementation =
+        request.select_implementation(routing).map_err(|diagnostic| diagnostics.push(*diagnostic)).ok().flatten()?;
+    let options = options::read(raw_options.as_ref(), &implementation, routing.plugins, diagnostics);
+    match &implementation {
+        ResourceImplementation::Plugin { .. } => values::check(&config, diagnostics),
+        ResourceImplementation::Core { type_name } => {
             if let Some(core) = routing.types.get(type_name) {
                 core.check(&config, diagnostics);
             }
         }
     }
-    Some(Resource { key: entry.key.clone(), key_span: entry.key_span, name, target, type_span, config, options })
+    Some(Resource {
+        key: entry.key.clone(),
+        key_span: entry.key_span,
+        name,
+        implementation,
+        type_span,
+        config,
+        options,
+    })
 }

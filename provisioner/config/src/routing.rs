@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Code, Diagnostic, Span, closest};
 use crate::plugins::PluginDeclaration;
-use crate::stack::Target;
+use crate::stack::ResourceImplementation;
 use crate::tree::Node;
 use crate::types::TypeTable;
 
@@ -53,7 +53,10 @@ pub(super) struct RoutingRequest<'a> {
 
 impl RoutingRequest<'_> {
     /// Returns the plugin or core type; `None` if the declaration of the plugin is invalid.
-    pub(super) fn select_target(self, context: RoutingContext<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
+    pub(super) fn select_implementation(
+        self,
+        context: RoutingContext<'_>,
+    ) -> Result<Option<ResourceImplementation>, Box<Diagnostic>> {
         if self.text.contains("${") {
             return Err(self.unknown_type_error().help("placeholders in `type` are not resolved").into());
         }
@@ -61,7 +64,7 @@ impl RoutingRequest<'_> {
             return self.select_plugin(context);
         }
         if context.types.get(self.text).is_some() {
-            return Ok(Some(Target::Core { type_name: self.text.to_owned() }));
+            return Ok(Some(ResourceImplementation::Core { type_name: self.text.to_owned() }));
         }
         Err(self.unknown_core_type_error(context).into())
     }
@@ -86,7 +89,7 @@ impl RoutingRequest<'_> {
         unknown.did_you_mean(self.text, context.types.names().chain(GO_TYPES))
     }
 
-    fn select_plugin(self, context: RoutingContext<'_>) -> Result<Option<Target>, Box<Diagnostic>> {
+    fn select_plugin(self, context: RoutingContext<'_>) -> Result<Option<ResourceImplementation>, Box<Diagnostic>> {
         let segments: Vec<&str> = self.text.split(':').collect();
         let [package, module, name] = segments[..] else { return Err(self.invalid_type_error().into()) };
         if [package, module, name].iter().any(|segment| segment.is_empty()) {
@@ -95,17 +98,17 @@ impl RoutingRequest<'_> {
         let serving: Vec<usize> = (0..context.plugins.len())
             .filter(|index| context.plugins[*index].plugin.enabled && context.plugins[*index].package() == package)
             .collect();
-        let target = |plugin| Ok(Some(Target::Plugin { token: self.text.to_owned(), plugin }));
+        let implementation = |plugin| Ok(Some(ResourceImplementation::Plugin { token: self.text.to_owned(), plugin }));
         if let Some((wanted, span)) = self.provider.and_then(|node| Some((node.as_scalar()?.text.as_str(), node.span)))
         {
             return match serving.iter().find(|index| context.plugins[**index].name() == wanted) {
-                Some(plugin) => target(*plugin),
+                Some(plugin) => implementation(*plugin),
                 None if context.invalid_plugins.iter().any(|invalid| invalid == wanted) => Ok(None),
                 None => Err(self.unknown_provider_error(wanted, span, package, &serving, context).into()),
             };
         }
         match serving[..] {
-            [plugin] => target(plugin),
+            [plugin] => implementation(plugin),
             [] if context.invalid_plugins.iter().any(|invalid| invalid == package) => Ok(None),
             [] => Err(self.no_plugin_error(package, context).into()),
             [..] => {

@@ -93,7 +93,7 @@ pub struct Resource {
     /// `name`, else the key. Core types derive the names of their resources from it.
     pub name: String,
     /// Plugin or core type that manages the resource.
-    pub target: Target,
+    pub implementation: ResourceImplementation,
     /// Position of the type.
     pub type_span: Span,
     /// `config`, resolved; an empty mapping if it is missing.
@@ -104,7 +104,7 @@ pub struct Resource {
 
 /// Plugin or core type that manages a resource (docs/spec/simple-container.md#10.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ResourceImplementation {
     /// A plugin.
     Plugin {
         /// The type, `package:module:Type`.

@@ -50,7 +50,8 @@ pub(crate) struct Context {
     pub(crate) initial_refresh: watch::Sender<InitialRefresh>,
     /// Physical names that the configuration proposes, or the error in the configuration.
     pub(crate) autonaming: Result<AutonamingConfig, String>,
-    /// Registrations of provider resources that the first resource that needs them starts.
+    /// Registrations of default providers, and of providers that an import declares. The first resource that needs a
+    /// provider starts its registration; the others wait for it.
     once_registered: Mutex<HashMap<ProviderKey, Arc<OnceRegistered>>>,
     monitor: MonitorService,
 }

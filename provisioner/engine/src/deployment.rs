@@ -181,7 +181,7 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     if ctx.options.has_program() {
         let program_end = poll_with_cancel(&mut cancel, queue.run_until(ends.recv())).await;
         poll_with_cancel(&mut cancel, queue.run_to_end()).await;
-        end = end.and(PhaseEnd::of(ctx, true));
+        end = end.and(PhaseEnd::of_program(ctx));
         let program_end = program_end.map(|(program_end, received)| {
             received.send(()).ok();
             program_end
@@ -199,7 +199,8 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     }
     phases::check_targets_found(ctx);
     if ctx.is_halted() {
-        end = end.and(PhaseEnd::of(ctx, has_deletion_phase(ctx) || ctx.options.has_program()));
+        let has_skipped_phase = has_deletion_phase(ctx) || ctx.options.has_program();
+        end = end.and(PhaseEnd::of(ctx, has_skipped_phase));
     } else {
         end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
         if has_deletion_phase(ctx) {
@@ -210,7 +211,8 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     phases::rename_pending_deletes(ctx).await;
     poll_with_cancel(&mut cancel, queue.run_until(phases::record_stack_outputs(ctx))).await;
     poll_with_cancel(&mut cancel, queue.run_to_end()).await;
-    end.and(PhaseEnd::of(ctx, ctx.reporter.has_failed(Failure::AtEnd)))
+    let has_errors = ctx.reporter.has_failed(Failure::AtEnd);
+    end.and(PhaseEnd::of(ctx, has_errors))
 }
 
 fn has_deletion_phase(ctx: &Context) -> bool {

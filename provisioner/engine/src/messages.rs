@@ -15,10 +15,10 @@ use crate::decisions::registration::Refusal;
 use crate::events::{Message, Severity};
 use crate::step::{Step, StepError};
 
-/// Hint for a pending creation, whose outcome is unknown.
+/// Hint for a pending create, whose outcome is unknown.
 const UNKNOWN_CREATION: &str = "it may exist without being recorded: find its id, and import it with \
      `sc refresh` (interactively, or with --import-pending-creates);\n`sc refresh --clear-pending-creates` removes \
-     the pending operation";
+     the pending create";
 
 /// Returns the message of an error with its causes.
 pub(crate) fn error_message(error: &(dyn Error + 'static)) -> Message {
@@ -75,9 +75,10 @@ pub(crate) fn undeletable_text(name: &str, reason: Undeletable) -> String {
 /// Returns the hint for a resource that cannot be deleted.
 pub(crate) fn undeletable_hint(urn: &Urn, reason: Undeletable) -> String {
     match reason {
-        Undeletable::Protected => {
-            "remove `protect` from the resource and provision it once more before deleting it".to_owned()
-        }
+        Undeletable::Protected => format!(
+            "run `sc state unprotect {}`, or set `protect: false` in server.yaml and provision, then delete it",
+            urn.name()
+        ),
         Undeletable::HasDeleteHooks => {
             "delete it with `pulumi` and the program that defines the hooks, or provision it once without \
                                 deleting or replacing it: resources of server.yaml have no hooks"
@@ -116,7 +117,7 @@ fn hint(error: &ProviderError) -> Option<&'static str> {
 }
 
 /// Returns the message of an input that Check has rejected.
-pub(crate) fn refused_input(urn: &Urn, failure: &CheckFailure) -> Message {
+pub(crate) fn rejected_input(urn: &Urn, failure: &CheckFailure) -> Message {
     let text = match &failure.property {
         None => failure.reason.clone(),
         Some(property) => format!("property {property}: {}", failure.reason),

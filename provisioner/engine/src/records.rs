@@ -50,7 +50,7 @@ impl Records {
         Ok(operation)
     }
 
-    /// Records the effects of an operation, or of a change without one.
+    /// Records the effects of a step. `operation` is `None` if the step called no provider.
     ///
     /// # Errors
     /// [`StateError`] if the record cannot be written. The effects are applied to the deployment state nevertheless.
@@ -59,11 +59,18 @@ impl Records {
         operation: Option<OperationId>,
         effects: impl FnOnce(&DeploymentState) -> Vec<Effect>,
     ) -> Result<(), StateError> {
-        self.write(|state| match operation {
-            Some(operation) => Record::End { operation, effects: effects(state) },
-            None => Record::Change(effects(state)),
-        })
-        .await
+        match operation {
+            Some(operation) => self.write(|state| Record::End { operation, effects: effects(state) }).await,
+            None => self.change(effects).await,
+        }
+    }
+
+    /// Records a change that belongs to no operation.
+    ///
+    /// # Errors
+    /// Same as [`Records::end`].
+    pub(crate) async fn change(&self, effects: impl FnOnce(&DeploymentState) -> Vec<Effect>) -> Result<(), StateError> {
+        self.write(|state| Record::Change(effects(state))).await
     }
 
     /// Records that an operation had no effect.

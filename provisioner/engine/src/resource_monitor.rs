@@ -243,7 +243,7 @@ fn goal(request: ResourceRegistration) -> Goal {
         replace_on_changes: options.replace_on_changes,
         additional_secret_outputs: options.additional_secret_outputs,
         aliases: options.aliases,
-        custom_timeouts: options.timeouts,
+        custom_timeouts: options.custom_timeouts,
         import_id: request.import_id,
         retain_on_delete: options.retain_on_delete,
         deleted_with: options.deleted_with,

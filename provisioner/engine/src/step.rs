@@ -30,9 +30,9 @@ pub(crate) struct Step {
     pub(crate) actor: Actor,
     pub(crate) internal: bool,
     pub(crate) source: Option<SourceRef>,
-    /// True in a replacement that deletes first: the delete step leaves the entry with a pending replacement, and the
-    /// create step completes the replacement.
-    pub(crate) delete_first: bool,
+    /// True in a replacement whose old resource is deleted first: the delete step leaves the entry with a pending
+    /// replacement, and the create step completes the replacement.
+    pub(crate) delete_before_replace: bool,
     /// Form in which the entry is carried over; `None` if it is not carried over.
     pub(crate) carry_over: Option<CarryOver>,
     /// Inputs of the program, for an import. Values that are secret among them are secret in the inputs that are read,
@@ -41,7 +41,7 @@ pub(crate) struct Step {
     /// Reports the deletion of the entry.
     pub(crate) deletion_report: Option<DeletionReport>,
     /// Deletions by other registrations that must be done before this step.
-    pub(crate) after: Vec<DeletionWait>,
+    pub(crate) waits_for: Vec<DeletionWait>,
 }
 
 /// Form in which an entry is carried over. Steps of other registrations may still change its references.
@@ -76,8 +76,9 @@ pub(crate) enum StepError {
     State(#[from] StateError),
     #[error(transparent)]
     Host(HostError),
+    /// The step cannot be carried out, or the reply of its provider is invalid.
     #[error("{0}")]
-    Refused(String),
+    Failed(String),
     /// The entry is not deleted. If it is protected, the run goes on and fails at its end.
     #[error("{text}")]
     NotDeleted { reason: Undeletable, text: String },
@@ -95,11 +96,11 @@ impl Step {
             actor: Actor::Engine,
             internal: false,
             source: None,
-            delete_first: false,
+            delete_before_replace: false,
             carry_over: None,
             known_inputs: Arc::default(),
             deletion_report: None,
-            after: Vec::new(),
+            waits_for: Vec::new(),
         }
     }
 

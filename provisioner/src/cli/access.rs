@@ -46,7 +46,7 @@ async fn open_store(stacks: &Stacks, stack: &Stack) -> anyhow::Result<FileStore>
     let url = FileUrl::parse(url, &stacks.repository.root, home);
     let options = file_options(&stacks.process_context.environment)?;
     let store = async { anyhow::Ok(FileStore::open_with(&url?, options).await?) };
-    store.await.with_context(|| format!("the state storage of stack {} cannot be opened", stack.name))
+    store.await.with_context(|| format!("the backend of stack {} cannot be opened", stack.name))
 }
 
 /// Returns the passphrase: that of the configuration, else of the environment, else of the file named in the

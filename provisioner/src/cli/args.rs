@@ -84,10 +84,10 @@ pub(crate) struct RunArgs {
     pub(crate) skip_refresh: bool,
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
-    /// Maximum number of resource operations to run in parallel
+    /// Maximum number of resources to process in parallel
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
-    /// Continue with resources that do not depend on a failed resource, including deletes
+    /// Continue with resources that do not depend on a failed resource
     #[arg(long)]
     pub(crate) continue_on_error: bool,
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(crate) struct RunArgs {
 /// Source of the provider configuration for reads and deletes.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct ProgramArgs {
-    /// Read and delete with the provider configuration in server.yaml instead of the recorded one
+    /// In a refresh or destroy, use the provider configuration in server.yaml instead of the recorded one
     #[arg(long)]
     pub(crate) run_program: bool,
 }
@@ -108,13 +108,14 @@ pub(crate) struct ProgramArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Resource selection")]
 pub(crate) struct ScopeArgs {
-    /// Operate only on this resource, given by name or URN; `*` is a wildcard; can be repeated
+    /// Operate only on this resource, by name as `sc preview` shows it (`KEY--ENV`) or by URN; `*` is a wildcard; can be
+    /// repeated
     #[arg(short, long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target: Vec<String>,
     /// Operate on dependents of the targets as well
     #[arg(long)]
     pub(crate) target_dependents: bool,
-    /// Exclude this resource, given by name or URN, and keep its dependencies; can be repeated
+    /// Do not operate on this resource, given by name or URN, and do not delete what it depends on; can be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) exclude: Vec<String>,
     /// Exclude dependents of the excluded resources as well
@@ -129,7 +130,7 @@ pub(crate) struct ReplaceArgs {
     /// Replace this resource, given by name or URN, even if it has no changes; can be repeated
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) replace: Vec<String>,
-    /// Replace this resource and operate on no other; same as --target and --replace together
+    /// Replace this resource; same as --target and --replace together; can be repeated
     #[arg(long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target_replace: Vec<String>,
 }

@@ -180,7 +180,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         }
         Some(OperationError::NotPending { pending, .. }) => {
             return Some(match pending.as_slice() {
-                [] => "there are no pending creates: omit it".to_owned(),
+                [] => "there are no pending creates: omit --import-pending-creates".to_owned(),
                 pending => format!("the pending creates are: {}", pending.join(", ")),
             });
         }
@@ -222,10 +222,10 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             | FormatError::TooOld(_)
             | FormatError::TooNew(_)
             | FormatError::UnknownFeature(_) => None,
-            _ => Some("the store keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)"),
+            _ => Some("the backend keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)"),
         },
         StateError::Integrity(_) => Some(
-            "nothing was changed; `sc state repair` can repair the state, and the store keeps earlier states \
+            "nothing was changed; `sc state repair` can repair the state, and the backend keeps earlier states \
              (`.pulumi/backups`)",
         ),
         // `store_hint` has the hint for the source error.

@@ -73,7 +73,7 @@ impl StackRun {
                 return Vec::new();
             }
             let result = self.program.run(&deployment).await;
-            let end = match result.end {
+            let end = match result.completion {
                 ProgramCompletion::Complete => ProgramEnd::Completed,
                 ProgramCompletion::Incomplete => ProgramEnd::Failed,
             };

@@ -54,7 +54,8 @@ fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> Plugin
 struct MaskedSecrets(Vec<String>);
 
 impl MaskedSecrets {
-    /// Minimum length in bytes of a masked text. Shorter texts occur by chance, and masking them would reveal them.
+    /// Minimum length in bytes of a masked text. A shorter secret also occurs inside unrelated words; masking it there
+    /// would show which text it is.
     const MIN_LENGTH: usize = 4;
 
     fn of(plugins: &[PluginDeclaration], config: &[ConfigEntry]) -> Self {
@@ -97,8 +98,9 @@ impl MaskedSecrets {
     }
 }
 
-fn relay(events: &Arc<dyn EventSink>, secrets: &Arc<MaskedSecrets>) -> Arc<dyn HostEvents> {
-    Arc::new(Relay { events: Arc::clone(events), secrets: Arc::clone(secrets), downloads: Mutex::default() })
+/// Returns a receiver of plugin events that emits them as events of the run, with masked secrets.
+fn run_event_sink(events: &Arc<dyn EventSink>, secrets: &Arc<MaskedSecrets>) -> Arc<dyn HostEvents> {
+    Arc::new(RunEventSink { events: Arc::clone(events), secrets: Arc::clone(secrets), downloads: Mutex::default() })
 }
 
 /// Enabled plugin of a stack, and the result of its installation.
@@ -162,7 +164,7 @@ impl PluginSettings {
             sources: self.sources.clone(),
             limits: self.limits,
             type_cache: Some(self.type_cache.clone()),
-            events: relay(events, &secrets),
+            events: run_event_sink(events, &secrets),
         };
         let loading = PluginHost::load(settings, declared.collect());
         tokio::select! {
@@ -186,29 +188,29 @@ impl PluginSettings {
         signals: &StopSignals,
     ) -> Result<Vec<InstalledPlugin>, OperationError> {
         let secrets = Arc::new(MaskedSecrets::of(&stack.plugins, &[]));
-        let events = relay(events, &secrets);
-        let fetch = async |plugin: &PluginConfig| {
-            let package = self.sources.fetch(plugin, &events).await.map_err(|error| secrets.mask_error(error));
+        let events = run_event_sink(events, &secrets);
+        let resolve = async |plugin: &PluginConfig| {
+            let package = self.sources.resolve(plugin, &events).await.map_err(|error| secrets.mask_error(error));
             InstalledPlugin { plugin: plugin.clone(), package }
         };
         let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
         tokio::select! {
-            installed = join_all(enabled.map(fetch)) => Ok(installed),
+            installed = join_all(enabled.map(resolve)) => Ok(installed),
             // Dropping the future discards incomplete downloads.
             () = signals.stop.cancelled() => Err(OperationError::Stopped),
         }
     }
 }
 
-/// Converts events of the plugin host to events of the run, with masked secrets.
-struct Relay {
+/// Receiver of plugin events that emits them as events of the run, with masked secrets.
+struct RunEventSink {
     events: Arc<dyn EventSink>,
     secrets: Arc<MaskedSecrets>,
     /// Downloads by plugin.
     downloads: Mutex<HashMap<String, Option<Download>>>,
 }
 
-impl Relay {
+impl RunEventSink {
     fn fetch(&self, plugin: String, event: FetchEvent) {
         let about = |severity, text| Message { plugin: Some(plugin.clone()), ..Message::new(severity, text) };
         let message = match event {
@@ -255,7 +257,7 @@ impl Relay {
     }
 }
 
-impl HostEvents for Relay {
+impl HostEvents for RunEventSink {
     fn emit(&self, event: HostEvent) {
         let message = match event {
             HostEvent::Fetch { plugin, event } => return self.fetch(plugin, event),

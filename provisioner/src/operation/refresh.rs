@@ -105,8 +105,7 @@ impl StackRun {
         Ok(report)
     }
 
-    /// Reports operations that were recovered from the journal of an unfinished run. `is_certain`: that run has
-    /// crashed.
+    /// Reports operations that were recovered from the journal of an interrupted run. `is_certain`: that run has ended.
     pub(super) fn report_recovery(&self, recovered: Option<&RecoveredRun>, is_certain: bool) {
         if let Some(recovered) = recovered {
             let text = recovery_text(recovered, is_certain);
@@ -191,12 +190,15 @@ fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: 
     }
 }
 
-/// Returns the message about an unfinished run. `is_certain`: the run has crashed; without the lock, it may still be
-/// running.
+/// Returns the message about the merged journal of an interrupted run. `is_certain`: the run has ended; without the
+/// lock, it may still be active.
 pub fn recovery_text(recovered: &RecoveredRun, is_certain: bool) -> String {
-    let ended = if is_certain { "crashed" } else { "has not finished" };
-    let mut text =
-        format!("a run that started {} {ended}; its operations are recovered from its journal", recovered.started);
+    let started = &recovered.started;
+    let mut text = if is_certain {
+        format!("the journal of the interrupted run that started {started} was merged")
+    } else {
+        format!("the journal of the run that started {started} and may be interrupted was merged")
+    };
     for (index, (kind, count)) in recovered.done.iter().enumerate() {
         let done = match kind {
             OperationKind::Creating => "created",
@@ -209,7 +211,7 @@ pub fn recovery_text(recovered: &RecoveredRun, is_certain: bool) -> String {
         text.push_str(&format!("{count} {done}"));
     }
     if !recovered.pending.is_empty() {
-        text.push_str("\nits pending operations are:");
+        text.push_str("\npending operations:");
     }
     for (kind, urn) in &recovered.pending {
         text.push_str(&format!("\n{} {} ({})", kind.as_str(), urn.name(), urn.type_token()));

@@ -8,7 +8,7 @@ use pulumi_proto::urn::{TypeToken, Urn};
 
 use super::{goals, positions};
 use config::diagnostics::closest;
-use config::{Resource, Stack, Target, values};
+use config::{Resource, ResourceImplementation, Stack, values};
 use engine::{ImportGoal, ImportProvider};
 
 /// Error of a lookup of the resource to import.
@@ -45,11 +45,11 @@ pub(super) fn find_import(stack: &Stack, name: &str, id: &ResourceId) -> Result<
         let similar = closest(name, named.iter().map(|(known, _)| known.as_str())).map(str::to_owned);
         return Err(ImportLookupError::Unknown { stack: stack.name.clone(), name: name.to_owned(), similar });
     };
-    match &resource.target {
-        Target::Core { type_name } => {
+    match &resource.implementation {
+        ResourceImplementation::Core { type_name } => {
             Err(ImportLookupError::CoreType { name: name.to_owned(), type_name: type_name.as_str().to_owned() })
         }
-        Target::Plugin { token, plugin } => {
+        ResourceImplementation::Plugin { token, plugin } => {
             let root = Urn::root_stack(&stack.name, &stack.project);
             let provider = goals::provider(&stack.plugins[*plugin], *plugin, &root);
             Ok(ImportGoal {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::registry::provision::{Package, ProvisionTable};
 use config::diagnostics::{Code, Diagnostic};
-use config::{PluginDeclaration, Resource, Stack, Target};
+use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
 const PACKAGE: Code = Code("package");
 
@@ -13,9 +13,11 @@ fn core_resources<'s>(
     stack: &'s Stack,
     core: &'s ProvisionTable,
 ) -> impl Iterator<Item = (&'s Resource, &'s str, Package)> {
-    stack.resources().filter_map(|(_, resource)| match &resource.target {
-        Target::Core { type_name } => Some((resource, type_name.as_str(), core.get(type_name)?.package())),
-        Target::Plugin { .. } => None,
+    stack.resources().filter_map(|(_, resource)| match &resource.implementation {
+        ResourceImplementation::Core { type_name } => {
+            Some((resource, type_name.as_str(), core.get(type_name)?.package()))
+        }
+        ResourceImplementation::Plugin { .. } => None,
     })
 }
 
@@ -37,9 +39,9 @@ pub(super) fn plugin_type_packages(stack: &Stack) -> BTreeSet<String> {
 }
 
 fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaration> {
-    stack.resources().filter_map(|(_, resource)| match resource.target {
-        Target::Plugin { plugin, .. } => stack.plugins.get(plugin),
-        Target::Core { .. } => None,
+    stack.resources().filter_map(|(_, resource)| match resource.implementation {
+        ResourceImplementation::Plugin { plugin, .. } => stack.plugins.get(plugin),
+        ResourceImplementation::Core { .. } => None,
     })
 }
 

@@ -18,14 +18,14 @@ use crate::registry::provision::{CoreResource, ProvisionError, ProvisionTable, w
 use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
-use config::{Resource, Stack, Target};
+use config::{Resource, ResourceImplementation, Stack};
 use engine::{Registrar, RegistrationResult};
 
 /// Result of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramResult {
     /// Completeness of the registrations.
-    pub end: ProgramCompletion,
+    pub completion: ProgramCompletion,
     /// Errors that are detected only while the program runs. They are not reported yet.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -45,12 +45,14 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     let types = registrar.package_types(packages::plugins_with_package_types(stack, core));
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
-        (Ok(_) | Err(_), _) => return ProgramResult { end: ProgramCompletion::Incomplete, diagnostics: Vec::new() },
+        (Ok(_) | Err(_), _) => {
+            return ProgramResult { completion: ProgramCompletion::Incomplete, diagnostics: Vec::new() };
+        }
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
     run.register_all().await;
     run.register_outputs().await;
-    ProgramResult { end: run.end, diagnostics: run.diagnostics }
+    ProgramResult { completion: run.completion, diagnostics: run.diagnostics }
 }
 
 /// Returns the facts about a type of a plugin. `plugin` is the index of the plugin in the stack.
@@ -64,7 +66,7 @@ fn facts_of<'t>(
 }
 
 /// Outcome of one registration.
-enum Outcome {
+enum RegistrationOutcome {
     /// The provider resource is registered.
     Provider(ProviderReference),
     /// The resource is registered.
@@ -79,7 +81,7 @@ enum Outcome {
 
 /// Resource at an index of [`Stack::resources`], with its environment.
 #[derive(Clone, Copy)]
-struct Slot<'r> {
+struct ResourceNode<'r> {
     environment: &'r str,
     resource: &'r Resource,
 }
@@ -94,15 +96,15 @@ struct Run<'r> {
     /// Plugins that children of components use; empty without components.
     child_plugins: Vec<usize>,
     mode: Mode,
-    slots: Vec<Slot<'r>>,
-    /// Number of unregistered dependencies of each node. Nodes are the plugins, then the slots.
+    resources: Vec<ResourceNode<'r>>,
+    /// Number of unregistered dependencies of each node. Nodes are the plugins, then the resources.
     missing_dependencies: Vec<usize>,
     dependents: Vec<Vec<usize>>,
     ready: BTreeSet<usize>,
     providers: BTreeMap<usize, ProviderReference>,
     done: BTreeMap<usize, Arc<ReferencedResource>>,
     by_key: BTreeMap<(&'r str, &'r str), usize>,
-    end: ProgramCompletion,
+    completion: ProgramCompletion,
     stopped: bool,
     diagnostics: Vec<Diagnostic>,
 }
@@ -120,26 +122,27 @@ impl<'r> Run<'r> {
             |plugin, token| facts_of(stack, &types, plugin, token).is_some_and(|facts| facts.is_component);
         let has_components = types.values().flat_map(PackageTypes::values).any(|facts| facts.is_component);
         let child_plugins = if has_components { packages::plugins_for_children(stack, core) } else { Vec::new() };
-        let slots = stack.resources().map(|(environment, resource)| Slot { environment: &environment.name, resource });
-        let slots: Vec<Slot<'r>> = slots.collect();
-        let by_key: BTreeMap<_, _> = slots
+        let resources =
+            stack.resources().map(|(environment, resource)| ResourceNode { environment: &environment.name, resource });
+        let resources: Vec<ResourceNode<'r>> = resources.collect();
+        let by_key: BTreeMap<_, _> = resources
             .iter()
             .enumerate()
-            .map(|(index, slot)| ((slot.environment, slot.resource.key.as_str()), plugins + index))
+            .map(|(index, node)| ((node.environment, node.resource.key.as_str()), plugins + index))
             .collect();
-        let nodes = plugins + slots.len();
+        let nodes = plugins + resources.len();
         let (mut missing_dependencies, mut dependents) = (vec![0; nodes], vec![Vec::new(); nodes]);
-        for (index, slot) in slots.iter().enumerate() {
+        for (index, node) in resources.iter().enumerate() {
             // Children of a component use these plugins, so the component depends on all of them.
-            let providers = match &slot.resource.target {
-                Target::Plugin { token, plugin } if is_component(*plugin, token) => {
+            let providers = match &node.resource.implementation {
+                ResourceImplementation::Plugin { token, plugin } if is_component(*plugin, token) => {
                     child_plugins.iter().copied().chain([*plugin]).collect()
                 }
-                Target::Plugin { plugin, .. } => vec![*plugin],
-                Target::Core { .. } => Vec::new(),
+                ResourceImplementation::Plugin { plugin, .. } => vec![*plugin],
+                ResourceImplementation::Core { .. } => Vec::new(),
             };
             let named =
-                dependencies(slot.resource).filter_map(|(key, _)| by_key.get(&(slot.environment, key)).copied());
+                dependencies(node.resource).filter_map(|(key, _)| by_key.get(&(node.environment, key)).copied());
             let node_dependencies: BTreeSet<usize> = named.chain(providers).collect();
             missing_dependencies[plugins + index] = node_dependencies.len();
             for node in node_dependencies {
@@ -164,21 +167,21 @@ impl<'r> Run<'r> {
             types,
             child_plugins,
             mode,
-            slots,
+            resources,
             missing_dependencies,
             dependents,
             ready,
             providers: BTreeMap::new(),
             done: BTreeMap::new(),
             by_key,
-            end: ProgramCompletion::Complete,
+            completion: ProgramCompletion::Complete,
             stopped: false,
             diagnostics: Vec::new(),
         }
     }
 
     async fn register_all(&mut self) {
-        let mut running: FuturesUnordered<BoxFuture<'r, (usize, Outcome)>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'r, (usize, RegistrationOutcome)>> = FuturesUnordered::new();
         loop {
             while !self.stopped
                 && let Some(node) = self.ready.pop_first()
@@ -191,25 +194,25 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn handle_outcome(&mut self, node: usize, outcome: Outcome) {
+    fn handle_outcome(&mut self, node: usize, outcome: RegistrationOutcome) {
         match outcome {
-            Outcome::Provider(reference) => {
+            RegistrationOutcome::Provider(reference) => {
                 self.providers.insert(node, reference);
             }
-            Outcome::Resource(done) => {
+            RegistrationOutcome::Resource(done) => {
                 self.done.insert(node, Arc::new(done));
             }
             // Nodes that depend on a failed node never start.
-            Outcome::Failed => {
-                self.end = ProgramCompletion::Incomplete;
+            RegistrationOutcome::Failed => {
+                self.completion = ProgramCompletion::Incomplete;
                 return;
             }
-            Outcome::Halted => {
-                (self.end, self.stopped) = (ProgramCompletion::Incomplete, true);
+            RegistrationOutcome::Halted => {
+                (self.completion, self.stopped) = (ProgramCompletion::Incomplete, true);
                 return;
             }
-            Outcome::Diagnostic(diagnostic) => {
-                (self.end, self.stopped) = (ProgramCompletion::Incomplete, true);
+            RegistrationOutcome::Diagnostic(diagnostic) => {
+                (self.completion, self.stopped) = (ProgramCompletion::Incomplete, true);
                 self.diagnostics.push(*diagnostic);
                 return;
             }
@@ -222,27 +225,31 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn start(&self, node: usize) -> BoxFuture<'r, Outcome> {
+    fn start(&self, node: usize) -> BoxFuture<'r, RegistrationOutcome> {
         let plugins = self.stack.plugins.len();
         match node.checked_sub(plugins) {
             None => self.start_provider(node),
-            Some(slot) => {
-                let Slot { environment, resource } = self.slots[slot];
+            Some(resource_index) => {
+                let ResourceNode { environment, resource } = self.resources[resource_index];
                 let mut referenced = ReferencedResources::new(self.mode);
                 for (key, _) in dependencies(resource) {
                     if let Some(done) = self.by_key.get(&(environment, key)).and_then(|node| self.done.get(node)) {
                         referenced.insert(environment, key, done.clone());
                     }
                 }
-                match &resource.target {
-                    Target::Plugin { token, plugin } => self.start_plugin_resource(slot, token, *plugin, referenced),
-                    Target::Core { type_name } => self.start_core_resource(slot, type_name, referenced),
+                match &resource.implementation {
+                    ResourceImplementation::Plugin { token, plugin } => {
+                        self.start_plugin_resource(resource_index, token, *plugin, referenced)
+                    }
+                    ResourceImplementation::Core { type_name } => {
+                        self.start_core_resource(resource_index, type_name, referenced)
+                    }
                 }
             }
         }
     }
 
-    fn start_provider(&self, index: usize) -> BoxFuture<'r, Outcome> {
+    fn start_provider(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
         let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
         if let Some(facts) = facts_of(self.stack, &self.types, index, goal.type_token.as_str()) {
             goals::apply_type_info(&mut goal, facts);
@@ -250,26 +257,28 @@ impl<'r> Run<'r> {
         let registrar = self.registrar;
         Box::pin(async move {
             match registrar.register(goal).await {
-                Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
-                Ok(registered) => Outcome::Provider(registered.as_provider_reference()),
-                Err(_) => Outcome::Halted,
+                Ok(registered) if registered.result == RegistrationResult::Failed => RegistrationOutcome::Failed,
+                Ok(registered) => RegistrationOutcome::Provider(registered.as_provider_reference()),
+                Err(_) => RegistrationOutcome::Halted,
             }
         })
     }
 
     fn start_plugin_resource(
         &self,
-        slot: usize,
+        resource_index: usize,
         token: &'r str,
         plugin: usize,
         referenced: ReferencedResources,
-    ) -> BoxFuture<'r, Outcome> {
-        let Slot { environment, resource } = self.slots[slot];
-        let Some(provider) = self.providers.get(&plugin).cloned() else { return Box::pin(async { Outcome::Failed }) };
+    ) -> BoxFuture<'r, RegistrationOutcome> {
+        let ResourceNode { environment, resource } = self.resources[resource_index];
+        let Some(provider) = self.providers.get(&plugin).cloned() else {
+            return Box::pin(async { RegistrationOutcome::Failed });
+        };
         let depends_on = depends_on(resource, environment, &referenced);
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
-        let source = positions::resource_ref(self.stack.plugins.len(), slot);
+        let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
         let facts = facts_of(self.stack, &self.types, plugin, token);
         let remote = facts.is_some_and(|facts| facts.is_component);
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
@@ -283,12 +292,12 @@ impl<'r> Run<'r> {
         Box::pin(async move {
             let goal = match goal {
                 Ok(goal) => goal,
-                Err(diagnostic) => return Outcome::Diagnostic(diagnostic),
+                Err(diagnostic) => return RegistrationOutcome::Diagnostic(diagnostic),
             };
             match registrar.register(goal).await {
-                Ok(registered) if registered.result == RegistrationResult::Failed => Outcome::Failed,
-                Ok(registered) => Outcome::Resource(ReferencedResource::Plugin(registered)),
-                Err(_) => Outcome::Halted,
+                Ok(registered) if registered.result == RegistrationResult::Failed => RegistrationOutcome::Failed,
+                Ok(registered) => RegistrationOutcome::Resource(ReferencedResource::Plugin(registered)),
+                Err(_) => RegistrationOutcome::Halted,
             }
         })
     }
@@ -303,19 +312,19 @@ impl<'r> Run<'r> {
 
     fn start_core_resource(
         &self,
-        slot: usize,
+        resource_index: usize,
         type_name: &'r str,
         referenced: ReferencedResources,
-    ) -> BoxFuture<'r, Outcome> {
-        let Slot { environment, resource } = self.slots[slot];
+    ) -> BoxFuture<'r, RegistrationOutcome> {
+        let ResourceNode { environment, resource } = self.resources[resource_index];
         let (stack, root, registrar) = (self.stack, self.root, self.registrar);
-        let source = positions::resource_ref(self.stack.plugins.len(), slot);
+        let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
         let provision = self.core.get(type_name).cloned();
         Box::pin(async move {
             let Some(provision) = provision else {
                 let summary = format!("the core type {type_name:?} is not supported yet");
                 let unknown = Diagnostic::error(Code("unknown-resource-type"), resource.type_span, summary);
-                return Outcome::Diagnostic(unknown.into());
+                return RegistrationOutcome::Diagnostic(unknown.into());
             };
             let depends_on = depends_on(resource, environment, &referenced);
             let core = CoreResource {
@@ -332,10 +341,10 @@ impl<'r> Run<'r> {
                 texts: &|template| referenced.evaluate_text(template, environment),
             };
             match provision.provision(core).await {
-                Ok(provisioned) => Outcome::Resource(ReferencedResource::Core(provisioned)),
-                Err(ProvisionError::Halted(_)) => Outcome::Halted,
-                Err(ProvisionError::Failed) => Outcome::Failed,
-                Err(ProvisionError::Diagnostic(diagnostic)) => Outcome::Diagnostic(diagnostic),
+                Ok(provisioned) => RegistrationOutcome::Resource(ReferencedResource::Core(provisioned)),
+                Err(ProvisionError::Halted(_)) => RegistrationOutcome::Halted,
+                Err(ProvisionError::Failed) => RegistrationOutcome::Failed,
+                Err(ProvisionError::Diagnostic(diagnostic)) => RegistrationOutcome::Diagnostic(diagnostic),
             }
         })
     }
@@ -349,12 +358,12 @@ impl<'r> Run<'r> {
         match self.evaluate_outputs() {
             Ok(Some(outputs)) => {
                 if self.registrar.register_outputs(self.root, outputs).await.is_err() {
-                    self.end = ProgramCompletion::Incomplete;
+                    self.completion = ProgramCompletion::Incomplete;
                 }
             }
             Ok(None) => {}
             Err(diagnostic) => {
-                self.end = ProgramCompletion::Incomplete;
+                self.completion = ProgramCompletion::Incomplete;
                 self.diagnostics.push(*diagnostic);
             }
         }
@@ -373,8 +382,8 @@ impl<'r> Run<'r> {
         for output in &self.stack.outputs {
             let mut referenced = ReferencedResources::new(self.mode);
             for reference in references(&output.value) {
-                let Some((node, done)) = self.find_target(reference) else { return Ok(None) };
-                referenced.insert(self.slots[node].environment, &reference.resource, done.clone());
+                let Some((resource_index, done)) = self.find_target(reference) else { return Ok(None) };
+                referenced.insert(self.resources[resource_index].environment, &reference.resource, done.clone());
             }
             if outputs.contains_key(&output.name) {
                 let summary = format!("the output {:?} is already exported by a core type", output.name);
@@ -385,7 +394,7 @@ impl<'r> Run<'r> {
         Ok(Some(outputs))
     }
 
-    /// Returns the slot that a reference of an output refers to, and its registered resource.
+    /// Returns the index of the resource that a reference of an output refers to, and the registered resource.
     fn find_target(&self, reference: &Reference) -> Option<(usize, &Arc<ReferencedResource>)> {
         let node = match &reference.environment {
             Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,

@@ -56,8 +56,8 @@ pub enum StateError {
         /// Number of resources.
         count: usize,
     },
-    /// The stack has pending creations whose outcome is unknown.
-    #[error("{stack} has pending creations of an interrupted run: {}", names.join(", "))]
+    /// The stack has pending creates whose outcome is unknown.
+    #[error("{stack} has pending creates of an interrupted run: {}", names.join(", "))]
     PendingCreations {
         /// The stack.
         stack: StackReference,

@@ -3,9 +3,9 @@
 //! The ledger is the only code that turns records into a snapshot: the engine applies its records to one while it runs,
 //! and the recovery applies the journal of an interrupted run, so both result in the same list.
 //!
-//! Order of the list (docs/spec/engine-semantics.md#6.1): first the entries that this run finished, in order of
-//! completion, then the untouched entries, in the old order. This order is valid: a resource finishes only after its
-//! dependencies.
+//! Order of the list (docs/spec/engine-semantics.md#6.1): first the confirmed entries, which this run has added or kept, in
+//! the order of their confirmation, then the others in the old order. This order is valid: an entry is confirmed only after
+//! its dependencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub struct Ledger {
     base: Snapshot,
     entries: HashMap<EntryId, Arc<ResourceState>>,
     /// Entries of each URN: the live one, and those with a pending delete.
-    names: HashMap<Urn, Vec<EntryId>>,
+    by_urn: HashMap<Urn, Vec<EntryId>>,
     /// Entries that are views of each URN.
     views: HashMap<Urn, Vec<EntryId>>,
     /// Entries in the order of the loaded list; moved and removed entries stay in it and are skipped.
     old_order: Vec<EntryId>,
-    /// Entries in order of completion; the keys only grow.
-    finished: BTreeMap<u64, EntryId>,
+    /// Confirmed entries in the order of their confirmation; the keys only grow.
+    confirmed: BTreeMap<u64, EntryId>,
     positions: HashMap<EntryId, u64>,
     next_position: u64,
     next_entry: u64,
@@ -43,22 +43,22 @@ impl Ledger {
     pub fn new(base: Snapshot) -> Self {
         let count = base.resources.len() as u64;
         let mut entries = HashMap::with_capacity(base.resources.len());
-        let mut names: HashMap<Urn, Vec<EntryId>> = HashMap::with_capacity(base.resources.len());
+        let mut by_urn: HashMap<Urn, Vec<EntryId>> = HashMap::with_capacity(base.resources.len());
         let mut views: HashMap<Urn, Vec<EntryId>> = HashMap::new();
         for (entry, state) in (0..count).map(EntryId).zip(&base.resources) {
             entries.insert(entry, Arc::clone(state));
-            names.entry(state.urn.clone()).or_default().push(entry);
-            if let Some(owner) = &state.view_of {
-                views.entry(owner.clone()).or_default().push(entry);
+            by_urn.entry(state.urn.clone()).or_default().push(entry);
+            if let Some(resource) = &state.view_of {
+                views.entry(resource.clone()).or_default().push(entry);
             }
         }
         Self {
             old_order: (0..count).map(EntryId).collect(),
             entries,
-            names,
+            by_urn,
             views,
             base,
-            finished: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
             positions: HashMap::new(),
             next_position: 0,
             next_entry: count,
@@ -112,7 +112,7 @@ impl Ledger {
 
     /// Returns the entries of a URN, in no particular order.
     pub fn entries_of(&self, urn: &Urn) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> + Clone {
-        self.names.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+        self.by_urn.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
     /// Returns the views of a URN: those of the live entry and those with a pending delete.
@@ -121,14 +121,14 @@ impl Ledger {
     }
 
     /// Returns `true` if this run has added or confirmed the entry.
-    pub fn is_finished(&self, entry: EntryId) -> bool {
+    pub fn is_confirmed(&self, entry: EntryId) -> bool {
         self.positions.contains_key(&entry)
     }
 
     /// Returns the entries in the order of the list.
     pub fn entries(&self) -> impl Iterator<Item = (EntryId, &Arc<ResourceState>)> {
-        let untouched = self.old_order.iter().filter(|entry| !self.positions.contains_key(*entry));
-        self.finished.values().chain(untouched).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
+        let unconfirmed = self.old_order.iter().filter(|entry| !self.positions.contains_key(*entry));
+        self.confirmed.values().chain(unconfirmed).filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
     /// Applies a record.
@@ -158,7 +158,7 @@ impl Ledger {
             Effect::Remove(entry) => {
                 self.replace_state(*entry, None);
                 if let Some(position) = self.positions.remove(entry) {
-                    self.finished.remove(&position);
+                    self.confirmed.remove(&position);
                 }
             }
             Effect::Rewrite(entry, state) => self.replace_state(*entry, Some(state)),
@@ -175,16 +175,16 @@ impl Ledger {
         };
         let old = old.as_deref();
         let state = state.map(Arc::as_ref);
-        move_entry(&mut self.names, entry, old.map(|old| &old.urn), state.map(|state| &state.urn));
-        let owner = |state: &'_ ResourceState| state.view_of.clone();
-        move_entry(&mut self.views, entry, old.and_then(owner).as_ref(), state.and_then(owner).as_ref());
+        move_entry(&mut self.by_urn, entry, old.map(|old| &old.urn), state.map(|state| &state.urn));
+        let view_of = |state: &'_ ResourceState| state.view_of.clone();
+        move_entry(&mut self.views, entry, old.and_then(view_of).as_ref(), state.and_then(view_of).as_ref());
     }
 
     fn move_to_end(&mut self, entry: EntryId) {
         if let Some(position) = self.positions.insert(entry, self.next_position) {
-            self.finished.remove(&position);
+            self.confirmed.remove(&position);
         }
-        self.finished.insert(self.next_position, entry);
+        self.confirmed.insert(self.next_position, entry);
         self.next_position += 1;
     }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_entries_come_first_and_untouched_ones_keep_their_order() {
+    fn confirmed_entries_come_first_and_others_keep_their_order() {
         let mut ledger = ledger(&["a", "b", "c"]);
         let new = ledger.new_entry();
         ledger.apply(&Record::Change(vec![Effect::Keep(EntryId(1))]));

@@ -48,13 +48,13 @@ pub enum Subject {
 /// Change of the list of entries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Adds an entry after the entries that this run finished.
+    /// Adds an entry, which is confirmed: it comes after the entries confirmed so far.
     Add(EntryId, Arc<ResourceState>),
     /// Removes an entry.
     Remove(EntryId),
     /// Replaces the state of an entry in its place.
     Rewrite(EntryId, Arc<ResourceState>),
-    /// Moves an unchanged entry that this run confirmed behind the entries that this run finished.
+    /// Confirms an entry without a change: moves it to the end of the confirmed entries.
     Keep(EntryId),
     /// Drops the pending operations of the loaded snapshot.
     DropInheritedPending,

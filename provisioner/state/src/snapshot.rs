@@ -10,8 +10,9 @@ use super::resource::ResourceState;
 /// Recorded state of a stack, independent of files, encryption and versions of formats.
 ///
 /// # Invariants
-/// Each entry comes after all entries that it refers to (parent, dependencies, provider); checked by
-/// `state::integrity`.
+/// Each entry comes after all entries that it refers to: its parent, `dependencies`, `property_dependencies`,
+/// `deleted_with`, `replace_with` and provider. The provider of an entry with a pending replacement may be missing, or
+/// come later. `state::integrity` checks this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Version and time of the writer.
@@ -49,7 +50,7 @@ pub struct SecretsDescription {
 /// An operation that began and is not known to have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingOperation {
-    /// Resource as it was to become (creating, updating), or as it was.
+    /// State that the operation was to reach; for a deletion, the recorded state.
     pub resource: Arc<ResourceState>,
     /// Kind of the operation.
     pub kind: OperationKind,

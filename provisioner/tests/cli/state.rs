@@ -72,7 +72,7 @@ fn legacy_backend_layout_is_rejected_unless_overridden() {
     exit 1
     --- out
     --- err
-    error: the state storage of stack dev cannot be opened
+    error: the backend of stack dev cannot be opened
       caused by: FOLDER/backend has the old layout without projects
       hint: `pulumi state upgrade` converts it to the current layout; to use it unchanged, set PULUMI_DIY_BACKEND_IGNORE_DEPRECATION_ERROR=1, which the upgrade needs as well
     ");
@@ -136,7 +136,7 @@ fn wrong_passphrase_and_missing_backend_are_reported() {
     exit 1
     --- out
     --- err
-    error: the state storage of stack dev cannot be opened
+    error: the backend of stack dev cannot be opened
       caused by: there is no folder FOLDER/backend (add `?create_dir=true` to the URL to create it)
     "#);
 }

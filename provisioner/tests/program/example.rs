@@ -33,7 +33,7 @@ async fn registrations_of_example_match_its_table() {
         .with("host-key--production", "privateKeyPem", PropertyValue::secret("pem".into()))
         .with("site-cert--production", "certPem", "cert");
     let result = Program::new(Arc::new(stack), ProvisionTable::product()).run(&deployment).await;
-    assert_eq!((result.end, result.diagnostics), (ProgramCompletion::Complete, vec![]));
+    assert_eq!((result.completion, result.diagnostics), (ProgramCompletion::Complete, vec![]));
 
     let goals = deployment.goals.lock().unwrap().clone();
     let registered: BTreeSet<_> = goals

@@ -19,7 +19,7 @@ async fn dependents_of_failed_resource_are_not_registered_and_other_resources_ar
     let deployment =
         FakeDeployment { results: [("a--e", RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
     let result = subject.program.run(&deployment).await;
-    assert_eq!(result.end, ProgramCompletion::Incomplete);
+    assert_eq!(result.completion, ProgramCompletion::Incomplete);
     assert_eq!(deployment.names(), ["reef-s", "p", "a--e", "d--e"]);
     assert_eq!(deployment.output("d"), "d--e-1".into());
 }

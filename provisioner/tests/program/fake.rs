@@ -179,13 +179,13 @@ resources:
     /// Runs the program, which must complete without diagnostics.
     pub(crate) async fn run(&self, deployment: &FakeDeployment) {
         let result = self.program.run(deployment).await;
-        assert_eq!((result.end, result.diagnostics), (ProgramCompletion::Complete, vec![]));
+        assert_eq!((result.completion, result.diagnostics), (ProgramCompletion::Complete, vec![]));
     }
 
     /// Runs the program, which must not complete, and returns its diagnostics as text.
     pub(crate) async fn diagnostics(&self, deployment: &FakeDeployment) -> String {
         let result = self.program.run(deployment).await;
-        assert_eq!(result.end, ProgramCompletion::Incomplete);
+        assert_eq!(result.completion, ProgramCompletion::Incomplete);
         self.render(&result.diagnostics)
     }
 

@@ -1,6 +1,6 @@
 //! Property paths such as `a.b[0]["c d"]` (docs/spec/provider-protocol.md#7.3).
 //!
-//! Input: texts of users and providers. Output: paths, and the values that they find or reset in a property bag. Excluded:
+//! Input: texts of users and providers. Output: paths, and the values that they find or reset in a property map. Excluded:
 //! the purpose of a path.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use super::{PropertyMap, PropertyValue};
 
-/// Path to a value in a property bag. The empty path is the bag itself.
+/// Path to a value in a property map. The empty path is the map itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PropertyPath(Vec<Element>);
 
@@ -25,7 +25,7 @@ pub enum Element {
 
 /// Error for a text that is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
+pub enum PropertyPathError {
     /// The text starts with a dot.
     #[error("a property path starts with a name or an index, not with a dot")]
     LeadingDot,
@@ -55,7 +55,7 @@ impl PropertyPath {
             && self.0.iter().zip(&other.0).all(|(own, other)| *own == Element::Wildcard || own == other)
     }
 
-    /// Returns the value at the path in a property bag. Looks into secrets. Returns `None` for a path with a wildcard.
+    /// Returns the value at the path in a property map. Looks into secrets. Returns `None` for a path with a wildcard.
     pub fn get<'a>(&self, bag: &'a PropertyMap) -> Option<&'a PropertyValue> {
         let (Element::Key(key), rest) = self.0.split_first()? else { return None };
         find_value(rest, bag.get(key)?)
@@ -66,10 +66,10 @@ impl PropertyPath {
         find_value(&self.0, value)
     }
 
-    /// Reverts the change at the path: copies the old value to the new bag, or removes the new value if the old bag has
+    /// Reverts the change at the path: copies the old value to the new map, or removes the new value if the old map has
     /// none. Does not create parents and does not change the length of lists. A value that was secret stays secret.
     ///
-    /// Returns true if the path is valid in both bags. An invalid path changes no value, except that a path with a
+    /// Returns true if the path is valid in both maps. An invalid path changes no value, except that a path with a
     /// wildcard may have reset some values. The empty path is invalid.
     pub fn reset(&self, old: &PropertyMap, new: &mut PropertyMap) -> bool {
         match self.0.split_first() {
@@ -86,31 +86,31 @@ impl From<Vec<Element>> for PropertyPath {
 }
 
 impl FromStr for PropertyPath {
-    type Err = PathError;
+    type Err = PropertyPathError;
 
     /// Parses a path like Pulumi, which accepts more than `Display` writes: an unquoted name ends at the next dot or
     /// bracket, and a dot before a bracket is ignored.
-    fn from_str(text: &str) -> Result<Self, PathError> {
+    fn from_str(text: &str) -> Result<Self, PropertyPathError> {
         if text.starts_with('.') {
-            return Err(PathError::LeadingDot);
+            return Err(PropertyPathError::LeadingDot);
         }
         let mut elements = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
             if let Some(after) = rest.strip_prefix('.') {
                 if after.is_empty() {
-                    return Err(PathError::TrailingDot);
+                    return Err(PropertyPathError::TrailingDot);
                 }
                 rest = after;
             } else if let Some(quoted) = rest.strip_prefix("[\"") {
                 let (key, after) = quoted_key(quoted)?;
                 elements.push(key_or_wildcard(key));
-                rest = after.strip_prefix(']').ok_or(PathError::OpenBracket)?;
+                rest = after.strip_prefix(']').ok_or(PropertyPathError::OpenBracket)?;
             } else if let Some(inside) = rest.strip_prefix('[') {
-                let (index, after) = inside.split_once(']').ok_or(PathError::OpenBracket)?;
+                let (index, after) = inside.split_once(']').ok_or(PropertyPathError::OpenBracket)?;
                 elements.push(match index {
                     "*" => Element::Wildcard,
-                    index => Element::Index(index.parse().map_err(|_| PathError::Index(index.to_owned()))?),
+                    index => Element::Index(index.parse().map_err(|_| PropertyPathError::Index(index.to_owned()))?),
                 });
                 rest = after;
             } else {
@@ -124,11 +124,11 @@ impl FromStr for PropertyPath {
 }
 
 /// Parses a key up to the closing quote. The only escape is `\"`.
-fn quoted_key(text: &str) -> Result<(String, &str), PathError> {
+fn quoted_key(text: &str) -> Result<(String, &str), PropertyPathError> {
     let mut key = String::new();
     let mut rest = text;
     loop {
-        let at = rest.find('"').ok_or(PathError::OpenQuote)?;
+        let at = rest.find('"').ok_or(PropertyPathError::OpenQuote)?;
         let (before, quote) = rest.split_at(at);
         rest = &quote[1..];
         match before.strip_suffix('\\') {
@@ -210,13 +210,13 @@ impl Context {
         }
     }
 
-    /// Returns the old value for the new bag: as a secret if only the old bag has a secret along the path.
+    /// Returns the old value for the new map: as a secret if only the old map has a secret along the path.
     fn copy_old_value(self, old: &PropertyValue) -> PropertyValue {
         if self.old_is_secret && !self.new_is_secret { PropertyValue::secret(old.clone()) } else { old.clone() }
     }
 }
 
-/// Resets a part of a value. `old` is `None` if the old bag has no value here.
+/// Resets a part of a value. `old` is `None` if the old map has no value here.
 fn reset_value(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue, context: Context) -> bool {
     let Some((element, rest)) = path.split_first() else { return false };
     let context = context.within(old, new);
@@ -276,7 +276,7 @@ fn reset_in_map(
         }
         (Element::Wildcard, None) => rest.is_empty(),
         (Element::Key(_), None) => false,
-        // Neither bag is a list.
+        // Neither value is a list.
         (Element::Index(_), _) => true,
     }
 }

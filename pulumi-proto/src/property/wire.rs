@@ -1,6 +1,6 @@
 //! Encoding of property maps as `google.protobuf.Struct`, and decoding (docs/spec/provider-protocol.md#5).
 //!
-//! Input and output: property maps and encoded structs, or an error with the path of the property. Excluded: options
+//! Input and output: property maps and encoded maps ([`Bag`]), or an error with the path of the property. Excluded: options
 //! of individual calls, hashing, files.
 
 mod decode;
@@ -19,7 +19,7 @@ pub use secretness::copy_secretness;
 
 use super::path::{Element, PropertyPath};
 
-/// Encoded property map.
+/// Encoded map: a property map in the encoded form of a `google.protobuf.Struct`.
 pub type Bag = Encoded<prost_types::Struct>;
 /// Encoded property value.
 pub type Value = Encoded<prost_types::Value>;

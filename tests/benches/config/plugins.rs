@@ -36,7 +36,7 @@ pub(crate) fn compare(plugins: usize, rounds: usize) -> anyhow::Result<()> {
         server.publish(&format!("acme/p{plugin}"), "v1.0.0", &[("plugin.tar.gz", &archive)]);
         let release = GithubReleaseSource {
             repository: format!("acme/p{plugin}"),
-            version: "v1.0.0".into(),
+            tag: "v1.0.0".into(),
             platform: Some("linux-amd64".parse()?),
             checksum: Some(bridge::plugin::Checksum::One(sha256(&archive).parse()?)),
             asset: Some("plugin.tar.gz".into()),

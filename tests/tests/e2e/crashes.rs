@@ -32,14 +32,10 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     for has_passphrase in [true, false] {
         let text = if has_passphrase { server.clone() } else { server.replace("{ passPhrase: hush }", "{}") };
         repository.write(".sc/stacks/reef/server.yaml", &text);
-        assert!(repository.expect_exit(0, "stack ls").contains("locked, unfinished"));
+        assert!(repository.expect_exit(0, "stack ls").contains("locked, may be interrupted"));
     }
     repository.write(".sc/stacks/reef/server.yaml", &server);
-    assert!(
-        repository
-            .expect_exit(0, "preview")
-            .contains("has not finished; its operations are recovered from its journal")
-    );
+    assert!(repository.expect_exit(0, "preview").contains(" and may be interrupted was merged"));
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
     --- out
@@ -71,8 +67,8 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     Preview of reef done in [time]: 2 to create, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: a run that started [moment] crashed; its operations are recovered from its journal: 2 created
-      its pending operations are:
+    warning: the journal of the interrupted run that started [moment] was merged: 2 created
+      pending operations:
       creating t1--prod (rec:index:Thing)
     Previewing update of reef
     "#);
@@ -90,15 +86,15 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     Update of reef done in [time]: 2 created, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: a run that started [moment] crashed; its operations are recovered from its journal: 2 created
-      its pending operations are:
+    warning: the journal of the interrupted run that started [moment] was merged: 2 created
+      pending operations:
       creating t1--prod (rec:index:Thing)
     Refreshing reef
     Previewing update of reef
     Updating reef
     warning: t1--prod (rec:Thing): an earlier run was interrupted while creating it
       hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending operation
+            `sc refresh --clear-pending-creates` removes the pending create
       + creating t1--prod (rec:Thing)
       + created t1--prod (rec:Thing) ([time])
       + creating t2--prod (rec:Thing)
@@ -242,7 +238,7 @@ fn plugin_that_dies_during_a_create_is_reported_and_others_are_stopped() {
       15 |         t1: { type: rec:index:Thing, config: { v: '${resource:t0.cid}' } }
          |         ^^
       hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending operation
+            `sc refresh --clear-pending-creates` removes the pending create
       ✗ failed to create t1--prod (rec:Thing)
     ");
     assert!(!repository.is_locked());

@@ -178,7 +178,7 @@ fn pending_create_is_imported_by_its_id() {
     --- err
     info: Loaded plugin: rec v1.0.0
     error: there is no pending create of plant--prod
-      hint: there are no pending creates: omit it
+      hint: there are no pending creates: omit --import-pending-creates
     "#);
     let mut seen = repository.calls().len();
     repository.expect_exit(0, "provision -S");

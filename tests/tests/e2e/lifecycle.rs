@@ -368,7 +368,7 @@ fn protected_resources_are_kept() {
     Destroying reef
       - deleting page--prod (files:fs:File)
     error: page--prod (files:fs:File): page--prod is protected and cannot be deleted
-      hint: remove `protect` from the resource and provision it once more before deleting it
+      hint: run `sc state unprotect page--prod`, or set `protect: false` in server.yaml and provision, then delete it
       ✗ failed to delete page--prod (files:fs:File)
     ");
     repository.write_sections(sections(&protected.replace("path: a", "path: b")));
@@ -402,7 +402,7 @@ fn protected_resources_are_kept() {
     Updating reef
       - deleting page--prod (files:fs:File)
     error: page--prod (files:fs:File): page--prod is protected and cannot be deleted
-      hint: remove `protect` from the resource and provision it once more before deleting it
+      hint: run `sc state unprotect page--prod`, or set `protect: false` in server.yaml and provision, then delete it
       ✗ failed to delete page--prod (files:fs:File)
     "#);
     assert_eq!(repository.names("site"), ["site/a"]);

@@ -18,7 +18,7 @@ use crate::filter::filter_output;
 use crate::processes::wait_until;
 use crate::repository::{Repository, Sections};
 
-const NOTE: &str = "note: { type: files:fs:File, config: { path: note.txt, content: hello } }";
+const FILE_RESOURCE: &str = "note: { type: files:fs:File, config: { path: note.txt, content: hello } }";
 const ASSET: &str = "pulumi-resource-files-v1.2.3-linux-amd64.tar.gz";
 
 /// Returns the published archive of the plugin `files`.
@@ -55,7 +55,8 @@ impl Server {
     }
 
     fn repository(&self, more: &str) -> Repository {
-        let repository = Repository::new(Sections { plugins: &self.plugin(more), resources: NOTE, outputs: "" });
+        let repository =
+            Repository::new(Sections { plugins: &self.plugin(more), resources: FILE_RESOURCE, outputs: "" });
         fs::create_dir(repository.path("site")).unwrap();
         repository
     }
@@ -120,7 +121,7 @@ fn plugin_of_a_github_release_is_installed_and_used() {
     // The reported checksum can be declared as it is.
     assert_eq!(line["checksum"], "sha256:[id]");
     let pinned = declaration.replace(" }, config", &format!(", checksum: '{}' }}, config", sha256(archive())));
-    repository.write_sections(Sections { plugins: &pinned, resources: NOTE, outputs: "" });
+    repository.write_sections(Sections { plugins: &pinned, resources: FILE_RESOURCE, outputs: "" });
     repository.expect_exit(0, "provision --expect-no-changes");
     assert_cache_is_intact(&repository);
 }
@@ -140,12 +141,12 @@ fn new_plugin_version_manages_existing_resources() {
     let version = || repository.state()["checkpoint"]["latest"]["resources"][1]["inputs"]["version"].clone();
     assert_eq!(version(), "1.2.3");
     let later = server.plugin("").replace("v1.2.3", "v1.4.0");
-    repository.write_sections(Sections { plugins: &later, resources: NOTE, outputs: "" });
+    repository.write_sections(Sections { plugins: &later, resources: FILE_RESOURCE, outputs: "" });
     let output = repository.expect_exit(0, "provision -S");
     assert!(!output.contains("made with version") && !output.contains("replac"), "{output}");
     assert_eq!(version(), "1.4.0");
     // Back to the earlier version, for which the state of the later version may be too new.
-    repository.write_sections(Sections { plugins: &server.plugin(""), resources: NOTE, outputs: "" });
+    repository.write_sections(Sections { plugins: &server.plugin(""), resources: FILE_RESOURCE, outputs: "" });
     let output = repository.expect_exit(0, "provision -S");
     assert!(output.contains("files: version 1.4.0 is requested, but version 1.2.3 is declared"), "{output}");
     repository.expect_exit(0, "destroy --parent --yes");
@@ -271,7 +272,7 @@ fn plugin_of_a_git_repository_is_used() {
          config: {{ root: site }} }}",
         origin.path().display()
     );
-    let repository = Repository::new(Sections { plugins: &plugin, resources: NOTE, outputs: "" });
+    let repository = Repository::new(Sections { plugins: &plugin, resources: FILE_RESOURCE, outputs: "" });
     fs::create_dir(repository.path("site")).unwrap();
     repository.expect_exit(0, "provision -S");
     origin.close().unwrap();

@@ -120,7 +120,7 @@ fn two_signals_leave_running_steps_pending() {
     Updating reef
     warning: first--prod (rec:Thing): an earlier run was interrupted while creating it
       hint: it may exist without being recorded: find its id, and import it with `sc refresh` (interactively, or with --import-pending-creates);
-            `sc refresh --clear-pending-creates` removes the pending operation
+            `sc refresh --clear-pending-creates` removes the pending create
       + creating first--prod (rec:Thing)
       + created first--prod (rec:Thing) ([time])
       + creating second--prod (rec:Thing)
@@ -209,6 +209,6 @@ fn run_that_lost_its_lock_saves_nothing_and_its_journal_is_merged() {
 
     repository.script(json!({}));
     let output = repository.expect_exit(0, "provision -S");
-    assert!(output.contains("its operations are recovered from its journal"), "{output}");
+    assert!(output.contains("the journal of the interrupted run"), "{output}");
     assert!(repository.resources().contains(&"first--prod rec:index:Thing first--prod-1".to_owned()));
 }

@@ -152,7 +152,7 @@ fn damaged_state_is_reported_and_not_overwritten() {
     error: the checkpoint of organization/tank/reef cannot be read
       caused by: it is not a checkpoint
       caused by: invalid type: integer `7`, expected a string at line 1 column [column]
-      hint: the store keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)
+      hint: the backend keeps the previous state (`.bak` beside it) and earlier states (`.pulumi/backups`)
     ");
 }
 
@@ -170,7 +170,7 @@ fn state_with_integrity_violation_is_rejected() {
     info: Loaded plugin: files v0.1.0
     error: the state is inconsistent
         urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
-      hint: nothing was changed; `sc state repair` can repair the state, and the store keeps earlier states (`.pulumi/backups`)
+      hint: nothing was changed; `sc state repair` can repair the state, and the backend keeps earlier states (`.pulumi/backups`)
     ");
     insta::assert_snapshot!(repository.expect_rejected("provision"), @r"
     exit 1
@@ -179,7 +179,7 @@ fn state_with_integrity_violation_is_rejected() {
     info: Loaded plugin: files v0.1.0
     error: the state is inconsistent
         urn:pulumi:reef::tank::files:fs:File::page--prod: its provider urn:pulumi:reef::tank::pulumi:providers:files::files::[id] comes later in the state
-      hint: nothing was changed; `sc state repair` can repair the state, and the store keeps earlier states (`.pulumi/backups`)
+      hint: nothing was changed; `sc state repair` can repair the state, and the backend keeps earlier states (`.pulumi/backups`)
     ");
 }
 
@@ -191,7 +191,7 @@ fn missing_state_storage_is_reported() {
     exit 1
     --- out
     --- err
-    error: the state storage of stack reef cannot be opened
+    error: the backend of stack reef cannot be opened
       caused by: there is no folder [repo]/backend (add `?create_dir=true` to the URL to create it)
     ");
     fs::write(repository.path("backend"), "").unwrap();
@@ -199,7 +199,7 @@ fn missing_state_storage_is_reported() {
     exit 1
     --- out
     --- err
-    error: the state storage of stack reef cannot be opened
+    error: the backend of stack reef cannot be opened
       caused by: there is no folder [repo]/backend (add `?create_dir=true` to the URL to create it)
     ");
 }
@@ -387,7 +387,7 @@ fn unsaved_state_is_restored_from_the_journal_by_the_next_run() {
     Preview of reef done in [time]: 4 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
-    warning: a run that started [moment] crashed; its operations are recovered from its journal: 1 created
+    warning: the journal of the interrupted run that started [moment] was merged: 1 created
     Previewing update of reef
     ");
     insta::assert_snapshot!(repository.sc("provision --parallel 1"), @r"
@@ -398,7 +398,7 @@ fn unsaved_state_is_restored_from_the_journal_by_the_next_run() {
     Update of reef done in [time]: 4 unchanged
     --- err
     info: Loaded plugin: files v0.1.0
-    warning: a run that started [moment] crashed; its operations are recovered from its journal: 1 created
+    warning: the journal of the interrupted run that started [moment] was merged: 1 created
     Refreshing reef
     Previewing update of reef
     Updating reef

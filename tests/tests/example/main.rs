@@ -70,7 +70,7 @@ async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> Deploy
     let drive = async {
         if operation == Operation::Update {
             let result = program.run(&deployment).await;
-            assert_eq!((result.end, result.diagnostics), (ProgramCompletion::Complete, vec![]));
+            assert_eq!((result.completion, result.diagnostics), (ProgramCompletion::Complete, vec![]));
             deployment.finish(ProgramEnd::Completed).await;
         }
     };

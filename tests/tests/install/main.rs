@@ -100,10 +100,10 @@ fn script(words: &str) -> Vec<u8> {
 }
 
 /// Returns the source of the plugin `reef` in a release.
-fn release_source(api_url: &str, version: &str) -> GithubReleaseSource {
+fn release_source(api_url: &str, tag: &str) -> GithubReleaseSource {
     GithubReleaseSource {
         repository: "acme/pulumi-reef".into(),
-        version: version.into(),
+        tag: tag.into(),
         platform: Some("linux-amd64".parse().unwrap()),
         checksum: None,
         asset: None,

@@ -136,7 +136,7 @@ async fn pinned_executable_cannot_be_replaced_by_another_file() {
 }
 
 #[tokio::test]
-async fn release_with_the_tag_latest_is_not_the_last_known_release() {
+async fn tag_named_latest_has_its_own_cache_key() {
     let (machine, server) = (Machine::new(), server().await);
     let plugin = plugin(release_source(&server.api_url(), "latest"));
     assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "two");

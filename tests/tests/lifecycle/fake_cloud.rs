@@ -38,8 +38,12 @@ pub(crate) enum CallFailure {
     Crash,
     /// The call takes effect, and the plugin crashes before it replies.
     CrashAfterEffect,
-    /// The resource is missing: Read returns none, and Create fails partially without an id.
+    /// Read finds no resource; the resource no longer exists.
     Missing,
+    /// Create fails partially and returns no id.
+    PartialWithoutId,
+    /// Parameterize returns the name of another package.
+    OtherPackage,
 }
 
 /// Call that the provider received.
@@ -108,7 +112,7 @@ struct Inner {
     violations: Vec<String>,
     allows_missing: bool,
     varies_timing: bool,
-    refuses_invokes: bool,
+    rejects_invokes: bool,
     checked: Vec<CheckRequest>,
     constructed: Vec<ConstructRequest>,
     booted: Vec<ProviderRequest>,
@@ -214,8 +218,8 @@ impl FakeCloud {
     }
 
     /// Makes Invoke return a check failure.
-    pub(crate) fn refuse_invokes(&self) {
-        self.inner().refuses_invokes = true;
+    pub(crate) fn reject_invokes(&self) {
+        self.inner().rejects_invokes = true;
     }
 
     /// Accepts deletes and updates of missing resources, as the state is that of another cloud.
@@ -282,7 +286,7 @@ impl FakeCloud {
         Self(Arc::new(Mutex::new(fork)))
     }
 
-    /// Accounts for an interrupted run: resources of pending creations may exist without an entry, and resources of
+    /// Accounts for an interrupted run: resources of pending creates may exist without an entry, and resources of
     /// other pending operations may be missing.
     pub(crate) fn account_for_interruption(&self, state: &Snapshot) {
         let inner = &mut *self.inner();

@@ -228,7 +228,7 @@ async fn parameterized_plugin_is_parameterized_before_configure() {
 async fn failed_parameterize_is_reported_and_deletes_nothing() {
     let (cloud, state) = parameterized("Y29yYWw=").await;
     for (failure, message) in
-        [(CallFailure::Error, "Parameterize went wrong"), (CallFailure::Missing, "it serves \"another\" instead")]
+        [(CallFailure::Error, "Parameterize went wrong"), (CallFailure::OtherPackage, "it serves \"another\" instead")]
     {
         cloud.fail("parameterize reef", failure);
         let ended = cloud.destroy(&state).run().await.expect(Outcome::Failed);

@@ -1,4 +1,5 @@
-//! Tests of replacements in both orders, of `replaceWith`, and of failures during replacements.
+//! Tests of replacements in both orders, of dependent, pending and failed replacements, of changed parents and URNs, and
+//! of imports and reads that replace.
 
 use std::sync::Arc;
 
@@ -106,7 +107,7 @@ async fn partially_failed_replacement_is_updated_by_next_run() {
 async fn partial_failure_without_id_is_not_recorded() {
     let program = |k: &str| [resource("a").input("k", k)];
     let (cloud, state) = deploy(&program("1")).await;
-    cloud.fail("create a", CallFailure::Missing);
+    cloud.fail("create a", CallFailure::PartialWithoutId);
     let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Failed);
     assert_eq!((ended.entries(), ended.partial_failures), (vec!["a-1".to_owned()], Vec::new()));
     cloud.clear_failures();

@@ -135,7 +135,7 @@ async fn resource_read_with_init_errors_is_updated_by_next_run() {
 #[tokio::test]
 async fn invoke_check_failure_fails_the_run() {
     let cloud = FakeCloud::default();
-    cloud.refuse_invokes();
+    cloud.reject_invokes();
     let ended = cloud.up(&Snapshot::default(), &[invoke("ask")]).run().await.expect(Outcome::Failed);
     assert!(ended.errors[0].contains("not found"), "{:?}", ended.errors);
 }

@@ -1,4 +1,4 @@
-//! Encoding of property bags: one function for each row of the table in docs/spec/provider-protocol.md#5.4.
+//! Encoding of property maps: one function for each row of the table in docs/spec/provider-protocol.md#5.4.
 
 use pulumi_proto::property::wire::{
     self, Bag, DecodeOptions, EncodeOptions, Unknowns, WireError, copy_secretness, decode, encode,
@@ -7,7 +7,7 @@ use pulumi_proto::property::{Archive, ArchiveContent, Asset, AssetContent, Prope
 
 use crate::provider::{Capabilities, Method, ProviderError};
 
-/// Encoder of the bags of a call, for a provider with these capabilities.
+/// Encoder of the property maps of a call, for a provider with these capabilities.
 #[derive(Clone, Copy)]
 pub(super) struct Encoder {
     pub(super) method: Method,
@@ -15,7 +15,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes the bags of CheckConfig and DiffConfig: all values in plain text, unknowns allowed.
+    /// Encodes the property maps of CheckConfig and DiffConfig: all values in plain text, unknowns allowed.
     pub(super) fn encode_config(&self, bag: &PropertyMap) -> Result<Option<Bag>, ProviderError> {
         self.encode_bag(
             bag,
@@ -52,7 +52,7 @@ impl Encoder {
         self.encode_bag(bag, self.accepted_options(unknowns))
     }
 
-    /// Encodes both bags of Check. Outside a preview, unknown values are omitted.
+    /// Encodes both property maps of Check. Outside a preview, unknown values are omitted.
     pub(super) fn encode_check(&self, bag: &PropertyMap, preview: bool) -> Result<Option<Bag>, ProviderError> {
         let unknowns = if preview { Unknowns::Keep } else { Unknowns::Drop };
         self.encode_bag(bag, self.accepted_options(unknowns))
@@ -114,7 +114,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes a bag. Empty bags are sent as well: Node fails on missing bags.
+    /// Encodes a property map. An empty map is sent as well: Node fails on a missing one.
     fn encode_bag(&self, bag: &PropertyMap, options: EncodeOptions) -> Result<Option<Bag>, ProviderError> {
         encode(bag, &options).map(Some).map_err(|error| self.encode_error(&error))
     }
@@ -125,7 +125,7 @@ impl Encoder {
     }
 }
 
-/// Decoder of the bags of a reply.
+/// Decoder of the encoded maps of a reply.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder {
     pub(super) method: Method,
@@ -152,12 +152,12 @@ impl Decoder {
         Self { keep_outputs: false, ..Self::for_component(method, preview) }
     }
 
-    /// Decodes a bag. A missing bag counts as empty.
+    /// Decodes an encoded map. Returns an empty map if it is missing.
     pub(super) fn decode_bag(&self, bag: Option<Bag>) -> Result<PropertyMap, ProviderError> {
         Ok(self.decode_optional_bag(bag)?.unwrap_or_default())
     }
 
-    /// Decodes a bag whose absence has a meaning.
+    /// Decodes an encoded map. Returns `None` if it is missing.
     pub(super) fn decode_optional_bag(&self, bag: Option<Bag>) -> Result<Option<PropertyMap>, ProviderError> {
         let options = DecodeOptions {
             unknowns: self.unknowns,

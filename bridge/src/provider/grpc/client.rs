@@ -38,14 +38,14 @@ pub struct GrpcProvider {
     pub(super) initialized: AtomicBool,
     pub(super) closed: AtomicBool,
     /// Address of the resource status service, and the tokens of its calls.
-    pub(super) views: Option<(String, Arc<ResourceStatusTokens>)>,
+    pub(super) status_tokens: Option<(String, Arc<ResourceStatusTokens>)>,
     pub(super) process: Option<Arc<Process>>,
     /// Value that must live as long as the plugin.
     pub(super) _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl GrpcProvider {
-    /// Returns a provider after its handshake. `handshake` holds the capabilities of its reply; `None` if the provider
+    /// Returns a provider after Handshake. `handshake` holds the capabilities of its reply; `None` if the provider
     /// does not implement Handshake and returns them from Configure. `version` is the version from GetPluginInfo. If
     /// `process` is given, calls in flight fail with [`ProviderError::PluginExited`] when it exits.
     pub fn new(
@@ -65,7 +65,7 @@ impl GrpcProvider {
             init: None,
             initialized: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            views: None,
+            status_tokens: None,
             process,
             _guard: None,
         }
@@ -115,14 +115,14 @@ impl GrpcProvider {
     }
 
     /// Issues a resource status token for a call. Returns the token, and the address and token for the request: both
-    /// are empty if view steps are not accepted. `sent` holds the bags of the request.
+    /// are empty if view steps are not accepted. `sent` holds the property maps of the request.
     pub(super) fn resource_status_token(
         &self,
         views: &Views,
         preview: bool,
         sent: [&PropertyMap; 2],
     ) -> (Option<ResourceStatusToken>, String, String) {
-        let Some(((address, tokens), listener)) = self.views.as_ref().zip(views.listener.as_ref()) else {
+        let Some(((address, tokens), listener)) = self.status_tokens.as_ref().zip(views.listener.as_ref()) else {
             return Default::default();
         };
         let sends_plain_text = !self.known_capabilities().accept_secrets;

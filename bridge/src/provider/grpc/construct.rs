@@ -52,10 +52,10 @@ pub(super) fn construct_message(
     let dependencies = |(name, urns)| (name, construct_request::PropertyDependencies { urns: texts(urns) });
     let (run, options) = (request.run, request.options);
     let timeouts = construct_request::CustomTimeouts {
-        create: duration::format(options.timeouts.create),
-        update: duration::format(options.timeouts.update),
-        delete: duration::format(options.timeouts.delete),
-        read: duration::format(options.timeouts.read),
+        create: duration::format(options.custom_timeouts.create),
+        update: duration::format(options.custom_timeouts.update),
+        delete: duration::format(options.custom_timeouts.delete),
+        read: duration::format(options.custom_timeouts.read),
     };
     let trigger = options.replacement_trigger.as_ref();
     Ok(rpc::ConstructRequest {

@@ -78,7 +78,7 @@ fn initialize_message(init: &PluginInit) -> Result<InitializeRequest, ProviderEr
     })
 }
 
-/// Encodes a bag without secrets, references and output values: the service does not support them.
+/// Encodes a property map without secrets, references and output values: the service does not support them.
 fn encode_plain(bag: &PropertyMap) -> Result<Bag, ProviderError> {
     let options = EncodeOptions {
         unknowns: Unknowns::Drop,

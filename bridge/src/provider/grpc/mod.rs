@@ -6,9 +6,9 @@
 
 mod bags;
 mod client;
-mod connect;
 mod construct;
 mod errors;
+mod handshake;
 mod initialize;
 mod limits;
 mod plugin_init;
@@ -19,7 +19,7 @@ mod variables;
 mod views;
 
 pub use client::GrpcProvider;
-pub use connect::{HandshakeRequest, connect};
+pub use handshake::{HostInfo, handshake};
 pub use limits::Limits;
 pub use plugin_init::{AuthEntry, PluginInit};
 pub use views::ResourceStatusTokens;

@@ -217,7 +217,7 @@ impl Provider for GrpcProvider {
             urn: request.urn.to_string(),
             name: request.urn.name().to_owned(),
             r#type: request.urn.type_token().to_owned(),
-            // An import sends an empty bag: Node fails on a missing one.
+            // An import sends an empty property map: Node fails on a missing one.
             properties: encoder.encode_recorded(&known_outputs, false)?,
             inputs: known_inputs.map(|inputs| encoder.encode_recorded(inputs, false)).transpose()?.flatten(),
             timeout: duration::to_seconds(request.timeout),

@@ -1,6 +1,6 @@
 //! Resolution of placeholders, and diagnostics of unresolved ones.
 
-use config::Target;
+use config::ResourceImplementation;
 use config::tree::{Part, Value};
 use config::{SecretsProvider, StateStorage};
 
@@ -18,7 +18,7 @@ fn resolve(text: &str) -> String {
                    values: { TOKEN: t0k, PH: '${var:color}' }\n";
     let stack = Files::sections(&server).secrets(secrets).environment(vec![("NAME", "pear"), ("EMPTY", "")]).stack();
     let resource = &stack.environments[0].resources[1];
-    assert!(matches!(resource.target, Target::Plugin { plugin: 0, .. }));
+    assert!(matches!(resource.implementation, ResourceImplementation::Plugin { plugin: 0, .. }));
     match &resource.config.get_path(["x"]).unwrap().value {
         Value::Scalar(scalar) => scalar.text.clone(),
         Value::Template(template) => {

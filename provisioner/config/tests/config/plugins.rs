@@ -19,7 +19,7 @@ fn source_key_synonyms_declare_same_plugin() {
     ));
     assert_eq!(a, b);
     let PluginSource::GithubRelease(release) = a else { panic!() };
-    assert_eq!((release.repository.as_str(), release.version.as_str()), ("o/n", "v1.0.0"));
+    assert_eq!((release.repository.as_str(), release.tag.as_str()), ("o/n", "v1.0.0"));
     assert!(matches!(release.checksum, Some(Checksum::One(digest)) if digest.to_hex() == DIGEST));
     assert!(
         declared("type: git, path: 'https://x.example/a.git', repository: 'https://x.example/a.git', ref: main")

@@ -26,10 +26,11 @@ pub(crate) fn deletion_step(state: &ResourceState, registered: bool) -> Option<S
 
 /// Kind of the deletion of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deletion {
+pub(crate) enum DeletionKind {
     /// The entry cannot be deleted.
     Refused(Undeletable),
-    /// The entry is removed from the state without a call.
+    /// The entry is removed from the state, and no provider is called. In a preview, every deletion that is not
+    /// refused has this kind.
     RemoveFromState,
     /// The provider is called to delete the resource.
     CallProvider,
@@ -55,9 +56,9 @@ pub(crate) enum DeletionReason {
     Replaced,
 }
 
-/// Outcome for the resource that an entry is `deletedWith`.
+/// Outcome for the resource that `deletedWith` of an entry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum DeletedWithTarget {
     /// The resource stays, or the entry has no `deletedWith`.
     Stays,
     /// The resource is deleted in the same run.
@@ -65,19 +66,28 @@ pub(crate) enum Owner {
 }
 
 /// Decides the kind of the deletion of an entry (section 3.3).
-pub(crate) fn deletion(old: &ResourceState, reason: DeletionReason, owner: Owner, mode: RunMode) -> Deletion {
+pub(crate) fn deletion_kind(
+    old: &ResourceState,
+    reason: DeletionReason,
+    deleted_with: DeletedWithTarget,
+    mode: RunMode,
+) -> DeletionKind {
     if old.protect && reason == DeletionReason::Removed && !old.delete {
-        Deletion::Refused(Undeletable::Protected)
-    } else if old.external || old.retain_on_delete || owner == Owner::IsDeleted || old.pending_replacement {
-        Deletion::RemoveFromState
+        DeletionKind::Refused(Undeletable::Protected)
+    } else if old.external
+        || old.retain_on_delete
+        || deleted_with == DeletedWithTarget::IsDeleted
+        || old.pending_replacement
+    {
+        DeletionKind::RemoveFromState
     } else if old.has_delete_hooks() {
-        Deletion::Refused(Undeletable::HasDeleteHooks)
+        DeletionKind::Refused(Undeletable::HasDeleteHooks)
     } else if old.custom && !old.is_provider() && old.provider.is_none() {
-        Deletion::Refused(Undeletable::WithoutProvider)
+        DeletionKind::Refused(Undeletable::WithoutProvider)
     } else {
         match mode {
-            RunMode::Preview => Deletion::RemoveFromState,
-            RunMode::Apply => Deletion::CallProvider,
+            RunMode::Preview => DeletionKind::RemoveFromState,
+            RunMode::Apply => DeletionKind::CallProvider,
         }
     }
 }

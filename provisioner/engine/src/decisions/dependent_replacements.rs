@@ -17,7 +17,7 @@ use crate::entry::Entry;
 /// [`DependentWalk::record_reply`].
 #[derive(Debug)]
 pub(crate) struct DependentWalk {
-    /// Entries after the root in the snapshot, reversed.
+    /// Entries that the walk has not visited: those after the root in the snapshot, last first, without skipped ones.
     remaining: Vec<Entry>,
     /// The root and all its direct and indirect dependents.
     dependents: HashSet<Urn>,
@@ -35,9 +35,9 @@ pub(crate) struct DependentReplacement {
     pub(crate) keys: Vec<String>,
 }
 
-/// Next step of a walk.
+/// Result of [`DependentWalk::next`].
 #[derive(Debug)]
-pub(crate) enum WalkStep {
+pub(crate) enum WalkResult {
     /// The caller must call Diff, which decides whether the entry is replaced if these inputs become unknown.
     CallDiff { entry: Entry, keys: Vec<String> },
     /// The walk is complete: these dependents are replaced, in the order of the snapshot.
@@ -45,17 +45,17 @@ pub(crate) enum WalkStep {
 }
 
 impl DependentWalk {
-    /// Starts at a root. `passed` selects entries that this run has decided on already: they no longer depend on the
+    /// Starts at a root. `is_skipped` selects entries that this run has decided already: they no longer depend on the
     /// root.
-    pub(crate) fn new(root: &Entry, snapshot: &[Entry], passed: impl Fn(&Entry) -> bool) -> Self {
+    pub(crate) fn new(root: &Entry, snapshot: &[Entry], is_skipped: impl Fn(&Entry) -> bool) -> Self {
         let after = snapshot.iter().position(|(id, _)| *id == root.0).map_or(snapshot.len(), |index| index + 1);
-        let remaining = snapshot[after..].iter().rev().filter(|entry| !passed(entry)).cloned().collect::<Vec<_>>();
+        let remaining = snapshot[after..].iter().rev().filter(|entry| !is_skipped(entry)).cloned().collect::<Vec<_>>();
         let urns = HashSet::from([root.1.urn.clone()]);
         Self { remaining, dependents: urns.clone(), replaced_urns: urns, replaced: Vec::new(), queried: None }
     }
 
     /// Returns the next query, or the result.
-    pub(crate) fn next(&mut self) -> WalkStep {
+    pub(crate) fn next(&mut self) -> WalkResult {
         while let Some(entry) = self.remaining.pop() {
             if !self.is_dependent(&entry.1) {
                 continue;
@@ -64,16 +64,16 @@ impl DependentWalk {
             if !entry.1.custom || entry.1.external {
                 continue;
             }
-            match self.check_replaced(&entry.1) {
-                ReplaceCheck::NotReplaced => {}
-                ReplaceCheck::Replaced(key) => self.replace(entry, vec![key.to_owned()]),
-                ReplaceCheck::NeedsDiff(keys) => {
+            match self.decide_replace(&entry.1) {
+                ReplaceDecision::NotReplaced => {}
+                ReplaceDecision::Replaced(key) => self.replace(entry, vec![key.to_owned()]),
+                ReplaceDecision::NeedsDiff(keys) => {
                     self.queried = Some((entry.clone(), keys.clone()));
-                    return WalkStep::CallDiff { entry, keys };
+                    return WalkResult::CallDiff { entry, keys };
                 }
             }
         }
-        WalkStep::Done(std::mem::take(&mut self.replaced))
+        WalkResult::Done(std::mem::take(&mut self.replaced))
     }
 
     /// Records the reply to the last query.
@@ -101,13 +101,13 @@ impl DependentWalk {
             .any(|urn| self.dependents.contains(urn))
     }
 
-    fn check_replaced(&self, state: &ResourceState) -> ReplaceCheck {
+    fn decide_replace(&self, state: &ResourceState) -> ReplaceDecision {
         let is_replaced = |urn: &Urn| self.replaced_urns.contains(urn);
         if state.provider.as_ref().is_some_and(|provider| is_replaced(&provider.urn)) {
-            return ReplaceCheck::Replaced("provider");
+            return ReplaceDecision::Replaced("provider");
         }
         if state.deleted_with.as_ref().is_some_and(is_replaced) {
-            return ReplaceCheck::Replaced("deletedWith");
+            return ReplaceDecision::Replaced("deletedWith");
         }
         let keys: BTreeSet<&String> = state
             .property_dependencies
@@ -116,15 +116,15 @@ impl DependentWalk {
             .map(|(key, _)| key)
             .collect();
         if keys.is_empty() {
-            ReplaceCheck::NotReplaced
+            ReplaceDecision::NotReplaced
         } else {
-            ReplaceCheck::NeedsDiff(keys.into_iter().cloned().collect())
+            ReplaceDecision::NeedsDiff(keys.into_iter().cloned().collect())
         }
     }
 }
 
-/// Result of checking whether a dependent is replaced.
-enum ReplaceCheck {
+/// Decision whether a dependent is replaced together with the root.
+enum ReplaceDecision {
     NotReplaced,
     /// The dependent is replaced; the key is the reason.
     Replaced(&'static str),

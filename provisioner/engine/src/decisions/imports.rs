@@ -50,7 +50,7 @@ pub(crate) enum ImportFailure {
 }
 
 /// Returns the entry of an imported resource, as it was read. Values that are secret in `known`, the inputs of the
-/// program, are secret in the inputs that were read, too. `reasons` are the initialization errors of the resource.
+/// program, are secret in the inputs that were read, too.
 ///
 /// # Errors
 /// [`ImportFailure`] if the resource does not exist, or has no inputs.
@@ -58,7 +58,7 @@ pub(crate) fn imported_state(
     planned: &ResourceState,
     reply: ReadReply,
     known: &PropertyMap,
-    reasons: Vec<String>,
+    init_errors: Vec<String>,
 ) -> Result<ResourceState, ImportFailure> {
     let outputs = reply.outputs.ok_or(ImportFailure::Missing)?;
     let mut inputs = reply.inputs.ok_or(ImportFailure::WithoutInputs)?;
@@ -66,7 +66,7 @@ pub(crate) fn imported_state(
     let mut new = planned.clone();
     new.id = reply.id.or(new.id);
     (new.inputs, new.outputs) = (Arc::new(inputs), Arc::new(outputs));
-    new.init_errors = reasons;
+    new.init_errors = init_errors;
     new.refresh_before_update = reply.refresh_before_update;
     Ok(new)
 }

@@ -15,9 +15,12 @@ pub(crate) fn should_refresh_first(state: &ResourceState, everything: bool, in_s
     in_scope && (everything || (!state.delete && state.refresh_before_update))
 }
 
-/// Returns an entry with the state that was read; `None` if the resource does not exist any more. `reasons` are the
-/// initialization errors of the resource.
-pub(crate) fn refreshed_state(old: &ResourceState, reply: ReadReply, reasons: Vec<String>) -> Option<ResourceState> {
+/// Returns an entry with the state that was read; `None` if the resource does not exist any more.
+pub(crate) fn refreshed_state(
+    old: &ResourceState,
+    reply: ReadReply,
+    init_errors: Vec<String>,
+) -> Option<ResourceState> {
     let (Some(id), Some(outputs)) = (reply.id, reply.outputs) else { return None };
     let mut new = old.clone();
     new.id = Some(id);
@@ -26,7 +29,7 @@ pub(crate) fn refreshed_state(old: &ResourceState, reply: ReadReply, reasons: Ve
         new.inputs = Arc::new(inputs);
     }
     new.refresh_before_update = reply.refresh_before_update;
-    new.init_errors = reasons;
+    new.init_errors = init_errors;
     Some(new)
 }
 

@@ -35,8 +35,9 @@ pub(crate) struct Situation<'a> {
     pub(crate) in_scope: bool,
     /// True if the goal refers to a resource that the run skips.
     pub(crate) depends_on_skipped: bool,
-    /// Replace keys, if this run deletes the resource together with one that it depends on.
-    pub(crate) recreating: Option<&'a [String]>,
+    /// Replace keys of a dependent replacement; `None` if this run does not delete the resource together with one that it
+    /// depends on.
+    pub(crate) dependent_replace_keys: Option<&'a [String]>,
     /// True if the option `--replace` names the resource.
     pub(crate) replace_requested: bool,
     /// Replace key, if the resource of `replaceWith` or `deletedWith` was replaced in this run.
@@ -110,7 +111,7 @@ pub(crate) enum Checked {
     /// Inputs as the provider has completed them.
     Accepted(Arc<PropertyMap>),
     /// Failures of the inputs.
-    Refused(Vec<CheckFailure>),
+    Rejected(Vec<CheckFailure>),
 }
 
 /// Replies of providers so far.
@@ -132,7 +133,7 @@ pub(crate) enum Decision {
     /// The registration is refused, which ends the run.
     Refuse(Refusal),
     /// Check has rejected the inputs, which ends the run, even a preview.
-    RefuseInputs(Vec<CheckFailure>),
+    InputsRejected(Vec<CheckFailure>),
 }
 
 /// Steps to carry out for a registration.
@@ -148,8 +149,9 @@ pub(crate) enum Plan {
     CarryOver,
     /// The operation is about to delete the entry. Only the options that matter to the deletion are updated.
     KeepUntilDeleted,
-    /// The resource would be created, but is out of scope, or the operation creates nothing.
-    SkipCreate,
+    /// No step changes the resource. It is not recorded and out of scope, not recorded in an operation that creates no
+    /// custom resources, or depends on a skipped resource in a destroy.
+    Skip,
     Create {
         inputs: Arc<PropertyMap>,
     },
@@ -174,9 +176,10 @@ pub(crate) struct Replacement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplaceOrder {
     /// The new resource is created first, and the old one is deleted at the end of the run.
-    CreateFirst,
-    /// The old resource and its dependent replacements are deleted first, then the new resource is created.
-    DeleteFirst,
+    CreateBeforeDelete,
+    /// The old resource and its dependent replacements are deleted, then the new resource is created. Entries with a
+    /// pending replacement are not deleted again.
+    DeleteBeforeReplace,
     /// The old resource was deleted in this run as a dependent replacement; the new one is created.
     Recreate,
     /// An earlier run deleted the old resource and did not create the new one, which is created now.
@@ -207,13 +210,13 @@ pub(crate) fn decide(situation: &Situation<'_>, replies: &Replies) -> Decision {
 /// # Errors
 /// The query whose reply is missing, or the refusal of the registration.
 fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> {
-    if !situation.in_scope && situation.recreating.is_none() {
-        return Ok(if situation.old.is_some() { Plan::CarryOver } else { Plan::SkipCreate });
+    if !situation.in_scope && situation.dependent_replace_keys.is_none() {
+        return Ok(if situation.old.is_some() { Plan::CarryOver } else { Plan::Skip });
     }
     if let Some(plan) = plan_without_changes(situation) {
         return Ok(plan);
     }
-    if let Some(keys) = situation.recreating {
+    if let Some(keys) = situation.dependent_replace_keys {
         // A resource out of scope is created again with its recorded inputs, without a Check.
         let inputs = match situation.old {
             Some(old) if !situation.in_scope => Arc::clone(&old.inputs),
@@ -225,7 +228,11 @@ fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> 
         return Ok(Plan::Create { inputs: check_without_olds(situation, replies)? });
     };
     if old.external {
-        return Ok(replacement(check_without_olds(situation, replies)?, Change::default(), ReplaceOrder::CreateFirst));
+        return Ok(replacement(
+            check_without_olds(situation, replies)?,
+            Change::default(),
+            ReplaceOrder::CreateBeforeDelete,
+        ));
     }
     let replace_requested = situation.replace_requested || old.taint;
     let inputs = if replace_requested {
@@ -245,16 +252,17 @@ fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> 
     Ok(if situation.imported { Plan::KeepRecorded } else { Plan::Same { inputs } })
 }
 
-/// Returns the plan of a registration in a refresh or a destroy that runs the program (sections 5.2 and 5.5): custom
-/// resources are not changed. Returns `None` for providers and components, which are updated, and for other operations.
+/// Returns the plan of a resource that a refresh or a destroy with a program does not change (sections 5.2 and 5.5): a
+/// custom resource, or a resource that depends on a skipped one. Returns `None` for other providers and components, and
+/// in other operations.
 fn plan_without_changes(situation: &Situation<'_>) -> Option<Plan> {
     let is_provider_or_component = situation.kind != ResourceKind::Custom;
     match (situation.operation, situation.old) {
         (Operation::Update | Operation::Import, _) => None,
         _ if is_provider_or_component && !situation.depends_on_skipped => None,
-        (_, None) => Some(Plan::SkipCreate),
+        (_, None) => Some(Plan::Skip),
         (Operation::Refresh, Some(_)) => Some(Plan::KeepRecorded),
-        (Operation::Destroy, Some(_)) if situation.depends_on_skipped => Some(Plan::SkipCreate),
+        (Operation::Destroy, Some(_)) if situation.depends_on_skipped => Some(Plan::Skip),
         (Operation::Destroy, Some(_)) => Some(Plan::KeepUntilDeleted),
     }
 }
@@ -282,7 +290,7 @@ fn accepted(reply: Option<Checked>, query: impl FnOnce() -> ProviderQuery) -> Re
     match reply {
         None => Err(Decision::Query(query())),
         Some(Checked::Accepted(inputs)) => Ok(inputs),
-        Some(Checked::Refused(failures)) => Err(Decision::RefuseInputs(failures)),
+        Some(Checked::Rejected(failures)) => Err(Decision::InputsRejected(failures)),
     }
 }
 
@@ -359,12 +367,12 @@ fn plan_replacement(
     }
     let inputs = if checked_without_olds { inputs } else { check_without_olds(situation, replies)? };
     // Only an update creates dependent replacements again.
-    let delete_first = situation.operation == Operation::Update
+    let delete_before_replace = situation.operation == Operation::Update
         && situation.delete_before_replace.unwrap_or(change.delete_before_replace);
-    let order = match (old.pending_replacement, delete_first) {
-        (_, true) => ReplaceOrder::DeleteFirst,
+    let order = match (old.pending_replacement, delete_before_replace) {
+        (_, true) => ReplaceOrder::DeleteBeforeReplace,
         (true, false) => ReplaceOrder::Resume,
-        (false, false) => ReplaceOrder::CreateFirst,
+        (false, false) => ReplaceOrder::CreateBeforeDelete,
     };
     Ok(Plan::Replace(Replacement { inputs, change, order, refusal }))
 }

@@ -26,12 +26,12 @@ impl DeploymentState {
     /// Returns the direct and indirect dependents of an entry that this run has confirmed already, in the order of the
     /// list; none if the entry itself is not confirmed.
     pub(crate) fn confirmed_dependents(&self, entry: EntryId) -> Vec<EntryId> {
-        if !self.ledger.is_finished(entry) {
+        if !self.ledger.is_confirmed(entry) {
             return Vec::new();
         }
         let mut urns: HashSet<&Urn> = HashSet::new();
         let mut found = Vec::new();
-        for (id, state) in self.ledger.entries().filter(|(id, _)| self.ledger.is_finished(*id)) {
+        for (id, state) in self.ledger.entries().filter(|(id, _)| self.ledger.is_confirmed(*id)) {
             if id == entry {
                 urns.insert(&state.urn);
             } else if state.provider_and_references().any(|urn| urns.contains(urn)) {
@@ -46,7 +46,7 @@ impl DeploymentState {
     /// is the entry of the goal or depends on it.
     pub(crate) fn can_apply_goal(&self, entry: EntryId, goal: &ResourceState) -> bool {
         let serves = |provider: &ProviderReference| {
-            let mut named = self.ledger.entries_of(&provider.urn).filter(|(id, _)| self.ledger.is_finished(*id));
+            let mut named = self.ledger.entries_of(&provider.urn).filter(|(id, _)| self.ledger.is_confirmed(*id));
             named.any(|(_, state)| state.as_provider_reference().as_ref() == Some(provider))
         };
         let dependents = self.confirmed_dependents(entry);
@@ -67,7 +67,7 @@ impl DeploymentState {
             if id == entry || dependents.contains(&id) {
                 return false;
             }
-            confirmed |= self.ledger.is_finished(id);
+            confirmed |= self.ledger.is_confirmed(id);
         }
         confirmed
     }
@@ -79,9 +79,9 @@ impl DeploymentState {
         dependents.filter_map(|(id, _)| self.entry_deletion(*id).cloned()).collect()
     }
 
-    /// Returns the components that were not constructed, and the entries within them, directly or not. Components that
-    /// were not registered count, too, once one was not constructed. Which of these entries the program would have
-    /// registered is unknown.
+    /// Returns the recorded components that were not constructed, and all entries within them. The program might have
+    /// registered these entries. If a component was not constructed, the result also includes each component that was not
+    /// registered, with all entries within it.
     pub(crate) fn within_not_constructed(&self) -> HashSet<EntryId> {
         let mut found = HashSet::new();
         if !self.has_not_constructed() {
@@ -99,13 +99,13 @@ impl DeploymentState {
         found
     }
 
-    /// Adds the direct and indirect dependencies of an entry to the entries that stay. A live entry does not keep
-    /// pending deletes of earlier runs, except the provider that it refers to.
-    pub(crate) fn keep_dependencies(
+    /// Adds the direct and indirect dependencies of an entry to `staying`, the entries that are not deleted. Pending
+    /// deletes of earlier runs are not dependencies of a live entry, except the provider that it refers to.
+    pub(crate) fn add_dependencies(
         &self,
         entry: (EntryId, &Arc<ResourceState>),
         by_urn: &EntriesByUrn<'_>,
-        kept: &mut HashSet<EntryId>,
+        staying: &mut HashSet<EntryId>,
     ) {
         let mut open = vec![entry];
         while let Some((id, state)) = open.pop() {
@@ -119,7 +119,7 @@ impl DeploymentState {
                             && self.ledger.loaded_entry(*needed).is_some_and(|old| !old.delete)
                     };
                     let is_needed = state.delete || !other.delete || serves || was_live();
-                    if is_needed && kept.insert(*needed) {
+                    if is_needed && staying.insert(*needed) {
                         open.extend(self.with_current_dependencies(*needed, other));
                     }
                 }
@@ -127,15 +127,16 @@ impl DeploymentState {
         }
     }
 
-    /// Returns the entry whose references are the dependencies of a loaded entry: the entry or its successor as this
-    /// run has recorded it, else the entry as it was recorded before.
+    /// Returns the entry whose references are the current dependencies of a loaded entry. An entry that this run has
+    /// confirmed and not replaced has its current references, and any other recorded entry has its loaded references. A
+    /// removed entry has the references of its successor; `None` if there is none.
     fn with_current_dependencies<'t>(
         &'t self,
         loaded: EntryId,
         recorded: &'t Arc<ResourceState>,
     ) -> Option<(EntryId, &'t Arc<ResourceState>)> {
         match self.ledger.get(loaded) {
-            Some(now) if self.ledger.is_finished(loaded) && !now.delete => Some((loaded, now)),
+            Some(now) if self.ledger.is_confirmed(loaded) && !now.delete => Some((loaded, now)),
             Some(_) => Some((loaded, recorded)),
             None => self.ledger.entries_of(self.new_urn(&recorded.urn)).find(|(_, new)| !new.delete),
         }

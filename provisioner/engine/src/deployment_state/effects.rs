@@ -33,7 +33,7 @@ impl DeploymentState {
                 state.urn = urn.clone();
             }
         };
-        let views = self.ledger.get(old).into_iter().flat_map(|owner| self.views_of(owner));
+        let views = self.ledger.get(old).into_iter().flat_map(|resource| self.views_of(resource));
         let mut effects = self.rewrite_effects(old, mark_pending_delete);
         effects.extend(views.flat_map(|(view, _)| {
             self.rewrite_effects(view, |state| {
@@ -60,10 +60,10 @@ impl DeploymentState {
     }
 
     fn without_views(&self, entry: EntryId) -> Vec<Effect> {
-        let Some(owner) = self.ledger.get(entry) else { return Vec::new() };
+        let Some(resource) = self.ledger.get(entry) else { return Vec::new() };
         // If no other entry has the URN, all views of the URN belong to this entry.
-        let is_last = self.ledger.entries_of(&owner.urn).all(|(id, _)| id == entry);
-        let views = self.ledger.views_of(&owner.urn).filter(|(_, state)| is_last || state.delete == owner.delete);
+        let is_last = self.ledger.entries_of(&resource.urn).all(|(id, _)| id == entry);
+        let views = self.ledger.views_of(&resource.urn).filter(|(_, state)| is_last || state.delete == resource.delete);
         views.map(|(view, _)| Effect::Remove(view)).collect()
     }
 
@@ -97,28 +97,28 @@ impl DeploymentState {
     /// Returns the effects of confirming an entry as it is, after everything it refers to that this run has not
     /// confirmed, such as a provider resource that was replaced meanwhile. Empty if the entry is confirmed already.
     pub(crate) fn confirm_effects(&self, entry: EntryId) -> Vec<Effect> {
-        if self.ledger.is_finished(entry) || self.ledger.get(entry).is_none() {
+        if self.ledger.is_confirmed(entry) || self.ledger.get(entry).is_none() {
             return Vec::new();
         }
-        let mut kept = BTreeSet::new();
+        let mut to_confirm = BTreeSet::new();
         let mut open = vec![entry];
         while let Some(id) = open.pop() {
-            let Some(state) = self.ledger.get(id).filter(|_| kept.insert(id)) else { continue };
+            let Some(state) = self.ledger.get(id).filter(|_| to_confirm.insert(id)) else { continue };
             let named = state
                 .references()
-                .filter(|urn| self.ledger.entries_of(urn).all(|(id, _)| !self.ledger.is_finished(id)))
+                .filter(|urn| self.ledger.entries_of(urn).all(|(id, _)| !self.ledger.is_confirmed(id)))
                 .flat_map(|urn| self.ledger.entries_of(urn));
             let providers = state.provider.iter().flat_map(|reference| {
                 let provides = |state: &ResourceState| state.as_provider_reference().as_ref() == Some(reference);
                 let entries = self.ledger.entries_of(&reference.urn).filter(move |(_, state)| provides(state));
-                let confirmed = entries.clone().any(|(id, _)| self.ledger.is_finished(id));
+                let confirmed = entries.clone().any(|(id, _)| self.ledger.is_confirmed(id));
                 entries.filter(move |_| !confirmed)
             });
             // An entry refers to earlier entries only.
             open.extend(named.chain(providers).map(|(needed, _)| needed).filter(|needed| *needed < id));
         }
         // Entries that this run has not touched are numbered in the order in which they were loaded.
-        kept.into_iter().map(Effect::Keep).collect()
+        to_confirm.into_iter().map(Effect::Keep).collect()
     }
 
     /// Returns the effects of updating an entry that is about to be deleted: provider, `protect`, `retainOnDelete` and
@@ -126,13 +126,13 @@ impl DeploymentState {
     /// is recorded and the entry can refer to it.
     pub(crate) fn prepare_deletion_effects(&self, entry: EntryId, goal: &ResourceState) -> Vec<Effect> {
         let Some(now) = self.ledger.get(entry) else { return Vec::new() };
-        let new_owner = || goal.deleted_with.clone().filter(|with| self.can_refer_to(entry, with));
+        let new_deleted_with = || goal.deleted_with.clone().filter(|with| self.can_refer_to(entry, with));
         let updated = ResourceState {
             provider: goal.provider.clone(),
             protect: goal.protect,
             retain_on_delete: goal.retain_on_delete,
             custom_timeouts: goal.custom_timeouts,
-            deleted_with: now.deleted_with.clone().or_else(new_owner),
+            deleted_with: now.deleted_with.clone().or_else(new_deleted_with),
             ..(**now).clone()
         };
         if updated == **now {
@@ -141,7 +141,8 @@ impl DeploymentState {
         let moves = updated.provider != now.provider || updated.deleted_with != now.deleted_with;
         let mut effects = vec![Effect::Rewrite(entry, Arc::new(updated))];
         if moves {
-            // A dependent may have had the entry confirmed before the entries that it refers to now.
+            // The step of a dependent may have confirmed the entry already. The entries that it refers to now may have
+            // been confirmed after it, so the entry and its dependents move behind them.
             effects.push(Effect::Keep(entry));
             effects.extend(self.confirmed_dependents(entry).into_iter().map(Effect::Keep));
         }

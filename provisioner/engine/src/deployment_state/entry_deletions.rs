@@ -29,7 +29,7 @@ pub(crate) struct DeletionWait(watch::Receiver<Deleted>);
 pub(crate) struct EntryStays;
 
 /// Returns the sender and the receiver for the deletion of an entry.
-pub(crate) fn deletion_report(deleted: Deleted) -> (DeletionReport, DeletionWait) {
+pub(crate) fn deletion_channel(deleted: Deleted) -> (DeletionReport, DeletionWait) {
     let (sender, receiver) = watch::channel(deleted);
     (DeletionReport(sender), DeletionWait(receiver))
 }
@@ -57,7 +57,7 @@ impl DeletionWait {
     }
 }
 
-/// Entries that are or were deleted before their replacement.
+/// Deletions that precede a replacement: planned, running or done.
 #[derive(Debug, Default)]
 pub(super) struct EntryDeletions {
     planned: HashMap<EntryId, DeletionWait>,
@@ -72,8 +72,11 @@ impl EntryDeletions {
         self.planned.insert(entry, wait);
     }
 
-    /// Starts a deletion, unless an entry is being deleted that refers to this one, or that this one refers to: such
-    /// entries are deleted one after the other. Returns whether the deletion has started.
+    /// Starts the deletion of an entry, and returns true. Returns false if the deletion must wait for a running one: that
+    /// of an entry that refers to this entry, or that of an entry that this entry depends on.
+    ///
+    /// The deletion of a resource does not wait for the running deletion of its provider resource, because an instance is
+    /// closed only once no call uses it.
     pub(super) fn start(&mut self, entry: EntryId, loaded: Arc<ResourceState>) -> bool {
         let conflicts = |other: &Arc<ResourceState>| {
             other.provider_and_references().any(|urn| *urn == loaded.urn)
@@ -106,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn reported_deletion_ends_the_wait() {
-        let (report, wait) = deletion_report(Deleted::NotYet);
+        let (report, wait) = deletion_channel(Deleted::NotYet);
         assert!(!wait.is_done());
         report.done();
         assert!(wait.is_done());
@@ -115,14 +118,14 @@ mod tests {
 
     #[tokio::test]
     async fn dropped_report_keeps_the_entry() {
-        let (report, wait) = deletion_report(Deleted::NotYet);
+        let (report, wait) = deletion_channel(Deleted::NotYet);
         drop(report);
         assert_eq!(wait.wait().await, Err(EntryStays));
     }
 
     #[tokio::test]
     async fn deletion_by_an_earlier_run_needs_no_report() {
-        let (report, wait) = deletion_report(Deleted::Done);
+        let (report, wait) = deletion_channel(Deleted::Done);
         drop(report);
         assert!(wait.is_done());
         assert_eq!(wait.wait().await, Ok(()));
@@ -140,7 +143,7 @@ mod tests {
         let (base, dependent, other) = (EntryId(0), EntryId(1), EntryId(2));
         let mut deletions = EntryDeletions::default();
         for entry in [base, dependent, other] {
-            deletions.plan(entry, deletion_report(Deleted::NotYet).1);
+            deletions.plan(entry, deletion_channel(Deleted::NotYet).1);
         }
         assert!(deletions.start(dependent, state("dependent", Some("base"))));
         assert!(!deletions.start(base, state("base", None)), "its dependent is being deleted");

@@ -31,7 +31,7 @@ use crate::entry::Entry;
 use crate::events::{SourceRef, StepOp};
 
 pub(crate) use dependents::{EntriesByUrn, by_urn};
-pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_report};
+pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_channel};
 pub(crate) use repairs::EmptyKeys;
 pub(crate) use resource_record::{Incomplete, Inheritance, PendingReplacement};
 pub(crate) use shared::SharedState;
@@ -61,10 +61,10 @@ pub(crate) struct DeploymentState {
     new_urns: HashMap<Urn, Urn>,
     /// URNs of registrations, each with the recorded URN that the registration has taken over.
     recorded_urns: HashMap<Urn, Urn>,
-    /// Entries that are or were deleted before their replacement.
+    /// Deletions that precede a replacement: planned, running or done.
     entry_deletions: EntryDeletions,
     /// Entries whose recorded `deletedWith` the program has changed or removed.
-    released_from_owner: HashSet<EntryId>,
+    released_deleted_with: HashSet<EntryId>,
     /// URNs that targets or excludes name, and their dependents if the options include these.
     scope_marks: HashSet<Urn>,
     /// Number of successful steps of each kind.
@@ -87,7 +87,7 @@ impl DeploymentState {
             new_urns: HashMap::new(),
             recorded_urns: HashMap::new(),
             entry_deletions: EntryDeletions::default(),
-            released_from_owner: HashSet::new(),
+            released_deleted_with: HashSet::new(),
             scope_marks: HashSet::new(),
             counts: BTreeMap::new(),
             stack_outputs: None,
@@ -117,7 +117,7 @@ impl DeploymentState {
     /// Reloads like [`DeploymentState::reload`], and moves pending deletes before their dependents.
     pub(crate) fn reload_pending_deletes_first(&mut self) {
         self.reload();
-        self.loaded = order_pending_deletes_first(&self.loaded, |entry| self.ledger.is_finished(entry));
+        self.loaded = order_pending_deletes_first(&self.loaded, |entry| self.ledger.is_confirmed(entry));
     }
 
     /// Returns the ledger, which holds the current list of entries.

@@ -16,7 +16,7 @@ impl DeploymentState {
         self.recorded_urns.insert(urn, recorded);
     }
 
-    /// Leaves the entry that a registration has found under its recorded URN.
+    /// Cancels the new URN of the entry that a registration has found: the entry keeps its recorded URN.
     pub(crate) fn leave_recorded_urn(&mut self, urn: &Urn) {
         if let Some(recorded) = self.recorded_urns.get(urn) {
             self.new_urns.remove(recorded);

@@ -21,10 +21,11 @@ pub(super) struct ResourceRecord {
     pub(super) incomplete: Option<Incomplete>,
     /// Set if the resource is deleted together with one that it depends on, and is to be registered again.
     pub(super) pending_replacement: Option<PendingReplacement>,
-    /// True if the resource is or was replaced in this run.
-    pub(super) replaced: bool,
-    /// True if the resource is or was deleted in this run: resources that are `deletedWith` it need no call.
-    pub(super) deleted: bool,
+    /// True if the replacement of the resource is planned, running or done.
+    pub(super) marked_for_replacement: bool,
+    /// True if the deletion of the resource is planned, running or done: resources that are `deletedWith` it need no
+    /// call.
+    pub(super) marked_for_deletion: bool,
     /// Place where the program wrote the resource, or the component that the resource is in.
     pub(super) source: Option<SourceRef>,
 }

@@ -135,30 +135,34 @@ fn dependent_replacement_is_found_under_recorded_and_new_urn() {
     let mut state = loaded([resource("old", |_| {})]);
     state.take_over(urn("old"), urn("new"));
     let entry = state.old(&urn("old")).unwrap();
-    let (report, deletion) = deletion_report(Deleted::NotYet);
+    let (report, deletion) = deletion_channel(Deleted::NotYet);
     state.plan_dependent_replacement(&entry, PendingReplacement { keys: vec!["v".into()], deletion });
     assert_eq!(state.pending_replacement(&urn("new")).unwrap().keys, ["v"]);
-    assert!(state.is_deleted_first(entry.0) && state.is_deletion_unfinished(entry.0) && state.is_deleted(&urn("old")));
+    assert!(
+        state.is_deleted_before_replace(entry.0)
+            && state.is_deletion_unfinished(entry.0)
+            && state.is_marked_for_deletion(&urn("old"))
+    );
     report.done();
-    assert!(state.is_deleted_first(entry.0) && !state.is_deletion_unfinished(entry.0));
+    assert!(state.is_deleted_before_replace(entry.0) && !state.is_deletion_unfinished(entry.0));
 }
 
 #[test]
 fn pending_delete_as_dependent_creates_no_pending_replacement() {
     let mut state = loaded([resource("a", |a| a.delete = true)]);
     let entry = state.loaded_entries()[0].clone();
-    let (_report, deletion) = deletion_report(Deleted::NotYet);
+    let (_report, deletion) = deletion_channel(Deleted::NotYet);
     state.plan_dependent_replacement(&entry, PendingReplacement { keys: Vec::new(), deletion });
-    assert!(state.pending_replacement(&urn("a")).is_none() && state.is_deleted_first(entry.0));
+    assert!(state.pending_replacement(&urn("a")).is_none() && state.is_deleted_before_replace(entry.0));
 }
 
 #[test]
-fn entry_with_removed_deleted_with_is_released_from_owner() {
+fn entry_with_removed_deleted_with_is_released() {
     let mut state = loaded([resource("a", |a| a.deleted_with = Some(urn("b")))]);
     let (id, _) = state.old(&urn("a")).unwrap();
-    assert!(!state.is_released_from_owner(id));
-    state.release_from_owner(id);
-    assert!(state.is_released_from_owner(id));
+    assert!(!state.is_deleted_with_released(id));
+    state.release_deleted_with(id);
+    assert!(state.is_deleted_with_released(id));
 }
 
 #[test]

@@ -151,33 +151,33 @@ impl DeploymentState {
             && self.resources.values().any(|record| record.incomplete == Some(Incomplete::NotConstructed))
     }
 
-    /// Marks a resource as replaced in this run.
-    pub(crate) fn mark_replaced(&mut self, urn: &Urn) {
-        self.record_mut(urn).replaced = true;
+    /// Marks a resource whose replacement this run has planned or carried out.
+    pub(crate) fn mark_for_replacement(&mut self, urn: &Urn) {
+        self.record_mut(urn).marked_for_replacement = true;
     }
 
-    /// Returns whether a resource is or was replaced in this run.
-    pub(crate) fn is_replaced(&self, urn: &Urn) -> bool {
-        self.resources.get(urn).is_some_and(|record| record.replaced)
+    /// Returns whether a resource is marked for replacement: its replacement is planned, running or done.
+    pub(crate) fn is_marked_for_replacement(&self, urn: &Urn) -> bool {
+        self.resources.get(urn).is_some_and(|record| record.marked_for_replacement)
     }
 
-    /// Marks a URN as deleted in this run.
-    pub(crate) fn mark_deleted(&mut self, urn: &Urn) {
-        self.record_mut(urn).deleted = true;
+    /// Marks a URN whose deletion this run has planned.
+    pub(crate) fn mark_for_deletion(&mut self, urn: &Urn) {
+        self.record_mut(urn).marked_for_deletion = true;
     }
 
-    /// Marks an entry as deleted in this run, under its loaded and its current URN.
-    pub(crate) fn mark_entry_deleted(&mut self, entry: &Entry) {
+    /// Marks the loaded and the current URN of an entry whose deletion this run has planned.
+    pub(crate) fn mark_entry_for_deletion(&mut self, entry: &Entry) {
         let loaded = self.as_loaded(entry).1.urn.clone();
         let now = self.ledger.get(entry.0).map(|state| state.urn.clone());
         for urn in now.iter().chain([&loaded]) {
-            self.mark_deleted(urn);
+            self.mark_for_deletion(urn);
         }
     }
 
-    /// Returns whether a resource is or was deleted in this run.
-    pub(crate) fn is_deleted(&self, urn: &Urn) -> bool {
-        self.resources.get(urn).is_some_and(|record| record.deleted)
+    /// Returns whether a URN is marked for deletion: the deletion is planned, running or done, or has failed.
+    pub(crate) fn is_marked_for_deletion(&self, urn: &Urn) -> bool {
+        self.resources.get(urn).is_some_and(|record| record.marked_for_deletion)
     }
 
     /// Plans the deletion of an entry before its replacement is created.
@@ -185,14 +185,14 @@ impl DeploymentState {
         self.entry_deletions.plan(entry, wait);
     }
 
-    /// Plans the deletion of an entry together with one that it depends on, and its replacement. A pending delete has
-    /// no replacement.
+    /// Plans a dependent replacement: the entry is deleted before the resource that it depends on, and created again by
+    /// its own registration. A pending delete is only deleted.
     pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PendingReplacement) {
         self.plan_entry_deletion(entry.0, pending.deletion.clone());
         if !entry.1.delete {
             self.record_mut(&entry.1.urn).pending_replacement = Some(pending);
         }
-        self.mark_entry_deleted(entry);
+        self.mark_entry_for_deletion(entry);
     }
 
     /// Returns the pending replacement of a resource, under its current or its recorded URN.
@@ -201,8 +201,8 @@ impl DeploymentState {
         of(urn).or_else(|| of(self.recorded_urns.get(urn)?))
     }
 
-    /// Returns whether an entry is or was deleted before its replacement, or is planned to be.
-    pub(crate) fn is_deleted_first(&self, entry: EntryId) -> bool {
+    /// Returns whether the deletion of an entry before a replacement is planned, running or done.
+    pub(crate) fn is_deleted_before_replace(&self, entry: EntryId) -> bool {
         self.entry_deletions.wait(entry).is_some()
     }
 
@@ -229,12 +229,12 @@ impl DeploymentState {
     }
 
     /// Marks an entry whose recorded `deletedWith` the program has changed or removed.
-    pub(crate) fn release_from_owner(&mut self, entry: EntryId) {
-        self.released_from_owner.insert(entry);
+    pub(crate) fn release_deleted_with(&mut self, entry: EntryId) {
+        self.released_deleted_with.insert(entry);
     }
 
     /// Returns whether the program has changed or removed the `deletedWith` that is recorded for an entry.
-    pub(crate) fn is_released_from_owner(&self, entry: EntryId) -> bool {
-        self.released_from_owner.contains(&entry)
+    pub(crate) fn is_deleted_with_released(&self, entry: EntryId) -> bool {
+        self.released_deleted_with.contains(&entry)
     }
 }

@@ -7,7 +7,7 @@ use crate::registrar::Halted;
 /// Error of a call of a function or a method.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// The provider refused the call or failed. The error has not been reported.
+    /// The provider rejected the arguments or failed. The error has not been reported.
     Provider(ProviderError),
     /// The run is halted.
     Halted(Halted),

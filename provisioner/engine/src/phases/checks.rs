@@ -5,7 +5,7 @@ use state::{PendingOperation, ResourceState};
 
 use super::import::urn_of;
 use crate::context::Context;
-use crate::decisions::deletions::{Deletion, DeletionReason, Owner, Undeletable, deletion};
+use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, Undeletable, deletion_kind};
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::events::{Event, Message, Operation, Severity};
 use crate::messages;
@@ -80,10 +80,12 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     let with_hooks: Vec<Urn> = {
         let state = ctx.state();
         let has_hooks = |entry: &ResourceState| {
-            // Protection does not matter here. A resource that is deleted with its owner is checked if the owner stays.
-            let owner = if entry.deleted_with.is_some() { Owner::IsDeleted } else { Owner::Stays };
-            let deletion = deletion(entry, DeletionReason::Replaced, owner, RunMode::Apply);
-            deletion == Deletion::Refused(Undeletable::HasDeleteHooks)
+            // `Replaced` leaves protection out. An entry with `deletedWith` counts as deleted with that resource; if the
+            // resource stays, the delete step of the entry checks the hooks.
+            let deleted_with =
+                if entry.deleted_with.is_some() { DeletedWithTarget::IsDeleted } else { DeletedWithTarget::Stays };
+            let deletion = deletion_kind(entry, DeletionReason::Replaced, deleted_with, RunMode::Apply);
+            deletion == DeletionKind::Refused(Undeletable::HasDeleteHooks)
         };
         let entries = state.loaded_entries().iter().filter(|(_, entry)| has_hooks(entry));
         entries.map(|(_, entry)| entry.urn.clone()).collect()

@@ -98,7 +98,7 @@ async fn call_construct(
             aliases: goal.aliases.clone(),
             protect: goal.protect,
             additional_secret_outputs: goal.additional_secret_outputs.clone(),
-            timeouts: goal.custom_timeouts,
+            custom_timeouts: goal.custom_timeouts,
             deleted_with: goal.deleted_with.clone(),
             delete_before_replace: goal.delete_before_replace,
             ignore_changes: goal.ignore_changes.clone(),

@@ -31,7 +31,7 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         Deletable::All(allowed) | Deletable::Refused(allowed) => allowed,
     };
     if !ctx.options.scope.is_unrestricted() || ctx.options.exclude_protected {
-        carry_over_kept(ctx, &candidates, allowed).await;
+        carry_over_staying(ctx, &candidates, allowed).await;
     }
     if matches!(deletable, Deletable::Refused(_)) && !ctx.is_preview() {
         return PhaseEnd::Complete;
@@ -51,39 +51,41 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         (batches, entries, state.loaded_entries().to_vec())
     };
     {
-        // Entries that are `deletedWith` a deleted one need no call of their own.
+        // No provider is called for entries that are `deletedWith` a marked one.
         let mut state = ctx.state();
-        deletions.keys().filter_map(|id| entries.get(id)).for_each(|entry| state.mark_deleted(&entry.urn));
+        deletions.keys().filter_map(|id| entries.get(id)).for_each(|entry| state.mark_for_deletion(&entry.urn));
     }
     let loaded_by_urn = LazyCell::new(|| by_urn(&loaded));
-    let has_kept_entries = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
-    let mut kept = if has_kept_entries { needed_by_kept(ctx, &deletions, &loaded_by_urn) } else { HashSet::new() };
+    let has_staying_entries = ctx.state().ledger().entries().any(|(id, _)| !deletions.contains_key(&id));
+    let mut staying =
+        if has_staying_entries { needed_by_staying(ctx, &deletions, &loaded_by_urn) } else { HashSet::new() };
     for (id, resource) in loaded.iter().filter(|(id, _)| deletions.get(id) == Some(&StepOp::Delete)) {
-        // A protected entry stays, as its own step reports, and so do its dependencies.
+        // A protected entry stays: its delete step reports this. The dependencies of the entry stay, too.
         if entries.get(id).is_some_and(|entry| entry.protect) {
-            ctx.state().keep_dependencies((*id, resource), &loaded_by_urn, &mut kept);
+            ctx.state().add_dependencies((*id, resource), &loaded_by_urn, &mut staying);
         }
     }
-    let mut left_undone = false;
+    let mut has_undone_work = false;
     for batch in batches {
-        let steps = batch.iter().filter(|id| !kept.contains(*id)).filter_map(|id| {
+        let steps = batch.iter().filter(|id| !staying.contains(*id)).filter_map(|id| {
             let entry = (*id, Arc::clone(entries.get(id)?));
             Some(delete_one(ctx, entry, *deletions.get(id)?))
         });
         for undeleted in join_all(steps).await.into_iter().filter_map(Result::err) {
             match undeleted {
-                Undeleted::NotBegun => left_undone = true,
+                Undeleted::NotBegun => has_undone_work = true,
                 Undeleted::Failed(id) => {
                     let failed = loaded.iter().filter(|(other, _)| *other == id);
                     let state = ctx.state();
-                    failed
-                        .for_each(|(id, resource)| state.keep_dependencies((*id, resource), &loaded_by_urn, &mut kept));
+                    failed.for_each(|(id, resource)| {
+                        state.add_dependencies((*id, resource), &loaded_by_urn, &mut staying)
+                    });
                 }
             }
         }
     }
     report_orphans(ctx, &deletions, &entries);
-    PhaseEnd::of(ctx, left_undone)
+    PhaseEnd::of(ctx, has_undone_work)
 }
 
 /// Reason that an entry was not deleted.
@@ -128,8 +130,8 @@ pub(crate) async fn rename_pending_deletes(ctx: &Context) {
                     }
                 }
             }
-            // If a refresh of this run has removed the live entry of the old URN, only the pending delete kept
-            // references to the URN valid.
+            // A renamed pending delete may have been the last entry of its old URN, because a refresh of this run has
+            // removed the live entry. References to the old URN are removed then.
             effects.extend(if effects.is_empty() { Vec::new() } else { state.repairs(&effects, |_| EmptyKeys::Kept) });
             effects
         })
@@ -139,28 +141,34 @@ pub(crate) async fn rename_pending_deletes(ctx: &Context) {
 /// Returns the entries that must stay because an entry that stays needs them. A failed entry needs its recorded
 /// references, even if the program has changed its references. A provider stays as long as an entry that stays refers
 /// to it.
-fn needed_by_kept(ctx: &Context, deletions: &HashMap<EntryId, StepOp>, loaded: &EntriesByUrn<'_>) -> HashSet<EntryId> {
+fn needed_by_staying(
+    ctx: &Context,
+    deletions: &HashMap<EntryId, StepOp>,
+    loaded: &EntriesByUrn<'_>,
+) -> HashSet<EntryId> {
     let state = ctx.state();
-    let mut kept = HashSet::new();
+    let mut staying = HashSet::new();
     // A view is deleted with its resource.
     let entries = || loaded.values().flatten().filter(|(_, entry)| entry.view_of.is_none());
     for (id, entry) in entries() {
         // A failed entry may have been confirmed because of its dependents.
         let failed = state.has_failed(state.new_urn(&entry.urn));
-        let is_untouched = state.ledger().get(*id).is_some() && (failed || !state.ledger().is_finished(*id));
-        if is_untouched && !deletions.contains_key(id) {
-            state.keep_dependencies((*id, entry), loaded, &mut kept);
+        let needs_recorded_references =
+            state.ledger().get(*id).is_some() && (failed || !state.ledger().is_confirmed(*id));
+        if needs_recorded_references && !deletions.contains_key(id) {
+            state.add_dependencies((*id, entry), loaded, &mut staying);
         }
     }
-    let staying = state.ledger().entries().filter(|(id, entry)| !deletions.contains_key(id) && entry.view_of.is_none());
-    let providers: HashSet<&ProviderReference> = staying.filter_map(|(_, entry)| entry.provider.as_ref()).collect();
+    let undeleted =
+        state.ledger().entries().filter(|(id, entry)| !deletions.contains_key(id) && entry.view_of.is_none());
+    let providers: HashSet<&ProviderReference> = undeleted.filter_map(|(_, entry)| entry.provider.as_ref()).collect();
     let is_named = |entry: &&&Entry| entry.1.as_provider_reference().is_some_and(|name| providers.contains(&name));
-    kept.extend(entries().filter(is_named).map(|(id, _)| *id));
-    kept
+    staying.extend(entries().filter(is_named).map(|(id, _)| *id));
+    staying
 }
 
 /// Carries over the entries that stay and were not registered, one after the other.
-async fn carry_over_kept(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], allowed: &HashSet<EntryId>) {
+async fn carry_over_staying(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], allowed: &HashSet<EntryId>) {
     for (entry, op) in candidates {
         let stays = matches!(op, StepOp::Delete | StepOp::Discard) && !allowed.contains(&entry.0);
         let steps = {
@@ -188,7 +196,7 @@ fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
     let loaded = state.loaded_entries().iter().filter(|(_, entry)| entry.view_of.is_none());
     let candidate = |(id, loaded): &Entry| {
         let now = state.ledger().get(*id)?;
-        // An entry whose deletion before a replacement failed is not deleted again in the same run.
+        // If the deletion of the entry before a replacement failed or did not start, this run does not try it again.
         if unknown.contains(id) || state.is_deletion_unfinished(*id) {
             return None;
         }

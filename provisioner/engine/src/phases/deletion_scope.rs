@@ -12,7 +12,7 @@ use crate::entry::Entry;
 use crate::events::{Message, Operation, Severity, StepOp};
 use crate::messages;
 use crate::reporter::{ErrorReported, Failure, report_all};
-use crate::step_generator::{Passed, dependent_replacements};
+use crate::step_generator::{SkippedEntries, find_dependent_replacements};
 
 /// Entries that may be deleted.
 pub(super) enum Deletable {
@@ -38,7 +38,7 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
     }
     let keep_protected = ctx.options.exclude_protected && ctx.options.operation == Operation::Destroy;
     let state = ctx.state();
-    let mut kept: HashSet<&Urn> = HashSet::new();
+    let mut staying_urns: HashSet<&Urn> = HashSet::new();
     let mut excluded: HashSet<&Urn> = HashSet::new();
     for (_, entry) in state.loaded_entries() {
         let depends = entry.references().any(|urn| excluded.contains(urn));
@@ -47,18 +47,18 @@ pub(super) async fn deletable(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)]
             excluded.insert(&entry.urn);
         }
         if is_excluded || (keep_protected && entry.protect) {
-            kept.insert(&entry.urn);
+            staying_urns.insert(&entry.urn);
         }
     }
-    // Dependencies of a kept entry are kept, too. They come earlier in the list.
+    // Dependencies of an entry that stays must stay, too. They come earlier in the list.
     for (_, entry) in state.loaded_entries().iter().rev() {
-        if kept.contains(&entry.urn) {
-            kept.extend(entry.provider_and_references());
+        if staying_urns.contains(&entry.urn) {
+            staying_urns.extend(entry.provider_and_references());
         }
     }
-    // Pending deletes are kept if their live entry is kept; the others are deleted even if they are referenced. All
+    // A pending delete stays if its live entry stays; the others are deleted even if they are referenced. All
     // URNs are the loaded ones, because a parent may have been renamed meanwhile.
-    let stays = |entry: &ResourceState| kept.contains(&entry.urn) && state.was_live(&entry.urn);
+    let stays = |entry: &ResourceState| staying_urns.contains(&entry.urn) && state.was_live(&entry.urn);
     let staying: HashSet<EntryId> =
         state.loaded_entries().iter().filter(|(_, entry)| stays(entry)).map(|(id, _)| *id).collect();
     Ok(Deletable::All(everything().difference(&staying).copied().collect()))
@@ -74,7 +74,7 @@ async fn deletable_with_targets(
     let loaded = ctx.state().loaded_entries().to_vec();
     let TargetedEntries { mut allowed, roots } = scope.targeted_entries(&loaded);
     for entry in roots {
-        let dependents = dependent_replacements(ctx, entry, Passed::DecidedByUrn)
+        let dependents = find_dependent_replacements(ctx, entry, SkippedEntries::DecidedByUrn)
             .await
             .map_err(|error| ctx.report_fatal(&entry.1.urn, None, messages::error_message(&error)))?;
         allowed.extend(dependents.into_iter().map(|dependent| dependent.entry.0));

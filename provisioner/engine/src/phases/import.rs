@@ -210,7 +210,7 @@ async fn check_imported(ctx: &Context, instance: &Instance, state: &ResourceStat
     match check.await {
         Ok(failures) => {
             for failure in &failures {
-                let message = messages::refused_input(&state.urn, failure);
+                let message = messages::rejected_input(&state.urn, failure);
                 ctx.emit_message(&state.urn, source, Message { severity: Severity::Warning, ..message });
             }
         }

@@ -33,7 +33,7 @@ pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<Prope
     };
     let urn = Urn::root_stack(&ctx.options.stack, &ctx.options.project);
     let report = |failure| {
-        let message = messages::refused_input(&urn, failure);
+        let message = messages::rejected_input(&urn, failure);
         ctx.report_fatal(&urn, None, Message { plugin: Some(package.clone()), ..message })
     };
     match report_all(reply.failures.iter().map(report)) {

@@ -57,7 +57,7 @@ async fn record(ctx: &Context, urn: &Urn, (id, old): Entry, outputs: PropertyMap
     let outputs = || Arc::clone(&new.outputs);
     if new.outputs != old.outputs
         && let Err(error) =
-            ctx.records.end(None, |state| state.rewrite_effects(id, |resource| resource.outputs = outputs())).await
+            ctx.records.change(|state| state.rewrite_effects(id, |resource| resource.outputs = outputs())).await
     {
         return Err(ctx.report_fatal(urn, None, messages::error_message(&error)));
     }

@@ -5,16 +5,23 @@ use crate::context::Context;
 /// End of a phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PhaseEnd {
-    /// All work of the phase was begun.
+    /// The user did not stop the phase. Errors are in the reporter.
     Complete,
     /// The user stopped the phase, which left work undone.
     Stopped,
 }
 
 impl PhaseEnd {
-    /// Returns the end of a phase that left work undone, or not. The phase is stopped only if the user stopped the run.
-    pub(crate) fn of(ctx: &Context, left_undone: bool) -> Self {
-        if left_undone && ctx.signals.stop.is_cancelled() { Self::Stopped } else { Self::Complete }
+    /// Returns the end of a phase. `has_undone_work` is true if the phase left work undone. The phase is stopped only if
+    /// the user stopped the run, too.
+    pub(crate) fn of(ctx: &Context, has_undone_work: bool) -> Self {
+        if has_undone_work && ctx.signals.stop.is_cancelled() { Self::Stopped } else { Self::Complete }
+    }
+
+    /// Returns the end of the program phase: stopped if the user stopped the run, because the program may then lack
+    /// registrations.
+    pub(crate) fn of_program(ctx: &Context) -> Self {
+        Self::of(ctx, true)
     }
 
     /// Returns the end of a run that consists of this and another phase.

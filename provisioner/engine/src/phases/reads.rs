@@ -76,7 +76,7 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     step.source = source;
     let mut steps = vec![step];
     if op == StepOp::ReadReplacement {
-        ctx.state().mark_replaced(&urn);
+        ctx.state().mark_for_replacement(&urn);
         steps.push(Step::new(StepOp::Replace, urn.clone()));
     }
     drop(deciding);

@@ -104,7 +104,7 @@ async fn refresh_recorded(
                 effects.extend(views.effects(state, &[], false));
             }
             // Entries that the program has registered meanwhile keep the keys that it gave them.
-            let stays = |id| state.ledger().is_finished(id) && !read.contains(&id);
+            let stays = |id| state.ledger().is_confirmed(id) && !read.contains(&id);
             let repairs = state.repairs(&effects, |id| if stays(id) { EmptyKeys::Kept } else { EmptyKeys::Dropped });
             effects.into_iter().chain(repairs).collect()
         })

@@ -34,7 +34,7 @@ pub(super) fn should_read_everything(ctx: &Context) -> bool {
 /// [`EarlyEnd`] if the read fails, or its result cannot be recorded.
 pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
     let Some((id, old)) = registration.old.clone() else { return Ok(()) };
-    if ctx.state().is_deleted_first(id) {
+    if ctx.state().is_deleted_before_replace(id) {
         // The replacement of another resource deletes the entry, so its current state does not matter.
         return Ok(());
     }
@@ -58,7 +58,7 @@ pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Re
         None => {
             registration.old = None;
             ctx.records
-                .end(None, |state| {
+                .change(|state| {
                     let removal = state.remove_effects(id);
                     let repairs = state.repairs(&removal, |_| EmptyKeys::Kept);
                     removal.into_iter().chain(repairs).collect()
@@ -94,7 +94,7 @@ async fn record_reading(
     let mut recorded_entry = (id, Arc::clone(&old));
     let recorded = ctx
         .records
-        .end(None, |state| {
+        .change(|state| {
             // Resources that the entry refers to may have been removed or renamed since the read began.
             let now = state.ledger().get(id).unwrap_or(&old);
             let mut read = if Arc::ptr_eq(new, &old) { (**now).clone() } else { with_reading(now, new) };

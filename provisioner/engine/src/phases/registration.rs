@@ -67,7 +67,7 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
         // Check and Diff receive the recorded values, too.
         [&old.inputs, &old.outputs].into_iter().for_each(|values| ctx.emit_secrets(values));
     }
-    if registration.is_read && should_read_registrations(ctx) {
+    if registration.should_refresh && should_read_registrations(ctx) {
         refresh_registered(ctx, &mut registration).await?;
     }
     let import_id = registration.goal.import_id.as_ref();
@@ -77,9 +77,9 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
         import(ctx, &mut registration).await?;
     }
     let plan = generator.plan(&mut registration).await?;
-    let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteFirst, .. }) = plan {
-        // The walk over the dependents must see only decided registrations. These may also change this decision, so the
-        // plan is made again.
+    let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteBeforeReplace, .. }) = plan {
+        // The walk over the dependents must see only decided registrations, so this one waits until no other registration
+        // is being decided. The others may have changed the deployment state, so the plan is decided again.
         drop(deciding);
         let _alone = ctx.deciding.write().await;
         let plan = generator.plan(&mut registration).await?;
@@ -97,7 +97,8 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
 /// # Errors
 /// [`EarlyEnd`] if the import fails.
 async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(), EarlyEnd> {
-    // An entry that the replacement of another resource deletes must be deleted before the import takes its place.
+    // If the replacement of another resource deletes the entry, the import waits for the deletion, because the imported
+    // entry takes the place of the deleted one.
     if wait_until_deleted(ctx, &registration.urn).await.is_err() {
         return Err(failed(ctx, &registration.urn));
     }
@@ -117,7 +118,7 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     let imported = if executor.can_begin(&step).await { executor.execute(step).await.ok() } else { None };
     let Some(entry) = imported else { return Err(failed(ctx, &registration.urn)) };
     if replaces {
-        ctx.state().mark_replaced(&registration.urn);
+        ctx.state().mark_for_replacement(&registration.urn);
         // The step only marks the replacement for the display, so it cannot fail.
         executor.execute(registration.step(StepOp::Replace)).await.ok();
     }
@@ -170,7 +171,7 @@ async fn execute_steps(
 struct NotExecuted;
 
 async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, NotExecuted> {
-    wait_for_all(&step.after).await.map_err(|EntryStays| NotExecuted)?;
+    wait_for_all(&step.waits_for).await.map_err(|EntryStays| NotExecuted)?;
     let executor = StepExecutor::new(ctx);
     let Some(entry) = step.old.clone().filter(|_| step.op == StepOp::DeleteReplaced) else {
         return executor.execute(step).await.map_err(|_| NotExecuted);

@@ -17,7 +17,7 @@ use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
-    let planned = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to create".into()))?;
+    let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to create".into()))?;
     let mut new = (**planned).clone();
     let operation = match &step.actor {
         Actor::Engine | Actor::Missing(_) => None,
@@ -53,7 +53,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         .end(operation, |state| {
             let effects = match &step.old {
                 None => state.add_effects(&entry),
-                Some((old, _)) if step.delete_first => state.complete_replacement_effects(*old, &entry),
+                Some((old, _)) if step.delete_before_replace => state.complete_replacement_effects(*old, &entry),
                 Some((old, _)) => state.replace_effects(*old, &entry, None),
             };
             views.complete(state, effects)
@@ -95,7 +95,7 @@ async fn call_provider(
             };
             let reply = provider.create(request).await?;
             if reply.id.is_none() && !ctx.is_preview() {
-                return Err(StepError::Refused(
+                return Err(StepError::Failed(
                     "the provider reported success but returned no id; the resource may exist nevertheless".into(),
                 ));
             }

@@ -8,30 +8,34 @@ use state::{OperationKind, ResourceState};
 use super::step_result::StepResult;
 use super::view_log::ViewLog;
 use crate::context::Context;
-use crate::decisions::deletions::{Deletion, DeletionReason, Owner, deletion};
+use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, deletion_kind};
 use crate::events::StepOp;
 use crate::messages;
 use crate::providers::Instance;
 use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
-    let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to delete".into()))?;
+    let (old_id, old) = step.old.as_ref().ok_or_else(|| StepError::Failed("nothing to delete".into()))?;
     let reason = if step.op == StepOp::DeleteReplaced { DeletionReason::Replaced } else { DeletionReason::Removed };
-    let owner = {
+    let deleted_with = {
         let state = ctx.state();
-        let owner = old.deleted_with.as_ref().filter(|_| !state.is_released_from_owner(*old_id));
-        if owner.is_some_and(|urn| state.is_deleted(urn)) { Owner::IsDeleted } else { Owner::Stays }
+        let urn = old.deleted_with.as_ref().filter(|_| !state.is_deleted_with_released(*old_id));
+        if urn.is_some_and(|urn| state.is_marked_for_deletion(urn)) {
+            DeletedWithTarget::IsDeleted
+        } else {
+            DeletedWithTarget::Stays
+        }
     };
-    let is_called = match deletion(old, reason, owner, ctx.options.mode()) {
-        Deletion::Refused(reason) => return Err(messages::not_deleted_error(&old.urn, reason)),
-        Deletion::RemoveFromState => false,
-        Deletion::CallProvider => true,
+    let calls_provider = match deletion_kind(old, reason, deleted_with, ctx.options.mode()) {
+        DeletionKind::Refused(reason) => return Err(messages::not_deleted_error(&old.urn, reason)),
+        DeletionKind::RemoveFromState => false,
+        DeletionKind::CallProvider => true,
     };
     if ctx.is_preview() {
         views.log_recorded_views(ViewOp::Delete);
     }
     let operation = match &step.actor {
-        Actor::Instance(instance) if is_called => {
+        Actor::Instance(instance) if calls_provider => {
             let operation = ctx.records.begin(OperationKind::Deleting, old).await?;
             if let Err(error) = call_provider(instance, old, views.views()).await {
                 ctx.records.end(Some(operation), |state| views.effects(state, &[], false)).await?;
@@ -39,7 +43,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             }
             Some(operation)
         }
-        Actor::Missing(error) if is_called => return Err(StepError::Host(error.clone())),
+        Actor::Missing(error) if calls_provider => return Err(StepError::Host(error.clone())),
         Actor::Engine | Actor::Unconfigured(_) | Actor::Instance(_) | Actor::Missing(_) => None,
     };
     if let Some(reference) = old.as_provider_reference().filter(|_| !ctx.is_preview())
@@ -47,7 +51,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     {
         ctx.retire(instance);
     }
-    let replacement_is_pending = step.delete_first && !old.delete;
+    let replacement_is_pending = step.delete_before_replace && !old.delete;
     ctx.records
         .end(operation, |state| {
             let mut effects = views.effects(state, &[], false);

@@ -91,8 +91,8 @@ impl<'c> StepExecutor<'c> {
             StepOp::Read | StepOp::ReadReplacement => read::execute(ctx, step, views).await,
             StepOp::Import | StepOp::ImportReplacement => import::execute(ctx, step, views).await,
             StepOp::Discard | StepOp::DiscardReplaced | StepOp::RemovePendingReplace => {
-                let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Refused("nothing to remove".into()))?;
-                ctx.records.end(None, |state| state.delete_effects(*entry)).await?;
+                let (entry, _) = step.old.as_ref().ok_or_else(|| StepError::Failed("nothing to remove".into()))?;
+                ctx.records.change(|state| state.delete_effects(*entry)).await?;
                 Ok(StepResult { new: None, partial: None })
             }
             StepOp::Replace | StepOp::Refresh => Ok(StepResult { new: None, partial: None }),
@@ -105,7 +105,7 @@ impl<'c> StepExecutor<'c> {
             StepError::NotDeleted { reason: Undeletable::Protected, .. } => Failure::AtEnd,
             StepError::Provider(_)
             | StepError::Host(_)
-            | StepError::Refused(_)
+            | StepError::Failed(_)
             | StepError::NotDeleted { reason: Undeletable::HasDeleteHooks | Undeletable::WithoutProvider, .. } => {
                 Failure::Step
             }
@@ -125,7 +125,7 @@ impl<'c> StepExecutor<'c> {
 fn failure_of(step: &Step, error: &StepError) -> StepFailure {
     let provider_error = match error {
         StepError::Provider(error) => Some(error),
-        StepError::State(_) | StepError::Host(_) | StepError::Refused(_) | StepError::NotDeleted { .. } => None,
+        StepError::State(_) | StepError::Host(_) | StepError::Failed(_) | StepError::NotDeleted { .. } => None,
     };
     StepFailure {
         message: chain(error),

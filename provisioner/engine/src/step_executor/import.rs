@@ -16,9 +16,9 @@ use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
-    let planned = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to import".into()))?;
+    let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to import".into()))?;
     if let (StepOp::Import, Some((_, old))) = (step.op, &step.old) {
-        return Err(StepError::Refused(messages::already_recorded(&old.urn, old.id.as_ref())));
+        return Err(StepError::Failed(messages::already_recorded(&old.urn, old.id.as_ref())));
     }
     let operation = ctx.records.begin(OperationKind::Importing, planned).await?;
     let reading = match &step.actor {
@@ -32,9 +32,9 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     };
     let found = reading.and_then(|reading| {
         let Some(Reading { reply, failure }) = reading else { return Ok((**planned).clone()) };
-        let reasons = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
-        imported_state(planned, reply, &step.known_inputs, reasons)
-            .map_err(|reason| StepError::Refused(messages::import_failure(planned, reason)))
+        let init_errors = failure.map(|(_, failure)| failure.reasons).unwrap_or_default();
+        imported_state(planned, reply, &step.known_inputs, init_errors)
+            .map_err(|reason| StepError::Failed(messages::import_failure(planned, reason)))
     });
     let mut new = match found {
         Ok(new) => new,
@@ -47,7 +47,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
     new.modified = new.created;
     mark_secrets(&mut new);
     let entry = new_entry(ctx, new);
-    // An entry that was imported under another URN before is deleted under the new URN.
+    // The replaced entry becomes a pending delete under the URN of the imported one, even if an alias found it.
     ctx.records
         .end(Some(operation), |state| {
             let effects = match &step.old {

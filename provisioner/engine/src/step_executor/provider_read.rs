@@ -1,4 +1,4 @@
-//! The call Read, which takes a partial failure for a reading.
+//! Calls of Read. A partial failure counts as a reply: the resource exists, and its initialization failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use pulumi_proto::urn::Urn;
 
 use crate::providers::Instance;
 
-/// Reply to a Read, with the partial failure if there was one.
+/// Reply to Read. `failure` is the partial failure if the initialization of the resource failed.
 pub(crate) struct Reading {
     pub(crate) reply: ReadReply,
     pub(crate) failure: Option<(ProviderError, PartialFailure)>,
 }
 
-/// Calls Read; returns `None` if the configuration of the provider is not known.
+/// Calls Read of a provider. Returns `None` without a call if the configuration of the provider is not known.
 ///
 /// # Errors
 /// [`ProviderError`] of Read, unless the failure is partial.

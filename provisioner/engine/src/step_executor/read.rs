@@ -15,7 +15,7 @@ use crate::secret_outputs::mark_secrets;
 use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
-    let planned = step.new.as_ref().ok_or_else(|| StepError::Refused("nothing to read".into()))?;
+    let planned = step.new.as_ref().ok_or_else(|| StepError::Failed("nothing to read".into()))?;
     let mut new = (**planned).clone();
     let mut partial = None;
     let operation = ctx.records.begin(OperationKind::Reading, planned).await?;
@@ -28,7 +28,7 @@ pub(super) async fn execute(ctx: &Context, step: &Step, views: &Arc<ViewLog>) ->
             Ok(Some(Reading { reply, failure })) => {
                 let Some(outputs) = reply.outputs else {
                     ctx.records.end_without_effect(Some(operation)).await?;
-                    return Err(StepError::Refused(messages::does_not_exist(&new.urn, new.id.as_ref())));
+                    return Err(StepError::Failed(messages::does_not_exist(&new.urn, new.id.as_ref())));
                 };
                 new.id = reply.id.or(new.id);
                 new.outputs = Arc::new(outputs);

@@ -46,7 +46,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         return Ok(StepResult { new: Some(entry), partial: None });
     }
     let entry = new_entry(ctx, new);
-    ctx.records.end(None, |state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
+    ctx.records.change(|state| views.complete(state, state.update_effects(*old_id, &entry))).await?;
     Ok(StepResult { new: Some(entry), partial: None })
 }
 

@@ -17,7 +17,7 @@ use crate::step::{Actor, Step, StepError};
 
 pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog>) -> Result<StepResult, StepError> {
     let (Some((old_id, old)), Some(new)) = (&step.old, &step.new) else {
-        return Err(StepError::Refused("nothing to update".into()));
+        return Err(StepError::Failed("nothing to update".into()));
     };
     let mut new = (**new).clone();
     new.id.clone_from(&old.id);

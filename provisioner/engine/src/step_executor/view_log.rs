@@ -29,7 +29,7 @@ use crate::step::Step;
 pub(crate) struct ViewLog {
     ctx: Arc<Context>,
     /// URN of the resource, as its provider receives it.
-    owner: Urn,
+    resource: Urn,
     /// Entry whose views are recorded; `None` for a new resource.
     recorded: Option<Entry>,
     /// True if views are only read: a view that is not recorded is not added.
@@ -59,9 +59,9 @@ impl ViewLog {
         Arc::new(Self::new(ctx, urn, Some(recorded), true))
     }
 
-    fn new(ctx: &Arc<Context>, owner: &Urn, recorded: Option<Entry>, refresh: bool) -> Self {
-        let (ctx, owner) = (Arc::clone(ctx), owner.clone());
-        Self { ctx, owner, recorded, refresh, steps: Mutex::default() }
+    fn new(ctx: &Arc<Context>, resource: &Urn, recorded: Option<Entry>, refresh: bool) -> Self {
+        let (ctx, resource) = (Arc::clone(ctx), resource.clone());
+        Self { ctx, resource, recorded, refresh, steps: Mutex::default() }
     }
 
     /// Returns the recorded views for a call, with this log as the listener.
@@ -98,10 +98,10 @@ impl ViewLog {
         state.views_of(state.ledger().get(*id).unwrap_or(recorded))
     }
 
-    /// Returns the effects of the views, and accepts no further steps. `with_owner` is set if the same record adds or
+    /// Returns the effects of the views, and accepts no further steps. `with_resource` is set if the same record adds or
     /// confirms the resource, with the effects `so_far`: new views are added after it. Otherwise views only change in
     /// place.
-    pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_owner: bool) -> Vec<Effect> {
+    pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_resource: bool) -> Vec<Effect> {
         let published_steps = &mut *self.lock_steps();
         published_steps.closed = true;
         if published_steps.steps.is_empty() {
@@ -123,7 +123,7 @@ impl ViewLog {
                         effects
                             .push(Effect::Rewrite(*id, Arc::new(ResourceState { inputs, outputs, ..(**old).clone() })));
                     }
-                    effects.extend(with_owner.then_some(Effect::Keep(*id)));
+                    effects.extend(with_resource.then_some(Effect::Keep(*id)));
                     ViewOutcome::Recorded
                 }
                 (Some((id, old)), None) => {
@@ -131,7 +131,7 @@ impl ViewLog {
                     effects.push(Effect::Remove(*id));
                     ViewOutcome::Recorded
                 }
-                (None, Some(_)) if !with_owner => ViewOutcome::NotRecorded,
+                (None, Some(_)) if !with_resource => ViewOutcome::NotRecorded,
                 (None, Some(new)) if is_taken(state, so_far, &new.urn) => ViewOutcome::UrnTaken,
                 (None, Some(new)) => {
                     effects.push(Effect::Add(published.entry, Arc::clone(new)));
@@ -185,12 +185,12 @@ impl ViewLog {
             };
             if !self.refresh {
                 let mut state = self.ctx.state();
-                for urn in [&info.urn, &self.owner] {
+                for urn in [&info.urn, &self.resource] {
                     state.mark_incomplete(urn, Incomplete::Failed);
                 }
             }
             let mut message = Message::new(Severity::Error, failure.message.clone());
-            message.plugin = Some(messages::package_of(&self.owner));
+            message.plugin = Some(messages::package_of(&self.resource));
             let error = self.ctx.report_error(&info.urn, None, message, Failure::Step);
             first = first.and(Err(error));
             if !self.ctx.is_preview() {
@@ -213,11 +213,11 @@ impl ViewLog {
     }
 
     fn state(&self, view: View) -> Arc<ResourceState> {
-        let owner = &self.owner;
-        let urn = Urn::new(owner.stack(), owner.project(), Some(owner), &view.type_token, &view.name);
+        let resource = &self.resource;
+        let urn = Urn::new(resource.stack(), resource.project(), Some(resource), &view.type_token, &view.name);
         let mut state = ResourceState::new(urn, false);
-        state.parent = Some(owner.clone());
-        state.view_of = Some(owner.clone());
+        state.parent = Some(resource.clone());
+        state.view_of = Some(resource.clone());
         state.inputs = view.inputs;
         state.outputs = view.outputs;
         mark_secrets(&mut state);

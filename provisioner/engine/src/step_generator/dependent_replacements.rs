@@ -8,16 +8,16 @@ use state::ResourceState;
 
 use crate::context::Context;
 use crate::decisions::change::Change;
-use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, WalkStep};
+use crate::decisions::dependent_replacements::{DependentReplacement, DependentWalk, WalkResult};
 use crate::entry::Entry;
 use crate::provider_inputs::visible;
 
 /// Entries that a walk over dependents skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
+pub(crate) enum SkippedEntries {
     /// Entries that this run has decided on, under their loaded or a new URN, and entries that it has removed.
     Decided,
-    /// Same as [`Passed::Decided`], but entries that a registration has taken over under a new URN only if their
+    /// Same as [`SkippedEntries::Decided`], but entries that a registration has taken over under a new URN only if their
     /// recorded URN is decided.
     DecidedByUrn,
 }
@@ -27,31 +27,33 @@ pub(crate) enum Passed {
 ///
 /// # Errors
 /// [`ProviderError`] of the first provider that cannot reply.
-pub(crate) async fn dependent_replacements(
+pub(crate) async fn find_dependent_replacements(
     ctx: &Arc<Context>,
     root: &Entry,
-    passed: Passed,
+    skipped: SkippedEntries,
 ) -> Result<Vec<DependentReplacement>, ProviderError> {
     let mut walk = {
         let state = ctx.state();
-        DependentWalk::new(root, state.loaded_entries(), |(id, resource)| match passed {
-            Passed::DecidedByUrn if state.is_taken_over(&resource.urn) => state.is_decided_by_urn(&resource.urn),
-            Passed::Decided | Passed::DecidedByUrn => {
+        DependentWalk::new(root, state.loaded_entries(), |(id, resource)| match skipped {
+            SkippedEntries::DecidedByUrn if state.is_taken_over(&resource.urn) => {
+                state.is_decided_by_urn(&resource.urn)
+            }
+            SkippedEntries::Decided | SkippedEntries::DecidedByUrn => {
                 state.is_decided(&resource.urn) || state.ledger().get(*id).is_none()
             }
         })
     };
     let mut found = loop {
         match walk.next() {
-            WalkStep::CallDiff { entry, keys } => {
+            WalkResult::CallDiff { entry, keys } => {
                 let would_replace = would_replace(ctx, &entry.1, &keys).await?;
                 walk.record_reply(would_replace);
             }
-            WalkStep::Done(found) => break found,
+            WalkResult::Done(found) => break found,
         }
     };
     let state = ctx.state();
-    let tied = state.loaded_entries().iter().filter_map(|(id, resource)| {
+    let named_in_options = state.loaded_entries().iter().filter_map(|(id, resource)| {
         let key = if resource.replace_with.contains(&root.1.urn) {
             "replaceWith"
         } else if resource.deleted_with.as_ref() == Some(&root.1.urn) {
@@ -59,10 +61,10 @@ pub(crate) async fn dependent_replacements(
         } else {
             return None;
         };
-        let is_open = resource.custom && !state.is_decided(&resource.urn) && state.ledger().get(*id).is_some();
-        is_open.then(|| DependentReplacement { entry: (*id, Arc::clone(resource)), keys: vec![key.to_owned()] })
+        let is_undecided = resource.custom && !state.is_decided(&resource.urn) && state.ledger().get(*id).is_some();
+        is_undecided.then(|| DependentReplacement { entry: (*id, Arc::clone(resource)), keys: vec![key.to_owned()] })
     });
-    found.extend(tied.collect::<Vec<_>>());
+    found.extend(named_in_options.collect::<Vec<_>>());
     Ok(found)
 }
 

@@ -46,8 +46,8 @@ impl<'c> StepGenerator<'c> {
             match self.decide(registration) {
                 Decision::Query(query) => queries::call_provider(self.ctx, registration, query).await?,
                 Decision::Proceed(plan) => return Ok(plan),
-                Decision::RefuseInputs(failures) => {
-                    return Err(queries::report_refused_inputs(self.ctx, registration, &failures));
+                Decision::InputsRejected(failures) => {
+                    return Err(queries::report_rejected_inputs(self.ctx, registration, &failures));
                 }
                 Decision::Refuse(refusal) => {
                     let message = messages::refusal(&registration.urn, refusal);
@@ -84,9 +84,9 @@ impl<'c> StepGenerator<'c> {
                 imported: registration.imported,
                 in_scope: registration.in_scope,
                 depends_on_skipped: goal.references().any(|urn| state.is_skipped(urn)),
-                recreating: pending.map(|pending| pending.keys.as_slice()),
+                dependent_replace_keys: pending.map(|pending| pending.keys.as_slice()),
                 replace_requested: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
-                replace_with_key: replace_with_key(goal, |urn| state.is_replaced(urn)),
+                replace_with_key: replace_with_key(goal, |urn| state.is_marked_for_replacement(urn)),
                 provider: ProviderChange::between(
                     registration.kind,
                     old_provider,

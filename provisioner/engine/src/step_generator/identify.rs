@@ -51,7 +51,7 @@ pub(super) async fn identify(
         origin,
         imported: false,
         in_scope: true,
-        is_read: true,
+        should_refresh: true,
         seed,
         autonaming,
         replies: Replies::default(),
@@ -75,10 +75,11 @@ pub(super) async fn identify(
     }
     let scope = &ctx.options.scope;
     registration.in_scope = scope.can_touch(&goal, state.scope_marks());
-    // The recorded references count. In a refresh, only direct dependents of a named resource follow it.
+    // The recorded references determine the entries to read, not those of the goal. In a refresh, no URN is marked, so
+    // the options for dependents apply to direct dependents only.
     let none = HashSet::new();
     let marked = if ctx.options.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
-    registration.is_read = registration.old_state().is_some_and(|old| scope.can_read_registered(old, marked));
+    registration.should_refresh = registration.old_state().is_some_and(|old| scope.can_read_registered(old, marked));
     let is_to_be_deleted = ctx.options.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
     if let Some((_, old)) = registration.old.as_ref().filter(|_| is_to_be_deleted || !registration.in_scope) {
         // The entry stays as it is recorded, under its recorded URN.
@@ -90,7 +91,7 @@ pub(super) async fn identify(
     Ok(registration)
 }
 
-/// Reports a URN that cannot be registered. The run ends once the provider has checked the inputs, so that refused
+/// Reports a URN that cannot be registered. The run ends once the provider has checked the inputs, so that rejected
 /// inputs are reported, too.
 async fn refuse_urn(ctx: &Arc<Context>, mut registration: Registration, clash: String) -> Halted {
     let message = Message::new(Severity::Error, clash);
@@ -102,8 +103,8 @@ async fn refuse_urn(ctx: &Arc<Context>, mut registration: Registration, clash: S
             return error.into();
         }
         let Replies { check_without_olds, check_against_olds, .. } = std::mem::take(&mut registration.replies);
-        if let Some(Checked::Refused(failures)) = check_without_olds.or(check_against_olds) {
-            queries::report_refused_inputs(ctx, &mut registration, &failures);
+        if let Some(Checked::Rejected(failures)) = check_without_olds.or(check_against_olds) {
+            queries::report_rejected_inputs(ctx, &mut registration, &failures);
         }
     }
     ctx.escalate(error, Failure::Fatal).into()
@@ -116,10 +117,10 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
     if state.inheritance(urn).is_some() {
         return Some(format!("{urn} is registered twice"));
     }
-    let owner =
+    let view_of =
         state.ledger().entries_of(urn).filter(|(_, entry)| !entry.delete).find_map(|(_, entry)| entry.view_of.clone());
-    if let Some(owner) = owner {
-        return Some(format!("{urn} is the URN of a view that the provider of {owner} publishes"));
+    if let Some(view_of) = view_of {
+        return Some(format!("{urn} is the URN of a view that the provider of {view_of} publishes"));
     }
     let inheritance = Inheritance {
         protect: goal.protect.unwrap_or_default(),

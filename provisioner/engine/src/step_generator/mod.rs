@@ -19,7 +19,7 @@ mod replacement;
 
 pub(crate) use carry_over::carry_over;
 pub(crate) use delete_step::delete_step;
-pub(crate) use dependent_replacements::{Passed, dependent_replacements};
+pub(crate) use dependent_replacements::{SkippedEntries, find_dependent_replacements};
 pub(crate) use early_end::EarlyEnd;
 pub(crate) use generator::StepGenerator;
 pub(crate) use inherit::{inherit, source_of_component};

@@ -22,7 +22,7 @@ pub(super) async fn steps(
     registration: &Registration,
     plan: Plan,
 ) -> Result<Vec<Step>, ErrorReported> {
-    let is_changed = !matches!(plan, Plan::SkipCreate | Plan::CarryOver);
+    let is_changed = !matches!(plan, Plan::Skip | Plan::CarryOver);
     if ctx.options.operation == Operation::Update && is_changed {
         let goal = &registration.goal;
         refuse_skipped_dependencies(ctx, &registration.urn, goal.references(), goal.source)?;
@@ -40,7 +40,7 @@ pub(super) async fn steps(
         Plan::Create { inputs } => vec![registration.step_to(StepOp::Create, inputs)],
         Plan::Update { inputs, change } => vec![Step { change, ..registration.step_to(StepOp::Update, inputs) }],
         Plan::CarryOver => carry_over_untouched(ctx, registration)?,
-        Plan::SkipCreate => {
+        Plan::Skip => {
             ctx.state().mark_incomplete(&registration.urn, Incomplete::Skipped);
             vec![registration.step(StepOp::Same)]
         }
@@ -62,7 +62,7 @@ fn keep_until_deleted(ctx: &Context, registration: &Registration) -> Vec<Step> {
     let Some(old) = &registration.old else { return Vec::new() };
     let goal = registration.new_state(Arc::default());
     if old.1.deleted_with.is_some() && old.1.deleted_with != goal.deleted_with {
-        ctx.state().release_from_owner(old.0);
+        ctx.state().release_deleted_with(old.0);
     }
     vec![Step {
         carry_over: Some(CarryOver::UntilDeleted(Arc::new(goal))),

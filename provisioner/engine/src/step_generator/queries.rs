@@ -81,12 +81,12 @@ async fn check(
     Ok(if reply.failures.is_empty() {
         Checked::Accepted(Arc::new(reply.inputs))
     } else {
-        Checked::Refused(reply.failures)
+        Checked::Rejected(reply.failures)
     })
 }
 
 /// Reports the failures of a Check with the messages of the provider, as fatal errors.
-pub(super) fn report_refused_inputs(
+pub(super) fn report_rejected_inputs(
     ctx: &Arc<Context>,
     registration: &mut Registration,
     failures: &[CheckFailure],
@@ -95,7 +95,7 @@ pub(super) fn report_refused_inputs(
         ctx.start_closing(unconfigured);
     }
     let report = |failure| {
-        let message = messages::refused_input(&registration.urn, failure);
+        let message = messages::rejected_input(&registration.urn, failure);
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     };
     report_all(failures.iter().map(report)).map_or_else(|| ctx.halted(), Halted::from)

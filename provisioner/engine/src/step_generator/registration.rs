@@ -36,8 +36,8 @@ pub(crate) struct Registration {
     pub(crate) imported: bool,
     /// True if targets and excludes permit changes of the resource.
     pub(crate) in_scope: bool,
-    /// True if a refresh that follows the program reads the recorded entry.
-    pub(crate) is_read: bool,
+    /// True if a refresh that follows the program should read the recorded entry.
+    pub(crate) should_refresh: bool,
     pub(crate) seed: [u8; 32],
     /// Physical name that is proposed to the provider.
     pub(crate) autonaming: Option<Proposal>,

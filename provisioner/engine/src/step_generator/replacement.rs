@@ -7,13 +7,13 @@ use pulumi_proto::urn::Urn;
 use state::ResourceState;
 
 use super::delete_step::delete_step;
-use super::dependent_replacements::{Passed, dependent_replacements};
+use super::dependent_replacements::{SkippedEntries, find_dependent_replacements};
 use super::registration::{Origin, Registration};
 use crate::context::Context;
-use crate::decisions::deletions::{Deletion, DeletionReason, Owner, deletion};
+use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, deletion_kind};
 use crate::decisions::dependent_replacements::DependentReplacement;
 use crate::decisions::registration::{Refusal, ReplaceOrder, Replacement};
-use crate::deployment_state::{Deleted, PendingReplacement, deletion_report};
+use crate::deployment_state::{Deleted, PendingReplacement, deletion_channel};
 use crate::entry::Entry;
 use crate::events::{Message, Severity, StepOp};
 use crate::messages;
@@ -38,19 +38,21 @@ pub(super) async fn steps(
         refuse_undeletable(ctx, registration, old, &HashSet::new())?;
     }
     let mut steps = Vec::new();
-    if let (ReplaceOrder::DeleteFirst, Some(old)) = (order, &registration.old) {
+    if let (ReplaceOrder::DeleteBeforeReplace, Some(old)) = (order, &registration.old) {
         steps = delete_steps(ctx, registration, old).await?;
     }
-    ctx.state().mark_replaced(&registration.urn);
+    ctx.state().mark_for_replacement(&registration.urn);
     let mut create = registration.step_to(StepOp::CreateReplacement, inputs);
     create.change = change.clone();
-    create.delete_first = order != ReplaceOrder::CreateFirst;
+    create.delete_before_replace = order != ReplaceOrder::CreateBeforeDelete;
     let mut replace = registration.step(StepOp::Replace);
     replace.old.clone_from(&registration.old);
     replace.change = change;
+    // `Replace` only marks the replacement for the display. As in Pulumi, it follows the Create, except in a
+    // delete-before-replace and for a dependent replacement (docs/spec/engine-semantics.md#2.8 and #2.11).
     match order {
-        ReplaceOrder::CreateFirst | ReplaceOrder::Resume => steps.extend([create, replace]),
-        ReplaceOrder::DeleteFirst | ReplaceOrder::Recreate => steps.extend([replace, create]),
+        ReplaceOrder::CreateBeforeDelete | ReplaceOrder::Resume => steps.extend([create, replace]),
+        ReplaceOrder::DeleteBeforeReplace | ReplaceOrder::Recreate => steps.extend([replace, create]),
     }
     Ok(steps)
 }
@@ -75,54 +77,54 @@ async fn delete_steps(
     root: &Entry,
 ) -> Result<Vec<Step>, ErrorReported> {
     let loaded = ctx.state().as_loaded(root);
-    let mut dependents = dependent_replacements(ctx, &loaded, Passed::Decided).await.map_err(|error| {
+    let mut dependents = find_dependent_replacements(ctx, &loaded, SkippedEntries::Decided).await.map_err(|error| {
         let message = messages::error_message(&error);
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
     })?;
     dependents.reverse();
     let mut seen = HashSet::new();
     dependents.retain(|dependent| seen.insert(dependent.entry.0));
-    let deleted = dependents.iter().map(|dependent| &dependent.entry.1.urn).chain([&loaded.1.urn]);
-    let deleted: HashSet<Urn> = deleted.cloned().collect();
-    let after = {
+    let deleted_urns = dependents.iter().map(|dependent| &dependent.entry.1.urn).chain([&loaded.1.urn]);
+    let deleted_urns: HashSet<Urn> = deleted_urns.cloned().collect();
+    let waits_for = {
         let state = ctx.state();
-        let after = state.deletions_of_dependents(&deleted);
+        let waits_for = state.deletions_of_dependents(&deleted_urns);
         // Deletions by another replacement are only waited for.
-        dependents.retain(|dependent| !state.is_deleted_first(dependent.entry.0));
-        after
+        dependents.retain(|dependent| !state.is_deleted_before_replace(dependent.entry.0));
+        waits_for
     };
     for dependent in &dependents {
-        refuse_undeletable(ctx, registration, &dependent.entry.1, &deleted)?;
+        refuse_undeletable(ctx, registration, &dependent.entry.1, &deleted_urns)?;
     }
     refuse_protected(ctx, registration, &dependents)?;
     let mut steps = Vec::new();
     for DependentReplacement { entry, keys } in dependents {
         let deleted = if entry.1.pending_replacement { Deleted::Done } else { Deleted::NotYet };
-        let (report, deletion) = deletion_report(deleted);
+        let (report, deletion) = deletion_channel(deleted);
         ctx.state().plan_dependent_replacement(&entry, PendingReplacement { keys, deletion });
         match deleted {
             // An entry that an interrupted run has deleted is not deleted again.
             Deleted::Done => {}
             Deleted::NotYet => {
                 let mut step = delete_step(ctx, &entry, StepOp::DeleteReplaced).await;
-                step.delete_first = true;
+                step.delete_before_replace = true;
                 step.deletion_report = Some(report);
                 steps.push(step);
             }
         }
     }
-    ctx.state().mark_entry_deleted(root);
+    ctx.state().mark_entry_for_deletion(root);
     if !root.1.pending_replacement {
         let mut step = delete_step(ctx, root, StepOp::DeleteReplaced).await;
-        step.delete_first = true;
+        step.delete_before_replace = true;
         step.internal = registration.origin == Origin::Engine;
-        let (report, deletion) = deletion_report(Deleted::NotYet);
+        let (report, deletion) = deletion_channel(Deleted::NotYet);
         step.deletion_report = Some(report);
         ctx.state().plan_entry_deletion(root.0, deletion);
         steps.push(step);
     }
     if let Some(first) = steps.first_mut() {
-        first.after = after;
+        first.waits_for = waits_for;
     }
     Ok(steps)
 }
@@ -144,18 +146,24 @@ fn refuse_protected(
     report_all(protected.map(report)).map_or(Ok(()), Err)
 }
 
-/// Refuses a replacement that has to delete an entry that cannot be deleted. Protection is checked elsewhere.
-/// `deleted`: URNs that are deleted together with the entry.
+/// Reports a fatal error if a replacement has to delete an entry that has delete hooks or no provider. The decision about
+/// the registration and [`refuse_protected`] check protection. `deleted_urns` are the URNs that are deleted together with
+/// the entry.
 fn refuse_undeletable(
     ctx: &Context,
     registration: &Registration,
     old: &ResourceState,
-    deleted: &HashSet<Urn>,
+    deleted_urns: &HashSet<Urn>,
 ) -> Result<(), ErrorReported> {
-    let is_deleted = |owner: &Urn| deleted.contains(owner) || ctx.state().is_deleted(owner);
-    let owner = if old.deleted_with.as_ref().is_some_and(is_deleted) { Owner::IsDeleted } else { Owner::Stays };
+    let is_deleted = |urn: &Urn| deleted_urns.contains(urn) || ctx.state().is_marked_for_deletion(urn);
+    let deleted_with = if old.deleted_with.as_ref().is_some_and(is_deleted) {
+        DeletedWithTarget::IsDeleted
+    } else {
+        DeletedWithTarget::Stays
+    };
     // A preview reports the refusal of a real run.
-    let Deletion::Refused(reason) = deletion(old, DeletionReason::Replaced, owner, RunMode::Apply) else {
+    let DeletionKind::Refused(reason) = deletion_kind(old, DeletionReason::Replaced, deleted_with, RunMode::Apply)
+    else {
         return Ok(());
     };
     let name = if old.urn == registration.urn { "it" } else { old.urn.name() };

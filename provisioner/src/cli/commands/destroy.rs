@@ -27,7 +27,7 @@ Examples:
   Delete one server and its dependents:
       sc destroy --parent -s aquarium --target web--prod --target-dependents
 
-  Use the new credentials of a plugin in server.yaml, as the recorded ones are no longer valid:
+  If the recorded credentials have expired, use those in server.yaml:
       sc destroy --parent -s aquarium --run-program
 
   Delete without confirmation, such as in a pipeline:
@@ -35,7 +35,7 @@ Examples:
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) stack: StackArgs,
-    /// Destroy the stack that `sc provision` created; required, as sc has no other stacks
+    /// Required, for compatibility with Simple Container, whose `destroy` also handles client stacks
     #[arg(long)]
     pub(crate) parent: bool,
     /// Environment of a client stack; not supported

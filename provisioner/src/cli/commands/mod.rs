@@ -25,7 +25,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Provision the cloud resources in a server.yaml with Pulumi providers and a state that Pulumi can read
+/// Provision the resources of a server.yaml with Pulumi providers; the state stays compatible with Pulumi
 ///
 /// `sc` reads the stacks below `.sc/stacks`, starts the provider plugins that they declare, and creates, updates and
 /// deletes resources until the cloud matches the stacks. Pulumi does not need to be installed.

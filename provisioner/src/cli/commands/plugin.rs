@@ -27,10 +27,11 @@ pub(crate) struct PluginCommand {
 pub(crate) enum PluginVerb {
     /// Download and verify the plugins that the stacks declare, without starting them
     ///
-    /// Plugins in the cache are not downloaded again. Prints the digest of each installed plugin: set it as `checksum`
-    /// in server.yaml to pin the plugin, so that no other file is ever run.
+    /// Plugins in the cache are not downloaded again. Prints the checksum of each installed plugin for the current
+    /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run. A `local`
+    /// plugin without a `checksum` has none to print.
     Install(InstallArgs),
-    /// List the plugins that the stacks declare, with version, pinning and source
+    /// List the plugins that the stacks declare, with version, checksum and source
     Ls(LsArgs),
 }
 
@@ -124,7 +125,7 @@ fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let rows: Vec<Vec<String>> = plugins.iter().map(|(stack, plugin)| as_row(stack, plugin)).collect();
-    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SOURCE"], &rows))?;
+    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "CHECKSUM", "SOURCE"], &rows))?;
     Ok(Exit::Done)
 }
 
@@ -132,7 +133,7 @@ fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
 fn origin(source: &PluginSource) -> (String, &str) {
     match source {
         PluginSource::Local(local) => (local.path.display().to_string(), ""),
-        PluginSource::GithubRelease(release) => (without_credentials(&release.repository), &release.version),
+        PluginSource::GithubRelease(release) => (without_credentials(&release.repository), &release.tag),
         PluginSource::Git(git) => (without_credentials(&git.url), &git.revision),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use provisioner::operation::{self, ProvisionOptions};
 
-use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, duration};
+use crate::cli::args::{DiffArgs, GlobalArgs, ReplaceArgs, RunArgs, StacksArgs, duration};
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
 use crate::cli::stacks::read_stacks;
@@ -55,8 +55,9 @@ pub(crate) struct ProvisionArgs {
     /// Accepted for compatibility; has no effect on provision
     #[arg(short = 'T', long, value_name = "DURATION", hide = true)]
     pub(crate) timeout: Option<String>,
-    #[command(flatten)]
-    pub(crate) confirm: ConfirmArgs,
+    /// Accepted for compatibility; provision never asks for confirmation
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]

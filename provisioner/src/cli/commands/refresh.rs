@@ -7,7 +7,7 @@ use pulumi_proto::urn::Urn;
 use state::{OperationKind, StackView};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::args::{ConfirmArgs, DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
+use crate::cli::args::{DiffArgs, GlobalArgs, ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs};
 use crate::cli::commands::import::resource_and_id;
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::prompt::ask_line;
@@ -31,7 +31,7 @@ Examples:
   Fail with exit code 7 if anything has drifted:
       sc refresh --preview --expect-no-changes
 
-  Use the new credentials of a plugin in server.yaml, as the recorded ones are no longer valid:
+  If the recorded credentials have expired, use those in server.yaml:
       sc refresh -s aquarium --run-program")]
 pub(crate) struct RefreshArgs {
     #[command(flatten)]
@@ -57,8 +57,9 @@ pub(crate) struct RefreshArgs {
     pub(crate) parallel: u32,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
-    #[command(flatten)]
-    pub(crate) confirm: ConfirmArgs,
+    /// Do not ask about pending creates; leave them pending
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 }
@@ -88,7 +89,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
                 clear_pending_creates: args.clear_pending_creates,
                 pending_creates: known.map(|(name, id)| (name, PendingCreateResolution::Import(id))).collect(),
             };
-            if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.confirm.yes && ui.can_ask() {
+            if !args.clear_pending_creates && options.pending_creates.is_empty() && !args.yes && ui.can_ask() {
                 session.pause();
                 let Some(resolutions) = ask_about_pending_creates(run, &session.signals.stop).await? else {
                     return Ok(None);

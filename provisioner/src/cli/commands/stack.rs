@@ -94,7 +94,8 @@ pub(crate) struct ExportArgs {
 /// Replace the state of a stack with an export of `sc` or `pulumi`
 ///
 /// All secrets, including those in plaintext, are encrypted with the secrets provider that the export names. Pending
-/// operations are dropped. The previous state is kept as a backup (`.bak`), and the history gets no entry.
+/// operations are dropped. Resolve them first with `pulumi refresh` or `sc refresh`. The previous state is kept as a
+/// backup (`.bak`), and the history gets no entry.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -108,7 +109,7 @@ pub(crate) struct ImportArgs {
     /// File to read from instead of standard input
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Import the state even if it has resources of another stack or violates its integrity
+    /// Import the state even if it is invalid or has resources of another stack
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -169,7 +170,7 @@ impl StackRow {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let status = match self.summary.as_ref().map(|summary| (summary.is_locked, summary.is_interrupted)) {
             // Only the host of the run can check whether its process is still alive.
-            Some((true, true)) => "locked, unfinished",
+            Some((true, true)) => "locked, may be interrupted",
             Some((true, false)) => "locked",
             Some((false, true)) => "interrupted",
             Some((false, false)) => "-",

@@ -59,14 +59,14 @@ struct CommonArgs {
 
 /// Remove resources from the state without deleting them
 ///
-/// The next provision creates a removed resource again if server.yaml still declares it: remove it from server.yaml as
-/// well, or import it with `options.import`.
+/// If server.yaml still declares the resource, the next provision creates a second one. Remove the declaration, or
+/// import the resource with `sc import`.
 #[derive(Debug, Args)]
 struct RmArgs {
     /// Resources, by name or URN; `*` is a wildcard
     #[arg(required = true, value_name = "RESOURCE")]
     resources: Vec<String>,
-    /// Remove only the entry with this id, if the state has several entries of the resource
+    /// Remove only the copy with this id, if the state has several of the resource
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// Remove dependents as well
@@ -105,7 +105,8 @@ struct ProtectArgs {
 
 /// Remove the protection of resources from deletion
 ///
-/// The next provision overwrites this: remove `options.protect` from server.yaml as well.
+/// If server.yaml still sets `protect`, the next provision protects the resource again. To delete it: unprotect it,
+/// remove it from server.yaml, then provision.
 #[derive(Debug, Args)]
 struct UnprotectArgs {
     #[command(flatten)]
@@ -149,7 +150,7 @@ struct ResourcesArgs {
     common: CommonArgs,
 }
 
-/// Repair a state that violates its integrity
+/// Repair an invalid state
 ///
 /// Sorts the resources so that each comes after its dependencies, removes references to missing resources, and corrects
 /// a wrong checksum.

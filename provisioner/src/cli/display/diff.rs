@@ -106,8 +106,8 @@ impl Printer {
             }
             PropertyChange::Value(ValueChange { old: None, new: None, replaces }) => {
                 let name = label(segment);
-                let note = Line::new().styled(Palette::DIM, change_reason(&name));
-                self.push(Mark::Change, depth, format!("{name}:"), note, *replaces);
+                let reason = Line::new().styled(Palette::DIM, change_reason(&name));
+                self.push(Mark::Change, depth, format!("{name}:"), reason, *replaces);
             }
         }
     }
@@ -228,8 +228,8 @@ impl Printer {
             self.push(mark, depth, String::new(), Line::plain(line), false);
         }
         if shown < count {
-            let note = format!("… {} more lines", count - shown);
-            self.push(mark, depth, String::new(), Line::new().styled(Palette::DIM, note), false);
+            let remainder = format!("… {} more lines", count - shown);
+            self.push(mark, depth, String::new(), Line::new().styled(Palette::DIM, remainder), false);
         }
     }
 

@@ -236,12 +236,12 @@ fn frame(running: &RunningPhase, ephemeral: Option<&Line>, columns: usize, heigh
     let fitted = Columns::fit(&rows, Some(width), STATUS_WIDTH);
     for tree_row in rows.iter().take(available) {
         let row = tree_row.row;
-        let note = if row.state == RowState::Failed { row.note.as_str() } else { "" };
-        let names = if note.is_empty() { Names::Shown } else { Names::Hidden };
+        let status = if row.state == RowState::Failed { row.status_text.as_str() } else { "" };
+        let names = if status.is_empty() { Names::Shown } else { Names::Hidden };
         lines.push(row_line(tree_row, fitted, tense, names, at));
-        if !note.is_empty() {
+        if !status.is_empty() {
             let bars = Line::plain("  ").styled(Palette::DIM, &tree_row.below).text("  ");
-            lines.push(bars.styled(Palette::ERROR, note));
+            lines.push(bars.styled(Palette::ERROR, status));
         }
     }
     let hidden_running =
@@ -279,12 +279,12 @@ fn select_rows(rows: &Rows, available: usize) -> HashSet<Urn> {
             added.push(&row.urn);
             next = row.parent.as_ref().and_then(|parent| rows.get(parent));
         }
-        let notes = usize::from(row.state == RowState::Failed && !row.note.is_empty());
-        if used + added.len() + notes > available {
+        let status_lines = usize::from(row.state == RowState::Failed && !row.status_text.is_empty());
+        if used + added.len() + status_lines > available {
             // A smaller candidate might fit, but skipping one would break the order of the hidden rows.
             break;
         }
-        used += added.len() + notes;
+        used += added.len() + status_lines;
         shown.extend(added.into_iter().cloned());
     }
     shown

@@ -43,7 +43,7 @@ pub(crate) struct Row {
     /// Sequence number of the last event: a larger number is later.
     pub(crate) last_event: usize,
     /// First line of the last message about the resource, or of its failure.
-    pub(crate) note: String,
+    pub(crate) status_text: String,
     pub(crate) warnings: usize,
     /// True if a refresh found a difference from the recorded state.
     drifted: bool,
@@ -136,19 +136,19 @@ impl Rows {
                 }
                 row.running += 1;
                 row.state = RowState::Running;
-                row.note.clear();
+                row.status_text.clear();
             }
             Event::StepSucceeded(info, took) if !info.internal => {
                 let row = self.row(info, at);
                 row.took += *took;
                 row.end(RowState::Done);
-                row.note.clear();
+                row.status_text.clear();
             }
             // A failed internal step also has a row, as steps of other resources depend on it.
             Event::StepFailed(info, failure) => {
                 let row = self.row(info, at);
                 row.took = at.saturating_sub(row.began);
-                row.note = first_line(&failure.message).to_owned();
+                row.status_text = first_line(&failure.message).to_owned();
                 row.end(RowState::Failed);
                 self.failed.insert(info.urn.clone());
             }
@@ -177,7 +177,7 @@ impl Rows {
         row.warnings += usize::from(message.severity == Severity::Warning);
         row.has_errors |= message.severity == Severity::Error;
         if row.state != RowState::Failed && message.severity != Severity::Debug {
-            row.note = first_line(&message.text).to_owned();
+            row.status_text = first_line(&message.text).to_owned();
         }
     }
 
@@ -237,7 +237,7 @@ impl Row {
             began: at,
             took: Duration::ZERO,
             last_event: 0,
-            note: String::new(),
+            status_text: String::new(),
             warnings: 0,
             drifted: false,
             has_errors: false,

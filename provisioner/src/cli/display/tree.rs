@@ -188,8 +188,8 @@ fn whole_seconds(elapsed: Duration) -> String {
 fn info(row: &Row, names: Names) -> Line {
     match row.state {
         RowState::Failed if names == Names::Hidden => Line::new(),
-        RowState::Failed => Line::new().styled(Palette::ERROR, &row.note),
-        RowState::Running if !row.note.is_empty() => Line::new().styled(Palette::DIM, &row.note),
+        RowState::Failed => Line::new().styled(Palette::ERROR, &row.status_text),
+        RowState::Running if !row.status_text.is_empty() => Line::new().styled(Palette::DIM, &row.status_text),
         RowState::Running | RowState::Done => {
             let changed = row.changed_properties();
             let is_change = row.diff_step.old.is_some() && row.op != StepOp::Delete;

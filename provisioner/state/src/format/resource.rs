@@ -16,7 +16,7 @@ use super::error::FormatError;
 use super::read_value::{ValueError, ValueReader};
 use crate::resource::{CustomTimeouts, ResourceState, TimeoutSeconds};
 
-/// Resource of a deployment of version 3. Every member may be absent or null.
+/// Resource of Pulumi's `DeploymentV3`. Every member may be absent or null.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StoredResource<'a> {

@@ -32,7 +32,7 @@ impl Serialize for ResourceDto<'_, '_> {
     }
 }
 
-/// Resource of a deployment of version 3, with its members in Pulumi's order.
+/// Resource of Pulumi's `DeploymentV3`, with its members in Pulumi's order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Members<'r, 'e> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 
 use crate::format::FormatError;
 
@@ -11,7 +11,7 @@ use crate::format::FormatError;
 pub enum JournalError {
     /// The file cannot be read or written.
     #[error(transparent)]
-    Path(#[from] PathError),
+    Path(#[from] FileError),
     /// A line other than the last is malformed.
     #[error("line {line} of the journal {} is damaged", path.display())]
     Damaged {
@@ -22,9 +22,9 @@ pub enum JournalError {
         /// Reason why the line cannot be read.
         source: Box<FormatError>,
     },
-    /// The journal was written by a newer version of this program.
+    /// Format version that the program does not support.
     #[error("the journal {} has format version {version}, which this program does not support", path.display())]
-    TooNew {
+    UnsupportedVersion {
         /// The journal.
         path: PathBuf,
         /// Version of the format.

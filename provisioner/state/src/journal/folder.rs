@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 
 use super::error::JournalError;
 use crate::store::StackReference;
@@ -20,11 +20,11 @@ pub(crate) fn list(root: &Path, stack: &StackReference) -> Result<Vec<PathBuf>, 
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(PathError::of("list", &folder)(error).into()),
+        Err(error) => return Err(FileError::of("list", &folder)(error).into()),
     };
     let mut journals = Vec::new();
     for entry in entries {
-        journals.push(entry.map_err(PathError::of("list", &folder))?.path());
+        journals.push(entry.map_err(FileError::of("list", &folder))?.path());
     }
     journals.sort();
     Ok(journals)
@@ -33,7 +33,7 @@ pub(crate) fn list(root: &Path, stack: &StackReference) -> Result<Vec<PathBuf>, 
 /// Removes a journal whose records are saved; a missing file is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), JournalError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(PathError::of("remove", path)(error).into()),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of("remove", path)(error).into()),
         _ => Ok(()),
     }
 }

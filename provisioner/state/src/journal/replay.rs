@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 
 use super::decode::{self, Line};
 use super::end::FileEnd;
@@ -34,17 +34,18 @@ pub(crate) struct Replay {
     pub(crate) end: FileEnd,
 }
 
-/// Reads a journal; `None` if its first line is incomplete (no operation can have begun then). Fetches the key only if
-/// the journal contains secrets.
+/// Reads a journal. Returns `None` if the file is missing, because its run has ended, or if the first line is incomplete,
+/// because no operation can have begun. Fetches the key only if the journal contains secrets.
 ///
 /// # Errors
-/// [`JournalError`] if a line other than the last is malformed.
+/// [`JournalError`] if the file cannot be read, if the program does not support its version, or if a line other than the
+/// last is malformed.
 pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         // The run has ended and removed the journal since it was listed.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(PathError::of("read", path)(error).into()),
+        Err(error) => return Err(FileError::of("read", path)(error).into()),
     };
     let text = String::from_utf8_lossy(&bytes);
     let Some((first, rest)) = text.split_once('\n') else { return Ok(None) };
@@ -54,7 +55,7 @@ pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Repl
         source: Box::new(FormatError::Malformed(error)),
     })?;
     if header.journal != VERSION {
-        return Err(JournalError::TooNew { path: path.to_owned(), version: header.journal });
+        return Err(JournalError::UnsupportedVersion { path: path.to_owned(), version: header.journal });
     }
     let read = match read_lines(path, rest, None) {
         Err(JournalError::Damaged { source, .. }) if source.needs_key() => {

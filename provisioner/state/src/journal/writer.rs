@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 use jiff::Timestamp;
 
 use super::digest::{CheckpointDigest, digest};
@@ -133,7 +133,7 @@ impl Journal {
         write_close(&mut self.line, &digest(checkpoint));
         self.write_line()?;
         if let Some(journal) = &self.file {
-            journal.file.sync_data().map_err(PathError::of("flush", &self.path))?;
+            journal.file.sync_data().map_err(FileError::of("flush", &self.path))?;
             journal.flusher.mark_flushed();
         }
         Ok(())
@@ -149,10 +149,10 @@ impl Journal {
         let mut copy = match OpenOptions::new().append(true).create_new(true).open(&self.path) {
             Ok(copy) => copy,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-            Err(error) => return Err(PathError::of("create", &self.path)(error).into()),
+            Err(error) => return Err(FileError::of("create", &self.path)(error).into()),
         };
         let copied = removed.seek(SeekFrom::Start(0)).and_then(|_| io::copy(&mut removed, &mut copy));
-        copied.and_then(|_| copy.sync_data()).map_err(PathError::of("write", &self.path))?;
+        copied.and_then(|_| copy.sync_data()).map_err(FileError::of("write", &self.path))?;
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl Journal {
                 // The first line was not written: there is no journal.
                 self.file = None;
             }
-            return Err(PathError::of("write", &self.path)(error).into());
+            return Err(FileError::of("write", &self.path)(error).into());
         }
         journal.length += self.line.len() as u64;
         journal.flusher.wake();
@@ -199,9 +199,9 @@ impl Journal {
 impl OpenJournal {
     fn create(path: &Path) -> Result<Self, JournalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(PathError::of("create folder", folder))?;
+        fs::create_dir_all(folder).map_err(FileError::of("create folder", folder))?;
         let file = OpenOptions::new().read(true).append(true).create_new(true).open(path);
-        let file = Arc::new(file.map_err(PathError::of("create", path))?);
+        let file = Arc::new(file.map_err(FileError::of("create", path))?);
         let flusher = Flusher::start(Arc::clone(&file), folder.to_owned());
         Ok(Self { file, length: 0, flusher })
     }
@@ -209,7 +209,7 @@ impl OpenJournal {
 
 /// Closes the journal of another run: appends the digest of the checkpoint that is about to be saved.
 pub(crate) fn append_close_line(path: &Path, end: FileEnd, digest: &str) -> Result<(), JournalError> {
-    let failed = || PathError::of("write", path);
+    let failed = || FileError::of("write", path);
     let mut file = OpenOptions::new().append(true).open(path).map_err(failed())?;
     let mut text = Vec::new();
     if end == FileEnd::InLine {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 
 use super::lock::LockInfo;
 use super::reference::StackReference;
@@ -14,7 +14,7 @@ use crate::{format::FormatError, integrity::IntegrityError};
 pub enum StoreError {
     /// A file or folder of the store cannot be read or written.
     #[error(transparent)]
-    Path(#[from] PathError),
+    Path(#[from] FileError),
     /// Another run holds the lock of the stack.
     #[error("{stack}: the stack is currently locked by {} lock(s){}", holders.len(), list(holders))]
     Locked {

@@ -70,15 +70,15 @@ fn path_is_parsed_into_elements() {
 #[test]
 fn invalid_path_is_refused() {
     let cases = [
-        (".a", PathError::LeadingDot),
-        ("a.", PathError::TrailingDot),
-        (r#"a["b"#, PathError::OpenQuote),
-        (r#"a["b\"]"#, PathError::OpenQuote),
-        (r#"a["b"c]"#, PathError::OpenBracket),
-        ("a[0", PathError::OpenBracket),
-        ("a[x]", PathError::Index("x".into())),
-        ("a[-1]", PathError::Index("-1".into())),
-        ("a[]", PathError::Index(String::new())),
+        (".a", PropertyPathError::LeadingDot),
+        ("a.", PropertyPathError::TrailingDot),
+        (r#"a["b"#, PropertyPathError::OpenQuote),
+        (r#"a["b\"]"#, PropertyPathError::OpenQuote),
+        (r#"a["b"c]"#, PropertyPathError::OpenBracket),
+        ("a[0", PropertyPathError::OpenBracket),
+        ("a[x]", PropertyPathError::Index("x".into())),
+        ("a[-1]", PropertyPathError::Index("-1".into())),
+        ("a[]", PropertyPathError::Index(String::new())),
     ];
     for (text, error) in cases {
         assert_eq!(text.parse::<PropertyPath>(), Err(error), "{text}");
@@ -134,7 +134,7 @@ fn path_finds_values_inside_secrets() {
     assert_eq!(path("[0]").get_in(&value("[x]")), Some(&"x".into()));
 }
 
-/// Rows: path, old bag, new bag, new bag after the reset, validity of the path.
+/// Rows: path, old map, new map, new map after the reset, validity of the path.
 #[test]
 fn reset_reverts_changes_at_the_path() {
     let cases = [

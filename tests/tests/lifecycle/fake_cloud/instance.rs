@@ -224,7 +224,7 @@ impl Provider for Instance {
         if let Some(failure @ (CallFailure::Error | CallFailure::Crash)) = failure {
             return Err(provider_error(Method::Create, failure));
         }
-        if failure == Some(CallFailure::Missing) {
+        if failure == Some(CallFailure::PartialWithoutId) {
             return Err(partial_failure("", outputs("", &request.inputs)));
         }
         let id = {
@@ -342,7 +342,7 @@ impl Provider for Instance {
     }
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeReply, ProviderError> {
-        if self.cloud.inner().refuses_invokes {
+        if self.cloud.inner().rejects_invokes {
             let failure = CheckFailure { property: Some("name".to_owned()), reason: "not found".to_owned() };
             return Ok(InvokeReply { result: PropertyMap::new(), failures: vec![failure] });
         }
@@ -378,7 +378,7 @@ impl Provider for Instance {
         match request {
             ParameterizeRequest::Value { name, version, .. } => {
                 match inner.failures.get(&format!("parameterize {name}")) {
-                    Some(CallFailure::Missing) => Ok(ParameterizeReply { name: "another".to_owned(), version }),
+                    Some(CallFailure::OtherPackage) => Ok(ParameterizeReply { name: "another".to_owned(), version }),
                     Some(failure) => Err(provider_error(Method::Parameterize, *failure)),
                     None => Ok(ParameterizeReply { name, version }),
                 }

@@ -221,9 +221,13 @@ impl RandomRun {
         for (failing_calls, failure) in &self.failing_calls {
             match failing_calls {
                 FailingCall::Resource(verb, number) => {
+                    let failure = match (*verb, *failure) {
+                        ("create", CallFailure::Missing) => CallFailure::PartialWithoutId,
+                        (_, failure) => failure,
+                    };
                     let name = name(usize::from(*number) % graph.resources.len());
                     for name in [format!("{verb} {name}"), format!("{verb} {name}2"), format!("{verb} {name}-child")] {
-                        cloud.fail(&name, *failure);
+                        cloud.fail(&name, failure);
                     }
                 }
                 FailingCall::Provider(verb, name) => drop(cloud.fail(&format!("{verb} {name}"), *failure)),

@@ -39,7 +39,7 @@ const OPENINGS: [&str; 25] = [
 ];
 
 /// Identifiers that do not occur, each with the word to use.
-const IDENTIFIERS: [(&str, &str); 57] = [
+const IDENTIFIERS: [(&str, &str); 66] = [
     ("answer", "reply, response, return"),
     ("answered", "reply, response, return"),
     ("answers", "reply, response, return"),
@@ -65,8 +65,8 @@ const IDENTIFIERS: [(&str, &str); 57] = [
     ("floor", "layer"),
     ("folk", "the thing itself"),
     ("give_way", "pending replacement"),
-    ("gone_along", "dependent replacement"),
     ("goes_along", "dependent replacement"),
+    ("gone_along", "dependent replacement"),
     ("house", "crate"),
     ("is_fine", "a predicate that stands alone, such as is_valid"),
     ("ladder", "decision"),
@@ -76,6 +76,8 @@ const IDENTIFIERS: [(&str, &str); 57] = [
     ("leftover", "pending delete"),
     ("leftovers", "pending deletes"),
     ("nobody", "none, absent"),
+    ("note", "message, warning, diagnostic"),
+    ("notes", "message, warning, diagnostic"),
     ("nothing", "none, absent"),
     ("oddities", "violation"),
     ("oddity", "violation"),
@@ -90,13 +92,20 @@ const IDENTIFIERS: [(&str, &str); 57] = [
     ("said", "reported, logged"),
     ("say", "emit, report, log"),
     ("says", "emit, report, log"),
+    ("settle", "resolve, finish"),
+    ("settled", "resolved, finished"),
     ("staircase", "orchestration"),
     ("stranded", "dependent replacement"),
     ("stumbled", "failed step"),
+    ("superseded", "pending delete"),
     ("surgery", "state edit"),
+    ("tables", "deployment state"),
+    ("take_through", "step executor"),
     ("tell", "emit, report, log"),
+    ("tells", "emit, report, log"),
     ("told", "emitted, reported"),
     ("under_way", "pending operation"),
+    ("unsettled", "pending"),
 ];
 
 /// Words that no identifier has as a part, in any place.
@@ -120,8 +129,11 @@ const PARTS: [&str; 13] = [
 const FIRST_WORDS: [&str; 10] = ["what", "who", "that", "it", "those", "where", "whether", "how", "nobody", "nothing"];
 
 /// Identifiers that are allowed, each with the owner of the name.
-const ALLOWED: [(&str, &str); 2] =
-    [("floor", "the standard library: `f64::floor`"), ("park", "the standard library: `std::thread::park`")];
+const ALLOWED: [(&str, &str); 3] = [
+    ("floor", "the standard library: `f64::floor`"),
+    ("park", "the standard library: `std::thread::park`"),
+    ("NOTE", "annotate-snippets: `Level::NOTE`"),
+];
 
 /// Returns the words of an identifier, in lower case and joined by `_`.
 fn words(identifier: &str) -> String {

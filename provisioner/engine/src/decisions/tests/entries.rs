@@ -6,8 +6,8 @@ use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use crate::events::StepOp;
 use state::EntryId;
 
+use DeletedWithTarget::{IsDeleted, Stays};
 use DeletionReason::{Removed, Replaced};
-use Owner::{IsDeleted, Stays};
 use RunMode::{Apply, Preview};
 
 use super::*;
@@ -61,7 +61,7 @@ fn snapshot(states: impl IntoIterator<Item = ResourceState>) -> Vec<Entry> {
 
 /// Returns the names of the entries for which a replacement of the first entry calls Diff, and the names of the
 /// dependent replacements. Diff replaces the entries in `replaced`.
-fn dependent_replacements(
+fn find_dependent_replacements(
     states: impl IntoIterator<Item = ResourceState>,
     replaced: &[&str],
 ) -> (Vec<String>, Vec<String>) {
@@ -70,12 +70,12 @@ fn dependent_replacements(
     let mut queried = Vec::new();
     loop {
         match walk.next() {
-            WalkStep::CallDiff { entry, .. } => {
+            WalkResult::CallDiff { entry, .. } => {
                 let name = entry.1.urn.name();
                 queried.push(name.to_owned());
                 walk.record_reply(replaced.contains(&name));
             }
-            WalkStep::Done(dependents) => {
+            WalkResult::Done(dependents) => {
                 return (queried, dependents.iter().map(|dependent| dependent.entry.1.urn.name().to_owned()).collect());
             }
         }
@@ -128,11 +128,11 @@ fn row_07_diff_decides_whether_dependents_with_input_from_root_are_replaced() {
         ]
     };
     assert_eq!(
-        dependent_replacements(states(), &["b", "c"]),
+        find_dependent_replacements(states(), &["b", "c"]),
         (vec!["b".into(), "c".into()], vec!["b".into(), "c".into()])
     );
     assert_eq!(
-        dependent_replacements(states(), &[]).0,
+        find_dependent_replacements(states(), &[]).0,
         ["b"],
         "no Diff for dependents of a resource that is not replaced"
     );
@@ -141,31 +141,31 @@ fn row_07_diff_decides_whether_dependents_with_input_from_root_are_replaced() {
 #[test]
 fn row_07_no_diff_for_dependent_whose_input_is_not_recorded() {
     let without_input = entry("b", |b| (input_from(b, "a"), b.inputs = Arc::default()).1);
-    assert_eq!(dependent_replacements([entry("a", |_| {}), without_input], &["b"]), (vec![], vec![]));
+    assert_eq!(find_dependent_replacements([entry("a", |_| {}), without_input], &["b"]), (vec![], vec![]));
 }
 
 #[test]
 fn row_07_external_resources_and_components_are_never_dependent_replacements() {
     let external = entry("b", |b| (input_from(b, "a"), b.external = true).1);
     let component = entry("c", |c| (input_from(c, "a"), c.custom = false).1);
-    assert_eq!(dependent_replacements([entry("a", |_| {}), external, component], &["b", "c"]), (vec![], vec![]));
+    assert_eq!(find_dependent_replacements([entry("a", |_| {}), external, component], &["b", "c"]), (vec![], vec![]));
 }
 
 #[test]
 fn row_09_unregistered_pending_replacement_is_removed_without_call() {
     let pending = entry("a", |a| a.pending_replacement = true);
     assert_eq!(deletion_step(&pending, false), Some(StepOp::RemovePendingReplace));
-    assert_eq!(deletion(&pending, Removed, Stays, Apply), Deletion::RemoveFromState);
+    assert_eq!(deletion_kind(&pending, Removed, Stays, Apply), DeletionKind::RemoveFromState);
 }
 
 #[test]
 fn row_10_unregistered_entry_is_deleted() {
     assert_eq!(deletion_step(&entry("a", |_| {}), false), Some(StepOp::Delete));
     assert_eq!(deletion_step(&entry("a", |_| {}), true), None);
-    assert_eq!(deletion(&entry("a", |_| {}), Removed, Stays, Apply), Deletion::CallProvider);
+    assert_eq!(deletion_kind(&entry("a", |_| {}), Removed, Stays, Apply), DeletionKind::CallProvider);
     assert_eq!(
-        deletion(&entry("a", |_| {}), Removed, Stays, Preview),
-        Deletion::RemoveFromState,
+        deletion_kind(&entry("a", |_| {}), Removed, Stays, Preview),
+        DeletionKind::RemoveFromState,
         "a preview calls no provider"
     );
 }
@@ -322,8 +322,8 @@ fn row_23_import_with_other_id_replaces_managed_entry() {
     let pending_delete = entry("a", |a| (a.delete, a.protect) = (true, true));
     assert_eq!(deletion_step(&pending_delete, true), Some(StepOp::DeleteReplaced));
     assert_eq!(
-        deletion(&pending_delete, Replaced, Stays, Apply),
-        Deletion::CallProvider,
+        deletion_kind(&pending_delete, Replaced, Stays, Apply),
+        DeletionKind::CallProvider,
         "only live entries are protected"
     );
 }
@@ -337,8 +337,8 @@ fn row_24_import_id_takes_precedence_over_id() {
 #[test]
 fn row_31_resources_of_replaced_provider_are_replaced_without_diff() {
     let states = || [provider(), entry("a", served_by_provider), entry("b", |b| input_from(b, "a"))];
-    assert_eq!(dependent_replacements(states(), &["b"]), (vec!["b".into()], vec!["a".into(), "b".into()]));
-    assert_eq!(dependent_replacements(states(), &[]).1, ["a"]);
+    assert_eq!(find_dependent_replacements(states(), &["b"]), (vec!["b".into()], vec!["a".into(), "b".into()]));
+    assert_eq!(find_dependent_replacements(states(), &[]).1, ["a"]);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn row_35_protected_entry_is_not_deleted() {
     let protected = entry("a", |a| a.protect = true);
     assert_eq!(deletion_step(&protected, false), Some(StepOp::Delete));
     for mode in [Apply, Preview] {
-        assert_eq!(deletion(&protected, Removed, Stays, mode), Deletion::Refused(Undeletable::Protected));
+        assert_eq!(deletion_kind(&protected, Removed, Stays, mode), DeletionKind::Refused(Undeletable::Protected));
     }
 }
 
@@ -385,16 +385,20 @@ fn row_10_undeletable_entry_is_kept() {
     ];
     for (entry, reason) in rows {
         for mode in [Apply, Preview] {
-            assert_eq!(deletion(&entry, Removed, Stays, mode), Deletion::Refused(reason));
+            assert_eq!(deletion_kind(&entry, Removed, Stays, mode), DeletionKind::Refused(reason));
             assert_eq!(
-                deletion(&entry, Replaced, Stays, mode),
-                Deletion::Refused(reason),
+                deletion_kind(&entry, Replaced, Stays, mode),
+                DeletionKind::Refused(reason),
                 "not if it is replaced, either"
             );
         }
-        assert_eq!(deletion(&entry, Removed, IsDeleted, Apply), Deletion::RemoveFromState, "its owner is deleted");
+        assert_eq!(
+            deletion_kind(&entry, Removed, IsDeleted, Apply),
+            DeletionKind::RemoveFromState,
+            "the resource of `deletedWith` is deleted"
+        );
     }
-    assert_eq!(deletion(&with_hook("BeforeCreate"), Removed, Stays, Apply), Deletion::CallProvider);
+    assert_eq!(deletion_kind(&with_hook("BeforeCreate"), Removed, Stays, Apply), DeletionKind::CallProvider);
 }
 
 #[test]
@@ -445,19 +449,19 @@ fn row_43_external_entry_is_discarded_after_create() {
 fn row_44_retained_entry_is_removed_without_call() {
     for reason in [Removed, Replaced] {
         assert_eq!(
-            deletion(&entry("a", |a| a.retain_on_delete = true), reason, Stays, Apply),
-            Deletion::RemoveFromState
+            deletion_kind(&entry("a", |a| a.retain_on_delete = true), reason, Stays, Apply),
+            DeletionKind::RemoveFromState
         );
     }
 }
 
 #[test]
-fn row_45_deleted_with_deleted_owner_needs_no_call() {
-    assert_eq!(deletion(&entry("b", |_| {}), Removed, IsDeleted, Apply), Deletion::RemoveFromState);
+fn row_45_deleted_with_deleted_resource_needs_no_call() {
+    assert_eq!(deletion_kind(&entry("b", |_| {}), Removed, IsDeleted, Apply), DeletionKind::RemoveFromState);
     assert_eq!(deleted([entry("a", |_| {}), entry("b", |b| b.deleted_with = Some(urn("a")))]), [["b"], ["a"]]);
     let dependent = entry("b", |b| b.deleted_with = Some(urn("a")));
     assert_eq!(
-        dependent_replacements([entry("a", |_| {}), dependent], &[]),
+        find_dependent_replacements([entry("a", |_| {}), dependent], &[]),
         (vec![], vec!["b".into()]),
         "and is replaced without a Diff"
     );
@@ -469,7 +473,7 @@ fn row_48_pending_delete_is_deleted_even_if_registered() {
     for registered in [false, true] {
         assert_eq!(deletion_step(&pending_delete, registered), Some(StepOp::DeleteReplaced));
     }
-    assert_eq!(deletion(&pending_delete, Replaced, Stays, Apply), Deletion::CallProvider);
+    assert_eq!(deletion_kind(&pending_delete, Replaced, Stays, Apply), DeletionKind::CallProvider);
 }
 
 #[test]

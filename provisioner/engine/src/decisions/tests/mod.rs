@@ -28,14 +28,14 @@ struct Case {
     goal: Goal,
     old: Option<ResourceState>,
     replies: Replies,
-    recreating: Option<Vec<String>>,
+    dependent_replace_keys: Option<Vec<String>>,
     adjust: fn(&mut Situation<'_>),
 }
 
 impl Case {
     fn new() -> Self {
         let goal = Goal::custom(TypeToken::new("t:m:T"), "a", props(&[("v", 1.0)]));
-        Self { goal, old: None, replies: Replies::default(), recreating: None, adjust: |_| {} }
+        Self { goal, old: None, replies: Replies::default(), dependent_replace_keys: None, adjust: |_| {} }
     }
 
     /// Creates a case whose entry is recorded with these inputs.
@@ -62,8 +62,8 @@ impl Case {
         self
     }
 
-    fn recreating(mut self) -> Self {
-        self.recreating = Some(vec!["k".to_owned()]);
+    fn dependent_replacement(mut self) -> Self {
+        self.dependent_replace_keys = Some(vec!["k".to_owned()]);
         self
     }
 
@@ -75,9 +75,9 @@ impl Case {
     }
 
     /// Adds a Check that rejects the inputs, with and without olds.
-    fn refused(mut self) -> Self {
+    fn rejected(mut self) -> Self {
         let failure = CheckFailure { property: Some("v".into()), reason: "too small".into() };
-        let failures = Some(Checked::Refused(vec![failure]));
+        let failures = Some(Checked::Rejected(vec![failure]));
         self.replies.check_against_olds.clone_from(&failures);
         self.replies.check_without_olds = failures;
         self
@@ -112,7 +112,7 @@ impl Case {
             imported: false,
             in_scope: true,
             depends_on_skipped: false,
-            recreating: self.recreating.as_deref(),
+            dependent_replace_keys: self.dependent_replace_keys.as_deref(),
             replace_requested: false,
             replace_with_key: None,
             provider: ProviderChange::None,
@@ -123,14 +123,14 @@ impl Case {
         decide(&situation, &self.replies)
     }
 
-    /// Returns the next action as a short text.
+    /// Returns the next action as a short text. `Check°` is a Check without old inputs.
     fn next(&self) -> &'static str {
         match self.decision() {
             Decision::Query(ProviderQuery::CheckWithoutOlds) => "Check°",
             Decision::Query(ProviderQuery::CheckAgainstOlds { .. }) => "Check",
             Decision::Query(ProviderQuery::DiffProvider) => "DiffConfig",
             Decision::Query(ProviderQuery::Diff { .. }) => "Diff",
-            Decision::RefuseInputs(_) => "refused: inputs",
+            Decision::InputsRejected(_) => "rejected inputs",
             Decision::Refuse(Refusal::Protected) => "refused: protected",
             Decision::Refuse(Refusal::ImportMismatch) => "refused: import",
             Decision::Refuse(Refusal::UnknownTrigger) => "refused: trigger",
@@ -138,13 +138,13 @@ impl Case {
             Decision::Proceed(Plan::KeepUntilDeleted) => "keep until deleted",
             Decision::Proceed(Plan::KeepRecorded) => "keep recorded",
             Decision::Proceed(Plan::CarryOver) => "carry over",
-            Decision::Proceed(Plan::SkipCreate) => "skip create",
+            Decision::Proceed(Plan::Skip) => "skip",
             Decision::Proceed(Plan::Create { .. }) => "create",
             Decision::Proceed(Plan::Update { .. }) => "update",
             Decision::Proceed(Plan::Replace(replacement)) => match (replacement.order, replacement.refusal) {
                 (_, Some(_)) => "replace, with error",
-                (ReplaceOrder::CreateFirst, None) => "create, then delete",
-                (ReplaceOrder::DeleteFirst, None) => "delete, then create",
+                (ReplaceOrder::CreateBeforeDelete, None) => "create, then delete",
+                (ReplaceOrder::DeleteBeforeReplace, None) => "delete, then create",
                 (ReplaceOrder::Recreate, None) => "recreate",
                 (ReplaceOrder::Resume, None) => "resume replacement",
             },

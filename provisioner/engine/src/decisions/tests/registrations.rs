@@ -38,8 +38,8 @@ table! {
     row_06_delete_before_replace_deletes_first:
         Case::recorded(&[]).goal(|goal| goal.delete_before_replace = Some(true)).checked().diff(SOME, &["v"])
         => "delete, then create";
-    row_07_dependent_replacement_is_checked_without_olds: Case::recorded(&[]).recreating() => "Check°";
-    row_07_dependent_replacement_is_created_without_diff: Case::recorded(&[]).recreating().checked() => "recreate";
+    row_07_dependent_replacement_is_checked_without_olds: Case::recorded(&[]).dependent_replacement() => "Check°";
+    row_07_dependent_replacement_is_created_without_diff: Case::recorded(&[]).dependent_replacement().checked() => "recreate";
     row_08_pending_replacement_is_resumed:
         Case::recorded(&[("v", 1.0)]).old(|old| old.pending_replacement = true).checked().diff(NONE, &[])
         => "resume replacement";
@@ -54,7 +54,7 @@ table! {
     row_19_refresh_keeps_the_read_state:
         Case::recorded(&[]).given(|situation| situation.operation = Operation::Refresh) => "keep recorded";
     row_19_refresh_creates_nothing:
-        Case::new().given(|situation| situation.operation = Operation::Refresh) => "skip create";
+        Case::new().given(|situation| situation.operation = Operation::Refresh) => "skip";
     row_19_refresh_updates_providers:
         Case::recorded(&[])
             .given(|situation| (situation.operation, situation.kind) = (Operation::Refresh, ResourceKind::Provider))
@@ -80,14 +80,14 @@ table! {
     row_27_changed_resource_with_init_errors_is_updated:
         Case::recorded(&[("v", 2.0)]).old(|old| old.init_errors = vec!["cold".into()]).checked().diff(SOME, &[])
         => "update";
-    row_28_rejected_inputs_end_the_run: Case::new().refused() => "refused: inputs";
+    row_28_rejected_inputs_end_the_run: Case::new().rejected() => "rejected inputs";
     row_28_rejected_inputs_end_a_preview:
-        Case::new().given(|situation| situation.preview = true).refused() => "refused: inputs";
-    row_28_rejected_inputs_of_recorded_resource_end_the_run: Case::recorded(&[]).refused() => "refused: inputs";
+        Case::new().given(|situation| situation.preview = true).rejected() => "rejected inputs";
+    row_28_rejected_inputs_of_recorded_resource_end_the_run: Case::recorded(&[]).rejected() => "rejected inputs";
     row_28_rejected_inputs_of_replacement_end_the_run:
-        Case::recorded(&[]).refused().goal(|goal| goal.replacement_trigger = Some(1.0.into()))
+        Case::recorded(&[]).rejected().goal(|goal| goal.replacement_trigger = Some(1.0.into()))
             .old(|old| old.replacement_trigger = 2.0.into())
-        => "refused: inputs";
+        => "rejected inputs";
     row_29_provider_resource_is_checked: Case::recorded(&[("v", 2.0)]).given(provider) => "Check";
     row_29_diff_is_called_for_provider_resource: Case::recorded(&[("v", 2.0)]).given(provider).checked() => "Diff";
     row_29_changed_provider_resource_is_updated:
@@ -130,7 +130,7 @@ table! {
     row_39_entry_out_of_scope_is_carried_over:
         Case::recorded(&[]).given(|situation| situation.in_scope = false) => "carry over";
     row_39_resource_out_of_scope_is_not_created:
-        Case::new().given(|situation| situation.in_scope = false) => "skip create";
+        Case::new().given(|situation| situation.in_scope = false) => "skip";
     row_43_external_resource_is_checked_without_olds: Case::recorded(&[]).old(|old| old.external = true) => "Check°";
     row_43_external_resource_is_replaced_without_diff:
         Case::recorded(&[]).old(|old| old.external = true).checked() => "create, then delete";
@@ -161,16 +161,16 @@ table! {
         Case::recorded(&[("v", 1.0)]).goal(|goal| goal.replacement_trigger = Some(PropertyValue::UNKNOWN))
             .given(|situation| situation.preview = true).checked()
         => "create, then delete";
-    row_55_unknown_provider_configuration_leads_to_update:
+    row_55_changed_diff_in_preview_updates:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.preview = true).checked().diff(SOME, &[]) => "update";
     row_56_destroy_keeps_entry_until_deleted:
         Case::recorded(&[]).given(|situation| situation.operation = Operation::Destroy) => "keep until deleted";
     row_56_destroy_creates_nothing:
-        Case::new().given(|situation| situation.operation = Operation::Destroy) => "skip create";
+        Case::new().given(|situation| situation.operation = Operation::Destroy) => "skip";
     row_56_destroy_skips_resource_that_depends_on_skipped_one:
         Case::recorded(&[])
             .given(|situation| (situation.operation, situation.depends_on_skipped) = (Operation::Destroy, true))
-        => "skip create";
+        => "skip";
     row_56_destroy_updates_providers:
         Case::recorded(&[])
             .given(|situation| (situation.operation, situation.kind) = (Operation::Destroy, ResourceKind::Provider))
@@ -208,7 +208,7 @@ table! {
     row_50_new_component_is_created_without_check:
         Case::new().given(|situation| situation.kind = ResourceKind::Component) => "create";
     row_39_dependent_replacement_out_of_scope_is_created_without_check:
-        Case::recorded(&[]).recreating().given(|situation| situation.in_scope = false) => "recreate";
+        Case::recorded(&[]).dependent_replacement().given(|situation| situation.in_scope = false) => "recreate";
 }
 
 #[test]

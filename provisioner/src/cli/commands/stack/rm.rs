@@ -32,7 +32,7 @@ Examples:
 pub(crate) struct RmArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Remove the stack even if it has resources; they stay in the cloud
+    /// Remove the stack even if it has resources, which stay in the cloud, or pending creates
     #[arg(long)]
     force: bool,
     /// Remove the backups as well

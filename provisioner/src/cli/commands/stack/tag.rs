@@ -14,8 +14,8 @@ use crate::cli::ui::{Ui, print_result};
 
 /// Manage the tags of a stack
 ///
-/// A tag has a name and a value. `sc` and `pulumi` do not use the tags in this kind of state storage; they are for
-/// people and scripts.
+/// A tag has a name and a value. Backends of type `fs` only store tags, for people and scripts: neither `sc` nor
+/// `pulumi` uses them.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

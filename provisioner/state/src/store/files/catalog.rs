@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 use serde::{Deserialize, Serialize};
 
 use super::super::catalog::{Backups, Tags};
@@ -118,7 +118,7 @@ impl Folder {
                 continue;
             };
             let path = old.join(&entry.name);
-            fs::rename(&path, new.join(format!("{}{rest}", to.stack()))).map_err(PathError::of("rename", &path))?;
+            fs::rename(&path, new.join(format!("{}{rest}", to.stack()))).map_err(FileError::of("rename", &path))?;
         }
         remove_if_empty(&old)
     }
@@ -151,7 +151,7 @@ impl Folder {
 fn remove_if_empty(folder: &Path) -> Result<(), StoreError> {
     match fs::remove_dir(folder) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
-            Err(PathError::of("remove", folder)(error).into())
+            Err(FileError::of("remove", folder)(error).into())
         }
         _ => Ok(()),
     }

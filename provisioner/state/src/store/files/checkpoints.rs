@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::SystemTime;
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 use jiff::Timestamp;
 
 use super::super::compression::{Compression, decompress};
@@ -78,7 +78,7 @@ impl Folder {
             let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
                 Ok(modified) => modified,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(PathError::of("read", &path)(error).into()),
+                Err(error) => return Err(FileError::of("read", &path)(error).into()),
             };
             if current.as_ref().is_none_or(|(newest, _)| modified >= *newest) {
                 current = Some((modified, variant));

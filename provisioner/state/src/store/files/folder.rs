@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bridge::fs::{Access, PathError, sync_folder, write_atomically};
+use bridge::fs::{Access, FileError, sync_folder, write_atomically};
 use md5::{Digest as _, Md5};
 
 use super::super::compression::Compression;
@@ -73,9 +73,9 @@ impl Folder {
         let temporary = temporary_path_beside(&to);
         match copied(&sidecar(&from), &sidecar(&to), &sidecar(&temporary)) {
             Err(error) if error.kind() == ErrorKind::NotFound => remove(&sidecar(&to))?,
-            copied => copied.map_err(PathError::of("write", &sidecar(&to)))?,
+            copied => copied.map_err(FileError::of("write", &sidecar(&to)))?,
         }
-        Ok(copied(&from, &to, &temporary).map_err(PathError::of("write", &to))?)
+        Ok(copied(&from, &to, &temporary).map_err(FileError::of("write", &to))?)
     }
 
     /// Flushes a file, which may be missing, and its folder.
@@ -108,7 +108,7 @@ impl Folder {
             file.write_all(text.as_bytes())?;
             if durability == Durability::Flushed { file.sync_data() } else { Ok(()) }
         });
-        Ok(written.map_err(PathError::of("write", &sidecar))?)
+        Ok(written.map_err(FileError::of("write", &sidecar))?)
     }
 
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
@@ -121,7 +121,7 @@ impl Folder {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         set_mode(&mut builder, self.mode);
-        Ok(builder.create(folder).map_err(PathError::of("create folder", folder))?)
+        Ok(builder.create(folder).map_err(FileError::of("create folder", folder))?)
     }
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Entry {
 
 /// Returns the entries of a folder, sorted; none if it does not exist.
 pub(super) fn list(folder: &Path) -> Result<Vec<Entry>, StoreError> {
-    let failed = |error: io::Error| PathError::of("list", folder)(error);
+    let failed = |error: io::Error| FileError::of("list", folder)(error);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -161,14 +161,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PathError::of("read", path)(error).into()),
+        Err(error) => Err(FileError::of("read", path)(error).into()),
     }
 }
 
 /// Removes a file; a missing file is no error.
 pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(PathError::of("remove", path)(error).into()),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of("remove", path)(error).into()),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use bridge::fs::PathError;
+use bridge::fs::FileError;
 use jiff::Timestamp;
 
 use super::super::error::StoreError;
@@ -95,9 +95,9 @@ impl Folder {
         let folder = path.parent().unwrap_or(&self.path);
         self.make_folder(folder)?;
         let temporary = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
-        fs::write(&temporary, content).map_err(PathError::of("write", &temporary))?;
+        fs::write(&temporary, content).map_err(FileError::of("write", &temporary))?;
         self.write_sidecar(&path, content, Durability::Unflushed)?;
-        Ok(fs::rename(&temporary, &path).map_err(PathError::of("write", &path))?)
+        Ok(fs::rename(&temporary, &path).map_err(FileError::of("write", &path))?)
     }
 
     /// Removes a lock. An open file that is removed may keep its name for a while, so it is moved out of its folder
@@ -108,7 +108,7 @@ impl Folder {
         let released = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
         match fs::rename(&path, &released) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            renamed => renamed.map_err(PathError::of("remove", &path))?,
+            renamed => renamed.map_err(FileError::of("remove", &path))?,
         }
         let held = fs::File::open(&released);
         let removed = remove(&released).and_then(|()| remove(&sidecar(&path)));

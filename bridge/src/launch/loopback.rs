@@ -1,4 +1,4 @@
-//! The connection to a plugin on this machine.
+//! Connections to plugins over the loopback interface.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::process::Process;
 
 /// Returns a connection to a port of the loopback interface. It is opened on first use and again after it was closed,
 /// but never once the process has exited: another process may listen on the port then.
-pub(super) fn local_connection(port: u16, process: &Arc<Process>) -> Connection {
+pub(super) fn loopback_connection(port: u16, process: &Arc<Process>) -> Connection {
     // Weak: a clone of the connection must not keep the process alive.
     let process = Arc::downgrade(process);
     Connection::new(move || {

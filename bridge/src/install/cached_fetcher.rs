@@ -1,17 +1,17 @@
-//! Packages that are downloaded: each is fetched once by one of all concurrent runs, kept in the cache, and verified
-//! again at each start.
+//! Packages from the cache, or fetched into it. Of concurrent runs that need the same package, only one fetches it. A
+//! package in the cache is verified again at each start.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::blocking::run_blocking;
-use super::layout::{Located, executables, locate, read_manifest};
+use super::file_digests::FileDigests;
+use super::layout::{ExecutableNames, Located, locate, read_manifest};
+use super::package_cache::{CacheEntry, CacheKey, CachedPackage, Lookup, PackageCache, WORK};
 use super::runtime::{PluginOrigin, RuntimeContext};
-use super::store::{CacheKey, Lookup, Record, Store, StoredPackage, WORK};
-use super::tree::FileDigests;
 use super::verify::CheckedFiles;
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
-use crate::fs::{PathError, ScratchFolder};
+use crate::fs::{FileError, ScratchFolder};
 use crate::plugin::{PluginConfig, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 
@@ -35,11 +35,11 @@ impl CacheSettings {
     }
 }
 
-/// Cache of one kind of source.
+/// Returns packages of one kind of source from the cache, and fetches missing ones.
 #[derive(Clone, Debug)]
-pub(super) struct Cache {
+pub(super) struct CachedFetcher {
     pub(super) settings: CacheSettings,
-    pub(super) store: Store,
+    pub(super) cache: PackageCache,
 }
 
 /// Package that was fetched, but neither verified nor moved to the cache yet.
@@ -48,7 +48,7 @@ pub(super) struct Fetched {
     /// Tag of the release, or full id of the commit.
     pub(super) revision: String,
     /// Digest of the downloaded file. `None` for git.
-    pub(super) download: Option<Sha256Digest>,
+    pub(super) download_digest: Option<Sha256Digest>,
     /// Folder with the files of the package.
     pub(super) folder: PathBuf,
 }
@@ -57,61 +57,68 @@ pub(super) struct Fetched {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackageSpec<'a> {
     pub(super) plugin: &'a PluginConfig,
-    /// Expected digest.
-    pub(super) digest: Option<Sha256Digest>,
+    /// Digest that `checksum` declares for the platform. `None` without a checksum.
+    pub(super) expected_digest: Option<Sha256Digest>,
     /// Folder of the plugin, relative to the folder of the package.
     pub(super) subdir: &'a Path,
 }
 
 impl PackageSpec<'_> {
-    /// Returns the digest that pins a package if its download has none: the digest of its executable, or of all its
-    /// files if it has a manifest, because any of them may be executed.
-    pub(super) fn digest_of(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
-        let program = match locate(&executables(self.plugin), &self.plugin_folder(folder)?)? {
-            Located::Manifest => return Ok(files.digest()),
+    /// Returns the digest that pins a package without a download digest. For a plugin with a manifest, returns the
+    /// digest of all files of the package, because any of them may be executed. Otherwise returns the digest of the
+    /// plugin's executable.
+    pub(super) fn pinning_digest(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
+        let program = match locate(&ExecutableNames::new(self.plugin), &self.plugin_folder(folder)?)? {
+            Located::Manifest => return Ok(files.checksum_digest()),
             Located::Executable(program) => program,
         };
         // Links are resolved: their target is what the system executes.
-        let real = |path: &Path| std::fs::canonicalize(path).map_err(PathError::of("find", path));
+        let real = |path: &Path| std::fs::canonicalize(path).map_err(FileError::of("find", path));
         let (root, real_program) = (real(folder)?, real(&program)?);
         let digest = real_program.strip_prefix(root).ok().and_then(|inside| files.file(inside));
         digest.ok_or(InstallError::NotHashable { path: program, reason: "it is not a file of the package" })
     }
 
     /// Returns an error unless the digest of the download or of the files is the expected one.
-    fn check(&self, download: Option<Sha256Digest>, folder: &Path, files: &FileDigests) -> Result<(), InstallError> {
-        let Some(expected) = self.digest.filter(|expected| download != Some(*expected)) else { return Ok(()) };
-        let found = self.digest_of(folder, files)?;
+    fn check(
+        &self,
+        download_digest: Option<Sha256Digest>,
+        folder: &Path,
+        files: &FileDigests,
+    ) -> Result<(), InstallError> {
+        let not_downloaded = |expected: &Sha256Digest| download_digest != Some(*expected);
+        let Some(expected) = self.expected_digest.filter(not_downloaded) else { return Ok(()) };
+        let found = self.pinning_digest(folder, files)?;
         if found == expected {
             return Ok(());
         }
-        Err(InstallError::ChecksumMismatch { expected, found: download.unwrap_or(found) })
+        Err(InstallError::ChecksumMismatch { expected, found: download_digest.unwrap_or(found) })
     }
 
     /// Returns the folder of the plugin. No component of the path may be a link, because its target could change.
     fn plugin_folder(&self, folder: &Path) -> Result<PathBuf, InstallError> {
-        let mut home = folder.to_owned();
+        let mut plugin_folder = folder.to_owned();
         for part in self.subdir.components() {
             match part {
-                Component::Normal(name) => home.push(name),
+                Component::Normal(name) => plugin_folder.push(name),
                 Component::CurDir => continue,
                 _ => return Err(InstallError::Subdir { subdir: self.subdir.to_owned() }),
             }
-            if !home.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            if !plugin_folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
                 return Err(InstallError::Subdir { subdir: self.subdir.to_owned() });
             }
         }
-        Ok(home)
+        Ok(plugin_folder)
     }
 
-    fn accepts(&self, record: &Record, stored: &StoredPackage) -> bool {
-        self.check(record.download, &stored.folder, &stored.files).is_ok()
+    fn accepts(&self, entry: &CacheEntry, cached: &CachedPackage) -> bool {
+        self.check(entry.download_digest, &cached.folder, &cached.files).is_ok()
     }
 }
 
-impl Cache {
+impl CachedFetcher {
     pub(super) fn new(settings: CacheSettings) -> Self {
-        Self { store: Store::new(settings.folder.clone()), settings }
+        Self { cache: PackageCache::new(settings.folder.clone()), settings }
     }
 
     /// Returns the cached package of a key, if it is valid and has the expected digest.
@@ -119,9 +126,9 @@ impl Cache {
         &self,
         key: &CacheKey,
         spec: PackageSpec<'_>,
-    ) -> Result<Option<(Record, StoredPackage)>, InstallError> {
+    ) -> Result<Option<(CacheEntry, CachedPackage)>, InstallError> {
         Ok(match self.open(key).await? {
-            Lookup::Valid(record, stored) if spec.accepts(&record, &stored) => Some((record, stored)),
+            Lookup::Valid(entry, cached) if spec.accepts(&entry, &cached) => Some((entry, cached)),
             _ => None,
         })
     }
@@ -133,43 +140,44 @@ impl Cache {
         spec: PackageSpec<'_>,
         events: &dyn FetchEvents,
         fetch: impl AsyncFnOnce(&Arc<ScratchFolder>) -> Result<Fetched, InstallError>,
-    ) -> Result<(Record, StoredPackage), InstallError> {
+    ) -> Result<(CacheEntry, CachedPackage), InstallError> {
         if let Some(found) = self.find(key, spec).await? {
             return Ok(found);
         }
-        let _lock = self.store.lock(key, || events.emit(FetchEvent::Waiting)).await?;
+        let _lock = self.cache.lock(key, || events.emit(FetchEvent::Waiting)).await?;
         match self.open(key).await? {
-            Lookup::Valid(record, stored) if spec.accepts(&record, &stored) => return Ok((record, stored)),
+            Lookup::Valid(entry, cached) if spec.accepts(&entry, &cached) => return Ok((entry, cached)),
             Lookup::Damaged => {
                 let text = "the package in the cache is damaged; it is fetched again";
                 events.emit(FetchEvent::Warning(text.to_owned()));
-                let (store, key) = (self.store.clone(), key.clone());
-                run_blocking(move || store.remove(&key)).await?;
+                let (cache, key) = (self.cache.clone(), key.clone());
+                run_blocking(move || cache.remove(&key)).await?;
             }
             Lookup::Valid(..) | Lookup::Missing => {}
         }
-        let store = self.store.clone();
-        let scratch = Arc::new(run_blocking(move || store.scratch()).await?);
+        let cache = self.cache.clone();
+        let scratch = Arc::new(run_blocking(move || cache.scratch()).await?);
         let fetched = fetch(&scratch).await?;
         let package_folder = fetched.folder.clone();
         let files = run_blocking(move || FileDigests::of(&package_folder)).await?;
-        spec.check(fetched.download, &fetched.folder, &files)?;
-        let (store, key) = (self.store.clone(), key.clone());
+        spec.check(fetched.download_digest, &fetched.folder, &files)?;
+        let (cache, key) = (self.cache.clone(), key.clone());
         run_blocking(move || {
-            let stored = store.publish(&fetched.folder, files)?;
-            let record = key.record(&fetched.revision, fetched.download, stored.files.identity());
-            store.write(&key, &record)?;
+            let cached = cache.publish(&fetched.folder, files)?;
+            let entry = key.new_entry(&fetched.revision, fetched.download_digest, cached.files.cache_digest());
+            cache.write_entry(&key, &entry)?;
             drop(scratch);
-            Ok((record, stored))
+            Ok((entry, cached))
         })
         .await
     }
 
-    /// Records the current revision of a key whose revision can change, such as a branch or `latest`.
-    pub(super) fn record_revision(&self, mutable_key: &CacheKey, record: &Record) -> Result<(), InstallError> {
-        let now = mutable_key.record(&record.revision, record.download, record.package);
-        if self.store.record(mutable_key)?.as_ref() != Some(&now) {
-            self.store.write(mutable_key, &now)?;
+    /// Writes the entry of a key whose revision can change, such as a branch or `latest`. `entry` is the entry of its
+    /// current revision.
+    pub(super) fn set_latest(&self, mutable_key: &CacheKey, entry: &CacheEntry) -> Result<(), InstallError> {
+        let latest = mutable_key.new_entry(&entry.revision, entry.download_digest, entry.package_digest);
+        if self.cache.entry(mutable_key)?.as_ref() != Some(&latest) {
+            self.cache.write_entry(mutable_key, &latest)?;
         }
         Ok(())
     }
@@ -178,40 +186,40 @@ impl Cache {
     pub(super) async fn package(
         &self,
         spec: PackageSpec<'_>,
-        (record, stored): (Record, StoredPackage),
+        (entry, cached): (CacheEntry, CachedPackage),
     ) -> Result<VerifiedPackage, InstallError> {
-        let home = spec.plugin_folder(&stored.folder)?;
-        // Both the digest of the download and that of the files can pin a package: a declared one is kept.
-        let digest = match spec.digest.or(record.download) {
+        let plugin_folder = spec.plugin_folder(&cached.folder)?;
+        // A checksum may be the digest of the download or of the files: the declared one is reported unchanged.
+        let digest = match spec.expected_digest.or(entry.download_digest) {
             Some(digest) => digest,
-            None => spec.digest_of(&stored.folder, &stored.files)?,
+            None => spec.pinning_digest(&cached.folder, &cached.files)?,
         };
-        let names = executables(spec.plugin);
-        let (program, arguments, built) = match locate(&names, &home)? {
+        let names = ExecutableNames::new(spec.plugin);
+        let (program, arguments, built) = match locate(&names, &plugin_folder)? {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
-                let manifest = read_manifest(&home)?;
+                let manifest = read_manifest(&plugin_folder)?;
                 let CacheSettings { environment, spawner, .. } = &self.settings;
                 let work = self.settings.work();
                 let runtime = RuntimeContext { environment, spawner, work: &work };
-                runtime.start_command(&names, &manifest, &home, PluginOrigin::Fetched).await?
+                runtime.start_command(&names, &manifest, &plugin_folder, PluginOrigin::Fetched).await?
             }
         };
         Ok(VerifiedPackage {
             name: spec.plugin.name.clone(),
             version: spec.plugin.source.version(),
-            revision: Some(record.revision),
+            revision: Some(entry.revision),
             digest: Some(digest),
-            origin: home.clone(),
+            origin: plugin_folder.clone(),
             program,
             arguments,
-            checked: CheckedFiles::in_store(home),
+            checked: CheckedFiles::in_cache(plugin_folder),
             _built: built,
         })
     }
 
     async fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
-        let (store, key) = (self.store.clone(), key.clone());
-        run_blocking(move || store.open(&key)).await
+        let (cache, key) = (self.cache.clone(), key.clone());
+        run_blocking(move || cache.open(&key)).await
     }
 }

@@ -22,60 +22,59 @@ use crate::provider::{Capabilities, Method, ProviderError};
 /// Pause between attempts while the plugin does not accept connections yet.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Information about the host, sent in the handshake.
+/// Information about the host that is sent to the plugin in Handshake.
 #[derive(Clone, Copy, Debug)]
-pub struct HandshakeRequest<'a> {
+pub struct HostInfo<'a> {
     /// Address of the Engine service, `host:port`.
     pub engine_address: &'a str,
     /// Folder of the plugin's program.
     pub program_folder: &'a Path,
     /// Tokens of the resource status service at the same address; `None` if the host does not accept views.
-    pub views: Option<&'a Arc<ResourceStatusTokens>>,
+    pub status_tokens: Option<&'a Arc<ResourceStatusTokens>>,
 }
 
 /// Calls Handshake and GetPluginInfo of a plugin. Repeats Handshake until the plugin accepts connections.
 ///
 /// # Errors
 /// [`ProviderError`] if the plugin does not reply within the limits, exits, or returns an error.
-pub async fn connect(
+pub async fn handshake(
     connection: Connection,
     name: &str,
     process: Option<Arc<Process>>,
-    handshake_request: HandshakeRequest<'_>,
+    host_info: HostInfo<'_>,
     limits: Limits,
 ) -> Result<GrpcProvider, ProviderError> {
     let provider = GrpcProvider::new(connection.clone(), name, None, None, process.clone()).with_limits(limits);
     let mut last_attempt = None;
-    let handshake =
-        tokio::time::timeout(limits.handshake, provider.handshake(handshake_request, &mut last_attempt)).await;
-    let capabilities = handshake.unwrap_or_else(|_| Err(handshake_timed_out(limits.handshake, last_attempt)))?;
+    let reply = tokio::time::timeout(limits.handshake, provider.call_handshake(host_info, &mut last_attempt)).await;
+    let capabilities = reply.unwrap_or_else(|_| Err(handshake_timed_out(limits.handshake, last_attempt)))?;
     let info = provider.call_within::<GetPluginInfo>(limits.plugin_info, &()).await?;
     let version = Some(info.version).filter(|version| !version.is_empty());
     if let Some(version) = version.as_ref().filter(|version| version.parse::<PluginVersion>().is_err()) {
         let reason = format!("{version:?} is not a version");
         return Err(ProviderError::Protocol { method: Method::GetPluginInfo, reason });
     }
-    let views = handshake_request.views.map(|tokens| (handshake_request.engine_address.to_owned(), Arc::clone(tokens)));
+    let status_tokens = host_info.status_tokens.map(|tokens| (host_info.engine_address.to_owned(), Arc::clone(tokens)));
     let provider = GrpcProvider::new(connection, name, capabilities, version, process);
-    Ok(GrpcProvider { views, ..provider.with_limits(limits) })
+    Ok(GrpcProvider { status_tokens, ..provider.with_limits(limits) })
 }
 
 impl GrpcProvider {
     /// Calls Handshake until the plugin replies. Returns `None` if the provider does not implement Handshake: its
     /// capabilities are in the reply of Configure. Stores the status of the last failed attempt in `last_attempt`, for
     /// the error of a caller that stops waiting.
-    async fn handshake(
+    async fn call_handshake(
         &self,
-        handshake_request: HandshakeRequest<'_>,
+        host_info: HostInfo<'_>,
         last_attempt: &mut Option<Status>,
     ) -> Result<Option<Capabilities>, ProviderError> {
-        let folder = handshake_request.program_folder.to_string_lossy().into_owned();
+        let folder = host_info.program_folder.to_string_lossy().into_owned();
         let request = rpc::ProviderHandshakeRequest {
-            engine_address: handshake_request.engine_address.to_owned(),
+            engine_address: host_info.engine_address.to_owned(),
             root_directory: Some(folder.clone()),
             program_directory: Some(folder),
             configure_with_urn: true,
-            supports_views: handshake_request.views.is_some(),
+            supports_views: host_info.status_tokens.is_some(),
             supports_refresh_before_update: true,
             invoke_with_preview: true,
             accepts_byte_string: true,
@@ -97,7 +96,7 @@ impl GrpcProvider {
                 _ => {}
             }
             *last_attempt = Some(status);
-            // A plugin may print its port before it accepts connections. There is no signal for the latter.
+            // A plugin may print its port before it accepts connections. There is no signal that it accepts connections.
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! packages/<digest>/    files of a package, read-only; the digest covers the files and their executable bits
-//! names/<key>.json      record of a fetched declaration: revision, digest of the download, digest of the package
+//! names/<key>.json      entry of a declaration: revision, digest of the download, digest of the package
 //! locks/<key>           lock file, held while a run fetches the package of the key
-//! components/<digest>   component types of a package (written by the host)
+//! types/<key>.json      information about the types of a package, written by `host::package_types`
 //! work/                 unfinished packages, see `ScratchFolder`
 //! ```
 //! A package is created in `work` and renamed into `packages`, so it is complete or absent. Each run that opens it
 //! hashes all its files: a package that was damaged, by a power failure or by hand, is fetched again and never
-//! executed. Therefore files are not flushed to disk. A record is written after its package.
+//! executed. Therefore files are not flushed to disk. An entry is written after its package.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -20,8 +20,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::InstallError;
-use super::tree::FileDigests;
-use crate::fs::{Access, PathError, ScratchFolder, create_folders, read_if_exists, write_atomically};
+use super::file_digests::FileDigests;
+use crate::fs::{Access, FileError, ScratchFolder, create_folders, read_if_exists, write_atomically};
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder for unfinished packages.
@@ -31,7 +31,7 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Cache of packages.
 #[derive(Clone, Debug)]
-pub(super) struct Store {
+pub(super) struct PackageCache {
     root: PathBuf,
 }
 
@@ -45,9 +45,14 @@ impl CacheKey {
         Self(parts.into_iter().collect::<Vec<_>>().join("\n"))
     }
 
-    /// Creates the record of a fetched package.
-    pub(super) fn record(&self, revision: &str, download: Option<Sha256Digest>, package: Sha256Digest) -> Record {
-        Record { of: self.0.clone(), revision: revision.to_owned(), download, package }
+    /// Creates the entry of this key for a fetched package.
+    pub(super) fn new_entry(
+        &self,
+        revision: &str,
+        download_digest: Option<Sha256Digest>,
+        package_digest: Sha256Digest,
+    ) -> CacheEntry {
+        CacheEntry { key: self.0.clone(), revision: revision.to_owned(), download_digest, package_digest }
     }
 
     fn file_name(&self) -> String {
@@ -55,23 +60,25 @@ impl CacheKey {
     }
 }
 
-/// Record of a fetched declaration.
+/// Entry of the cache: the package that was fetched for a declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct CacheEntry {
     /// Text of the key.
-    pub(super) of: String,
+    #[serde(rename = "of")]
+    pub(super) key: String,
     /// Tag of the release, or full id of the commit.
     pub(super) revision: String,
     /// Digest of the downloaded file. `None` for git.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) download: Option<Sha256Digest>,
-    /// Digest of its files, see [`FileDigests::identity`].
-    pub(super) package: Sha256Digest,
+    #[serde(rename = "download", default, skip_serializing_if = "Option::is_none")]
+    pub(super) download_digest: Option<Sha256Digest>,
+    /// Digest of its files, see [`FileDigests::cache_digest`].
+    #[serde(rename = "package")]
+    pub(super) package_digest: Sha256Digest,
 }
 
 /// Cached package with verified files.
 #[derive(Debug)]
-pub(super) struct StoredPackage {
+pub(super) struct CachedPackage {
     /// Folder of the package.
     pub(super) folder: PathBuf,
     /// Digests of its files.
@@ -84,31 +91,31 @@ pub(super) enum Lookup {
     Missing,
     /// The files of the package have changed.
     Damaged,
-    Valid(Record, StoredPackage),
+    Valid(CacheEntry, CachedPackage),
 }
 
-impl Store {
+impl PackageCache {
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// Returns the record of a key. Returns `None` for a malformed record.
-    pub(super) fn record(&self, key: &CacheKey) -> Result<Option<Record>, InstallError> {
-        let Some(text) = read_if_exists(&self.record_path(key))? else { return Ok(None) };
-        let record: Option<Record> = serde_json::from_slice(&text).ok();
-        Ok(record.filter(|record| record.of == key.0))
+    /// Returns the entry of a key. Returns `None` if the entry is missing or malformed.
+    pub(super) fn entry(&self, key: &CacheKey) -> Result<Option<CacheEntry>, InstallError> {
+        let Some(text) = read_if_exists(&self.entry_path(key))? else { return Ok(None) };
+        let entry: Option<CacheEntry> = serde_json::from_slice(&text).ok();
+        Ok(entry.filter(|entry| entry.key == key.0))
     }
 
     /// Finds the package of a key and hashes its files, which takes time for a large package.
     pub(super) fn open(&self, key: &CacheKey) -> Result<Lookup, InstallError> {
-        let Some(record) = self.record(key)? else { return Ok(Lookup::Missing) };
-        let folder = self.package_path(record.package);
+        let Some(entry) = self.entry(key)? else { return Ok(Lookup::Missing) };
+        let folder = self.package_path(entry.package_digest);
         if !folder.is_dir() {
             return Ok(Lookup::Missing);
         }
         match FileDigests::of(&folder) {
-            Ok(files) if files.identity() == record.package => {
-                Ok(Lookup::Valid(record, StoredPackage { folder, files }))
+            Ok(files) if files.cache_digest() == entry.package_digest => {
+                Ok(Lookup::Valid(entry, CachedPackage { folder, files }))
             }
             Ok(_) | Err(InstallError::NotHashable { .. }) => Ok(Lookup::Damaged),
             Err(InstallError::Path(error)) if error.source.kind() == io::ErrorKind::NotFound => Ok(Lookup::Damaged),
@@ -117,16 +124,16 @@ impl Store {
         }
     }
 
-    /// Removes the package and the record of a key. Running processes keep their open files.
+    /// Removes the package and the entry of a key. Running processes keep their open files.
     pub(super) fn remove(&self, key: &CacheKey) -> Result<(), InstallError> {
-        if let Some(record) = self.record(key)? {
+        if let Some(entry) = self.entry(key)? {
             let removed = self.scratch()?;
-            let package = self.package_path(record.package);
+            let package = self.package_path(entry.package_digest);
             let moved = rename(&package, &removed.path().join("package"));
-            ignore_missing(moved).map_err(PathError::of("remove", &package))?;
+            ignore_missing(moved).map_err(FileError::of("remove", &package))?;
         }
-        let name = self.record_path(key);
-        Ok(ignore_missing(fs::remove_file(&name)).map_err(PathError::of("remove", &name))?)
+        let name = self.entry_path(key);
+        Ok(ignore_missing(fs::remove_file(&name)).map_err(FileError::of("remove", &name))?)
     }
 
     /// Creates a folder for an unfinished package.
@@ -138,44 +145,44 @@ impl Store {
     /// Creates the folder of the cache with access for the current user only.
     fn create(&self) -> Result<(), InstallError> {
         create_folders(&self.root)?;
-        let mode = fs::metadata(&self.root).map_err(PathError::of("read", &self.root))?.permissions().mode();
+        let mode = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?.permissions().mode();
         if mode & 0o077 != 0 {
             let private = fs::set_permissions(&self.root, Permissions::from_mode(0o700));
-            private.map_err(PathError::of("make private", &self.root))?;
+            private.map_err(FileError::of("make private", &self.root))?;
         }
         Ok(())
     }
 
     /// Moves a package from a scratch folder to `packages`. An identical package that exists already is kept.
-    pub(super) fn publish(&self, source: &Path, files: FileDigests) -> Result<StoredPackage, InstallError> {
-        let digest = files.identity();
+    pub(super) fn publish(&self, source: &Path, files: FileDigests) -> Result<CachedPackage, InstallError> {
+        let digest = files.cache_digest();
         let folder = self.package_path(digest);
         create_folders(&self.root.join("packages"))?;
         match rename(source, &folder) {
             Ok(()) => {}
             Err(error) if is_existing_folder(&error) => {
-                let is_valid = FileDigests::of(&folder).is_ok_and(|existing| existing.identity() == digest);
+                let is_valid = FileDigests::of(&folder).is_ok_and(|existing| existing.cache_digest() == digest);
                 if !is_valid {
                     let removed = self.scratch()?;
                     let moved = rename(&folder, &removed.path().join("package"));
-                    ignore_missing(moved).map_err(PathError::of("remove", &folder))?;
+                    ignore_missing(moved).map_err(FileError::of("remove", &folder))?;
                     match rename(source, &folder) {
                         // Another run has published it meanwhile.
                         Err(error) if is_existing_folder(&error) => {}
-                        other => other.map_err(PathError::of("create", &folder))?,
+                        other => other.map_err(FileError::of("create", &folder))?,
                     }
                 }
             }
-            Err(error) => return Err(PathError::of("create", &folder)(error).into()),
+            Err(error) => return Err(FileError::of("create", &folder)(error).into()),
         }
-        Ok(StoredPackage { folder, files })
+        Ok(CachedPackage { folder, files })
     }
 
-    /// Writes the record of a key.
-    pub(super) fn write(&self, key: &CacheKey, record: &Record) -> Result<(), InstallError> {
-        let path = self.record_path(key);
+    /// Writes the entry of a key.
+    pub(super) fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) -> Result<(), InstallError> {
+        let path = self.entry_path(key);
         create_folders(&self.root.join("names"))?;
-        let text = serde_json::to_string_pretty(record).expect("texts are always JSON") + "\n";
+        let text = serde_json::to_string_pretty(entry).expect("texts are always JSON") + "\n";
         Ok(write_atomically(&path, text.as_bytes(), Access::Private)?)
     }
 
@@ -190,13 +197,13 @@ impl Store {
         create_folders(&folder)?;
         let path = folder.join(key.file_name());
         let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(PathError::of("open", &path))?;
+        let file = file.map_err(FileError::of("open", &path))?;
         let mut waiting = Some(waiting);
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Lock { _file: file }),
                 Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(PathError::of("lock", &path)(error).into()),
+                Err(TryLockError::Error(error)) => return Err(FileError::of("lock", &path)(error).into()),
             }
             if let Some(waiting) = waiting.take() {
                 waiting();
@@ -210,7 +217,7 @@ impl Store {
         self.root.join("packages").join(digest.to_hex())
     }
 
-    fn record_path(&self, key: &CacheKey) -> PathBuf {
+    fn entry_path(&self, key: &CacheKey) -> PathBuf {
         self.root.join("names").join(key.file_name() + ".json")
     }
 }

@@ -58,13 +58,13 @@ impl OutputSink for TreeCounter {
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         count.entries += 1;
         count.bytes = count.bytes.saturating_add(size);
-        let passed = [
+        let limits = [
             (count.entries > self.limits.entries, "it has too many files"),
             (count.bytes > self.limits.bytes, "it has too many bytes"),
             (path.len() > self.limits.path_length, "one of its paths is too long"),
             (path.split('/').count() > self.limits.path_depth, "one of its paths has too many components"),
         ];
-        if let Some((_, reason)) = passed.into_iter().find(|(passed, _)| *passed) {
+        if let Some((_, reason)) = limits.into_iter().find(|(is_exceeded, _)| *is_exceeded) {
             count.exceeded_limit.get_or_insert(reason);
             self.limit_exceeded.notify_one();
         }

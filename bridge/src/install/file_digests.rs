@@ -1,4 +1,4 @@
-//! Digests of the files of a folder: they name a package in the cache and define `checksum` for a folder.
+//! Digests of the files of a folder, and the two digests of the whole folder that are derived from them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use sha2::{Digest as _, Sha256};
 
 use super::InstallError;
-use crate::fs::PathError;
+use crate::fs::FileError;
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder that is neither hashed nor copied.
@@ -18,7 +18,7 @@ pub(super) const GIT_FOLDER: &str = ".git";
 
 /// Digests of all files of a folder, by relative path.
 ///
-/// The digest of the folder is the sha256 of the lines `"<sha256>  <path>\n"`, sorted as text, one for each file
+/// The checksum of the folder is the sha256 of the lines `"<sha256>  <path>\n"`, sorted as text, one for each file
 /// outside `.git`. Paths are relative, with `/`. A symbolic link counts as a file whose content is the path of its
 /// target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,18 +39,18 @@ impl FileDigests {
     }
 
     fn read(&mut self, root: &Path, folder: &Path, depth: usize) -> Result<(), InstallError> {
-        for member in fs::read_dir(folder).map_err(PathError::of("list", folder))? {
-            let member = member.map_err(PathError::of("list", folder))?;
+        for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
+            let member = member.map_err(FileError::of("list", folder))?;
             if member.file_name() == GIT_FOLDER {
                 continue;
             }
             let path = member.path();
             let not_hashable = |reason| InstallError::NotHashable { path: path.clone(), reason };
-            let kind = member.file_type().map_err(PathError::of("read", &path))?;
+            let kind = member.file_type().map_err(FileError::of("read", &path))?;
             if kind.is_dir() {
                 self.read(root, &path, depth + 1)?;
             } else if kind.is_symlink() {
-                let target = fs::read_link(&path).map_err(PathError::of("read link", &path))?;
+                let target = fs::read_link(&path).map_err(FileError::of("read link", &path))?;
                 if may_lead_out(&target, depth) {
                     return Err(not_hashable("the link may lead out of the package"));
                 }
@@ -88,14 +88,14 @@ impl FileDigests {
         self.0.get(path.to_str()?).map(|file| file.digest)
     }
 
-    /// Returns the digest of the folder, in the meaning of `checksum`.
-    pub(super) fn digest(&self) -> Sha256Digest {
+    /// Returns the digest of the folder that a declared `checksum` pins.
+    pub(super) fn checksum_digest(&self) -> Sha256Digest {
         self.of_lines(|path, file| format!("{}  {path}\n", file.digest.to_hex()))
     }
 
-    /// Returns the digest that names the folder in the cache. Unlike [`digest`](Self::digest) it covers executable
-    /// bits.
-    pub(super) fn identity(&self) -> Sha256Digest {
+    /// Returns the digest that is the name of the folder in the cache. Unlike
+    /// [`checksum_digest`](Self::checksum_digest) it covers executable bits.
+    pub(super) fn cache_digest(&self) -> Sha256Digest {
         self.of_lines(|path, file| {
             format!("{} {}{path}\n", file.digest.to_hex(), if file.executable { '*' } else { ' ' })
         })
@@ -127,25 +127,25 @@ pub(super) fn may_lead_out(target: &Path, depth: usize) -> bool {
 
 /// Returns the digest of a file, and true if it is executable.
 fn hash_file(path: &Path) -> Result<(Sha256Digest, bool), InstallError> {
-    let mut file = File::open(path).map_err(PathError::of("read", path))?;
-    let mode = file.metadata().map_err(PathError::of("read", path))?.permissions().mode();
+    let mut file = File::open(path).map_err(FileError::of("read", path))?;
+    let mode = file.metadata().map_err(FileError::of("read", path))?.permissions().mode();
     Ok((hash_while_reading(&mut file, path, |_| Ok(()))?, mode & 0o111 != 0))
 }
 
-/// Reads a file to its end, passes its content to `take` in chunks, and returns the digest of the content.
+/// Reads a file to its end, passes its content to `on_chunk` in chunks, and returns the digest of the content.
 pub(super) fn hash_while_reading(
     file: &mut File,
     path: &Path,
-    mut take: impl FnMut(&[u8]) -> Result<(), PathError>,
-) -> Result<Sha256Digest, PathError> {
+    mut on_chunk: impl FnMut(&[u8]) -> Result<(), FileError>,
+) -> Result<Sha256Digest, FileError> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
-        let read = file.read(&mut buffer).map_err(PathError::of("read", path))?;
+        let read = file.read(&mut buffer).map_err(FileError::of("read", path))?;
         if read == 0 {
             return Ok(Sha256Digest::finish(hash));
         }
-        take(&buffer[..read])?;
+        on_chunk(&buffer[..read])?;
         hash.update(&buffer[..read]);
     }
 }
@@ -183,12 +183,12 @@ mod tests {
         let line = |content: &str, path: &str| format!("{}  {path}\n", Sha256Digest::of(content).to_hex());
         let mut lines = [line("one", "a"), line("two", "sub/b"), line("../a", "sub/l")];
         lines.sort();
-        assert_eq!(digests.digest(), Sha256Digest::of(lines.concat()));
+        assert_eq!(digests.checksum_digest(), Sha256Digest::of(lines.concat()));
         assert_eq!(digests.file(Path::new("sub/b")), Some(Sha256Digest::of("two")));
-        // Executable bits are part of the identity, but not of the checksum.
+        // The cache digest covers executable bits, the checksum does not.
         fs::set_permissions(folder.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
         let executable = FileDigests::of(folder.path()).unwrap();
-        assert_eq!(executable.digest(), digests.digest());
-        assert_ne!(executable.identity(), digests.identity());
+        assert_eq!(executable.checksum_digest(), digests.checksum_digest());
+        assert_ne!(executable.cache_digest(), digests.cache_digest());
     }
 }
