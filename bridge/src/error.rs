@@ -1,8 +1,8 @@
 //! Conventions of the errors of all layers: shared causes, hints, and one function that prints an error with its
 //! causes.
 //!
-//! The text of an error names the attempted action, never its cause: [`std::error::Error::source`] is the cause. Excluded:
-//! I/O, errors of a layer, decisions about the consequence of an error for a run.
+//! The text of an error names the attempted action, never its cause: [`std::error::Error::source`] is the cause.
+//! Excluded: I/O, errors of a layer, decisions about the consequence of an error for a run.
 
 use std::borrow::Cow;
 use std::error::Error;

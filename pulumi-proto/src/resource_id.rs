@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::property::UNKNOWN_STRING;
+use crate::property::unknown::UNKNOWN_STRING;
 
 /// Id of a resource, assigned by its provider. Never empty: a resource without an id has no `ResourceId`.
 ///

@@ -57,7 +57,7 @@ impl Converter<'_> {
             schema
         } else {
             let values: Vec<&Value> = schema_type.values.iter().map(|value| &value.value).collect();
-            one_of(json!({ "enum": values }))
+            schema_or_placeholder(json!({ "enum": values }))
         };
         describe(&mut schema, &schema_type.description, "");
         Value::Object(schema)
@@ -87,7 +87,7 @@ impl Converter<'_> {
 
     fn property(&mut self, property: &Property<'_>) -> Value {
         let mut schema = match &property.constant {
-            Some(value) => one_of(json!({ "const": value })),
+            Some(value) => schema_or_placeholder(json!({ "const": value })),
             None => self.type_of(property),
         };
         let mut description = property.description.trim().to_owned();
@@ -153,14 +153,14 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns the schema of a value of a kind, a placeholder, or null, which means absent. Not an `anyOf`, because editors
-/// then guess the intended alternative.
+/// Returns the schema of a value of a kind, a placeholder, or null. Written as a list of types: with `anyOf`, editors
+/// would guess the intended alternative. Null means absent.
 fn or_placeholder(kind: &str) -> Map<String, Value> {
     fields([("type", json!([kind, "string", "null"])), ("pattern", PLACEHOLDER.into())])
 }
 
 /// Returns the schema of a value that matches `schema`, a placeholder, or null.
-fn one_of(schema: Value) -> Map<String, Value> {
+fn schema_or_placeholder(schema: Value) -> Map<String, Value> {
     fields([("anyOf", json!([schema, { "type": ["string", "null"], "pattern": PLACEHOLDER }]))])
 }
 

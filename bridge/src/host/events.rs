@@ -33,7 +33,8 @@ pub enum HostEvent {
         /// Logged message.
         message: LogMessage,
     },
-    /// A plugin wrote a line to standard output or standard error. The line is unstructured and meant for verbose display.
+    /// A plugin wrote a line to standard output or standard error. The line is unstructured and meant for verbose
+    /// display.
     Output {
         /// Name of the plugin.
         plugin: String,

@@ -248,9 +248,9 @@ fn is_script(program: &Path) -> bool {
 pub(super) struct TypeCache(PathBuf);
 
 impl TypeCache {
-    /// Returns the cache file of a package. Returns `None` for a package without a digest, and for a local script, whose
-    /// other files its digest does not cover. `name` is the package name, which is part of the type tokens. The key
-    /// contains the program: a download may hold several plugins.
+    /// Returns the cache file of a package. Returns `None` for a package without a digest, and for a local script,
+    /// whose other files its digest does not cover. `name` is the package name, which is part of the type tokens. The
+    /// key contains the program: a download may hold several plugins.
     pub(super) fn new(folder: &Path, name: &str, package: &VerifiedPackage) -> Option<Self> {
         let digest = package.digest()?;
         // The schema of a local script may depend on other files, which its checksum does not cover.

@@ -104,8 +104,8 @@ pub struct HostSettings {
 /// Host that runs plugins as processes.
 ///
 /// # Invariants
-/// Every instance is in `instances` from the reply to its Handshake until the host is closed. Dropping the host kills all
-/// instances. A plugin process that has not replied to Handshake yet is killed if its start is cancelled.
+/// Every instance is in `instances` from the reply to its Handshake until the host is closed. Dropping the host kills
+/// all instances. A plugin process that has not replied to Handshake yet is killed if its start is cancelled.
 pub struct PluginHost {
     settings: HostSettings,
     root_resource: RootResource,

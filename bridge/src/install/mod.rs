@@ -1,8 +1,8 @@
 //! Installation: resolves a declared plugin to a verified package on this machine.
 //!
-//! A local package without a checksum is run unverified; of every other package, no file is executed before its bytes are
-//! verified. Input: a declared plugin. Output: a [`VerifiedPackage`], the only value that can be launched, or an error.
-//! Excluded: the start of the plugin.
+//! A local package without a checksum is run unverified; of every other package, no file is executed before its bytes
+//! are verified. Input: a declared plugin. Output: a [`VerifiedPackage`], the only value that can be launched, or an
+//! error. Excluded: the start of the plugin.
 //!
 //! ```text
 //! local            find ─► verify (a private copy, if a checksum is declared)          ┐

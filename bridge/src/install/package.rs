@@ -10,10 +10,10 @@ use crate::plugin::{PluginName, PluginVersion, Sha256Digest};
 /// Package whose files were verified, or a local package without a checksum, and the command that starts it.
 ///
 /// # Invariants
-/// A local package without a checksum is not verified, and runs in its own folder. Every other package is verified before
-/// this value is created, and its files are in a folder that no other program writes to: in the cache of packages, read
-/// again for this value; or, for a local package with a checksum, in a private copy that was made while the digest was
-/// computed and is removed when this value is dropped.
+/// A local package without a checksum is not verified, and runs in its own folder. Every other package is verified
+/// before this value is created, and its files are in a folder that no other program writes to: in the cache of
+/// packages, read again for this value; or, for a local package with a checksum, in a private copy that was made while
+/// the digest was computed and is removed when this value is dropped.
 #[derive(Debug)]
 pub struct VerifiedPackage {
     pub(super) name: PluginName,

@@ -1,6 +1,6 @@
-//! Commands that start plugins with a `PulumiPlugin.yaml`: Python and Node.js programs, and Go programs, which are built
-//! first. Pulumi's language hosts are not used. Dependencies must be installed already; an error names a missing one and
-//! the command that installs it.
+//! Commands that start plugins with a `PulumiPlugin.yaml`: Python and Node.js programs, and Go programs, which are
+//! built first. Pulumi's language hosts are not used. Dependencies must be installed already; an error names a missing
+//! one and the command that installs it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -185,8 +185,8 @@ fn scan(content: &mut dyn Read, limit: u64) -> Result<(), UnpackError> {
             {
                 return Err(ArchiveError::TooLarge("one of its headers is too large").into());
             }
-            // The keys `size` and `GNU.sparse*` of an extended header change the length of the next entry: unpacking would
-            // find other entries than this scan.
+            // The keys `size` and `GNU.sparse*` of an extended header change the length of the next entry: unpacking
+            // would find other entries than this scan.
             EntryType::XHeader => {
                 let mut extensions = Vec::new();
                 entry.read_to_end(&mut extensions).map_err(ArchiveError::Unreadable)?;

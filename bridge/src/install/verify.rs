@@ -70,9 +70,9 @@ impl ChecksumCheck<'_> {
         expected_digest(self.checksum, self.platform)
     }
 
-    /// Verifies an executable. `plugin_folder` is the folder of a plugin that is declared by its folder. The private copy
-    /// of such an executable is placed beside links to the other files of `plugin_folder`, which the checksum does not
-    /// cover.
+    /// Verifies an executable. `plugin_folder` is the folder of a plugin that is declared by its folder. The private
+    /// copy of such an executable is placed beside links to the other files of `plugin_folder`, which the checksum does
+    /// not cover.
     pub(super) fn executable(&self, path: &Path, plugin_folder: Option<&Path>) -> Result<CheckedFiles, InstallError> {
         let Some(expected) = self.expected_digest()? else {
             let folder = path.parent().unwrap_or(path).to_owned();

@@ -2,8 +2,8 @@
 //! file for each start protocol.
 //!
 //! Input: a [`LaunchSpec`]. Output: the process and a connection to the port it printed, or an error that quotes its
-//! output. Excluded: the procedures and their replies (`provider` calls the Handshake RPC), configuration, decisions about
-//! when a plugin is started.
+//! output. Excluded: the procedures and their replies (`provider` calls the Handshake RPC), configuration, decisions
+//! about when a plugin is started.
 
 mod call;
 mod connection;

@@ -1,4 +1,5 @@
-//! `PulumiPlugin.yaml`, the manifest of a plugin that is a folder of files for a language runtime (docs/spec/provider-protocol.md#1.2).
+//! `PulumiPlugin.yaml`, the manifest of a plugin that is a folder of files for a language runtime
+//! (docs/spec/provider-protocol.md#1.2).
 
 use std::collections::BTreeMap;
 

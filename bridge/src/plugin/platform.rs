@@ -35,7 +35,8 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Returns the platform of this program, which `platform: auto` selects. Returns `None` if plugins are not published for it.
+    /// Returns the platform of this program, which `platform: auto` selects. Returns `None` if plugins are not
+    /// published for it.
     pub fn current() -> Option<Self> {
         let os = match std::env::consts::OS {
             "linux" => Os::Linux,

@@ -206,7 +206,8 @@ impl Process {
         self.shared.group.as_raw_nonzero().get()
     }
 
-    /// Waits for the first line of standard output and returns it. Later calls return an empty [`FirstLine::Incomplete`].
+    /// Waits for the first line of standard output and returns it. Later calls return an empty
+    /// [`FirstLine::Incomplete`].
     pub async fn first_line(&self) -> FirstLine {
         let receiver = self.first_line.lock().unwrap_or_else(PoisonError::into_inner).take();
         match receiver {

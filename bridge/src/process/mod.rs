@@ -10,8 +10,8 @@
 //! ```
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
 //! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the
-//! gate never executes the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not
-//! killed.
+//! gate never executes the program, or the supervisor has the group on its list. A process that leaves its group
+//! (setsid) is not killed.
 
 #![allow(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 

@@ -51,8 +51,8 @@ impl Tail {
     }
 }
 
-/// Reads a pipe to its end. Calls `on_line` with each line and `true` if the line is complete, that is, has a line end. An error of the pipe
-/// counts as its end.
+/// Reads a pipe to its end. Calls `on_line` with each line and `true` if the line is complete, that is, has a line end.
+/// An error of the pipe counts as its end.
 pub(super) fn read_lines(mut pipe: impl Read, mut on_line: impl FnMut(&str, bool)) {
     let mut buffer = [0; 8192];
     let mut pending: Vec<u8> = Vec::new();

@@ -144,8 +144,8 @@ impl FetchError {
         }
     }
 
-    /// Returns true if `git fetch` of a single commit failed although the server was reached and did not deny access. The
-    /// server may have refused to serve the commit by its id; a fetch of all branches and tags may then succeed.
+    /// Returns true if `git fetch` of a single commit failed although the server was reached and did not deny access.
+    /// The server may have refused to serve the commit by its id; a fetch of all branches and tags may then succeed.
     pub(super) fn is_refused_commit(&self) -> bool {
         const REFUSALS: [&str; 4] = ["Authentication failed", "could not read", "Permission denied", "No space left"];
         match self {

@@ -147,7 +147,8 @@ impl Github {
     /// Creates a client. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`FetchError::UnusableToken`] if the token is invalid or would be sent in plain text; [`FetchError::InvalidAddress`].
+    /// [`FetchError::UnusableToken`] if the token is invalid or would be sent in plain text;
+    /// [`FetchError::InvalidAddress`].
     pub fn new(repository: Repository, token: Option<&SourceToken>) -> Result<Self, FetchError> {
         let address = |reason: String| FetchError::InvalidAddress { address: repository.api.clone(), reason };
         let base = Url::parse(&repository.api).map_err(|error| address(error.to_string()))?;

@@ -36,7 +36,8 @@ impl Remote {
     /// Creates the remote of a URL, or of a path that is relative to `root`.
     ///
     /// # Errors
-    /// [`FetchError::InvalidAddress`]; [`FetchError::UnusableToken`] if a token is invalid or would be sent without https.
+    /// [`FetchError::InvalidAddress`]; [`FetchError::UnusableToken`] if a token is invalid or would be sent without
+    /// https.
     pub fn new(url: &str, root: &Path, token: Option<SourceToken>) -> Result<Self, FetchError> {
         let address =
             |reason: &str| FetchError::InvalidAddress { address: without_credentials(url), reason: reason.to_owned() };

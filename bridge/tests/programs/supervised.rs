@@ -1,7 +1,8 @@
 //! Program that starts supervised processes, for tests that kill it.
 //!
 //! `supervised run SCRIPT` runs a shell script under supervision. `supervised gate SCRIPT` starts the gate of a script
-//! and never releases it, so that the script is not executed. Both print the output of the script and wait until they are killed.
+//! and never releases it, so that the script is not executed. Both print the output of the script and wait until they
+//! are killed.
 
 #![allow(clippy::disallowed_methods, reason = "a program for tests")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]

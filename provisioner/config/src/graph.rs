@@ -12,17 +12,17 @@ const UNKNOWN: Code = Code("unknown-resource");
 
 /// Returns all references in a tree, in order.
 pub fn references(node: &Node) -> Vec<&Reference> {
-    let mut diagnostics = Vec::new();
-    collect_references(node, &mut diagnostics);
-    diagnostics
+    let mut references = Vec::new();
+    collect_references(node, &mut references);
+    references
 }
 
-fn collect_references<'n>(node: &'n Node, diagnostics: &mut Vec<&'n Reference>) {
+fn collect_references<'n>(node: &'n Node, references: &mut Vec<&'n Reference>) {
     match &node.value {
         Value::Scalar(_) => {}
-        Value::Template(template) => diagnostics.extend(template.references()),
-        Value::Sequence(items) => items.iter().for_each(|item| collect_references(item, diagnostics)),
-        Value::Mapping(mapping) => mapping.into_iter().for_each(|entry| collect_references(&entry.value, diagnostics)),
+        Value::Interpolated(string) => references.extend(string.references()),
+        Value::Sequence(items) => items.iter().for_each(|item| collect_references(item, references)),
+        Value::Mapping(mapping) => mapping.into_iter().for_each(|entry| collect_references(&entry.value, references)),
     }
 }
 

@@ -15,14 +15,15 @@ pub(super) struct Reported;
 
 /// Value of `inherit` in a block, with its position.
 struct Link<'n> {
-    stack: &'n str,
+    /// `STACK`, or `STACK/TEMPLATE` in a template.
+    target: &'n str,
     span: Span,
 }
 
 /// Returns the stacks that a stack inherits from directly.
 pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<String> {
     let blocks =
-        ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(block_link(raw, key)?.stack.to_owned()));
+        ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(block_link(raw, key)?.target.to_owned()));
     let auth = raw.secrets.auth.values().filter_map(|declaration| match declaration {
         AuthDeclaration::Inherited { stack, .. } => Some(stack.clone()),
         AuthDeclaration::Own(_) => None,
@@ -30,7 +31,7 @@ pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<String> {
     let templates = raw.root().and_then(|root| root.get("templates")?.as_mapping());
     let templates = templates.into_iter().flatten().filter_map(|entry| {
         let inherited = inherit_link(&entry.value)?;
-        Some(inherited.stack.split_once('/').map_or(inherited.stack, |(stack, _)| stack).to_owned())
+        Some(inherited.target.split_once('/').map_or(inherited.target, |(stack, _)| stack).to_owned())
     });
     blocks.chain(auth).chain(templates).collect()
 }
@@ -148,7 +149,7 @@ pub(super) fn template<'r>(
             diagnostics.push(cycle_error("the template", &chain, inherit_span));
             return None;
         }
-        let Some(Link { stack: target, span }) = link else { return Some(node) };
+        let Some(Link { target, span }) = link else { return Some(node) };
         inherit_span = inherit_span.or(Some(span));
         match target.split_once('/') {
             Some((of, name)) => (stack, template) = (of.to_owned(), name.to_owned()),
@@ -177,12 +178,12 @@ fn find_owner<'r>(
         chain.push(here.clone());
         let Some(link) = block_link(raw, key) else { return Ok(owner) };
         inherit_span = inherit_span.or(Some(link.span));
-        if chain.iter().any(|known| known == link.stack) {
-            chain.push(link.stack.to_owned());
+        if chain.iter().any(|known| known == link.target) {
+            chain.push(link.target.to_owned());
             diagnostics.push(cycle_error(&format!("`{key}`"), &chain, inherit_span));
             return Err(Reported);
         }
-        here = link.stack.to_owned();
+        here = link.target.to_owned();
     }
 }
 
@@ -194,7 +195,7 @@ fn block_link<'n>(raw: &'n RawStack, key: &str) -> Option<Link<'n>> {
 fn inherit_link(block: &Node) -> Option<Link<'_>> {
     let node = block.as_mapping()?.get_non_null("inherit")?;
     let stack = node.as_scalar()?.text.as_str();
-    (!stack.is_empty()).then_some(Link { stack, span: node.span })
+    (!stack.is_empty()).then_some(Link { target: stack, span: node.span })
 }
 
 fn cycle_error(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {

@@ -90,7 +90,7 @@ impl Workspace<'_> {
             }
         };
         for name in names {
-            loader.read_with_targets(name, sources);
+            loader.read_with_inherited_stacks(name, sources);
         }
         let order = inherit::sort_by_inheritance(names, &loader.raw);
         let mut stacks = Vec::new();
@@ -117,7 +117,7 @@ struct Loader<'a> {
 impl Loader<'_> {
     /// Reads a stack that must exist, then all stacks that it inherits from, directly or indirectly. An inherited stack
     /// may be missing.
-    fn read_with_targets(&mut self, name: &str, sources: &mut SourceFiles) {
+    fn read_with_inherited_stacks(&mut self, name: &str, sources: &mut SourceFiles) {
         let mut waiting = vec![(name.to_owned(), Presence::Required)];
         while let Some((name, presence)) = waiting.pop() {
             if self.raw.contains_key(&name) {
@@ -152,6 +152,7 @@ impl Loader<'_> {
         };
         let (server_file, server) = server.map_or((None, None), |(file, document)| (Some(file), document));
         if let Some(document) = &server {
+            // Called only for its diagnostics. `RawStack::root` returns the mapping.
             Reader::new(&mut self.diagnostics).root(document, &KEYS, &KEYS);
         }
         Some(RawStack { server, server_file, secrets })

@@ -1,4 +1,5 @@
-//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). In a `source`, `path` is accepted for `repository`, and
+//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). In a `source`, `path` is accepted for `repository`,
+//! and
 //! `ref` for `version`.
 
 use std::collections::{BTreeMap, BTreeSet};

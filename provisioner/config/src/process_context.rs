@@ -43,7 +43,7 @@ impl fmt::Debug for ProcessContext {
     }
 }
 
-/// The folder that holds `.sc`.
+/// Root folder of the project, which contains `.sc`, and its git repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
     /// The work tree of the innermost git repository that contains the folder, else the folder itself.

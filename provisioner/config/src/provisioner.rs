@@ -122,7 +122,7 @@ impl Context<'_, '_> {
                 Some(StateStorage::FileSystem { url: text, span })
             }
             Some(Field { span, .. }) => {
-                let summary = "the path of a state storage of type \"fs\" is a URL";
+                let summary = "the path of a state storage of type \"fs\" must be a `file://` URL";
                 self.diagnostics.push(
                     Diagnostic::error(CODE, span, summary)
                         .help("write `file:///absolute/folder`, `file://~/folder` or `file://${project:root}/folder`"),
@@ -168,14 +168,14 @@ impl Context<'_, '_> {
         let text = read_config_field(section, key, &mut self.reader())?;
         let text = match self.resolver.resolve(&Node::text(text, span), ReferenceRule::Rejected).value {
             Value::Scalar(scalar) => scalar.text,
-            Value::Template(template) => template.known()?,
+            Value::Interpolated(string) => string.known()?,
             Value::Sequence(_) | Value::Mapping(_) => return None,
         };
         Some(Field { text, span })
     }
 }
 
-/// Returns the types that are accepted in both positions.
+/// Returns the types of both blocks. Each block accepts all of them, as in Go.
 fn all_types() -> impl Iterator<Item = &'static str> {
     STATE_STORAGES.into_iter().chain(SECRETS_PROVIDERS)
 }

@@ -4,7 +4,7 @@ use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::secret_text::SecretText;
 use crate::tree::{Mapping, Node, Value};
 use crate::yaml::Document;
-use crate::yaml::scalar::config_bool;
+use crate::yaml::scalar::go_bool;
 
 const WRONG_KIND: Code = Code("wrong-kind");
 const UNKNOWN_KEY: Code = Code("unknown-key");
@@ -84,7 +84,7 @@ impl<'d> Reader<'d> {
         match &node.value {
             Value::Scalar(scalar) if scalar.is_null() => Some(String::new()),
             Value::Scalar(scalar) => Some(scalar.text.clone()),
-            Value::Template(_) => {
+            Value::Interpolated(_) => {
                 self.push(Diagnostic::error(Code("misplaced-secret"), node.span, format!("{what} cannot be a secret")));
                 None
             }
@@ -99,7 +99,7 @@ impl<'d> Reader<'d> {
     pub(super) fn secret_at(&mut self, section: Section<'_>, key: &str) -> Option<SecretText> {
         let node = section.get(key)?;
         match &node.value {
-            Value::Template(template) => template.known().map(SecretText::new),
+            Value::Interpolated(string) => string.known().map(SecretText::new),
             _ => self.text(node, &format!("`{key}`")).map(SecretText::new),
         }
     }
@@ -113,7 +113,7 @@ impl<'d> Reader<'d> {
     /// Returns the boolean below a key; `None` if the key is missing or null.
     pub(super) fn boolean(&mut self, section: Section<'_>, key: &str) -> Option<bool> {
         let node = section.get(key)?;
-        let value = node.as_scalar().and_then(config_bool);
+        let value = node.as_scalar().and_then(go_bool);
         if value.is_none() {
             self.report_wrong_kind(node, "`true` or `false`");
         }
@@ -160,5 +160,5 @@ impl<'d> Reader<'d> {
 }
 
 fn wrong_kind_error(node: &Node, summary: &str) -> Diagnostic {
-    Diagnostic::error(WRONG_KIND, node.span, summary).expected(format!("this is {}", node.kind()))
+    Diagnostic::error(WRONG_KIND, node.span, summary).span_label(format!("this is {}", node.kind()))
 }

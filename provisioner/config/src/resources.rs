@@ -1,4 +1,5 @@
-//! `resources` of server.yaml: three levels, with shorthand (docs/spec/simple-container.md#2.5.3).
+//! Reads `resources` of server.yaml: `resources.resources.ENVIRONMENT.resources.KEY`, or a shorthand with fewer
+//! levels (docs/spec/simple-container.md#2.5.3).
 
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
                     environment.key_span,
                     format!("env {:?} is taken as `{full}`", environment.key),
                 )
-                .help("write all three levels: other readers of this file ignore the short form"),
+                .help("write the full path: the Go program ignores the shorthand"),
             );
             entries.extend(mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
         } else {
@@ -119,7 +120,7 @@ fn find_in_environment<'n>(
                     resource.key_span,
                     format!("resource {:?} is taken as `{full}`", resource.key),
                 )
-                .help("write all three levels: other readers of this file ignore the short form"),
+                .help("write the full path: the Go program ignores the shorthand"),
             );
             entries.push(ResourceEntry { environment, resource });
             short.push(resource.key.as_str());

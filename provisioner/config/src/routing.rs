@@ -127,7 +127,8 @@ impl RoutingRequest<'_> {
     }
 
     fn no_plugin_error(self, package: &str, context: RoutingContext<'_>) -> Diagnostic {
-        let summary = format!("unknown resource type {:?}: no enabled plugin named {package:?}", self.text);
+        let summary =
+            format!("unknown resource type {:?}: no enabled plugin serves the package {package:?}", self.text);
         let diagnostic = Diagnostic::error(UNKNOWN_TYPE, self.span, summary);
         if let Some(disabled) = context.plugins.iter().find(|plugin| plugin.package() == package) {
             return diagnostic

@@ -7,7 +7,7 @@ use crate::reader::{Reader, Section};
 use crate::secret_text::SecretText;
 use crate::tree::Node;
 use crate::yaml::Document;
-use crate::yaml::scalar::config_text;
+use crate::yaml::scalar::go_text;
 
 /// The secrets of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,12 +194,12 @@ pub(super) fn read_config_field(section: Section<'_>, field: &str, reader: &mut 
         reader.report_wrong_kind(node, "a text");
         return None;
     };
-    let text = config_text(scalar);
+    let text = go_text(scalar);
     if text != scalar.text && !scalar.is_null() {
-        let summary = format!("`{field}` is not read as it is written");
+        let summary = format!("`{field}` is changed when it is read");
         reader.push(
             Diagnostic::warning(Code("rewritten-scalar"), node.span, summary)
-                .detail("a bare number or date is first read as such and then written again as text")
+                .detail("an unquoted number or date is parsed and formatted again")
                 .help("put the value in quotes"),
         );
     }

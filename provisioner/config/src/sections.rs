@@ -1,5 +1,5 @@
-//! Sections of server.yaml that are checked but not deployed: `variables`, `secrets`, `cicd`, `registrar`. Reports
-//! their errors, and the parts that are not supported.
+//! Reads `variables` of server.yaml. Checks `schemaVersion` and the types of `secrets`, `cicd` and
+//! `resources.registrar`, and reports a registrar, which is not supported.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use crate::routing::GO_TYPES;
 use crate::tree::Node;
 use crate::types::{TemplateType, TypeTable};
 
-/// Types of other blocks. They share one namespace with the types of resources and templates
-/// (docs/spec/simple-container.md#2.2, #7.1), so each is accepted in all of these sections.
-const OTHER_TYPES: [&str; 8] = [
+/// Types of `auth`, `secrets`, `cicd` and `registrar` blocks. As in Go, one namespace holds these types and the types
+/// of resources and templates (docs/spec/simple-container.md#2.2, #7.1), so a section accepts any type of the
+/// namespace.
+const NON_RESOURCE_TYPES: [&str; 8] = [
     "pulumi-token",
     "aws-token",
     "gcp-service-account",
@@ -40,13 +41,13 @@ pub(super) fn variables(root: Section<'_>, diagnostics: &mut Vec<Diagnostic>) ->
     variables
 }
 
-/// Checks the sections that no other module reads.
+/// Checks `schemaVersion`, and the types of `secrets`, `cicd` and `resources.registrar`.
 pub(super) fn check(root: Section<'_>, types: &TypeTable, diagnostics: &mut Vec<Diagnostic>) {
     let mut reader = Reader::new(diagnostics);
     reader.text_at(root, "schemaVersion");
     for (key, what) in [("secrets", "secrets"), ("cicd", "cicd")] {
         if let Some(section) = reader.section(root, key, key) {
-            has_known_type(section, what, MissingType::Allowed, types, &mut reader);
+            check_type(section, what, MissingType::Allowed, types, &mut reader);
         }
     }
     check_registrar(root, types, &mut reader);
@@ -59,8 +60,8 @@ pub(super) enum MissingType {
     Rejected,
 }
 
-/// Returns true if the type of a block is known or the block is inherited. Reports an unknown type.
-pub(super) fn has_known_type(
+/// Reports an unknown type. Returns false if it did. An inherited block has no type to check.
+pub(super) fn check_type(
     section: Section<'_>,
     what: &str,
     missing: MissingType,
@@ -73,7 +74,7 @@ pub(super) fn has_known_type(
     let declared_type = reader.text_at(section, "type").filter(|(text, _)| !text.is_empty());
     let (text, span) = declared_type.unwrap_or((String::new(), section.span));
     let templates = || types.templates().iter().map(TemplateType::name);
-    let known = || OTHER_TYPES.into_iter().chain(GO_TYPES).chain(templates());
+    let known = || NON_RESOURCE_TYPES.into_iter().chain(GO_TYPES).chain(templates());
     if known().any(|known| known == text) || (text.is_empty() && missing == MissingType::Allowed) {
         return true;
     }
@@ -95,7 +96,7 @@ fn check_registrar(root: Section<'_>, types: &TypeTable, reader: &mut Reader<'_>
     let Some(resources) = root.get("resources").and_then(Node::as_mapping) else { return };
     let Some(node) = resources.get_non_null("registrar") else { return };
     let Some(registrar) = reader.mapping(node, "`resources.registrar`") else { return };
-    if !has_known_type(registrar, "registrar", MissingType::Allowed, types, reader) {
+    if !check_type(registrar, "registrar", MissingType::Allowed, types, reader) {
         return;
     }
     let named =

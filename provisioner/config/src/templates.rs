@@ -5,9 +5,9 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::inherit::{self, RawStacks};
 use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::Reader;
-use crate::sections::{MissingType, has_known_type, template_types_hint};
+use crate::sections::{MissingType, check_type, template_types_hint};
 use crate::stack::Output;
-use crate::tree::{Node, Part, Scalar, Template as Text, Value};
+use crate::tree::{InterpolatedString, Node, Part, Scalar, Value};
 use crate::types::{TemplateValue, TypeTable};
 use crate::yaml::scalar::{Ambiguity, UntypedScalar, read_untyped};
 
@@ -35,8 +35,8 @@ pub(super) fn read(
     for entry in section.into_iter().flat_map(|section| section.mapping) {
         let Some(node) = inherit::template(name, &entry.key, stacks, &mut diagnostics) else { continue };
         if let Some(yaml) = export_template(node, types, resolver, &mut diagnostics) {
-            let text = Text { parts: vec![Part::Text(yaml)], secret: true };
-            let value = Node { value: Value::Template(text), span: node.span };
+            let text = InterpolatedString { parts: vec![Part::Text(yaml)], secret: true };
+            let value = Node { value: Value::Interpolated(text), span: node.span };
             outputs.push(Output { name: format!("{prefix}/{}", entry.key), span: entry.key_span, value });
         }
     }
@@ -59,7 +59,7 @@ fn export_template(
     let mut reader = Reader::new(diagnostics);
     let section = reader.mapping(node, "a template")?;
     reader.warn_of_misspelled_keys(section, &KEYS);
-    if !has_known_type(section, "template", MissingType::Rejected, types, &mut reader) {
+    if !check_type(section, "template", MissingType::Rejected, types, &mut reader) {
         return None;
     }
     let (kind, span) = reader.text_at(section, "type")?;
@@ -96,7 +96,7 @@ fn export_template(
 fn text_of(node: &Node) -> String {
     match &node.value {
         Value::Scalar(scalar) => scalar.text.clone(),
-        Value::Template(template) => template.known().unwrap_or_default(),
+        Value::Interpolated(string) => string.known().unwrap_or_default(),
         Value::Sequence(_) | Value::Mapping(_) => String::new(),
     }
 }

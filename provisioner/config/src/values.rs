@@ -6,7 +6,7 @@
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
 use crate::diagnostics::{Code, Diagnostic};
-use crate::tree::{Node, Part, Reference, Template, Value};
+use crate::tree::{InterpolatedString, Node, Part, Reference, Value};
 use crate::yaml::scalar::{Ambiguity, Exactness, UntypedScalar, read_untyped};
 
 /// Function that returns the value of a reference, or the diagnostic for an invalid reference.
@@ -24,7 +24,7 @@ pub fn evaluate(node: &Node, lookup: &mut ReferenceLookup<'_>) -> Result<Propert
             UntypedScalar::Number(value, _) => PropertyValue::Number(value),
             UntypedScalar::Text(_) => PropertyValue::String(scalar.text.clone()),
         }),
-        Value::Template(template) => evaluate_text(template, lookup),
+        Value::Interpolated(string) => evaluate_text(string, lookup),
         Value::Sequence(items) => {
             items.iter().map(|item| evaluate(item, lookup)).collect::<Result<_, _>>().map(PropertyValue::List)
         }
@@ -50,12 +50,15 @@ pub fn evaluate_constant(node: &Node) -> PropertyValue {
 ///
 /// # Errors
 /// As [`evaluate`].
-pub fn evaluate_text(template: &Template, lookup: &mut ReferenceLookup<'_>) -> Result<PropertyValue, Box<Diagnostic>> {
-    if let ([Part::Reference(reference)], false) = (&template.parts[..], template.secret) {
+pub fn evaluate_text(
+    string: &InterpolatedString,
+    lookup: &mut ReferenceLookup<'_>,
+) -> Result<PropertyValue, Box<Diagnostic>> {
+    if let ([Part::Reference(reference)], false) = (&string.parts[..], string.secret) {
         return lookup(reference);
     }
-    let (mut joined, mut secret, mut unknown) = (String::new(), template.secret, false);
-    for part in &template.parts {
+    let (mut joined, mut secret, mut unknown) = (String::new(), string.secret, false);
+    for part in &string.parts {
         match part {
             Part::Text(text) => joined.push_str(text),
             Part::Reference(reference) => {
@@ -86,7 +89,11 @@ fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagno
         PropertyValue::Null => "null",
         PropertyValue::List(_) => "a list",
         PropertyValue::Map(_) => "a map",
-        _ => "no text",
+        PropertyValue::Bytes(_) => "bytes",
+        PropertyValue::Asset(_) => "an asset",
+        PropertyValue::Archive(_) => "an archive",
+        PropertyValue::Resource(_) => "a resource",
+        _ => "not a text",
     };
     Diagnostic::error(
         Code("cannot-join"),
@@ -126,7 +133,7 @@ pub(super) fn check(node: &Node, diagnostics: &mut Vec<Diagnostic>) {
             ),
             _ => {}
         },
-        Value::Template(_) => {}
+        Value::Interpolated(_) => {}
         Value::Sequence(items) => items.iter().for_each(|item| check(item, diagnostics)),
         Value::Mapping(mapping) => mapping.into_iter().for_each(|entry| check(&entry.value, diagnostics)),
     }

@@ -39,7 +39,8 @@ pub struct Deployment {
 pub enum ProgramEnd {
     /// The program registered all its resources.
     Completed,
-    /// The program failed: the deployment deletes none of the unregistered resources.
+    /// The program failed, so a missing registration does not mean that the user removed the resource: the deployment
+    /// neither deletes resources nor reads the unregistered ones.
     Failed,
 }
 
@@ -79,7 +80,8 @@ impl Deployment {
     }
 
     /// Reports the end of the program, and returns once the deployment has completed all jobs. After a completed
-    /// program, the deployment then deletes the unregistered resources.
+    /// program, an update deletes the unregistered resources, a refresh reads them, and a destroy deletes all
+    /// resources in scope.
     pub async fn finish(&self, end: ProgramEnd) {
         let (sender, taken) = oneshot::channel();
         if self.ends.send((end, sender)).is_ok() {

@@ -23,9 +23,9 @@ pub struct DeploymentOptions {
     pub preview: bool,
     /// True if all resources in scope are refreshed before they are changed.
     pub refresh: bool,
-    /// True if a refresh and a destroy run the program, too: provider resources and components are updated, and
-    /// resources are read with the providers of the program. A refresh before an update or a destroy then reads each
-    /// resource when the program registers it.
+    /// True if a refresh or a destroy runs the program (`--run-program`): it updates provider resources and components,
+    /// and reads or deletes resources with the providers of the program. A refresh before an update or a destroy then
+    /// reads each resource when the program registers it, also with the providers of the program.
     pub run_program: bool,
     /// Maximal number of concurrent operations on resources.
     pub parallel: usize,

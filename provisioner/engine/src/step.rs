@@ -35,8 +35,8 @@ pub(crate) struct Step {
     pub(crate) delete_before_replace: bool,
     /// Form in which the entry is carried over; `None` if it is not carried over.
     pub(crate) carry_over: Option<CarryOver>,
-    /// Inputs of the program, for an import. Values that are secret among them are secret in the inputs that are read,
-    /// too.
+    /// Inputs of the import goal; empty for the import of a registration. Values that are secret among them are secret
+    /// in the inputs that are read, too.
     pub(crate) known_inputs: Arc<PropertyMap>,
     /// Reports the deletion of the entry.
     pub(crate) deletion_report: Option<DeletionReport>,

@@ -108,8 +108,8 @@ pub(crate) struct ProgramArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Resource selection")]
 pub(crate) struct ScopeArgs {
-    /// Operate only on this resource, by name as `sc preview` shows it (`KEY--ENV`) or by URN; `*` is a wildcard; can be
-    /// repeated
+    /// Operate only on this resource, by name as `sc preview` shows it (`KEY--ENV`) or by URN; `*` is a wildcard; can
+    /// be repeated
     #[arg(short, long, value_name = "RESOURCE", conflicts_with = "exclude")]
     pub(crate) target: Vec<String>,
     /// Operate on dependents of the targets as well

@@ -96,7 +96,7 @@ pub(crate) enum Changes {
 
 impl Changes {
     /// Returns the treatment that `--expect-no-changes` selects.
-    pub(crate) fn expected(expect_no_changes: bool) -> Self {
+    pub(crate) fn from_expect_no_changes(expect_no_changes: bool) -> Self {
         if expect_no_changes { Self::Unexpected } else { Self::Allowed }
     }
 }
@@ -246,7 +246,7 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
         StateError::NotEmpty { .. } => {
             Some("`sc destroy --parent` deletes them; --force removes the stack and leaves them in the cloud")
         }
-        StateError::PendingCreations { .. } => Some(
+        StateError::PendingCreates { .. } => Some(
             "`sc refresh` asks how to resolve pending creates, or drops them with --clear-pending-creates; --force drops them, too",
         ),
         StateError::Conflict(_) => Some(

@@ -59,7 +59,7 @@ impl Stacks {
 
 /// Creates the program of a stack.
 pub(crate) fn program(stack: &Arc<Stack>) -> Program {
-    Program::new(Arc::clone(stack), ProvisionTable::product())
+    Program::new(Arc::clone(stack), ProvisionTable::built_in())
 }
 
 /// Returns the function that finds positions for messages about a program's registrations.
@@ -112,7 +112,7 @@ fn read(
     let name = global.profile.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_PROFILE);
     let profile = Profile::read(name, &repository, &process_context, &mut sources);
     let profile = profile.map_err(|found| configuration_error(ui, &found, &sources))?;
-    let types = types::product();
+    let types = types::built_in_types();
     let workspace = Workspace {
         repository: &repository,
         profile: &profile,

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use bridge::host::ProviderHost;
 
-use crate::program::ProgramCompletion;
 use engine::events::{Event, EventSink, Operation, StepOp};
-use engine::{Deployment, DeploymentOptions, ProgramEnd};
+use engine::{Deployment, DeploymentOptions};
 use state::secrets::SecretsManager;
 use state::{JournalRecorder, Snapshot, StateRecorder};
 
 use super::{Report, StackRun};
 
-/// Mode of a deployment: preview or update of resources and state.
-pub(super) enum Effect {
-    /// Preview: changes neither resources nor state. Holds the secrets manager of the stack if an update may follow.
+/// Mode of a deployment.
+pub(super) enum DeployMode {
+    /// Preview: changes neither resources nor state. Holds the secrets manager of the stack if a run that applies
+    /// the changes may follow.
     Preview(Option<Arc<dyn SecretsManager>>),
     /// Changes resources, and records the steps with this recorder.
-    Update(JournalRecorder),
+    Apply(JournalRecorder),
 }
 
 impl StackRun {
@@ -28,15 +28,16 @@ impl StackRun {
         operation: Operation,
         refresh: bool,
         snapshot: Snapshot,
-        effect: Effect,
+        mode: DeployMode,
     ) -> Report {
         let stack = self.program.stack();
         let events = Arc::clone(&self.events);
-        let (preview, recorder, events) = match effect {
-            Effect::Preview(None) => (true, None, events),
-            Effect::Preview(Some(secrets)) => (true, None, Arc::new(KeyPreparingSink { events, secrets }) as _),
-            Effect::Update(recorder) => {
-                // The key is prepared early only if the run certainly writes records.
+        let (preview, recorder, events) = match mode {
+            DeployMode::Preview(None) => (true, None, events),
+            DeployMode::Preview(Some(secrets)) => (true, None, Arc::new(KeyPreparingSink { events, secrets }) as _),
+            DeployMode::Apply(recorder) => {
+                // The derivation of the key takes time, so it starts early, but only if the run is expected to change
+                // entries: other runs may need no key.
                 let empty = snapshot.resources.is_empty();
                 let writes_records = match operation {
                     Operation::Import => true,
@@ -73,11 +74,7 @@ impl StackRun {
                 return Vec::new();
             }
             let result = self.program.run(&deployment).await;
-            let end = match result.completion {
-                ProgramCompletion::Complete => ProgramEnd::Completed,
-                ProgramCompletion::Incomplete => ProgramEnd::Failed,
-            };
-            deployment.finish(end).await;
+            deployment.finish(result.end).await;
             result.diagnostics
         };
         let (end, diagnostics) = tokio::join!(run, program);
@@ -85,8 +82,9 @@ impl StackRun {
     }
 }
 
-/// Event sink of previews that prepares the key of a stack at the first step that an update would record, because an
-/// update is likely to follow. Earlier preparation would waste processor time, because most runs change no resource.
+/// Event sink of previews that starts the preparation of the stack's key at each step that changes or reads a resource,
+/// because a run that records the step is likely to follow. A preparation before the first such step would waste
+/// processor time, because most runs change no resource.
 struct KeyPreparingSink {
     events: Arc<dyn EventSink>,
     secrets: Arc<dyn SecretsManager>,

@@ -13,5 +13,5 @@ use super::{OperationError, RefreshOptions, Report, StackRun};
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
 pub async fn destroy(run: &StackRun, refresh: bool) -> Result<Report, OperationError> {
-    run.run_on_recorded(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
+    run.refresh_or_destroy(Operation::Destroy, UpdateKind::Destroy, refresh, RefreshOptions::default()).await
 }

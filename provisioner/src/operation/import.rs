@@ -6,7 +6,7 @@ use engine::ImportGoal;
 use engine::events::Operation;
 use state::format::UpdateKind;
 
-use super::deploy::Effect;
+use super::deploy::DeployMode;
 use super::{OperationError, Report, RunOptions, StackRun};
 
 /// Reads existing resources and records them, without changing them. A failed import does not stop the other imports.
@@ -22,8 +22,8 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     let outcome = async {
         let started = Timestamp::now().as_second();
         let state = run.open(&host).await?;
-        let effect = Effect::Update(state.recorder());
-        let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), effect).await;
+        let mode = DeployMode::Apply(state.recorder());
+        let report = run.deploy(&host, Operation::Import, false, state.snapshot().clone(), mode).await;
         state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
         Ok(report)
     };

@@ -83,7 +83,8 @@ pub struct RunOptions {
     pub parallel: usize,
     /// True if a failure stops only the resources that depend on the failed one.
     pub continue_on_error: bool,
-    /// True if a refresh or destroy also runs the program: see [`engine::DeploymentOptions::run_program`].
+    /// True if a refresh or a destroy runs the program, and a refresh before an update reads resources as the program
+    /// registers them: see [`engine::DeploymentOptions::run_program`].
     pub run_program: bool,
     /// Targets and excludes of the run.
     pub scope: Scope,

@@ -3,7 +3,7 @@
 use engine::events::Operation;
 use state::{StackView, StateError};
 
-use super::deploy::Effect;
+use super::deploy::DeployMode;
 use super::{OperationError, Report, StackRun, check_packages_are_served};
 
 /// Previews [`super::provision()`]. With `refresh`, reads the actual state of all resources first, without recording
@@ -44,10 +44,10 @@ impl StackRun {
                 return Err(StateError::Integrity(error).into());
             }
             // Only a destroy may continue after its preview, if the user confirms it.
-            let effect = Effect::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
+            let mode = DeployMode::Preview(view.secrets().filter(|_| operation == Operation::Destroy));
             let snapshot = view.snapshot.unwrap_or_default();
             check_packages_are_served(&host, &snapshot)?;
-            Ok(self.deploy(&host, operation, refresh, snapshot, effect).await)
+            Ok(self.deploy(&host, operation, refresh, snapshot, mode).await)
         };
         let outcome = outcome.await;
         host.close().await;

@@ -7,7 +7,7 @@ use pulumi_proto::urn::Urn;
 use engine::events::{Operation, Outcome};
 use state::format::{UpdateInfo, UpdateKind, UpdateResult};
 
-use super::deploy::Effect;
+use super::deploy::DeployMode;
 use super::{OperationError, Report, RunOptions, StackRun};
 
 /// Optional phases of a provision.
@@ -53,7 +53,7 @@ async fn provision_with(
     if refresh_first && let Some(scope) = run.options.scope.restricted_to(urns) {
         let refresh_run = StackRun { options: RunOptions { scope, ..run.options.clone() }, ..run.clone() };
         let report =
-            refresh_run.deploy(host, Operation::Refresh, false, snapshot, Effect::Update(state.recorder())).await;
+            refresh_run.deploy(host, Operation::Refresh, false, snapshot, DeployMode::Apply(state.recorder())).await;
         if report.summary.outcome != Outcome::Succeeded {
             state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Refresh, started, &report))).await?;
             return Ok(report);
@@ -64,8 +64,8 @@ async fn provision_with(
         run.options.removed_by_refresh = before.filter(|urn| !remaining.contains(urn)).cloned().collect();
     }
     if options.preview {
-        let effect = Effect::Preview(state.secrets());
-        let report = run.deploy(host, Operation::Update, false, snapshot.clone(), effect).await;
+        let mode = DeployMode::Preview(state.secrets());
+        let report = run.deploy(host, Operation::Update, false, snapshot.clone(), mode).await;
         if report.summary.outcome != Outcome::Succeeded {
             if refresh_first {
                 state.close(snapshot.clone(), None).await?;
@@ -76,8 +76,8 @@ async fn provision_with(
             return Ok(Report { snapshot, ..report });
         }
     }
-    let effect = Effect::Update(state.recorder());
-    let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, effect).await;
+    let mode = DeployMode::Apply(state.recorder());
+    let report = run.deploy(host, Operation::Update, refresh && !refresh_first, snapshot, mode).await;
     state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Update, started, &report))).await?;
     Ok(report)
 }

@@ -12,7 +12,7 @@ use engine::{ImportGoal, ImportProvider, UrnPattern, interrupted};
 use state::format::UpdateKind;
 use state::{OperationKind, PendingOperation, RecoveredRun, ResourceState, Snapshot};
 
-use super::deploy::Effect;
+use super::deploy::DeployMode;
 use super::{OperationError, Report, RunOptions, StackRun};
 
 /// Options of a refresh.
@@ -41,30 +41,31 @@ pub enum PendingCreateResolution {
 /// # Cancellation
 /// Is cancelled like [`super::provision()`].
 pub async fn refresh(run: &StackRun, options: RefreshOptions) -> Result<Report, OperationError> {
-    run.run_on_recorded(Operation::Refresh, UpdateKind::Refresh, false, options).await
+    run.refresh_or_destroy(Operation::Refresh, UpdateKind::Refresh, false, options).await
 }
 
 impl StackRun {
-    /// Runs an operation on the recorded resources, under the lock.
-    pub(super) async fn run_on_recorded(
+    /// Runs a refresh or a destroy on the recorded resources, under the lock. Resolves the pending creates in `options`
+    /// first. `refresh_before`: true if a destroy reads the actual state of the resources first.
+    pub(super) async fn refresh_or_destroy(
         &self,
         operation: Operation,
         kind: UpdateKind,
-        refresh: bool,
+        refresh_before: bool,
         options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let host = self.load_plugins().await?;
-        let outcome = self.run_on_recorded_with_host(&host, operation, kind, refresh, options).await;
+        let outcome = self.refresh_or_destroy_with_host(&host, operation, kind, refresh_before, options).await;
         host.close().await;
         outcome
     }
 
-    async fn run_on_recorded_with_host(
+    async fn refresh_or_destroy_with_host(
         &self,
         host: &Arc<PluginHost>,
         operation: Operation,
         kind: UpdateKind,
-        refresh: bool,
+        refresh_before: bool,
         options: RefreshOptions,
     ) -> Result<Report, OperationError> {
         let started = Timestamp::now().as_second();
@@ -81,8 +82,8 @@ impl StackRun {
             let before = snapshot.clone();
             let options = RunOptions { imports, parallel: self.options.parallel, ..RunOptions::default() };
             let run = StackRun { options, ..self.clone() };
-            let effect = Effect::Update(state.recorder());
-            let mut report = run.deploy(host, Operation::Import, false, snapshot, effect).await;
+            let mode = DeployMode::Apply(state.recorder());
+            let mut report = run.deploy(host, Operation::Import, false, snapshot, mode).await;
             remove_resolved_creates(&mut report.snapshot, &before, &run.options.imports);
             if report.summary.outcome != Outcome::Succeeded {
                 state.close(report.snapshot.clone(), Some(&run.history(UpdateKind::Import, started, &report))).await?;
@@ -94,21 +95,22 @@ impl StackRun {
             snapshot.pending_operations.retain(|operation| operation.kind != OperationKind::Creating);
         }
         if operation == Operation::Refresh {
-            // The refresh reads the resources of all other pending operations.
+            // Only pending creates are reported: they stay pending, because a resource without an id cannot be read.
             for pending in pending_creates(&snapshot) {
                 self.events.emit(Event::Message(interrupted(&pending.resource.urn, pending.kind)));
             }
         }
-        let effect = Effect::Update(state.recorder());
-        let report = self.deploy(host, operation, refresh, snapshot, effect).await;
+        let mode = DeployMode::Apply(state.recorder());
+        let report = self.deploy(host, operation, refresh_before, snapshot, mode).await;
         state.close(report.snapshot.clone(), Some(&self.history(kind, started, &report))).await?;
         Ok(report)
     }
 
-    /// Reports operations that were recovered from the journal of an interrupted run. `is_certain`: that run has ended.
-    pub(super) fn report_recovery(&self, recovered: Option<&RecoveredRun>, is_certain: bool) {
+    /// Reports the operations that were recovered from the journal of an interrupted run. `has_ended` is as in
+    /// [`recovery_text`].
+    pub(super) fn report_recovery(&self, recovered: Option<&RecoveredRun>, has_ended: bool) {
         if let Some(recovered) = recovered {
-            let text = recovery_text(recovered, is_certain);
+            let text = recovery_text(recovered, has_ended);
             self.events.emit(Event::Message(Message::new(Severity::Warning, text)));
         }
     }
@@ -166,8 +168,8 @@ fn pending_creates(snapshot: &Snapshot) -> impl Iterator<Item = &PendingOperatio
     snapshot.pending_operations.iter().filter(|operation| operation.kind == OperationKind::Creating)
 }
 
-/// Removes the pending creates whose resources were imported. Each resource resolves one pending create, because a
-/// second id for the same resource is rejected.
+/// Removes the pending create of each goal that is now recorded with its id. A second goal for the same URN removes
+/// none, because its import was rejected. `before` is the snapshot before the imports.
 fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: &[ImportGoal]) {
     let live_resource = |snapshot: &Snapshot, urn: &Urn| {
         snapshot.resources.iter().find(|resource| resource.urn == *urn && !resource.delete).cloned()
@@ -181,7 +183,7 @@ fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: 
         };
         let Some(index) = snapshot.pending_operations.iter().position(is_match) else { continue };
         let urn = snapshot.pending_operations[index].resource.urn.clone();
-        // A resource that was recorded with another id before is unchanged: its import was rejected.
+        // The import of a resource that was recorded with another id was rejected: the entry is unchanged.
         let has_another_id = live_resource(before, &urn).is_some_and(|resource| resource.id.as_ref() != Some(&goal.id));
         if live_resource(snapshot, &urn).is_some() && !has_another_id && !seen.contains(&urn) {
             snapshot.pending_operations.remove(index);
@@ -190,14 +192,14 @@ fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: 
     }
 }
 
-/// Returns the message about the merged journal of an interrupted run. `is_certain`: the run has ended; without the
-/// lock, it may still be active.
-pub fn recovery_text(recovered: &RecoveredRun, is_certain: bool) -> String {
+/// Returns the message about the merged journal of an interrupted run. `has_ended` is false if the stack is still
+/// locked: the run of the journal may be active.
+pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> String {
     let started = &recovered.started;
-    let mut text = if is_certain {
+    let mut text = if has_ended {
         format!("the journal of the interrupted run that started {started} was merged")
     } else {
-        format!("the journal of the run that started {started} and may be interrupted was merged")
+        format!("the journal of the run that started {started}, which may still be active, was merged")
     };
     for (index, (kind, count)) in recovered.done.iter().enumerate() {
         let done = match kind {

@@ -22,7 +22,7 @@ use pulumi_proto::property::path::PropertyPath;
 use pulumi_proto::resource_id::ResourceId;
 
 pub use imports::ImportLookupError;
-pub use run::{ProgramCompletion, ProgramResult};
+pub use run::ProgramResult;
 
 /// Program of a stack. Several deployments of one stack (preview, then update) share one program.
 #[derive(Clone, Debug)]

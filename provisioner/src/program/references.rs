@@ -8,7 +8,7 @@ use pulumi_proto::urn::Urn;
 
 use crate::registry::provision::{ProvisionResult, ResolvedValue, without_unknowns};
 use config::diagnostics::{Code, Diagnostic, closest};
-use config::tree::{Node, Reference, Template};
+use config::tree::{InterpolatedString, Node, Reference};
 use config::values;
 use engine::{Registered, RegistrationResult};
 
@@ -36,8 +36,8 @@ impl ReferencedResource {
 pub(super) enum Mode {
     /// Preview: a missing output is unknown, because it is not computed yet.
     Preview,
-    /// Update: a missing output is an error.
-    Update,
+    /// Not a preview: a missing output is an error.
+    Apply,
 }
 
 /// Resources that a registration references, by environment and key.
@@ -69,10 +69,10 @@ impl ReferencedResources {
     /// Returns the value of a text with its dependencies.
     pub(super) fn evaluate_text(
         &self,
-        template: &Template,
+        string: &InterpolatedString,
         environment: &str,
     ) -> Result<ResolvedValue, Box<Diagnostic>> {
-        self.evaluate_with(|lookup| values::evaluate_text(template, lookup), Some(environment))
+        self.evaluate_with(|lookup| values::evaluate_text(string, lookup), Some(environment))
     }
 
     fn evaluate_with(
@@ -87,7 +87,7 @@ impl ReferencedResources {
             Ok(resolved.value)
         })?;
         Ok(ResolvedValue {
-            value: if self.mode == Mode::Update { without_unknowns(value) } else { value },
+            value: if self.mode == Mode::Apply { without_unknowns(value) } else { value },
             dependencies,
         })
     }
@@ -114,7 +114,7 @@ impl ReferencedResources {
                 let value = self.resolve_output(registered, reference)?;
                 Ok(ResolvedValue { value, dependencies: vec![registered.urn.clone()] })
             }
-            ReferencedResource::Core(provisioned) => match provisioned.values.get(reference.path[0].as_str()) {
+            ReferencedResource::Core(provisioned) => match provisioned.outputs.get(reference.path[0].as_str()) {
                 Some(resolved) => {
                     let value = match value_at(&resolved.value, &reference.path[1..]) {
                         Some(value) => value,
@@ -124,7 +124,7 @@ impl ReferencedResources {
                 }
                 None => {
                     let value =
-                        self.missing_output(reference, &provisioned.values.keys().copied().collect::<Vec<_>>())?;
+                        self.missing_output(reference, &provisioned.outputs.keys().copied().collect::<Vec<_>>())?;
                     Ok(ResolvedValue { value, dependencies: provisioned.registered.clone() })
                 }
             },

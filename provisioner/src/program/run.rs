@@ -19,25 +19,15 @@ use config::diagnostics::{Code, Diagnostic};
 use config::graph::{dependencies, references};
 use config::tree::Reference;
 use config::{Resource, ResourceImplementation, Stack};
-use engine::{Registrar, RegistrationResult};
+use engine::{ProgramEnd, Registrar, RegistrationResult};
 
 /// Result of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramResult {
-    /// Completeness of the registrations.
-    pub completion: ProgramCompletion,
+    /// End of the program, failed if a registration failed or was not made.
+    pub end: ProgramEnd,
     /// Errors that are detected only while the program runs. They are not reported yet.
     pub diagnostics: Vec<Diagnostic>,
-}
-
-/// Completeness of a program's registrations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProgramCompletion {
-    /// All resources are registered, so recorded resources without a registration may be deleted.
-    Complete,
-    /// A registration failed or was rejected, so a missing registration does not mean that the user removed the
-    /// resource.
-    Incomplete,
 }
 
 /// Registers all resources and outputs of a stack.
@@ -46,13 +36,13 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
         (Ok(_) | Err(_), _) => {
-            return ProgramResult { completion: ProgramCompletion::Incomplete, diagnostics: Vec::new() };
+            return ProgramResult { end: ProgramEnd::Failed, diagnostics: Vec::new() };
         }
     };
     let mut run = Run::new(stack, core, registrar, &root, types);
     run.register_all().await;
     run.register_outputs().await;
-    ProgramResult { completion: run.completion, diagnostics: run.diagnostics }
+    ProgramResult { end: run.end, diagnostics: run.diagnostics }
 }
 
 /// Returns the facts about a type of a plugin. `plugin` is the index of the plugin in the stack.
@@ -104,7 +94,7 @@ struct Run<'r> {
     providers: BTreeMap<usize, ProviderReference>,
     done: BTreeMap<usize, Arc<ReferencedResource>>,
     by_key: BTreeMap<(&'r str, &'r str), usize>,
-    completion: ProgramCompletion,
+    end: ProgramEnd,
     stopped: bool,
     diagnostics: Vec<Diagnostic>,
 }
@@ -158,7 +148,7 @@ impl<'r> Run<'r> {
             })
         };
         let ready = (0..nodes).filter(|node| missing_dependencies[*node] == 0).filter(is_registered).collect();
-        let mode = if registrar.is_preview() { Mode::Preview } else { Mode::Update };
+        let mode = if registrar.is_preview() { Mode::Preview } else { Mode::Apply };
         Self {
             stack,
             core,
@@ -174,7 +164,7 @@ impl<'r> Run<'r> {
             providers: BTreeMap::new(),
             done: BTreeMap::new(),
             by_key,
-            completion: ProgramCompletion::Complete,
+            end: ProgramEnd::Completed,
             stopped: false,
             diagnostics: Vec::new(),
         }
@@ -204,15 +194,15 @@ impl<'r> Run<'r> {
             }
             // Nodes that depend on a failed node never start.
             RegistrationOutcome::Failed => {
-                self.completion = ProgramCompletion::Incomplete;
+                self.end = ProgramEnd::Failed;
                 return;
             }
             RegistrationOutcome::Halted => {
-                (self.completion, self.stopped) = (ProgramCompletion::Incomplete, true);
+                (self.end, self.stopped) = (ProgramEnd::Failed, true);
                 return;
             }
             RegistrationOutcome::Diagnostic(diagnostic) => {
-                (self.completion, self.stopped) = (ProgramCompletion::Incomplete, true);
+                (self.end, self.stopped) = (ProgramEnd::Failed, true);
                 self.diagnostics.push(*diagnostic);
                 return;
             }
@@ -338,7 +328,7 @@ impl<'r> Run<'r> {
                 depends_on: &depends_on,
                 source,
                 registrar,
-                texts: &|template| referenced.evaluate_text(template, environment),
+                resolve_text: &|string| referenced.evaluate_text(string, environment),
             };
             match provision.provision(core).await {
                 Ok(provisioned) => RegistrationOutcome::Resource(ReferencedResource::Core(provisioned)),
@@ -358,12 +348,12 @@ impl<'r> Run<'r> {
         match self.evaluate_outputs() {
             Ok(Some(outputs)) => {
                 if self.registrar.register_outputs(self.root, outputs).await.is_err() {
-                    self.completion = ProgramCompletion::Incomplete;
+                    self.end = ProgramEnd::Failed;
                 }
             }
             Ok(None) => {}
             Err(diagnostic) => {
-                self.completion = ProgramCompletion::Incomplete;
+                self.end = ProgramEnd::Failed;
                 self.diagnostics.push(*diagnostic);
             }
         }
@@ -373,8 +363,8 @@ impl<'r> Run<'r> {
         let mut outputs = PropertyMap::new();
         for done in self.done.values() {
             if let ReferencedResource::Core(provisioned) = &**done {
-                for (name, value) in &provisioned.exports {
-                    let value = if self.mode == Mode::Update { without_unknowns(value.clone()) } else { value.clone() };
+                for (name, value) in &provisioned.stack_outputs {
+                    let value = if self.mode == Mode::Apply { without_unknowns(value.clone()) } else { value.clone() };
                     goals::insert_output(&mut outputs, name, value);
                 }
             }

@@ -114,22 +114,23 @@ struct Type<'p> {
     kind: &'static str,
     /// Value of `type` in server.yaml.
     resource_type: String,
-    schema: Config<'p>,
+    schema: ConfigSchema<'p>,
 }
 
 /// Schema of a `config`. It is serialized without a copy, because schemas of large packages are large.
-enum Config<'p> {
-    Core(Map<String, Value>),
+enum ConfigSchema<'p> {
+    /// Schema of a type of `sc`, derived from its Rust type.
+    Typed(Map<String, Value>),
     /// Schema of a package's type. Its references are rewritten to the shared file.
     OfPackage(&'p Value),
 }
 
-impl Serialize for Config<'_> {
+impl Serialize for ConfigSchema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("$schema", DIALECT)?;
         match self {
-            Self::Core(members) => members.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?,
+            Self::Typed(members) => members.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?,
             Self::OfPackage(schema) => {
                 let mut members = schema.as_object().into_iter().flatten();
                 members.try_for_each(|(key, value)| serialize_member(&mut map, key, value))?;
@@ -187,7 +188,7 @@ impl<'p> Folder<'p> {
             kind: RESOURCE,
             description,
             resource_type: core.name().to_owned(),
-            schema: Config::Core(closed_schema(core.schema())),
+            schema: ConfigSchema::Typed(closed_schema(core.schema())),
         });
     }
 
@@ -199,7 +200,7 @@ impl<'p> Folder<'p> {
             kind: TEMPLATE,
             description: format!("{} deployment template configuration", self.title),
             resource_type: template.name().to_owned(),
-            schema: Config::Core(closed_schema(template.schema())),
+            schema: ConfigSchema::Typed(closed_schema(template.schema())),
         });
     }
 
@@ -232,7 +233,7 @@ impl<'p> Folder<'p> {
                 kind: RESOURCE,
                 description: first,
                 resource_type: token.clone(),
-                schema: Config::OfPackage(schema),
+                schema: ConfigSchema::OfPackage(schema),
             });
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Input: the types of the registry, and the schemas of packages. Output: files by path, as `sc schema-gen` writes them
 //! (docs/spec/simple-container.md#9). Excluded: plugins, access to files, reading of server.yaml. Tests compare the
-//! keys in `server.json` with the keys that `config` accepts.
+//! keys of plugins, sources and options in `server.schema.json` with the keys that `config` accepts; its top-level keys
+//! are not compared.
 //!
 //! ```text
 //! server.schema.json          schema of server.yaml, in one file
@@ -29,7 +30,8 @@ pub use package::Package;
 /// Without `packages`, all types of plugins are accepted.
 pub fn files(types: &TypeTable, packages: Option<Vec<Package>>) -> BTreeMap<String, String> {
     let mut files = folders::files(types, packages.as_deref().unwrap_or_default());
-    // `server_schema` consumes the packages, so it is called last: the schemas of a large package are too large to copy.
+    // `server_schema` consumes the packages, so it is called last: the schemas of a large package are too large to
+    // copy.
     files.insert("server.schema.json".to_owned(), to_json_text(&server::server_schema(types, packages)));
     files
 }

@@ -58,7 +58,7 @@ pub enum StateError {
     },
     /// The stack has pending creates whose outcome is unknown.
     #[error("{stack} has pending creates of an interrupted run: {}", names.join(", "))]
-    PendingCreations {
+    PendingCreates {
         /// The stack.
         stack: StackReference,
         /// Names of the resources that were being created.

@@ -182,8 +182,8 @@ impl<'a> IntegrityChecker<'a> {
         if resource.is_provider() && !TypeToken::new(urn.type_token()).is_provider() {
             self.violations.push(Violation::NotAProviderUrn(urn.clone()));
         }
-        // The resource of a pending replacement is deleted already. Its provider may have been replaced since, because no
-        // further call for the old resource needs it.
+        // The resource of a pending replacement is deleted already. Its provider may have been replaced since, because
+        // no further call for the old resource needs it.
         if let Some(provider) = resource.provider.as_ref().filter(|_| !resource.pending_replacement) {
             self.check_provider(index, urn, provider);
         }

@@ -3,9 +3,9 @@
 //! The ledger is the only code that turns records into a snapshot: the engine applies its records to one while it runs,
 //! and the recovery applies the journal of an interrupted run, so both result in the same list.
 //!
-//! Order of the list (docs/spec/engine-semantics.md#6.1): first the confirmed entries, which this run has added or kept, in
-//! the order of their confirmation, then the others in the old order. This order is valid: an entry is confirmed only after
-//! its dependencies.
+//! Order of the list (docs/spec/engine-semantics.md#6.1): first the confirmed entries, which this run has added or
+//! kept, in the order of their confirmation, then the others in the old order. This order is valid: an entry is
+//! confirmed only after its dependencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -190,7 +190,7 @@ impl Ledger {
 
     /// Returns the snapshot as it would be written now. Manifest and secrets are those of the base.
     ///
-    /// Pending creations of earlier runs are kept until they are resolved; other inherited operations are dropped,
+    /// Pending creates of earlier runs are kept until they are resolved; other inherited operations are dropped,
     /// because an ordinary Diff or Read repairs their effects (docs/spec/engine-semantics.md#5.7).
     pub fn snapshot(&self) -> Snapshot {
         let inherited = self
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn inherited_pending_operations_are_dropped_except_creations() {
+    fn inherited_pending_operations_are_dropped_except_creates() {
         let pending = |kind| PendingOperation { resource: state("x"), kind };
         let base = Snapshot {
             pending_operations: vec![pending(OperationKind::Creating), pending(OperationKind::Deleting)],

@@ -56,6 +56,6 @@ pub enum Effect {
     Rewrite(EntryId, Arc<ResourceState>),
     /// Confirms an entry without a change: moves it to the end of the confirmed entries.
     Keep(EntryId),
-    /// Drops the pending operations of the loaded snapshot.
+    /// Drops the pending operations of the loaded snapshot. Not written by this version; read from older journals.
     DropInheritedPending,
 }

@@ -25,7 +25,7 @@ pub struct ResourceState {
     pub custom: bool,
     /// Pending delete: a replacement exists, and this resource is still to be deleted.
     pub delete: bool,
-    /// Id from the provider; `None` for components and during a pending creation. A provider resource has a UUID.
+    /// Id from the provider; `None` for components and during a pending create. A provider resource has a UUID.
     pub id: Option<ResourceId>,
     /// Checked inputs.
     pub inputs: Arc<PropertyMap>,

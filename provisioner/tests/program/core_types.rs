@@ -46,8 +46,8 @@ impl Provision for Pond {
         let fence = provider.goal("water:pond:Fence", &format!("{name}-fence"), inputs, &[]);
         let fence = resource.register(fence).await?;
         Ok(ProvisionResult {
-            values: [("water", output(&pond, "water")), ("owner", owner)].into(),
-            exports: PropertyMap::from([(format!("{name}-water"), output(&pond, "water").value)]),
+            outputs: [("water", output(&pond, "water")), ("owner", owner)].into(),
+            stack_outputs: PropertyMap::from([(format!("{name}-water"), output(&pond, "water").value)]),
             registered: vec![pond.urn, fence.urn],
         })
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use provisioner::program::{Program, ProgramCompletion};
+use engine::ProgramEnd;
+use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::PropertyValue;
@@ -25,15 +26,15 @@ fn expected_registrations(folder: &Path) -> BTreeSet<(String, String, BTreeSet<S
 #[tokio::test]
 async fn registrations_of_example_match_its_table() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/example");
-    let (stack, _) = read(&folder.join("repo"), "aquarium", &types::product());
+    let (stack, _) = read(&folder.join("repo"), "aquarium", &types::built_in_types());
     let deployment = FakeDeployment::default()
         .with("media--staging", "region", "eu-north-1")
         .with("media--production", "region", "eu-north-1")
         .with("admin-password--production", "result", PropertyValue::secret("pw".into()))
         .with("host-key--production", "privateKeyPem", PropertyValue::secret("pem".into()))
         .with("site-cert--production", "certPem", "cert");
-    let result = Program::new(Arc::new(stack), ProvisionTable::product()).run(&deployment).await;
-    assert_eq!((result.completion, result.diagnostics), (ProgramCompletion::Complete, vec![]));
+    let result = Program::new(Arc::new(stack), ProvisionTable::built_in()).run(&deployment).await;
+    assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
 
     let goals = deployment.goals.lock().unwrap().clone();
     let registered: BTreeSet<_> = goals

@@ -1,7 +1,7 @@
 //! Tests of programs with resources that fail, are skipped, or are missing.
 
+use engine::ProgramEnd;
 use engine::RegistrationResult;
-use provisioner::program::ProgramCompletion;
 use pulumi_proto::property::PropertyValue;
 
 use crate::fake::{FakeDeployment, StackProgram};
@@ -19,7 +19,7 @@ async fn dependents_of_failed_resource_are_not_registered_and_other_resources_ar
     let deployment =
         FakeDeployment { results: [("a--e", RegistrationResult::Failed)].into(), ..FakeDeployment::default() };
     let result = subject.program.run(&deployment).await;
-    assert_eq!(result.completion, ProgramCompletion::Incomplete);
+    assert_eq!(result.end, ProgramEnd::Failed);
     assert_eq!(deployment.names(), ["reef-s", "p", "a--e", "d--e"]);
     assert_eq!(deployment.output("d"), "d--e-1".into());
 }

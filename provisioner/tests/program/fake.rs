@@ -10,8 +10,9 @@ use bridge::host::PackageTypes;
 use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
+use engine::ProgramEnd;
 use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, Registrar, RegistrationResult};
-use provisioner::program::{Program, ProgramCompletion};
+use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -147,12 +148,17 @@ resources:
     }
 
     pub(crate) fn server(sections: &str) -> Self {
-        Self::with_types(sections, types::product(), ProvisionTable::product())
+        Self::with_types(sections, types::built_in_types(), ProvisionTable::built_in())
     }
 
     pub(crate) fn with_secrets(sections: &str, secrets: &str) -> Self {
         let plugin = "plugins: [{ name: p, source: { type: local, path: p } }]";
-        Self::with_plugins(&format!("{plugin}\n{sections}"), secrets, types::product(), ProvisionTable::product())
+        Self::with_plugins(
+            &format!("{plugin}\n{sections}"),
+            secrets,
+            types::built_in_types(),
+            ProvisionTable::built_in(),
+        )
     }
 
     pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {
@@ -179,13 +185,13 @@ resources:
     /// Runs the program, which must complete without diagnostics.
     pub(crate) async fn run(&self, deployment: &FakeDeployment) {
         let result = self.program.run(deployment).await;
-        assert_eq!((result.completion, result.diagnostics), (ProgramCompletion::Complete, vec![]));
+        assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
     }
 
     /// Runs the program, which must not complete, and returns its diagnostics as text.
     pub(crate) async fn diagnostics(&self, deployment: &FakeDeployment) -> String {
         let result = self.program.run(deployment).await;
-        assert_eq!(result.completion, ProgramCompletion::Incomplete);
+        assert_eq!(result.end, ProgramEnd::Failed);
         self.render(&result.diagnostics)
     }
 

@@ -97,7 +97,7 @@ async fn registrations_match_recordings_of_go_program() {
     for case in &cases {
         let name = case["name"].as_str().unwrap();
         let server = case["server"].as_str().unwrap();
-        let subject = StackProgram::complete(server, "", types::product(), ProvisionTable::product());
+        let subject = StackProgram::complete(server, "", types::built_in_types(), ProvisionTable::built_in());
         let mut deployment = FakeDeployment::default();
         for (resource, outputs) in case["outputs"].as_object().unwrap() {
             for (property, value) in outputs.as_object().unwrap() {

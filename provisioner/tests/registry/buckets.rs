@@ -225,7 +225,7 @@ outputs:
 #[test]
 fn schemas_describe_every_key() {
     let properties = |name: &str| {
-        let schema = types::product().get(name).unwrap().schema();
+        let schema = types::built_in_types().get(name).unwrap().schema();
         let properties = schema.pointer("/properties").unwrap().as_object().unwrap();
         let line = |(name, property): (&String, &serde_json::Value)| {
             assert!(property["description"].is_string(), "{name} is described");

@@ -15,5 +15,5 @@ use repository::Files;
 
 /// Creates a stack `s` with a provisioner and these sections, which is read with the types of `sc`.
 fn sections(text: &str) -> Files {
-    Files::sections(text).types(types::product())
+    Files::sections(text).types(types::built_in_types())
 }

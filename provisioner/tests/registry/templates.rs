@@ -11,7 +11,7 @@ use crate::sections;
 /// Returns the name and the text of each secret output.
 fn exported(stack: &Stack) -> Vec<(&str, String)> {
     let texts = stack.outputs.iter().map(|output| match &output.value.value {
-        Value::Template(template) if template.secret => (output.name.as_str(), template.known().unwrap()),
+        Value::Interpolated(string) if string.secret => (output.name.as_str(), string.known().unwrap()),
         other => panic!("{}: {other:?}", output.name),
     });
     texts.collect()
@@ -22,7 +22,7 @@ fn server(text: &str) -> String {
 }
 
 fn files() -> Files {
-    Files::empty().types(types::product())
+    Files::empty().types(types::built_in_types())
 }
 
 /// Names of recorded cases whose text Go writes differently. Go drops line breaks at the start, writes tabs in lines

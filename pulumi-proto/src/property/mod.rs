@@ -5,7 +5,7 @@
 
 pub mod hash;
 pub mod path;
-mod unknown;
+pub(crate) mod unknown;
 pub mod wire;
 
 use std::collections::BTreeMap;
@@ -97,14 +97,14 @@ impl fmt::Debug for Secret {
 pub struct Asset {
     /// SHA-256 of the content in lower-case hexadecimal, never empty. `None` if it was not computed.
     pub hash: Option<String>,
-    /// Location of the content.
+    /// Content, or its location.
     pub content: AssetContent,
 }
 
-/// Location of the content of an asset.
+/// Content of an asset, or its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssetContent {
-    /// No content, only the hash. With the hash of an empty content it is an empty text.
+    /// Neither content nor location, only the hash. An asset with the hash of empty content counts as an empty text.
     Elided,
     /// Text that is the content.
     Text(String),
@@ -119,14 +119,14 @@ pub enum AssetContent {
 pub struct Archive {
     /// SHA-256 in lower-case hexadecimal, never empty. `None` if it was not computed.
     pub hash: Option<String>,
-    /// Location of the content.
+    /// Content, or its location.
     pub content: ArchiveContent,
 }
 
-/// Location of the content of an archive.
+/// Content of an archive, or its location.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArchiveContent {
-    /// No content, only the hash.
+    /// Neither content nor location, only the hash.
     Elided,
     /// Members by name, each a [`PropertyValue::Asset`] or [`PropertyValue::Archive`].
     Assets(PropertyMap),

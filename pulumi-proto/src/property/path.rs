@@ -1,7 +1,7 @@
 //! Property paths such as `a.b[0]["c d"]` (docs/spec/provider-protocol.md#7.3).
 //!
-//! Input: texts of users and providers. Output: paths, and the values that they find or reset in a property map. Excluded:
-//! the purpose of a path.
+//! Input: texts of users and providers. Output: paths, and the values that they find or reset in a property map.
+//! Excluded: the purpose of a path.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Encoding of property maps as `google.protobuf.Struct`, and decoding (docs/spec/provider-protocol.md#5).
 //!
-//! Input and output: property maps and encoded maps ([`Bag`]), or an error with the path of the property. Excluded: options
-//! of individual calls, hashing, files.
+//! Input and output: property maps and encoded maps ([`Bag`]), or an error with the path of the property. Excluded:
+//! options of individual calls, hashing, files.
 
 mod decode;
 mod encode;

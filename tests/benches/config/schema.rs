@@ -11,7 +11,7 @@ pub(crate) fn compare(types: usize, rounds: usize) -> anyhow::Result<()> {
     let text = package(types).to_string();
     let ours = || {
         let schemas = schemas::convert_package(&text)?;
-        let files = files(&types::product(), Some(vec![Package { name: "big".into(), schemas: Some(schemas) }]));
+        let files = files(&types::built_in_types(), Some(vec![Package { name: "big".into(), schemas: Some(schemas) }]));
         ensure!(files.len() > types);
         Ok(())
     };

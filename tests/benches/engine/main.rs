@@ -2,8 +2,8 @@
 //! Pulumi if it is on PATH (`docs/performance.md`).
 //!
 //! `cargo bench -p tests --bench engine` measures; with `-- --test` everything runs once and small. Each measurement
-//! has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared. Prints
-//! the results, and never fails because of a slow result.
+//! has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared.
+//! Prints the results, and never fails because of a slow result.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
 

@@ -9,8 +9,8 @@ use bridge::provider::Provider;
 use super::call_recorder::CallRecorder;
 use crate::service::start_in_memory;
 
-/// Host that starts instances of the scripted provider, which share one recorder, and of the component provider. It needs
-/// a runtime for them.
+/// Host that starts instances of the scripted provider, which share one recorder, and of the component provider. It
+/// needs a runtime for them.
 #[derive(Debug)]
 pub struct ScriptedProviderHost {
     call_recorder: Arc<dyn CallRecorder>,

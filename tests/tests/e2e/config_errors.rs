@@ -123,7 +123,7 @@ fn resource_type_requires_an_enabled_plugin() {
     exit 1
     --- out
     --- err
-    error[unknown-resource-type]: unknown resource type "files:fs:File": no enabled plugin named "files"
+    error[unknown-resource-type]: unknown resource type "files:fs:File": no enabled plugin serves the package "files"
       --> .sc/stacks/reef/server.yaml:13:23
        |
      8 |   - { name: files, enabled: false, source: { type: local, path: mark.sh } }
@@ -134,7 +134,7 @@ fn resource_type_requires_an_enabled_plugin() {
        |
        = hint: set `enabled: true` to use it
 
-    error[unknown-resource-type]: unknown resource type "web:index:Site": no enabled plugin named "web"
+    error[unknown-resource-type]: unknown resource type "web:index:Site": no enabled plugin serves the package "web"
       --> .sc/stacks/reef/server.yaml:14:23
        |
     14 |         site: { type: web:index:Site }

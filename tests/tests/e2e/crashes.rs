@@ -35,7 +35,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
         assert!(repository.expect_exit(0, "stack ls").contains("locked, may be interrupted"));
     }
     repository.write(".sc/stacks/reef/server.yaml", &server);
-    assert!(repository.expect_exit(0, "preview").contains(" and may be interrupted was merged"));
+    assert!(repository.expect_exit(0, "preview").contains(", which may still be active, was merged"));
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
     --- out

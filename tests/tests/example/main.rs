@@ -12,7 +12,7 @@ use config::diagnostics::SourceFiles;
 use config::{ProcessContext, Profile, Repository, Stack, Workspace};
 use engine::events::{Event, EventSink, Operation, Outcome, StepOp};
 use engine::{Deployment, DeploymentEnd, DeploymentOptions, ProgramEnd, StopSignals};
-use provisioner::program::{Program, ProgramCompletion};
+use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
 use pulumi_proto::property::PropertyValue;
@@ -32,7 +32,7 @@ fn stack() -> Stack {
         account: None,
     };
     let repository = Repository { root: folder().join("repo"), git: None };
-    let (mut sources, types) = (SourceFiles::default(), types::product());
+    let (mut sources, types) = (SourceFiles::default(), types::built_in_types());
     let profile = Profile::read("default", &repository, &process_context, &mut sources).unwrap();
     let workspace = Workspace {
         repository: &repository,
@@ -61,7 +61,7 @@ enum Effect {
 /// Runs the example from a state.
 async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> DeploymentEnd {
     let preview = matches!(effect, Effect::Preview);
-    let program = Program::new(Arc::new(stack()), ProvisionTable::product());
+    let program = Program::new(Arc::new(stack()), ProvisionTable::built_in());
     let options = DeploymentOptions { preview, ..DeploymentOptions::new("aquarium", "tidepool", operation) };
     let recorder = (!preview).then(|| Box::new(MemoryRecorder::new(snapshot.clone())) as Box<dyn StateRecorder>);
     let signals = StopSignals::default();
@@ -70,7 +70,7 @@ async fn run(snapshot: Snapshot, operation: Operation, effect: Effect) -> Deploy
     let drive = async {
         if operation == Operation::Update {
             let result = program.run(&deployment).await;
-            assert_eq!((result.completion, result.diagnostics), (ProgramCompletion::Complete, vec![]));
+            assert_eq!((result.end, result.diagnostics), (ProgramEnd::Completed, vec![]));
             deployment.finish(ProgramEnd::Completed).await;
         }
     };

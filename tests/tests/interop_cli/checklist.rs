@@ -320,7 +320,7 @@ pub(crate) fn pulumi_lock_blocks_sc_until_cancel() {
     let (code, output_text) = repository.run(&provision);
     assert!(code != 0 && output_text.contains("sc cancel"), "{output_text}");
     repository.run_successfully(&["cancel", "-s", "reef", "--yes"]);
-    // The pending creation is reported, and stays pending.
+    // The pending create is reported, and stays pending.
     repository.declare(&[("a", Sdk::Go, resource_inputs("1", "y", "first"))]);
     let (_, output_text) = repository.run(&["provision", "-s", "reef", "--yes"]);
     assert!(output_text.contains("a--main"), "{output_text}");

@@ -55,7 +55,7 @@ fn reef() -> Package {
 }
 
 fn write(folder: &Path, packages: Option<Vec<Package>>) {
-    for (path, text) in files(&types::product(), packages) {
+    for (path, text) in files(&types::built_in_types(), packages) {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();

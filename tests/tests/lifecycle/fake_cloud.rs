@@ -324,7 +324,7 @@ impl FakeCloud {
     }
 
     /// Compares the existing resources with a state and the one before it. Returns the resources without an entry, a
-    /// pending creation or a release by the program. An entry with a pending replacement has no existing resource.
+    /// pending create or a release by the program. An entry with a pending replacement has no existing resource.
     pub(crate) fn lost_resources(&self, before: &Snapshot, after: &Snapshot) -> Vec<String> {
         let Inner { existing, unmanaged, allows_missing, .. } = &mut *self.inner();
         if *allows_missing {

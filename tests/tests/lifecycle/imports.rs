@@ -88,7 +88,7 @@ async fn import_with_recorded_alias_is_rejected() {
 }
 
 #[tokio::test]
-async fn secret_program_input_is_secret_after_import() {
+async fn input_that_import_goal_marks_secret_is_secret() {
     let cloud = cloud_with(&["a-7"]);
     cloud.drift("a-7", map(&[("v", "hush"), ("w", "seen")]));
     let known = [("v".to_owned(), PropertyValue::secret("x".into()))].into_iter().collect();

@@ -2,12 +2,13 @@
 //!
 //! Each run is checked for the invariants of all runs (`invariants.rs`); a test adds its own checks.
 //!
-//! The name of an input determines the reply of the fake cloud to Diff if the value changes: a name that begins with `k`
-//! replaces the resource (create before delete), one that begins with `d` replaces it and requests delete before replace,
-//! and any other name, such as `v`, updates it. Inputs with further effects have constants in `fake_cloud.rs`.
+//! The name of an input determines the reply of the fake cloud to Diff if the value changes: a name that begins with
+//! `k` replaces the resource (create before delete), one that begins with `d` replaces it and requests delete before
+//! replace, and any other name, such as `v`, updates it. Inputs with further effects have constants in `fake_cloud.rs`.
 //!
-//! The cloud gives a resource an id of its name and a counter: `a-1`, and `a-2` for its replacement. Calls and steps are
-//! texts of a verb and a name, or an id if there is one: `create a`, `delete a-1`. `FakeCloud::fail` takes such a text and a
+//! The cloud gives a resource an id of its name and a counter: `a-1`, and `a-2` for its replacement. Calls and steps
+//! are texts of a verb and a name, or an id if there is one: `create a`, `delete a-1`. `FakeCloud::fail` takes such a
+//! text and a
 //! `CallFailure`.
 
 mod components;

@@ -1,5 +1,5 @@
-//! Tests of replacements in both orders, of dependent, pending and failed replacements, of changed parents and URNs, and
-//! of imports and reads that replace.
+//! Tests of replacements in both orders, of dependent, pending and failed replacements, of changed parents and URNs,
+//! and of imports and reads that replace.
 
 use std::sync::Arc;
 

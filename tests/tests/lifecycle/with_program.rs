@@ -28,7 +28,7 @@ async fn refresh_reads_with_current_provider_configuration() {
 }
 
 #[tokio::test]
-async fn refresh_with_program_makes_no_changes() {
+async fn refresh_with_program_changes_no_resource() {
     let (cloud, state) = deploy(&[resource("a").input("v", "1"), resource("gone"), component("g")]).await;
     let program = [
         resource("a").input("k", "2"),
@@ -60,7 +60,7 @@ async fn program_of_refresh_receives_read_outputs() {
 }
 
 #[tokio::test]
-async fn resource_missing_in_refresh_is_removed_with_references_to_it() {
+async fn resource_deleted_outside_is_removed_with_references_to_it() {
     let program = [resource("a"), resource("b").input_from("v", "a"), resource("c").depends_on("b")];
     let (cloud, state) = deploy(&program).await;
     cloud.fail("read b-1", CallFailure::Missing);
@@ -127,7 +127,7 @@ async fn update_with_refresh_uses_read_state() {
 }
 
 #[tokio::test]
-async fn resource_missing_in_program_is_not_refreshed_before_delete() {
+async fn unregistered_resource_is_not_refreshed_before_delete() {
     let (cloud, state) = deploy(&[resource("a"), resource("b")]).await;
     let ended = cloud.up(&state, &[resource("a")]).refresh_first().run_program().run().await.expect(Outcome::Succeeded);
     assert_eq!((ended.call_count("read b-1"), ended.call_count("delete b-1")), (0, 1));

@@ -96,7 +96,8 @@ impl GrpcProvider {
                 _ => {}
             }
             *last_attempt = Some(status);
-            // A plugin may print its port before it accepts connections. There is no signal that it accepts connections.
+            // A plugin may print its port before it accepts connections. There is no signal that it accepts
+            // connections.
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }

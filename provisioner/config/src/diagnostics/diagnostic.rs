@@ -39,8 +39,8 @@ pub struct Diagnostic {
     pub span: Option<Span>,
     /// Problem, in one sentence.
     pub summary: String,
-    /// Expectation at this position, in a few words.
-    pub expected: Option<String>,
+    /// Text shown at the position, a few words.
+    pub span_label: Option<String>,
     /// Explanation of the problem.
     pub detail: Option<String>,
     /// Next steps, one hint each.
@@ -57,7 +57,7 @@ impl Diagnostic {
             severity: Severity::Error,
             span: span.into(),
             summary: summary.into(),
-            expected: None,
+            span_label: None,
             detail: None,
             help: Vec::new(),
             labels: Vec::new(),
@@ -69,10 +69,10 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(code, span, summary) }
     }
 
-    /// Sets the expectation that is shown at the position.
+    /// Sets the text that is shown at the position.
     #[must_use]
-    pub fn expected(mut self, text: impl Into<String>) -> Self {
-        self.expected = Some(text.into());
+    pub fn span_label(mut self, text: impl Into<String>) -> Self {
+        self.span_label = Some(text.into());
         self
     }
 

@@ -1,8 +1,8 @@
 //! Diagnostics about the user's files, as values.
 //!
 //! Input: errors and warnings that the file readers and the program report. Output: values for the display, `--json`
-//! and tests, and the function `render`, which formats a diagnostic as text. Excluded: the rules that find errors, output to a
-//! terminal, and the text of files that hold secrets.
+//! and tests, and the function `render`, which formats a diagnostic as text. Excluded: the rules that find errors,
+//! output to a terminal, and the text of files that hold secrets.
 
 mod diagnostic;
 mod render;

@@ -62,7 +62,7 @@ pub fn excerpt(span: Span, sources: &SourceFiles) -> Vec<String> {
 fn snippet_elements<'d>(diagnostic: &'d Diagnostic, sources: &'d SourceFiles) -> Vec<Element<'d>> {
     let Some(primary) = diagnostic.span else { return Vec::new() };
     let mut marks: Vec<(FileId, AnnotationKind, Span, Option<&str>)> =
-        vec![(primary.file, AnnotationKind::Primary, primary, diagnostic.expected.as_deref())];
+        vec![(primary.file, AnnotationKind::Primary, primary, diagnostic.span_label.as_deref())];
     marks.extend(
         diagnostic
             .labels
@@ -122,7 +122,7 @@ mod tests {
         let secret = sources.add("secrets.yaml", "values:\n  x: hunter2\n", Sensitivity::Secret);
         let span = |file, start, end| Span { file, start, end };
         let diagnostic = Diagnostic::error(Code("sample"), span(public, 19, 23), "something is wrong")
-            .expected("a number")
+            .span_label("a number")
             .label(span(public, 0, 1), "because of this")
             .label(span(secret, 10, 11), "and of that")
             .detail("There is more to it.")

@@ -3,7 +3,7 @@
 use super::namespaces::{GIT, NAMESPACES, Namespaces, PlaceholderValue, UsedSecrets};
 use super::syntax::{Piece, Placeholder, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
-use crate::tree::{Entry, Mapping, Node, Part, Reference, Scalar, Template, Value};
+use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Reference, Scalar, Value};
 
 const UNRESOLVED: Code = Code("unresolved-placeholder");
 
@@ -15,7 +15,7 @@ const CLIENT_NAMESPACES: [&str; 2] = ["resource", "dependency"];
 pub(crate) enum ReferenceRule {
     /// Not allowed.
     Rejected,
-    /// Allowed, as is `${dependency:…}`. Both stay as text and are resolved when a client stack is deployed.
+    /// Kept as text, and `${dependency:…}` as well. The deployment of a client stack resolves both.
     Kept,
     /// `KEY.PATH` in the same environment.
     SameEnvironment,
@@ -58,7 +58,7 @@ impl<'a> Resolver<'a> {
                 });
                 Value::Mapping(Mapping(entries.collect()))
             }
-            Value::Template(_) => node.value.clone(),
+            Value::Interpolated(_) => node.value.clone(),
         };
         Node { value, span: node.span }
     }
@@ -67,20 +67,20 @@ impl<'a> Resolver<'a> {
         if !scalar.text.contains("${") {
             return Value::Scalar(scalar.clone());
         }
-        let mut template = Template { parts: Vec::new(), secret: false };
+        let mut string = InterpolatedString { parts: Vec::new(), secret: false };
         let mut placeholder_span = self.placeholder_spans(&scalar.text, span);
         for piece in pieces(&scalar.text) {
             match piece {
-                Piece::Text(text) => push_text(&mut template.parts, text),
+                Piece::Text(text) => push_text(&mut string.parts, text),
                 Piece::Placeholder(placeholder) => {
                     let at = placeholder_span(placeholder.raw);
-                    self.resolve_placeholder(&placeholder, at, references, &mut template);
+                    self.resolve_placeholder(&placeholder, at, references, &mut string);
                 }
             }
         }
-        match template.known() {
-            Some(text) if !template.secret => Value::Scalar(Scalar { text, plain: false }),
-            _ => Value::Template(template),
+        match string.known() {
+            Some(text) if !string.secret => Value::Scalar(Scalar { text, plain: false }),
+            _ => Value::Interpolated(string),
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Resolver<'a> {
         placeholder: &Placeholder<'_>,
         at: Span,
         references: ReferenceRule,
-        into: &mut Template,
+        into: &mut InterpolatedString,
     ) {
         match self.namespaces.lookup(placeholder, &mut self.used) {
             PlaceholderValue::Public(text) => push_text(&mut into.parts, &text),
@@ -117,7 +117,12 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn keep_unresolved(&mut self, placeholder: &Placeholder<'_>, diagnostic: Diagnostic, into: &mut Template) {
+    fn keep_unresolved(
+        &mut self,
+        placeholder: &Placeholder<'_>,
+        diagnostic: Diagnostic,
+        into: &mut InterpolatedString,
+    ) {
         push_text(&mut into.parts, placeholder.raw);
         self.diagnostics.push(diagnostic);
     }

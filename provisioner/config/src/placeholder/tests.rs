@@ -78,7 +78,7 @@ fn resolve(recorded_context: &Json, input: &str) -> String {
     let mut resolver = Resolver::new(namespaces, &sources);
     match resolver.resolve(&Node { value, span }, ReferenceRule::Rejected).value {
         Value::Scalar(scalar) => scalar.text,
-        Value::Template(template) => template.known().unwrap(),
+        Value::Interpolated(string) => string.known().unwrap(),
         other => panic!("{other:?}"),
     }
 }

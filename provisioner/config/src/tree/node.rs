@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::template::Template;
+use super::interpolated_string::InterpolatedString;
 use crate::diagnostics::Span;
 
 /// A value with its position. A value from a YAML alias or merge key has the position of its definition.
@@ -20,7 +20,7 @@ pub enum Value {
     /// A scalar, not typed yet.
     Scalar(Scalar),
     /// A string with resolved placeholders that holds references or secrets. The parser never returns one.
-    Template(Template),
+    Interpolated(InterpolatedString),
     /// A list.
     Sequence(Vec<Node>),
     /// A mapping in the order of the file; keys are unique.
@@ -97,7 +97,7 @@ impl Node {
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) if scalar.is_null() => "nothing",
-            Value::Scalar(_) | Value::Template(_) => "a single value",
+            Value::Scalar(_) | Value::Interpolated(_) => "a single value",
             Value::Sequence(_) => "a list",
             Value::Mapping(_) => "a mapping",
         }
@@ -108,7 +108,7 @@ impl Node {
         path.into_iter().try_fold(self, |node, step| match &node.value {
             Value::Mapping(mapping) => mapping.get(step),
             Value::Sequence(items) => items.get(step.parse::<usize>().ok()?),
-            Value::Scalar(_) | Value::Template(_) => None,
+            Value::Scalar(_) | Value::Interpolated(_) => None,
         })
     }
 }

@@ -12,8 +12,8 @@ use serde::forward_to_deserialize_any;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::reader::{Reader, Section};
-use crate::tree::{Entry, Mapping, Node, Part, Scalar, Template, Value};
-use crate::yaml::scalar::{UntypedScalar, config_bool, config_int, config_text, read_untyped};
+use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Scalar, Value};
+use crate::yaml::scalar::{UntypedScalar, go_bool, go_int, go_text, read_untyped};
 
 const TEXT_HANDLE: &str = "$sc::TextHandle";
 const WRONG_KIND: Code = Code("wrong-kind");
@@ -28,7 +28,7 @@ pub struct TextHandle(usize);
 pub struct Decoded<T> {
     /// The typed configuration.
     pub config: T,
-    texts: Vec<(Template, Span)>,
+    texts: Vec<(InterpolatedString, Span)>,
 }
 
 impl<T> Decoded<T> {
@@ -36,15 +36,15 @@ impl<T> Decoded<T> {
     ///
     /// # Panics
     /// Panics if the handle comes from another configuration.
-    pub fn text(&self, handle: TextHandle) -> (&Template, Span) {
-        let (template, span) = &self.texts[handle.0];
-        (template, *span)
+    pub fn text(&self, handle: TextHandle) -> (&InterpolatedString, Span) {
+        let (string, span) = &self.texts[handle.0];
+        (string, *span)
     }
 
     /// Returns the text of a handle; `None` if it is empty.
-    pub fn non_empty_text(&self, handle: Option<TextHandle>) -> Option<&Template> {
-        let (template, _) = self.text(handle?);
-        (template.known().as_deref() != Some("")).then_some(template)
+    pub fn non_empty_text(&self, handle: Option<TextHandle>) -> Option<&InterpolatedString> {
+        let (string, _) = self.text(handle?);
+        (string.known().as_deref() != Some("")).then_some(string)
     }
 }
 
@@ -99,7 +99,7 @@ impl JsonSchema for TextHandle {
 struct Context {
     diagnostics: RefCell<Vec<Diagnostic>>,
     has_errors: RefCell<bool>,
-    texts: RefCell<Vec<(Template, Span)>>,
+    texts: RefCell<Vec<(InterpolatedString, Span)>>,
 }
 
 impl Context {
@@ -152,7 +152,7 @@ impl<'n> Decoder<'n> {
     fn text(self) -> String {
         match &self.node.value {
             Value::Scalar(scalar) => {
-                let text = config_text(scalar);
+                let text = go_text(scalar);
                 if text != scalar.text && !scalar.is_null() {
                     let summary = format!("{:?} is read as {text:?}", scalar.text);
                     let help = "put the value in quotes to keep it as it is written";
@@ -163,7 +163,7 @@ impl<'n> Decoder<'n> {
                 }
                 text
             }
-            Value::Template(template) => template.known().unwrap_or_else(|| {
+            Value::Interpolated(string) => string.known().unwrap_or_else(|| {
                 let summary = "a reference to another resource is not allowed here";
                 self.context.push_error(Diagnostic::error(Code("misplaced-reference"), self.node.span, summary));
                 String::new()
@@ -177,12 +177,12 @@ impl<'n> Decoder<'n> {
 
     /// Stores a text, with its secrets and references, and passes its index to the visitor.
     fn handle<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        let template = match &self.node.value {
-            Value::Template(template) => template.clone(),
-            _ => Template { parts: vec![Part::Text(self.text())], secret: false },
+        let string = match &self.node.value {
+            Value::Interpolated(string) => string.clone(),
+            _ => InterpolatedString { parts: vec![Part::Text(self.text())], secret: false },
         };
         let mut texts = self.context.texts.borrow_mut();
-        texts.push((template, self.node.span));
+        texts.push((string, self.node.span));
         visitor.visit_u64(texts.len() as u64 - 1)
     }
 
@@ -201,7 +201,7 @@ impl<'n> Decoder<'n> {
 macro_rules! integers {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-            match self.node.is_null().then_some(0).or_else(|| self.node.as_scalar().and_then(config_int)) {
+            match self.node.is_null().then_some(0).or_else(|| self.node.as_scalar().and_then(go_int)) {
                 Some(value) => visitor.visit_i64(value),
                 None => {
                     self.report_wrong_kind("a whole number");
@@ -220,20 +220,20 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
             Value::Scalar(scalar) => match read_untyped(scalar) {
                 UntypedScalar::Null => visitor.visit_unit(),
                 UntypedScalar::Bool(value) => visitor.visit_bool(value),
-                UntypedScalar::Number(..) => match config_int(scalar) {
+                UntypedScalar::Number(..) => match go_int(scalar) {
                     Some(value) if !scalar.text.contains(['.', 'e', 'E']) => visitor.visit_i64(value),
                     _ => self.deserialize_f64(visitor),
                 },
                 UntypedScalar::Text(_) => visitor.visit_str(&scalar.text),
             },
-            Value::Template(_) => visitor.visit_string(self.text()),
+            Value::Interpolated(_) => visitor.visit_string(self.text()),
             Value::Sequence(_) => self.deserialize_seq(visitor),
             Value::Mapping(_) => self.deserialize_map(visitor),
         }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node.is_null().then_some(false).or_else(|| self.node.as_scalar().and_then(config_bool)) {
+        match self.node.is_null().then_some(false).or_else(|| self.node.as_scalar().and_then(go_bool)) {
             Some(value) => visitor.visit_bool(value),
             None => {
                 self.report_wrong_kind("`true` or `false`");
@@ -249,7 +249,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de> {
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        let number = self.scalar("a number").filter(|scalar| scalar.plain).map(config_text);
+        let number = self.scalar("a number").filter(|scalar| scalar.plain).map(go_text);
         match number.filter(|text| !text.is_empty()).map(|text| text.parse()) {
             Some(Ok(number)) => visitor.visit_f64(number),
             Some(Err(_)) => {

@@ -271,7 +271,7 @@ impl<'t> Composer<'t> {
         let sources = match source.value {
             Value::Mapping(_) => vec![source],
             Value::Sequence(items) => items,
-            Value::Scalar(_) | Value::Template(_) => return Err(invalid_merge(source.span)),
+            Value::Scalar(_) | Value::Interpolated(_) => return Err(invalid_merge(source.span)),
         };
         for source in sources {
             let Value::Mapping(from) = source.value else { return Err(invalid_merge(source.span)) };
@@ -363,7 +363,7 @@ mod tests {
                     let line = format!("{path} {}:{} {source:?} = {:?}\n", place.line, place.column, scalar.text);
                     out.push_str(&line);
                 }
-                Value::Template(_) => unreachable!("the parser returns no templates"),
+                Value::Interpolated(_) => unreachable!("the parser returns no interpolated strings"),
             }
         }
         let (sources, document) = read(text);

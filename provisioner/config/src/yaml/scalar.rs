@@ -3,7 +3,9 @@
 //! | position | reading |
 //! |---|---|
 //! | outside of `config` (names, `values`, variables, profile) | the source text |
-//! | string, bool and int fields inside the `config` of a core type | [`config_text`], [`config_bool`], [`config_int`]: as in the Go program (docs/spec/simple-container.md#2.1) |
+//! | string, bool and int fields inside the `config` of a core type | [`go_text`], [`go_bool`], [`go_int`]: as in the Go program (docs/spec/simple-container.md#2.1) |
+//! | string fields inside the `config` of `provisioner` and of `auth` entries | [`go_text`] |
+//! | booleans in `plugins` and `options` | [`go_bool`] |
 //! | the untyped `config` of plugins and plugin types | [`read_untyped`]: as in JSON, all else is text |
 
 use jiff::civil::DateTime;
@@ -89,9 +91,9 @@ fn is_base_60(text: &str) -> bool {
     first && rest.peek().is_some() && rest.all(|fits| fits) && digits(fraction)
 }
 
-/// Returns the value of a string field inside a typed `config`. Differs from the source text for plain numbers and
+/// Returns the text that the Go program reads for a string field. Differs from the source text for plain numbers and
 /// dates.
-pub(crate) fn config_text(scalar: &Scalar) -> String {
+pub(crate) fn go_text(scalar: &Scalar) -> String {
     match resolve(scalar) {
         Resolved::Null => String::new(),
         Resolved::Bool(value) => value.to_string(),
@@ -102,8 +104,8 @@ pub(crate) fn config_text(scalar: &Scalar) -> String {
     }
 }
 
-/// Returns the value of a bool field inside a typed `config`; `None` if the scalar is not a boolean.
-pub(crate) fn config_bool(scalar: &Scalar) -> Option<bool> {
+/// Returns the boolean that the Go program reads for a bool field; `None` if the scalar is not a boolean.
+pub(crate) fn go_bool(scalar: &Scalar) -> Option<bool> {
     match resolve(scalar) {
         Resolved::Bool(value) => Some(value),
         Resolved::Text => parse_yaml_1_1_boolean(&scalar.text),
@@ -111,8 +113,8 @@ pub(crate) fn config_bool(scalar: &Scalar) -> Option<bool> {
     }
 }
 
-/// Returns the value of an int field inside a typed `config`, truncated; `None` if the scalar is not a number.
-pub(crate) fn config_int(scalar: &Scalar) -> Option<i64> {
+/// Returns the integer that the Go program reads for an int field, truncated; `None` if the scalar is not a number.
+pub(crate) fn go_int(scalar: &Scalar) -> Option<i64> {
     match resolve(scalar) {
         Resolved::Int(value) => i64::try_from(value).ok(),
         #[expect(
@@ -320,8 +322,8 @@ mod tests {
             ("-", "-"),
             ("0x", "0x"),
         ] {
-            assert_eq!(config_text(&plain(source)), received, "{source}");
-            assert_eq!(config_text(&Scalar { text: source.into(), plain: false }), source, "{source:?} in quotes");
+            assert_eq!(go_text(&plain(source)), received, "{source}");
+            assert_eq!(go_text(&Scalar { text: source.into(), plain: false }), source, "{source:?} in quotes");
         }
     }
 
@@ -338,7 +340,7 @@ mod tests {
             ("tRue", false, None),
             ("TRUE", false, Some(true)),
         ] {
-            assert_eq!(config_bool(&Scalar { text: text.into(), plain: !quoted }), expected, "{text}");
+            assert_eq!(go_bool(&Scalar { text: text.into(), plain: !quoted }), expected, "{text}");
         }
         for (text, expected) in [
             ("20.0", Some(20)),
@@ -351,9 +353,9 @@ mod tests {
             ("word", None),
             ("9223372036854775808", None),
         ] {
-            assert_eq!(config_int(&plain(text)), expected, "{text}");
+            assert_eq!(go_int(&plain(text)), expected, "{text}");
         }
-        assert_eq!(config_int(&Scalar { text: "20".into(), plain: false }), None);
+        assert_eq!(go_int(&Scalar { text: "20".into(), plain: false }), None);
     }
 
     #[test]

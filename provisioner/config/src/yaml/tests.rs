@@ -12,7 +12,7 @@ fn assert_spans_are_valid(node: &Node, sources: &SourceFiles) {
     assert!(node.span.start <= node.span.end && node.span.end as usize <= text.len());
     assert!(text.is_char_boundary(node.span.start as usize) && text.is_char_boundary(node.span.end as usize));
     match &node.value {
-        Value::Scalar(_) | Value::Template(_) => {}
+        Value::Scalar(_) | Value::Interpolated(_) => {}
         Value::Sequence(items) => items.iter().for_each(|item| assert_spans_are_valid(item, sources)),
         Value::Mapping(mapping) => mapping.into_iter().for_each(|entry| assert_spans_are_valid(&entry.value, sources)),
     }

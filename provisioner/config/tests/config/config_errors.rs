@@ -129,7 +129,7 @@ provisioner:
     )
     .messages();
     insta::assert_snapshot!(messages, @r#"
-    error[provisioner]: the path of a state storage of type "fs" is a URL
+    error[provisioner]: the path of a state storage of type "fs" must be a `file://` URL
      --> .sc/stacks/s/server.yaml:5:48
       |
     5 |     state-storage: { type: fs, config: { path: /state } }
@@ -137,19 +137,19 @@ provisioner:
       |
       = hint: write `file:///absolute/folder`, `file://~/folder` or `file://${project:root}/folder`
 
-    warning[rewritten-scalar]: `passPhrase` is not read as it is written
+    warning[rewritten-scalar]: `passPhrase` is changed when it is read
      --> .sc/stacks/s/server.yaml:6:65
       |
     6 |     secrets-provider: { type: passphrase, config: { passPhrase: 0123 } }
       |                                                                 ^^^^
       |
-      = note: a bare number or date is first read as such and then written again as text
+      = note: an unquoted number or date is parsed and formatted again
       = hint: put the value in quotes
     "#);
 }
 
 #[test]
-fn unused_sections_are_checked() {
+fn unknown_types_in_all_sections_are_reported() {
     let messages = Files::sections(
         "
 schemaVersion: [1]
@@ -287,7 +287,7 @@ outputs: []
     8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }
       |                                                                 ^^^ this is a list
 
-    error[unknown-resource-type]: unknown resource type "p:m:T": no enabled plugin named "p"
+    error[unknown-resource-type]: unknown resource type "p:m:T": no enabled plugin serves the package "p"
      --> .sc/stacks/s/server.yaml:8:83
       |
     8 | resources: { resources: { e: { resources: { a: text, b: { type: [x] }, c: { type: 'p:m:T', config: [] } } } } }

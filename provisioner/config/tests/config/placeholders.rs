@@ -21,13 +21,13 @@ fn resolve(text: &str) -> String {
     assert!(matches!(resource.implementation, ResourceImplementation::Plugin { plugin: 0, .. }));
     match &resource.config.get_path(["x"]).unwrap().value {
         Value::Scalar(scalar) => scalar.text.clone(),
-        Value::Template(template) => {
+        Value::Interpolated(string) => {
             let part = |part: &Part| match part {
                 Part::Text(text) => text.clone(),
                 Part::Reference(reference) => format!("<{} {}>", reference.resource, reference.path.join("/")),
             };
-            let text: String = template.parts.iter().map(part).collect();
-            format!("{}{text}", if template.secret { "?" } else { "" })
+            let text: String = string.parts.iter().map(part).collect();
+            format!("{}{text}", if string.secret { "?" } else { "" })
         }
         other => panic!("{other:?}"),
     }

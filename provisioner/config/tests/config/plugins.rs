@@ -303,7 +303,7 @@ resources:
     )
     .messages();
     insta::assert_snapshot!(messages, @r#"
-    error[unknown-resource-type]: unknown resource type "datadog:monitors:Monitor": no enabled plugin named "datadog"
+    error[unknown-resource-type]: unknown resource type "datadog:monitors:Monitor": no enabled plugin serves the package "datadog"
       --> .sc/stacks/s/server.yaml:16:20
        |
     16 |         a: { type: 'datadog:monitors:Monitor' }
@@ -311,7 +311,7 @@ resources:
        |
        = hint: did you mean `datadoc:monitors:Monitor`?
 
-    error[unknown-resource-type]: unknown resource type "off:m:T": no enabled plugin named "off"
+    error[unknown-resource-type]: unknown resource type "off:m:T": no enabled plugin serves the package "off"
       --> .sc/stacks/s/server.yaml:17:20
        |
      9 |   - { name: off, enabled: false, source: { type: local, path: p } }
@@ -390,7 +390,7 @@ resources:
        = hint: did you mean `two`?
        = hint: it has one, two
 
-    error[unknown-resource-type]: unknown resource type "kube:m:T": no enabled plugin named "kube"
+    error[unknown-resource-type]: unknown resource type "kube:m:T": no enabled plugin serves the package "kube"
       --> .sc/stacks/s/server.yaml:27:20
        |
     27 |         m: { type: 'kube:m:T' }

@@ -142,7 +142,7 @@ fn decode_field<T: DeserializeOwned>(node: &Node) -> Option<T> {
 fn has_values(node: &Node, expected: &Json) -> bool {
     match (expected, &node.value) {
         (Json::String(text), Value::Scalar(_)) => decode_field(node).as_ref() == Some(text),
-        (Json::String(text), Value::Template(template)) => template.known().as_ref() == Some(text),
+        (Json::String(text), Value::Interpolated(string)) => string.known().as_ref() == Some(text),
         (Json::Bool(value), Value::Scalar(_)) => !node.is_null() && decode_field(node) == Some(*value),
         (Json::Number(number), Value::Scalar(_)) => !node.is_null() && decode_field(node) == number.as_i64(),
         (Json::Array(items), Value::Sequence(nodes)) => {

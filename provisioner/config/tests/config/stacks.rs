@@ -28,7 +28,7 @@ fn resources_are_found_in_three_levels_and_in_shorthand() {
     8 |   prod:
       |   ^^^^
       |
-      = hint: write all three levels: other readers of this file ignore the short form
+      = hint: write the full path: the Go program ignores the shorthand
 
     warning[shorthand]: resource "near" is taken as `resources.resources.prod.resources.near`
       --> .sc/stacks/s/server.yaml:13:7
@@ -36,7 +36,7 @@ fn resources_are_found_in_three_levels_and_in_shorthand() {
     13 |       near: { type: 'p:m:T' }
        |       ^^^^
        |
-       = hint: write all three levels: other readers of this file ignore the short form
+       = hint: write the full path: the Go program ignores the shorthand
     "#);
     let stack = files.read(&["s"]).loaded.stacks.remove(0);
     let keys: Vec<_> =
@@ -57,7 +57,7 @@ fn duplicate_resource_is_rejected() {
     7 | resources: { resources: { e: { a: { type: 'p:m:T' }, resources: { a: { type: 'p:m:T' } } } } }
       |                                ^
       |
-      = hint: write all three levels: other readers of this file ignore the short form
+      = hint: write the full path: the Go program ignores the shorthand
 
     error[duplicate-resource]: resource "a" of env "e" is defined twice
      --> .sc/stacks/s/server.yaml:7:32

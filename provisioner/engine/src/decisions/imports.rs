@@ -12,9 +12,9 @@ use state::ResourceState;
 
 use crate::goal::ResourceKind;
 
-/// Returns the id that an import compares: the id under which the entry was imported, because the provider may have
-/// returned another one, else the id of the entry.
-pub(crate) fn imported_id(old: &ResourceState) -> Option<&ResourceId> {
+/// Returns the id of an entry to compare with the id of an import: the id under which the entry was imported, because
+/// the provider may have returned another one, else the id of the resource.
+pub(crate) fn id_for_import(old: &ResourceState) -> Option<&ResourceId> {
     old.import_id.as_ref().or(old.id.as_ref())
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn should_import(
     import_id: Option<&ResourceId>,
     old: Option<&ResourceState>,
 ) -> bool {
-    let is_other = |old: &ResourceState| old.external || imported_id(old) != import_id;
+    let is_other = |old: &ResourceState| old.external || id_for_import(old) != import_id;
     operation == Operation::Update && kind == ResourceKind::Custom && import_id.is_some() && old.is_none_or(is_other)
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum ImportFailure {
 }
 
 /// Returns the entry of an imported resource, as it was read. Values that are secret in `known`, the inputs of the
-/// program, are secret in the inputs that were read, too.
+/// import goal, are secret in the inputs that were read, too. `known` is empty for the import of a registration.
 ///
 /// # Errors
 /// [`ImportFailure`] if the resource does not exist, or has no inputs.

@@ -35,8 +35,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) in_scope: bool,
     /// True if the goal refers to a resource that the run skips.
     pub(crate) depends_on_skipped: bool,
-    /// Replace keys of a dependent replacement; `None` if this run does not delete the resource together with one that it
-    /// depends on.
+    /// Replace keys of a dependent replacement; `None` if this run does not delete the resource together with one that
+    /// it depends on.
     pub(crate) dependent_replace_keys: Option<&'a [String]>,
     /// True if the option `--replace` names the resource.
     pub(crate) replace_requested: bool,
@@ -143,14 +143,19 @@ pub(crate) enum Plan {
     Same {
         inputs: Arc<PropertyMap>,
     },
-    /// The recorded entry is confirmed as it is: an import matches the program, or the operation is a refresh.
+    /// No step: the entry is confirmed as it is, with the state that this registration has imported or read. For an
+    /// import that matches the program, and for a refresh.
     KeepRecorded,
     /// The recorded entry is out of scope, and is carried over as it is.
     CarryOver,
     /// The operation is about to delete the entry. Only the options that matter to the deletion are updated.
     KeepUntilDeleted,
-    /// No step changes the resource. It is not recorded and out of scope, not recorded in an operation that creates no
-    /// custom resources, or depends on a skipped resource in a destroy.
+    /// No step changes the resource, for one of these reasons:
+    /// - It is out of scope, and is not recorded.
+    /// - The operation is a refresh or a destroy. The resource is not recorded, and is a custom resource or depends on
+    ///   a
+    ///   skipped one.
+    /// - The operation is a destroy, and the resource depends on a skipped one.
     Skip,
     Create {
         inputs: Arc<PropertyMap>,
@@ -252,9 +257,12 @@ fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> 
     Ok(if situation.imported { Plan::KeepRecorded } else { Plan::Same { inputs } })
 }
 
-/// Returns the plan of a resource that a refresh or a destroy with a program does not change (sections 5.2 and 5.5): a
-/// custom resource, or a resource that depends on a skipped one. Returns `None` for other providers and components, and
-/// in other operations.
+/// Returns the plan of a resource that the program phase of a refresh or a destroy does not change (sections 5.2 and
+/// 5.5). Such a resource is one of these:
+/// - a custom resource
+/// - a provider or component that depends on a skipped resource
+///
+/// Returns `None` for other providers and components, and in other operations.
 fn plan_without_changes(situation: &Situation<'_>) -> Option<Plan> {
     let is_provider_or_component = situation.kind != ResourceKind::Custom;
     match (situation.operation, situation.old) {

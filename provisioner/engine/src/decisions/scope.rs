@@ -140,9 +140,9 @@ impl Scope {
         always || is_marked == self.has_targets()
     }
 
-    /// Returns whether an entry is in scope for a refresh before the program. Root stacks and providers have no special
-    /// treatment, and the provider of a resource is not one of its dependencies. `marked` is as in
-    /// [`Scope::can_touch`].
+    /// Returns whether an entry is in scope for a refresh that reads with the recorded provider. Root stacks and
+    /// providers have no special treatment, and the provider of a resource is not one of its dependencies. `marked` is
+    /// as in [`Scope::can_touch`].
     pub(crate) fn can_read(&self, state: &ResourceState, marked: &mut HashSet<Urn>) -> bool {
         let is_marked = self.is_marked(state, state.references(), marked);
         if is_marked {
@@ -151,8 +151,8 @@ impl Scope {
         is_marked == self.has_targets()
     }
 
-    /// Returns whether the recorded entry of a registration is in scope for a refresh. Root stacks and providers have
-    /// no special treatment. `marked` is as in [`Scope::can_touch`].
+    /// Returns whether the recorded entry of a registration is in scope for a refresh that runs the program. Root
+    /// stacks and providers have no special treatment. `marked` is as in [`Scope::can_touch`].
     pub(crate) fn can_read_registered(&self, state: &ResourceState, marked: &HashSet<Urn>) -> bool {
         self.is_marked(state, state.provider_and_references(), marked) == self.has_targets()
     }

@@ -80,8 +80,8 @@ impl DeploymentState {
     }
 
     /// Returns the recorded components that were not constructed, and all entries within them. The program might have
-    /// registered these entries. If a component was not constructed, the result also includes each component that was not
-    /// registered, with all entries within it.
+    /// registered these entries. If a component was not constructed, the result also includes each component that was
+    /// not registered, with all entries within it.
     pub(crate) fn within_not_constructed(&self) -> HashSet<EntryId> {
         let mut found = HashSet::new();
         if !self.has_not_constructed() {

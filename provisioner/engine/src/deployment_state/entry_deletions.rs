@@ -72,11 +72,11 @@ impl EntryDeletions {
         self.planned.insert(entry, wait);
     }
 
-    /// Starts the deletion of an entry, and returns true. Returns false if the deletion must wait for a running one: that
-    /// of an entry that refers to this entry, or that of an entry that this entry depends on.
+    /// Starts the deletion of an entry, and returns true. Returns false if the deletion must wait for a running one:
+    /// that of an entry that refers to this entry, or that of an entry that this entry depends on.
     ///
-    /// The deletion of a resource does not wait for the running deletion of its provider resource, because an instance is
-    /// closed only once no call uses it.
+    /// The deletion of a resource does not wait for the running deletion of its provider resource, because an instance
+    /// is closed only once no call uses it.
     pub(super) fn start(&mut self, entry: EntryId, loaded: Arc<ResourceState>) -> bool {
         let conflicts = |other: &Arc<ResourceState>| {
             other.provider_and_references().any(|urn| *urn == loaded.urn)

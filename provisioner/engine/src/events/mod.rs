@@ -1,7 +1,7 @@
 //! Events of a run, as values.
 //!
-//! Input: steps, phases and messages of a deployment. Output: events for the display, `--json` and other sinks. Excluded:
-//! a decision. A sink must not fail or block, and cannot influence the run.
+//! Input: steps, phases and messages of a deployment. Output: events for the display, `--json` and other sinks.
+//! Excluded: a decision. A sink must not fail or block, and cannot influence the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

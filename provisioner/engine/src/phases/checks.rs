@@ -80,8 +80,8 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     let with_hooks: Vec<Urn> = {
         let state = ctx.state();
         let has_hooks = |entry: &ResourceState| {
-            // `Replaced` leaves protection out. An entry with `deletedWith` counts as deleted with that resource; if the
-            // resource stays, the delete step of the entry checks the hooks.
+            // `Replaced` leaves protection out. An entry with `deletedWith` counts as deleted with that resource; if
+            // the resource stays, the delete step of the entry checks the hooks.
             let deleted_with =
                 if entry.deleted_with.is_some() { DeletedWithTarget::IsDeleted } else { DeletedWithTarget::Stays };
             let deletion = deletion_kind(entry, DeletionReason::Replaced, deleted_with, RunMode::Apply);
@@ -98,7 +98,8 @@ pub(crate) fn check_hooks(ctx: &Context) -> Result<(), ErrorReported> {
     report_all(with_hooks.iter().map(report)).map_or(Ok(()), Err)
 }
 
-/// Reports the operations that an earlier run began and did not end.
+/// Reports the pending operations of earlier runs, except those of resources that this run imports. Reports none in a
+/// preview, nor in a refresh, whose caller reports them.
 pub(crate) fn report_pending_operations(ctx: &Context) {
     if ctx.is_preview() || ctx.options.operation == Operation::Refresh {
         return;

@@ -18,7 +18,7 @@ use super::phase_end::PhaseEnd;
 use super::program::register;
 use crate::context::{Context, ProviderKey, host_error};
 use crate::decisions::aliases;
-use crate::decisions::imports::imported_id;
+use crate::decisions::imports::id_for_import;
 use crate::deployment_state::Inheritance;
 use crate::entry::Entry;
 use crate::events::{Message, Severity, SourceRef, StepOp};
@@ -34,6 +34,7 @@ use crate::step_executor::StepExecutor;
 /// Runs the import operation.
 pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
     if confirm_recorded(ctx).await.is_err() || register_root(ctx).await.is_err() {
+        // No resource was imported.
         return PhaseEnd::of(ctx, true);
     }
     // Parents come first: the qualified type of a child contains that of its parent.
@@ -58,6 +59,7 @@ pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
         });
         join_all(imports).await;
     }
+    // A stop may have left imports undone.
     PhaseEnd::of(ctx, true)
 }
 
@@ -68,7 +70,10 @@ pub(crate) fn urn_of(ctx: &Context, goal: &ImportGoal) -> Urn {
     Urn::new(stack, project, Some(&parent), goal.type_token.as_str(), &goal.name)
 }
 
-/// Carries over all recorded live entries, and starts the recorded providers.
+/// Confirms the recorded entries as they are, except pending deletes and views, and starts the recorded providers.
+///
+/// # Errors
+/// [`Halted`] if the run ended early.
 async fn confirm_recorded(ctx: &Arc<Context>) -> Result<(), Halted> {
     let loaded: Vec<Entry> = ctx.state().loaded_entries().to_vec();
     for entry in loaded.into_iter().filter(|(_, state)| !state.delete && state.view_of.is_none()) {
@@ -112,11 +117,11 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     if !has_parent {
         return Err(refuse_import(ctx, goal, &format!("its parent {parent} is not recorded")).into());
     }
-    if let Some(name) = recorded_under_other_name(ctx, goal, &urn, &parent) {
+    if let Some(name) = recorded_under_alias(ctx, goal, &urn, &parent) {
         let text = format!("it is recorded under its former name {name}: provision to rename it");
         return Err(refuse_import(ctx, goal, &text).into());
     }
-    if old.as_ref().is_some_and(|(_, old)| imported_id(old) == Some(&goal.id)) {
+    if old.as_ref().is_some_and(|(_, old)| id_for_import(old) == Some(&goal.id)) {
         return Ok(());
     }
     let reference = import_provider(ctx, goal, &urn).await?;
@@ -131,7 +136,7 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     new.protect = goal.protect;
     new.additional_secret_outputs.clone_from(&goal.additional_secret_outputs);
     let mut step = Step::new(StepOp::Import, urn.clone());
-    // A resource that is recorded under another id is refused, and shown as it is recorded.
+    // If the URN is recorded with another id, the step fails, and its events show the recorded state.
     step.new = Some(old.as_ref().map_or_else(|| Arc::new(new), |(_, old)| Arc::clone(old)));
     step.old = old;
     step.actor = Actor::Instance(Arc::clone(&instance));
@@ -144,8 +149,8 @@ async fn import_one(ctx: &Arc<Context>, goal: &ImportGoal) -> Result<(), Halted>
     Ok(())
 }
 
-/// Returns the name under which the resource is recorded, if it is another one.
-fn recorded_under_other_name(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
+/// Returns the recorded name of the resource, if an alias of the goal is recorded and is not the URN of the goal.
+fn recorded_under_alias(ctx: &Context, goal: &ImportGoal, urn: &Urn, parent: &Urn) -> Option<String> {
     let registration = Goal {
         parent: Some(parent.clone()),
         aliases: goal.aliases.clone(),

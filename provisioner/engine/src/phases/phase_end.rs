@@ -5,15 +5,15 @@ use crate::context::Context;
 /// End of a phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PhaseEnd {
-    /// The user did not stop the phase. Errors are in the reporter.
+    /// The phase left no work undone, or the user did not stop the run. Errors are in the reporter.
     Complete,
-    /// The user stopped the phase, which left work undone.
+    /// The user stopped the run, and the phase left work undone.
     Stopped,
 }
 
 impl PhaseEnd {
-    /// Returns the end of a phase. `has_undone_work` is true if the phase left work undone. The phase is stopped only if
-    /// the user stopped the run, too.
+    /// Returns the end of a phase. `has_undone_work` is true if the phase left work undone. The phase is stopped only
+    /// if the user stopped the run, too.
     pub(crate) fn of(ctx: &Context, has_undone_work: bool) -> Self {
         if has_undone_work && ctx.signals.stop.is_cancelled() { Self::Stopped } else { Self::Complete }
     }

@@ -105,7 +105,8 @@ async fn read_and_compare(
     let found = |result, new, change| EntryReading { result, new, change, views: Arc::clone(views) };
     let unchanged = || found(StepOp::Same, Some(Arc::clone(old)), Change::default());
     let reference = match &old.provider {
-        // Resources that Pulumi's engine itself serves, such as references to other stacks, stay as they were read.
+        // Resources that Pulumi's engine itself serves, such as references to other stacks, are not read: they stay as
+        // recorded.
         Some(_) if old.type_token.package() == BUILT_IN => return Ok(unchanged()),
         Some(reference) if old.custom && !old.is_provider() => reference,
         _ => return Ok(unchanged()),
@@ -113,7 +114,7 @@ async fn read_and_compare(
     let instance = match entry.instance {
         Some(instance) => Arc::clone(instance),
         None => match ctx.load_instance(reference).await {
-            // The entry is deleted already, and its provider may be deleted, too.
+            // The resource of a pending replacement is deleted already, and its provider may be deleted, too.
             Err(_) if old.pending_replacement => return Ok(unchanged()),
             loaded => loaded.map_err(StepError::Host)?,
         },

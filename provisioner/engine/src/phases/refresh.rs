@@ -17,8 +17,9 @@ use crate::entry::Entry;
 use crate::events::Operation;
 use crate::reporter::{ErrorReported, Failure};
 
-/// Reads the entries that must be read before all decisions: all in scope if the options include a refresh, else those
-/// with `refreshBeforeUpdate`.
+/// Reads the entries that must be read before all decisions: all in scope in a refresh or with a refresh in the
+/// options, else those with `refreshBeforeUpdate`. Reads none in an import, or if each entry is read when the program
+/// registers its resource (`--run-program`).
 pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
     if should_read_registrations(ctx) || ctx.options.operation == Operation::Import {
         return PhaseEnd::Complete;
@@ -38,7 +39,8 @@ pub(crate) async fn refresh_first(ctx: &Arc<Context>) -> PhaseEnd {
     end
 }
 
-/// Reads the entries that the program did not register.
+/// Reads the entries in scope that the program of a refresh did not register, and the pending deletes. Does nothing in
+/// other operations.
 pub(crate) async fn refresh_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if ctx.options.operation != Operation::Refresh || !ctx.options.has_program() {
         return PhaseEnd::Complete;

@@ -1,5 +1,5 @@
-//! Reads the recorded entry of a registration with its current provider: a refresh that follows the program
-//! (docs/spec/engine-semantics.md#5.2 and #5.4).
+//! Reads the recorded entry of a registration with its current provider: a refresh that runs the program
+//! (`--run-program`, docs/spec/engine-semantics.md#5.2 and #5.4).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,7 +81,8 @@ async fn record_reading(
     new: &Arc<ResourceState>,
     views: &ViewLog,
 ) -> Result<(), StateError> {
-    // In a refresh, no later step confirms the entry, or records the options of the goal.
+    // A refresh has no later step that records the options of the goal, so they are recorded with the result, and the
+    // entry is confirmed.
     let refreshes = ctx.options.operation == Operation::Refresh;
     let was_read = old.custom && !old.is_provider() && !old.pending_replacement;
     let ends_here = refreshes && registration.kind == ResourceKind::Custom && was_read;

@@ -78,8 +78,9 @@ async fn decide_and_execute(ctx: &Arc<Context>, goal: Goal, urn: Urn, origin: Or
     }
     let plan = generator.plan(&mut registration).await?;
     let steps = if let Plan::Replace(Replacement { order: ReplaceOrder::DeleteBeforeReplace, .. }) = plan {
-        // The walk over the dependents must see only decided registrations, so this one waits until no other registration
-        // is being decided. The others may have changed the deployment state, so the plan is decided again.
+        // The walk over the dependents must see only decided registrations, so this one waits until no other
+        // registration is being decided. The others may have changed the deployment state, so the plan is decided
+        // again.
         drop(deciding);
         let _alone = ctx.deciding.write().await;
         let plan = generator.plan(&mut registration).await?;

@@ -98,9 +98,9 @@ impl ViewLog {
         state.views_of(state.ledger().get(*id).unwrap_or(recorded))
     }
 
-    /// Returns the effects of the views, and accepts no further steps. `with_resource` is set if the same record adds or
-    /// confirms the resource, with the effects `so_far`: new views are added after it. Otherwise views only change in
-    /// place.
+    /// Returns the effects of the views, and accepts no further steps. `with_resource` is set if the same record adds
+    /// or confirms the resource, with the effects `so_far`: new views are added after it. Otherwise views only change
+    /// in place.
     pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_resource: bool) -> Vec<Effect> {
         let published_steps = &mut *self.lock_steps();
         published_steps.closed = true;

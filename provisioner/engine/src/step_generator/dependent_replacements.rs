@@ -17,8 +17,8 @@ use crate::provider_inputs::visible;
 pub(crate) enum SkippedEntries {
     /// Entries that this run has decided on, under their loaded or a new URN, and entries that it has removed.
     Decided,
-    /// Same as [`SkippedEntries::Decided`], but entries that a registration has taken over under a new URN only if their
-    /// recorded URN is decided.
+    /// Same as [`SkippedEntries::Decided`], but entries that a registration has taken over under a new URN only if
+    /// their recorded URN is decided.
     DecidedByUrn,
 }
 

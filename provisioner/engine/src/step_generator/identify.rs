@@ -75,8 +75,8 @@ pub(super) async fn identify(
     }
     let scope = &ctx.options.scope;
     registration.in_scope = scope.can_touch(&goal, state.scope_marks());
-    // The recorded references determine the entries to read, not those of the goal. In a refresh, no URN is marked, so
-    // the options for dependents apply to direct dependents only.
+    // The references of the recorded entry decide whether it is read, not those of the goal. The refresh operation does
+    // not use the marked URNs, so its options for dependents include direct dependents only.
     let none = HashSet::new();
     let marked = if ctx.options.operation == Operation::Refresh { &none } else { &*state.scope_marks() };
     registration.should_refresh = registration.old_state().is_some_and(|old| scope.can_read_registered(old, marked));

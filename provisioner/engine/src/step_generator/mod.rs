@@ -1,8 +1,8 @@
 //! Step generator: turns goals into steps (docs/spec/engine-semantics.md#2.1 to #2.16).
 //!
 //! Input: a goal. Output: steps, in the order in which they must be carried out. Decisions are pure functions in
-//! [`crate::decisions`]; this module calls the providers that a decision queries, and turns decisions into steps. Excluded:
-//! Create, Update, Delete, records of begun operations.
+//! [`crate::decisions`]; this module calls the providers that a decision queries, and turns decisions into steps.
+//! Excluded: Create, Update, Delete, records of begun operations.
 
 mod carry_over;
 mod delete_step;

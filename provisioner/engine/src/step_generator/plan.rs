@@ -45,7 +45,8 @@ pub(super) async fn steps(
             vec![registration.step(StepOp::Same)]
         }
         Plan::KeepRecorded => {
-            // No step confirms the entry, and it may not have been read either.
+            // The plan has no step that confirms the entry. Only an entry that was imported or read is confirmed
+            // already.
             if let Some((entry, _)) = &registration.old {
                 ctx.records.defer(|state| state.confirm_effects(*entry)).await;
             }

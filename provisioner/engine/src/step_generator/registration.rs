@@ -36,7 +36,7 @@ pub(crate) struct Registration {
     pub(crate) imported: bool,
     /// True if targets and excludes permit changes of the resource.
     pub(crate) in_scope: bool,
-    /// True if a refresh that follows the program should read the recorded entry.
+    /// True if a refresh that runs the program (`--run-program`) should read the recorded entry.
     pub(crate) should_refresh: bool,
     pub(crate) seed: [u8; 32],
     /// Physical name that is proposed to the provider.

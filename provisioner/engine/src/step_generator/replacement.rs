@@ -146,9 +146,9 @@ fn refuse_protected(
     report_all(protected.map(report)).map_or(Ok(()), Err)
 }
 
-/// Reports a fatal error if a replacement has to delete an entry that has delete hooks or no provider. The decision about
-/// the registration and [`refuse_protected`] check protection. `deleted_urns` are the URNs that are deleted together with
-/// the entry.
+/// Reports a fatal error if a replacement has to delete an entry that has delete hooks or no provider. The decision
+/// about the registration and [`refuse_protected`] check protection. `deleted_urns` are the URNs that are deleted
+/// together with the entry.
 fn refuse_undeletable(
     ctx: &Context,
     registration: &Registration,

@@ -47,7 +47,7 @@ pub(crate) fn resource_and_id(text: &str) -> Result<(String, ResourceId), String
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyhow::Result<Exit> {
     let stacks = read_stack(ui, global, &args.stack)?;
-    let runs = Runs::for_import(args.parallel, args.show, Changes::expected(false));
+    let runs = Runs::for_import(args.parallel, args.show, Changes::from_expect_no_changes(false));
     on_stacks(ui, &stacks, runs, async |run, _| {
         let goals = args.resources.iter().map(|(name, id)| run.program.import(name, id).map_err(import_error));
         let goals = goals.collect::<Result<_, _>>()?;

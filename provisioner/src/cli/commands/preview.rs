@@ -41,7 +41,7 @@ pub(crate) struct PreviewArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
-    let runs = Runs::new(&args.run, args.diff.diff, None, Changes::expected(args.expect_no_changes));
+    let runs = Runs::new(&args.run, args.diff.diff, None, Changes::from_expect_no_changes(args.expect_no_changes));
     let runs = runs.with_replacements(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| Ok(Some(operation::preview(run, refresh).await?))).await

@@ -68,7 +68,7 @@ pub(crate) struct ProvisionArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ProvisionArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     stacks.check_packages(ui)?;
-    let changes = Changes::expected(args.expect_no_changes);
+    let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let runs = Runs::new(&args.run, args.diff.diff, args.execution_timeout, changes).with_replacements(&args.replace);
     let refresh = !args.run.skip_refresh;
     on_stacks(ui, &stacks, runs, async |run, _| {

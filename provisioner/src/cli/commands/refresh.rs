@@ -70,7 +70,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
     if args.program.run_program {
         stacks.check_packages(ui)?;
     }
-    let changes = Changes::expected(args.expect_no_changes);
+    let changes = Changes::from_expect_no_changes(args.expect_no_changes);
     let run = RunArgs {
         skip_refresh: false,
         program: args.program,

@@ -86,7 +86,7 @@ fn version(package: &Package) -> &str {
 fn write(ui: &Ui, folder: &Path, packages: Option<Vec<Package>>) -> anyhow::Result<Exit> {
     let unknown = packages.iter().flatten().filter(|package| package.schemas.is_none());
     let unknown: Vec<String> = unknown.map(|package| package.name.clone()).collect();
-    let files = files(&types::product(), packages);
+    let files = files(&types::built_in_types(), packages);
     let mut changed = 0;
     for (path, text) in &files {
         let path = folder.join(path);

@@ -89,8 +89,8 @@ impl Provision for S3Bucket {
             ("access-key-name", id(&key)),
         ];
         Ok(ProvisionResult {
-            exports: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
-            values: [
+            stack_outputs: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
+            outputs: [
                 ("bucket", output(&bucket, "bucket")),
                 ("region", output(&bucket, "region")),
                 ("access-key", id(&key)),

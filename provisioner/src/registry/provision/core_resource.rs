@@ -10,7 +10,7 @@ use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 use super::inputs::{Inputs, ResolvedValue, without_unknowns};
 use config::Options;
 use config::diagnostics::Diagnostic;
-use config::tree::{Node, Template};
+use config::tree::{InterpolatedString, Node};
 use config::types::{CoreConfig, Decoded, TextHandle, decode};
 use engine::events::SourceRef;
 use engine::{Goal, Halted, Registered, Registrar, RegistrationResult};
@@ -61,7 +61,7 @@ pub struct CoreResource<'r> {
     /// Registrar that receives the registrations.
     pub registrar: &'r dyn Registrar,
     /// Function that resolves the references in a text.
-    pub texts: &'r (dyn Fn(&Template) -> Result<ResolvedValue, Box<Diagnostic>> + Send + Sync),
+    pub resolve_text: &'r (dyn Fn(&InterpolatedString) -> Result<ResolvedValue, Box<Diagnostic>> + Send + Sync),
 }
 
 /// Result of the registrations of a core resource.
@@ -70,9 +70,9 @@ pub struct ProvisionResult {
     /// Registered resources except the provider. Resources that depend on the core resource depend on these.
     pub registered: Vec<Urn>,
     /// Values that `${resource:KEY.…}` can reference, by name (docs/spec/simple-container.md#8.2).
-    pub values: BTreeMap<&'static str, ResolvedValue>,
+    pub outputs: BTreeMap<&'static str, ResolvedValue>,
     /// Outputs of the stack that the core resource exports.
-    pub exports: PropertyMap,
+    pub stack_outputs: PropertyMap,
 }
 
 /// Error that prevents some or all registrations of a core resource.
@@ -113,7 +113,7 @@ impl CoreResource<'_> {
     /// # Errors
     /// [`ProvisionError::Diagnostic`] if a reference cannot be resolved.
     pub fn text<C>(&self, config: &Decoded<C>, handle: TextHandle) -> Result<ResolvedValue, ProvisionError> {
-        Ok((self.texts)(config.text(handle).0)?)
+        Ok((self.resolve_text)(config.text(handle).0)?)
     }
 
     /// Returns the name of a registered resource: `<base>--<environment>`.

@@ -119,8 +119,8 @@ impl Provision for GcpBucket {
             ("hmac-secret-key", secret_key.clone()),
         ];
         Ok(ProvisionResult {
-            exports: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
-            values: [
+            stack_outputs: exports.into_iter().map(|(suffix, resolved)| (part(suffix), resolved.value)).collect(),
+            outputs: [
                 ("bucket", output(&bucket, "name")),
                 ("location", output(&bucket, "location")),
                 ("access-key", output(&key, "accessId")),

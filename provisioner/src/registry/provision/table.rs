@@ -15,8 +15,8 @@ use crate::registry::types::{GcpBucketConfig, S3BucketConfig};
 pub struct ProvisionTable(BTreeMap<&'static str, Arc<dyn Provision>>);
 
 impl ProvisionTable {
-    /// Returns the provisioners of all core types in [`crate::registry::types::product`].
-    pub fn product() -> Self {
+    /// Returns the provisioners of all core types in [`crate::registry::types::built_in_types`].
+    pub fn built_in() -> Self {
         Self::new([
             (S3BucketConfig::TYPE, Arc::new(aws::S3Bucket) as Arc<dyn Provision>),
             (GcpBucketConfig::TYPE, Arc::new(gcp::GcpBucket)),
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn every_core_type_has_a_provisioner() {
-        let types = types::product();
-        assert_eq!(ProvisionTable::product().names().collect::<Vec<_>>(), types.names().collect::<Vec<_>>());
+        let types = types::built_in_types();
+        assert_eq!(ProvisionTable::built_in().names().collect::<Vec<_>>(), types.names().collect::<Vec<_>>());
     }
 }

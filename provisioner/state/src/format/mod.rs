@@ -1,7 +1,7 @@
 //! Text formats of Pulumi's command line, read and written byte for byte.
 //!
-//! Input: a text, and a way to decrypt secrets. Output: a [`Snapshot`](crate::Snapshot); and the reverse. Excluded: files, keys, the
-//! integrity of a snapshot (except its checksum).
+//! Input: a text, and a way to decrypt secrets. Output: a [`Snapshot`](crate::Snapshot); and the reverse. Excluded:
+//! files, keys, the integrity of a snapshot (except its checksum).
 //!
 //! ```text
 //! {"version":3,"checkpoint":{"stack":"organization/P/S","latest":{

@@ -34,12 +34,12 @@ pub(crate) struct Replay {
     pub(crate) end: FileEnd,
 }
 
-/// Reads a journal. Returns `None` if the file is missing, because its run has ended, or if the first line is incomplete,
-/// because no operation can have begun. Fetches the key only if the journal contains secrets.
+/// Reads a journal. Returns `None` if the file is missing, because its run has ended, or if the first line is
+/// incomplete, because no operation can have begun. Fetches the key only if the journal contains secrets.
 ///
 /// # Errors
-/// [`JournalError`] if the file cannot be read, if the program does not support its version, or if a line other than the
-/// last is malformed.
+/// [`JournalError`] if the file cannot be read, if the program does not support its version, or if a line other than
+/// the last is malformed.
 pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,

@@ -132,8 +132,9 @@ impl StackState {
     }
 
     /// Returns a recorder for one deployment. Call it once for each deployment that changes the state, in their order:
-    /// the first one numbers entries from [`StackState::snapshot`], each following one from the unchanged final
-    /// snapshot of the previous one.
+    /// the first one numbers entries from the resources of [`StackState::snapshot`], each following one from the
+    /// resources of the final snapshot of the previous one, in the same order. Pending operations may differ; their
+    /// removal is not journaled.
     pub fn recorder(&self) -> JournalRecorder {
         self.journal().begin_phase();
         let manager = self.secrets.manager.clone();

@@ -39,7 +39,7 @@ async fn rename_locked(access: &StackAccess, lock: &StackLock, to: &StackReferen
 /// are not deleted.
 ///
 /// # Errors
-/// [`StateError`]: the stack does not exist, it has resources or pending creations, a run was interrupted. Nothing was
+/// [`StateError`]: the stack does not exist, it has resources or pending creates, a run was interrupted. Nothing was
 /// removed then, unless only the lock could not be released.
 pub async fn remove_stack(
     access: &StackAccess,
@@ -70,10 +70,10 @@ async fn remove_locked(
         if count > 0 {
             return Err(StateError::NotEmpty { stack, count });
         }
-        let creations = snapshot.pending_operations.iter().filter(|pending| pending.kind == OperationKind::Creating);
-        let names: Vec<String> = creations.map(|pending| pending.resource.urn.name().to_owned()).collect();
+        let creates = snapshot.pending_operations.iter().filter(|pending| pending.kind == OperationKind::Creating);
+        let names: Vec<String> = creates.map(|pending| pending.resource.urn.name().to_owned()).collect();
         if !names.is_empty() {
-            return Err(StateError::PendingCreations { stack, names });
+            return Err(StateError::PendingCreates { stack, names });
         }
     }
     Ok(access.store.remove(lock, backups).await?)

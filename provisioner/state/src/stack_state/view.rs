@@ -19,7 +19,7 @@ pub struct StackView {
     pub snapshot: Option<Snapshot>,
     /// Interrupted run, if the stack has the journal of one.
     pub recovered: Option<RecoveredRun>,
-    /// `true` if the stack was not locked at the time of reading. The run of a recovered journal is then dead.
+    /// `true` if the stack was not locked at the time of reading. The run of a recovered journal has then ended.
     pub is_unlocked: bool,
     /// Journal that starts from another checkpoint; its records are not in the snapshot. Changes of the stack fail.
     pub conflict: Option<JournalConflict>,

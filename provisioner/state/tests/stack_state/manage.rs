@@ -74,7 +74,7 @@ async fn rename_keeps_ciphertexts() {
 }
 
 #[tokio::test]
-async fn stack_with_a_pending_creation_is_removed_only_by_force() {
+async fn stack_with_pending_create_is_removed_only_by_force() {
     let fixture = Fixture::new().await;
     fixture.save(&[]).await;
     let state = fixture.open().await.unwrap();
@@ -85,6 +85,6 @@ async fn stack_with_a_pending_creation_is_removed_only_by_force() {
     // The recovery makes the creation a pending operation.
     fixture.open().await.unwrap().release().await.unwrap();
     let refused = remove_stack(&fixture.access, &holder(), false, Backups::Kept).await.unwrap_err();
-    assert!(matches!(&refused, StateError::PendingCreations { names, .. } if *names == ["b"]), "{refused}");
+    assert!(matches!(&refused, StateError::PendingCreates { names, .. } if *names == ["b"]), "{refused}");
     remove_stack(&fixture.access, &holder(), true, Backups::Kept).await.unwrap();
 }

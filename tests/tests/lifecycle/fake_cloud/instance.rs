@@ -24,7 +24,8 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Records the start of a call and waits until the test releases it. Returns the number and the failure of the call.
+    /// Records the start of a call and waits until the test releases it. Returns the number and the failure of the
+    /// call.
     async fn begin(
         &self,
         verb: &'static str,

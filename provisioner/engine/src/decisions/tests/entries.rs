@@ -15,7 +15,7 @@ use crate::decisions::aliases;
 use crate::decisions::change::Change;
 use crate::decisions::deletions::*;
 use crate::decisions::dependent_replacements::*;
-use crate::decisions::imports::{ImportFailure, imported_id, imported_state, read_op, should_import};
+use crate::decisions::imports::{ImportFailure, id_for_import, imported_state, read_op, should_import};
 use crate::decisions::refresh::{refresh_result, refreshed_state, should_refresh_first};
 use crate::decisions::scope::{Scope, UrnPattern};
 use crate::run_mode::RunMode;
@@ -330,8 +330,8 @@ fn row_23_import_with_other_id_replaces_managed_entry() {
 
 #[test]
 fn row_24_import_id_takes_precedence_over_id() {
-    assert_eq!(imported_id(&entry("a", |_| {})), ResourceId::new("a-1").as_ref());
-    assert_eq!(imported_id(&entry("a", |a| a.import_id = ResourceId::new("x"))), ResourceId::new("x").as_ref());
+    assert_eq!(id_for_import(&entry("a", |_| {})), ResourceId::new("a-1").as_ref());
+    assert_eq!(id_for_import(&entry("a", |a| a.import_id = ResourceId::new("x"))), ResourceId::new("x").as_ref());
 }
 
 #[test]

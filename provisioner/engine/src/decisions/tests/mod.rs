@@ -1,5 +1,6 @@
 //! Tables of decisions. A test whose name begins with the number of a row is about that row of
-//! docs/spec/engine-semantics.md#10. The test with the same number in `tests/tests/rows` is about the behaviour of the whole engine.
+//! docs/spec/engine-semantics.md#10. The test with the same number in `tests/tests/rows` is about the behaviour of the
+//! whole engine.
 
 mod entries;
 mod registrations;

@@ -6,14 +6,14 @@ use crate::diagnostics::Span;
 
 /// A string that holds references, secrets, or both.
 #[derive(Clone, PartialEq)]
-pub struct Template {
-    /// Parts to join. A template with a single reference and no text has the type of the referenced value.
+pub struct InterpolatedString {
+    /// Parts to join. A string of a single reference and no text has the type of the referenced value.
     pub parts: Vec<Part>,
     /// A part of the text is secret.
     pub secret: bool,
 }
 
-/// A part of a [`Template`].
+/// A part of an [`InterpolatedString`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     /// Literal text.
@@ -35,7 +35,7 @@ pub struct Reference {
     pub span: Span,
 }
 
-impl Template {
+impl InterpolatedString {
     /// Returns the references in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
@@ -54,9 +54,9 @@ impl Template {
 }
 
 /// Shows only the references, because the text may be secret.
-impl fmt::Debug for Template {
+impl fmt::Debug for InterpolatedString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Template")
+        f.debug_struct("InterpolatedString")
             .field("secret", &self.secret)
             .field("references", &self.references().map(ToString::to_string).collect::<Vec<_>>())
             .finish()
