@@ -130,6 +130,14 @@ async fn stop_during_import_records_it_and_starts_no_other() {
 }
 
 #[tokio::test]
+async fn import_stopped_before_start_is_cancelled() {
+    let run = cloud_with(&["a-7"]).import(&Snapshot::default(), &[import("a", "a-7")]);
+    run.signals().stop.cancel();
+    let ended = run.run().await.expect(Outcome::Canceled);
+    assert_eq!((ended.calls.len(), ended.entries()), (0, Vec::<String>::new()));
+}
+
+#[tokio::test]
 async fn import_or_read_creating_dependency_cycle_is_rejected() {
     let (cloud, state) = deploy(&[resource("c"), resource("e").input_from("v", "c")]).await;
     cloud.add("there");
