@@ -1,5 +1,5 @@
-//! Conventions of the errors of all layers: shared causes, hints, and one function that prints an error with its
-//! causes.
+//! Conventions of the errors of all layers: shared causes, hints, and one function that formats an error with its
+//! causes as one line.
 //!
 //! The text of an error names the attempted action, never its cause: [`std::error::Error::source`] is the cause.
 //! Excluded: I/O, errors of a layer, decisions about the consequence of an error for a run.

@@ -104,8 +104,9 @@ pub struct HostSettings {
 /// Host that runs plugins as processes.
 ///
 /// # Invariants
-/// Every instance is in `instances` from the reply to its Handshake until the host is closed. Dropping the host kills
-/// all instances. A plugin process that has not replied to Handshake yet is killed if its start is cancelled.
+/// Every instance is in `instances` from the end of its start (Handshake and GetPluginInfo) until the host is closed.
+/// Dropping the host kills the instances to which the engine has no reference. A process whose start fails or is
+/// cancelled is killed.
 pub struct PluginHost {
     settings: HostSettings,
     root_resource: RootResource,

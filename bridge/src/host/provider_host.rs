@@ -56,7 +56,7 @@ pub struct ProviderRequest {
     pub checksums: BTreeMap<String, String>,
 }
 
-/// Reason why no instance was started: the attempted action, its cause and a hint.
+/// Reason why a request to the host failed: the attempted action, its cause and a hint.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct HostError {

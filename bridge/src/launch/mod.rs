@@ -50,7 +50,8 @@ pub struct LaunchSpec<'a> {
 pub struct Launched {
     /// Process of the plugin. Dropping it kills the plugin.
     pub process: Arc<Process>,
-    /// Connection to the plugin. Opened on first use, and never again once the process has exited.
+    /// Connection to the plugin. Opened on first use, and again after it was lost, but only while the process
+    /// runs.
     pub connection: Connection,
 }
 
@@ -60,7 +61,7 @@ pub enum LaunchError {
     /// The operating system cannot execute the program.
     #[error("cannot run {}{}", program.display(), in_parentheses(diagnosis.as_deref()))]
     ExecFailed {
-        /// Path of the program as the user declared it.
+        /// Path of the package, or of the interpreter that starts the plugin.
         program: PathBuf,
         /// Reason found in the first bytes and the mode of the program, with advice.
         diagnosis: Option<String>,

@@ -60,7 +60,7 @@ pub enum ProviderError {
     #[error(
         "the plugin {plugin} exited {} {method} ({status}){}",
         if *.is_sent { "during" } else { "before" },
-        output_suffix(.stderr)
+        output_suffix(.last_output)
     )]
     PluginExited {
         /// Name of the plugin.
@@ -72,7 +72,7 @@ pub enum ProviderError {
         /// Exit status in words.
         status: String,
         /// Last lines of output.
-        stderr: Vec<String>,
+        last_output: Vec<String>,
     },
 }
 

@@ -50,7 +50,7 @@ impl Records {
         Ok(operation)
     }
 
-    /// Records the effects of a step. `operation` is `None` if the step called no provider.
+    /// Records the effects of a step. `operation` is `None` if the step began no operation.
     ///
     /// # Errors
     /// [`StateError`] if the record cannot be written. The effects are applied to the deployment state nevertheless.

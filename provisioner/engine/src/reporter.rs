@@ -15,10 +15,10 @@ use crate::events::{Event, EventSink, Message, Severity, SourceRef};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorReported(());
 
-/// Effect of an error on the run, in ascending severity. Each one includes those before it.
+/// Effect of an error on the run, in ascending severity. A run with one of these failures also has those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Failure {
-    /// The run goes on, and fails at its end.
+    /// The error alone stops nothing; the run fails at its end.
     AtEnd,
     /// A step failed: nothing new starts, unless the run continues on errors.
     Step,

@@ -16,7 +16,7 @@ use crate::entry::Entry;
 use crate::events::{SourceRef, StepInfo, StepOp};
 use crate::providers::Instance;
 
-/// Operation on one entry, with everything that the step executor needs.
+/// Step on one entry, with everything that the step executor needs.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) op: StepOp,
@@ -49,7 +49,7 @@ pub(crate) struct Step {
 pub(crate) enum CarryOver {
     /// The entry is carried over as it is recorded.
     AsRecorded,
-    /// The operation is about to delete the entry: options that matter to the deletion are those of this goal,
+    /// The destroy is about to delete the entry: options that matter to the deletion are those of this goal,
     /// everything else is as recorded.
     UntilDeleted(Arc<ResourceState>),
 }

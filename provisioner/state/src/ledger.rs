@@ -74,7 +74,7 @@ impl Ledger {
     }
 
     /// Returns an entry as it was loaded; `None` for an entry that was added since.
-    pub fn loaded_entry(&self, id: EntryId) -> Option<&Arc<ResourceState>> {
+    pub fn base_entry(&self, id: EntryId) -> Option<&Arc<ResourceState>> {
         self.base.resources.get(usize::try_from(id.0).ok()?)
     }
 

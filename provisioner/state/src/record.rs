@@ -16,7 +16,7 @@ pub struct OperationId(pub u64);
 /// Record of a run. A record is applied as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// A provider call is about to begin.
+    /// An operation that may call a provider is about to begin.
     Begin {
         /// Id of the operation until its end.
         operation: OperationId,

@@ -20,8 +20,9 @@ use crate::launch::{Connection, LastOutput};
 use crate::process::{OutputStream, Process, describe_exit};
 use crate::provider::{Capabilities, Method, ProviderError, Views};
 
-/// Limit on the wait for a reply after the process exited: the reply may be in the socket already.
-const REPLY_GRACE: Duration = Duration::from_secs(1);
+/// Limit on the wait for a reply after the process exited, because the reply may be in the socket already, and on the
+/// wait for the exit of the process after its connection was lost.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// Provider at the other end of a gRPC connection.
 ///
@@ -45,8 +46,9 @@ pub struct GrpcProvider {
 }
 
 impl GrpcProvider {
-    /// Returns a provider after Handshake. `handshake` holds the capabilities of its reply; `None` if the provider
-    /// does not implement Handshake and returns them from Configure. `version` is the version from GetPluginInfo. If
+    /// Creates the client of a plugin. `handshake` holds the capabilities from the reply to Handshake; `None` before
+    /// Handshake, or if the provider does not implement it and returns them from Configure. `version` is the version
+    /// from GetPluginInfo. If
     /// `process` is given, calls in flight fail with [`ProviderError::PluginExited`] when it exits.
     pub fn new(
         connection: Connection,
@@ -176,7 +178,7 @@ impl GrpcProvider {
         let reply = tokio::select! {
             biased;
             reply = &mut call => reply,
-            _ = process.wait_for_exit() => match tokio::time::timeout(REPLY_GRACE, call).await {
+            _ = process.wait_for_exit() => match tokio::time::timeout(EXIT_GRACE, call).await {
                 Ok(Ok(reply)) => Ok(reply),
                 Ok(Err(_)) | Err(_) => return Err(self.exit_error(method, process, true).await),
             },
@@ -185,7 +187,7 @@ impl GrpcProvider {
             Ok(reply) => Ok(reply),
             Err(status) if errors::is_lost_connection(&status) => {
                 // The connection of an exiting process ends before the process does.
-                match tokio::time::timeout(REPLY_GRACE, process.wait_for_exit()).await {
+                match tokio::time::timeout(EXIT_GRACE, process.wait_for_exit()).await {
                     Ok(_) => Err(self.exit_error(method, process, true).await),
                     Err(_) => Err(errors::lost_connection(method, status)),
                 }
@@ -197,7 +199,7 @@ impl GrpcProvider {
     /// Returns the error of a call to an exited plugin. `is_sent`: the request may have been sent before the exit.
     pub(super) async fn exit_error(&self, method: Method, process: &Process, is_sent: bool) -> ProviderError {
         let (status, last_output) = self.exit_report(process).await;
-        ProviderError::PluginExited { plugin: self.name.clone(), method, is_sent, status, stderr: last_output.0 }
+        ProviderError::PluginExited { plugin: self.name.clone(), method, is_sent, status, last_output: last_output.0 }
     }
 
     async fn exit_report(&self, process: &Process) -> (String, LastOutput) {

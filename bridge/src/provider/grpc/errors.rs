@@ -70,8 +70,8 @@ pub(super) fn lost_connection(method: Method, status: Status) -> ProviderError {
     ProviderError::Failed { method, message, indeterminate: true, source }
 }
 
-/// Status of a lost call or a failed connection attempt, made on the side of `sc`. Displays as the message of the
-/// status without its gRPC code.
+/// Status of a lost call, of a failed connection attempt, or of the last Handshake that failed as unavailable. Displays
+/// as the message of the status without its gRPC code.
 #[derive(Debug)]
 pub(super) struct LostCall(pub(super) Status);
 

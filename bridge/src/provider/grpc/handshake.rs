@@ -19,7 +19,7 @@ use crate::plugin::PluginVersion;
 use crate::process::Process;
 use crate::provider::{Capabilities, Method, ProviderError};
 
-/// Pause between attempts while the plugin does not accept connections yet.
+/// Pause between attempts of Handshake.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Information about the host that is sent to the plugin in Handshake.
@@ -33,7 +33,8 @@ pub struct HostInfo<'a> {
     pub status_tokens: Option<&'a Arc<ResourceStatusTokens>>,
 }
 
-/// Calls Handshake and GetPluginInfo of a plugin. Repeats Handshake until the plugin accepts connections.
+/// Calls Handshake and GetPluginInfo of a plugin. Repeats Handshake while the connection fails or is lost; the plugin
+/// may receive it more than once.
 ///
 /// # Errors
 /// [`ProviderError`] if the plugin does not reply within the limits, exits, or returns an error.
@@ -60,9 +61,9 @@ pub async fn handshake(
 }
 
 impl GrpcProvider {
-    /// Calls Handshake until the plugin replies. Returns `None` if the provider does not implement Handshake: its
-    /// capabilities are in the reply of Configure. Stores the status of the last failed attempt in `last_attempt`, for
-    /// the error of a caller that stops waiting.
+    /// Calls Handshake, again while the connection fails or is lost. Returns `None` if the provider does not implement
+    /// Handshake: its capabilities are in the reply of Configure. Stores the status of the last failed attempt in
+    /// `last_attempt`, for the error of a caller that stops waiting.
     async fn call_handshake(
         &self,
         host_info: HostInfo<'_>,
@@ -82,6 +83,7 @@ impl GrpcProvider {
         };
         loop {
             if let Some(process) = self.process.as_ref().filter(|process| process.exit_status().is_some()) {
+                // An exit before the first attempt is reported as an exit during Handshake, too.
                 return Err(self.exit_error(Method::Handshake, process, true).await);
             }
             let status = match self.connection.call::<Handshake>(&request).await {

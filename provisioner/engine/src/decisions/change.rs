@@ -20,7 +20,7 @@ const INIT_ERROR_KEY: &str = "#initerror";
 pub(crate) struct Change {
     /// True if anything has changed.
     pub(crate) changed: bool,
-    /// Properties that replace the resource; ignored if nothing has changed.
+    /// Properties that replace the resource. Callers also check `changed`, except after a change of the provider.
     pub(crate) replace_keys: Vec<String>,
     /// Top-level names of changed properties.
     pub(crate) diffs: Vec<String>,
@@ -72,7 +72,7 @@ impl Change {
     }
 
     /// Returns the change of a resource whose provider was exchanged, by the reply to the DiffConfig of the new
-    /// provider. Only a replacement counts.
+    /// provider. Callers only use the properties that replace the resource.
     pub(crate) fn from_provider_change(reply: &DiffReply) -> Self {
         Self::from_reply(reply)
     }

@@ -185,7 +185,8 @@ pub(crate) enum ReplaceOrder {
     /// The old resource and its dependent replacements are deleted, then the new resource is created. Entries with a
     /// pending replacement are not deleted again.
     DeleteBeforeReplace,
-    /// The old resource was deleted in this run as a dependent replacement; the new one is created.
+    /// The old resource is a dependent replacement: this run deletes it, unless an earlier run did. The new one is
+    /// created.
     Recreate,
     /// An earlier run deleted the old resource and did not create the new one, which is created now.
     Resume,

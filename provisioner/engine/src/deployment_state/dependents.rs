@@ -115,8 +115,8 @@ impl DeploymentState {
                     // Loaded entries that were not registered again still need an entry that this run has marked as
                     // pending delete.
                     let was_live = || {
-                        self.ledger.loaded_entry(id).is_some()
-                            && self.ledger.loaded_entry(*needed).is_some_and(|old| !old.delete)
+                        self.ledger.base_entry(id).is_some()
+                            && self.ledger.base_entry(*needed).is_some_and(|old| !old.delete)
                     };
                     let is_needed = state.delete || !other.delete || serves || was_live();
                     if is_needed && staying.insert(*needed) {

@@ -33,7 +33,7 @@ use crate::events::{SourceRef, StepOp};
 pub(crate) use dependents::{EntriesByUrn, by_urn};
 pub(crate) use entry_deletions::{Deleted, DeletionReport, DeletionWait, EntryStays, deletion_channel};
 pub(crate) use repairs::EmptyKeys;
-pub(crate) use resource_record::{Incomplete, Inheritance, PendingReplacement};
+pub(crate) use resource_record::{Incomplete, Inheritance, PlannedDependentReplacement};
 pub(crate) use shared::SharedState;
 pub(crate) use views::rename_view;
 
@@ -154,7 +154,7 @@ impl DeploymentState {
     /// Returns the live entry that was loaded for a URN, as it is now, or as it was if this run has removed it.
     pub(crate) fn old_or_removed(&self, urn: &Urn) -> Option<Entry> {
         let id = *self.loaded_live.get(urn)?;
-        let state = self.ledger.get(id).or_else(|| self.ledger.loaded_entry(id))?;
+        let state = self.ledger.get(id).or_else(|| self.ledger.base_entry(id))?;
         Some((id, Arc::clone(state)))
     }
 
@@ -165,9 +165,10 @@ impl DeploymentState {
         self.old(urn).or_else(|| renamed().map(|(id, state)| (id, Arc::clone(state))))
     }
 
-    /// Returns an entry as it was loaded, with the URNs by which loaded entries refer to each other.
-    pub(crate) fn as_loaded(&self, entry: &Entry) -> Entry {
-        (entry.0, Arc::clone(self.ledger.loaded_entry(entry.0).unwrap_or(&entry.1)))
+    /// Returns an entry as it was at the start of the run, with the URNs by which the entries referred to each other
+    /// then.
+    pub(crate) fn as_in_base(&self, entry: &Entry) -> Entry {
+        (entry.0, Arc::clone(self.ledger.base_entry(entry.0).unwrap_or(&entry.1)))
     }
 
     /// Returns whether a pattern matches a URN that was loaded, or registered in this run.

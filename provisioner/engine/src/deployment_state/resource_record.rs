@@ -20,7 +20,7 @@ pub(super) struct ResourceRecord {
     /// Reason that the entry is missing, or does not match the program.
     pub(super) incomplete: Option<Incomplete>,
     /// Set if the resource is deleted together with one that it depends on, and is to be registered again.
-    pub(super) pending_replacement: Option<PendingReplacement>,
+    pub(super) pending_replacement: Option<PlannedDependentReplacement>,
     /// True if the replacement of the resource is planned, running or done.
     pub(super) marked_for_replacement: bool,
     /// True if the deletion of the resource is planned, running or done: resources that are `deletedWith` it need no
@@ -56,7 +56,7 @@ pub(crate) struct Inheritance {
 /// Pending replacement of a resource that is deleted together with one that it depends on, before both are created
 /// again.
 #[derive(Clone, Debug)]
-pub(crate) struct PendingReplacement {
+pub(crate) struct PlannedDependentReplacement {
     /// Reasons for the replacement: input names, `provider`, `deletedWith` or `replaceWith`.
     pub(crate) keys: Vec<String>,
     /// Deletion of the resource.

@@ -11,7 +11,7 @@ pub(super) enum ResourceStatus {
     /// A registration or a read has begun.
     Registered,
     /// The URN ended without decided steps: its registration failed or was skipped, another resource took its entry
-    /// over under a new URN, or its entry was deleted.
+    /// over under a new URN, its entry was deleted, or it was imported and its registration is not decided yet.
     Ended,
     /// The steps are decided and not all done.
     Decided,

@@ -136,8 +136,8 @@ fn dependent_replacement_is_found_under_recorded_and_new_urn() {
     state.take_over(urn("old"), urn("new"));
     let entry = state.old(&urn("old")).unwrap();
     let (report, deletion) = deletion_channel(Deleted::NotYet);
-    state.plan_dependent_replacement(&entry, PendingReplacement { keys: vec!["v".into()], deletion });
-    assert_eq!(state.pending_replacement(&urn("new")).unwrap().keys, ["v"]);
+    state.plan_dependent_replacement(&entry, PlannedDependentReplacement { keys: vec!["v".into()], deletion });
+    assert_eq!(state.planned_dependent_replacement(&urn("new")).unwrap().keys, ["v"]);
     assert!(
         state.is_deleted_before_replace(entry.0)
             && state.is_deletion_unfinished(entry.0)
@@ -152,8 +152,8 @@ fn pending_delete_as_dependent_creates_no_pending_replacement() {
     let mut state = loaded([resource("a", |a| a.delete = true)]);
     let entry = state.loaded_entries()[0].clone();
     let (_report, deletion) = deletion_channel(Deleted::NotYet);
-    state.plan_dependent_replacement(&entry, PendingReplacement { keys: Vec::new(), deletion });
-    assert!(state.pending_replacement(&urn("a")).is_none() && state.is_deleted_before_replace(entry.0));
+    state.plan_dependent_replacement(&entry, PlannedDependentReplacement { keys: Vec::new(), deletion });
+    assert!(state.planned_dependent_replacement(&urn("a")).is_none() && state.is_deleted_before_replace(entry.0));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use state::EntryId;
 
 use super::DeploymentState;
 use super::entry_deletions::DeletionWait;
-use super::resource_record::{Incomplete, Inheritance, PendingReplacement, ResourceRecord};
+use super::resource_record::{Incomplete, Inheritance, PlannedDependentReplacement, ResourceRecord};
 use super::resource_status::ResourceStatus;
 use crate::entry::Entry;
 
@@ -62,8 +62,9 @@ impl DeploymentState {
         self.record_mut(urn).status.carry_over();
     }
 
-    /// Finishes a URN: the run does nothing more for it. Also finishes the recorded URN of the entry that it took over,
-    /// unless the steps of another resource carry that entry over.
+    /// Finishes a URN: other jobs no longer wait for it. Called after each step except a replacement and its delete;
+    /// further steps of the same registration may follow. Also finishes the recorded URN of the entry that it took
+    /// over, unless the steps of another resource carry that entry over.
     pub(crate) fn finish(&mut self, urn: &Urn) {
         let recorded = self.recorded_urns.get(urn).map(|recorded| self.current_urn(recorded));
         let recorded = recorded.filter(|recorded| !self.status(recorded).is_carried_over());
@@ -168,7 +169,7 @@ impl DeploymentState {
 
     /// Marks the loaded and the current URN of an entry whose deletion this run has planned.
     pub(crate) fn mark_entry_for_deletion(&mut self, entry: &Entry) {
-        let loaded = self.as_loaded(entry).1.urn.clone();
+        let loaded = self.as_in_base(entry).1.urn.clone();
         let now = self.ledger.get(entry.0).map(|state| state.urn.clone());
         for urn in now.iter().chain([&loaded]) {
             self.mark_for_deletion(urn);
@@ -187,7 +188,7 @@ impl DeploymentState {
 
     /// Plans a dependent replacement: the entry is deleted before the resource that it depends on, and created again by
     /// its own registration. A pending delete is only deleted.
-    pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PendingReplacement) {
+    pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PlannedDependentReplacement) {
         self.plan_entry_deletion(entry.0, pending.deletion.clone());
         if !entry.1.delete {
             self.record_mut(&entry.1.urn).pending_replacement = Some(pending);
@@ -196,7 +197,7 @@ impl DeploymentState {
     }
 
     /// Returns the pending replacement of a resource, under its current or its recorded URN.
-    pub(crate) fn pending_replacement(&self, urn: &Urn) -> Option<&PendingReplacement> {
+    pub(crate) fn planned_dependent_replacement(&self, urn: &Urn) -> Option<&PlannedDependentReplacement> {
         let of = |urn: &Urn| self.resources.get(urn)?.pending_replacement.as_ref();
         of(urn).or_else(|| of(self.recorded_urns.get(urn)?))
     }
@@ -214,7 +215,7 @@ impl DeploymentState {
     /// Starts the deletion of an entry before its replacement, unless an entry is being deleted that refers to it, or
     /// that it refers to. Returns whether the deletion has started.
     pub(crate) fn start_entry_deletion(&mut self, entry: &Entry) -> bool {
-        let loaded = self.as_loaded(entry).1;
+        let loaded = self.as_in_base(entry).1;
         self.entry_deletions.start(entry.0, loaded)
     }
 

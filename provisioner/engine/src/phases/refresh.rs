@@ -103,7 +103,7 @@ async fn refresh_recorded(
                 if !Arc::ptr_eq(&new, old) {
                     effects.push(Effect::Rewrite(*id, new));
                 }
-                effects.extend(views.effects(state, &[], false));
+                effects.extend(views.close_with_effects(state, &[], false));
             }
             // Entries that the program has registered meanwhile keep the keys that it gave them.
             let stays = |id| state.ledger().is_confirmed(id) && !read.contains(&id);

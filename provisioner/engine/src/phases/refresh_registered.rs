@@ -115,7 +115,7 @@ async fn record_reading(
                 let moved = goal.iter().flat_map(|_| [id].into_iter().chain(state.confirmed_dependents(id)));
                 effects.extend(moved.map(Effect::Keep));
             }
-            let of_views = views.effects(state, &effects, is_renamed);
+            let of_views = views.close_with_effects(state, &effects, is_renamed);
             effects.extend(of_views);
             effects
         })

@@ -38,7 +38,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         Actor::Instance(instance) if calls_provider => {
             let operation = ctx.records.begin(OperationKind::Deleting, old).await?;
             if let Err(error) = call_provider(instance, old, views.views()).await {
-                ctx.records.end(Some(operation), |state| views.effects(state, &[], false)).await?;
+                ctx.records.end(Some(operation), |state| views.close_with_effects(state, &[], false)).await?;
                 return Err(error.into());
             }
             Some(operation)
@@ -54,7 +54,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
     let replacement_is_pending = step.delete_before_replace && !old.delete;
     ctx.records
         .end(operation, |state| {
-            let mut effects = views.effects(state, &[], false);
+            let mut effects = views.close_with_effects(state, &[], false);
             effects.extend(if replacement_is_pending {
                 state.pending_replacement_effects(*old_id)
             } else {

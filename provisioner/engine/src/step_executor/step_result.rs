@@ -13,7 +13,8 @@ use crate::entry::Entry;
 pub(super) struct StepResult {
     /// Entry that the step made or confirmed.
     pub(super) new: Option<Entry>,
-    /// Error of a resource that exists but was not initialized: it is recorded, and the step has failed nevertheless.
+    /// Partial failure: the provider could not initialize the resource. `new` is recorded nevertheless, and the step
+    /// fails with this error.
     pub(super) partial: Option<ProviderError>,
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
             Some(ProviderError::Partial { message, failure })
         }
         Err(error) => {
-            ctx.records.end(operation, |state| views.effects(state, &[], false)).await?;
+            ctx.records.end(operation, |state| views.close_with_effects(state, &[], false)).await?;
             return Err(error);
         }
     };

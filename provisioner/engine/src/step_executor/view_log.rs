@@ -101,7 +101,12 @@ impl ViewLog {
     /// Returns the effects of the views, and accepts no further steps. `with_resource` is set if the same record adds
     /// or confirms the resource, with the effects `so_far`: new views are added after it. Otherwise views only change
     /// in place.
-    pub(crate) fn effects(&self, state: &DeploymentState, so_far: &[Effect], with_resource: bool) -> Vec<Effect> {
+    pub(crate) fn close_with_effects(
+        &self,
+        state: &DeploymentState,
+        so_far: &[Effect],
+        with_resource: bool,
+    ) -> Vec<Effect> {
         let published_steps = &mut *self.lock_steps();
         published_steps.closed = true;
         if published_steps.steps.is_empty() {
@@ -155,7 +160,7 @@ impl ViewLog {
 
     /// Completes the effects of a step with those of the views.
     pub(super) fn complete(&self, state: &DeploymentState, mut effects: Vec<Effect>) -> Vec<Effect> {
-        let of_views = self.effects(state, &effects, true);
+        let of_views = self.close_with_effects(state, &effects, true);
         effects.extend(of_views);
         effects
     }

@@ -71,7 +71,7 @@ impl<'c> StepGenerator<'c> {
         let goal = &registration.goal;
         let old = registration.old_state();
         // An import has replaced the deleted entry already.
-        let pending = state.pending_replacement(&registration.urn).filter(|_| !registration.imported);
+        let pending = state.planned_dependent_replacement(&registration.urn).filter(|_| !registration.imported);
         let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_urn(&provider.urn));
         let old_provider = old.and_then(|old| old.provider.as_ref());
         decide(

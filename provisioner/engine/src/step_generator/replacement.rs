@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::decisions::deletions::{DeletedWithTarget, DeletionKind, DeletionReason, deletion_kind};
 use crate::decisions::dependent_replacements::DependentReplacement;
 use crate::decisions::registration::{Refusal, ReplaceOrder, Replacement};
-use crate::deployment_state::{Deleted, PendingReplacement, deletion_channel};
+use crate::deployment_state::{Deleted, PlannedDependentReplacement, deletion_channel};
 use crate::entry::Entry;
 use crate::events::{Message, Severity, StepOp};
 use crate::messages;
@@ -76,7 +76,7 @@ async fn delete_steps(
     registration: &Registration,
     root: &Entry,
 ) -> Result<Vec<Step>, ErrorReported> {
-    let loaded = ctx.state().as_loaded(root);
+    let loaded = ctx.state().as_in_base(root);
     let mut dependents = find_dependent_replacements(ctx, &loaded, SkippedEntries::Decided).await.map_err(|error| {
         let message = messages::error_message(&error);
         ctx.report_fatal(&registration.urn, registration.goal.source, message)
@@ -101,7 +101,7 @@ async fn delete_steps(
     for DependentReplacement { entry, keys } in dependents {
         let deleted = if entry.1.pending_replacement { Deleted::Done } else { Deleted::NotYet };
         let (report, deletion) = deletion_channel(deleted);
-        ctx.state().plan_dependent_replacement(&entry, PendingReplacement { keys, deletion });
+        ctx.state().plan_dependent_replacement(&entry, PlannedDependentReplacement { keys, deletion });
         match deleted {
             // An entry that an interrupted run has deleted is not deleted again.
             Deleted::Done => {}

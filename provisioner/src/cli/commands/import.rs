@@ -13,9 +13,9 @@ use crate::cli::ui::Ui;
 
 /// Import existing resources into the state of a stack
 ///
-/// Declare each resource in server.yaml first, and name it as `sc preview` shows it. Its provider reads it by its id,
-/// and its properties are recorded. Nothing in the cloud is changed. Run `sc preview` afterwards, and edit server.yaml
-/// until no changes are left.
+/// Declare each resource in server.yaml first. On the command line, give its name as `sc preview` shows it
+/// (`KEY--ENV`). Its provider reads it by its id, and its properties are recorded. Nothing in the cloud is changed. Run
+/// `sc preview` afterwards, and edit server.yaml until no changes are left.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -60,7 +60,7 @@ fn import_error(error: ImportLookupError) -> CliError {
     let hint = match &error {
         ImportLookupError::Unknown { similar: Some(similar), .. } => format!("did you mean {similar}?"),
         ImportLookupError::Unknown { similar: None, .. } => "declare it in server.yaml first".to_owned(),
-        ImportLookupError::CoreType { .. } => "use the options of this type to import existing resources".to_owned(),
+        ImportLookupError::CoreType { .. } => "core resources cannot be imported by id; to adopt the bucket of a `gcp-bucket`, set `adopt` in its `config`".to_owned(),
     };
     CliError::usage(error.to_string(), hint)
 }

@@ -44,7 +44,7 @@ pub(crate) struct RefreshArgs {
     /// Fail with exit code 7 if there are changes
     #[arg(long)]
     pub(crate) expect_no_changes: bool,
-    /// Drop the pending creates of an interrupted run from the state; check first whether the resources exist
+    /// Remove all pending creates from the state. `sc` does not check whether the resources exist: check that before
     #[arg(long, conflicts_with = "preview")]
     pub(crate) clear_pending_creates: bool,
     /// Import the resource of a pending create of an interrupted run, with its id; can be repeated

@@ -24,7 +24,7 @@ use crate::cli::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  Remove a server that was deleted by hand from the state:
+  Remove from the state a server that was deleted by hand:
       sc state rm -s aquarium web--prod
 
   Allow a bucket to be deleted:
@@ -81,7 +81,8 @@ struct RmArgs {
 
 /// Rename a resource in the state
 ///
-/// Use this after changing the key of a resource in server.yaml, before the next provision.
+/// Use this after changing the key of a resource in server.yaml, before the next provision. Without it, or an entry in
+/// `options.aliases`, the next provision deletes the resource and creates a new one.
 #[derive(Debug, Args)]
 struct RenameArgs {
     /// Name or URN of the resource
@@ -103,10 +104,10 @@ struct ProtectArgs {
     selection: ResourcesOrAllArgs,
 }
 
-/// Remove the protection of resources from deletion
+/// Unprotect resources, so that they can be deleted
 ///
-/// If server.yaml still sets `protect`, the next provision protects the resource again. To delete it: unprotect it,
-/// remove it from server.yaml, then provision.
+/// If server.yaml still sets `protect`, the next provision protects the resource again. To delete the resource,
+/// unprotect it, remove it from server.yaml, then provision.
 #[derive(Debug, Args)]
 struct UnprotectArgs {
     #[command(flatten)]

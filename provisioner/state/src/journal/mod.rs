@@ -11,7 +11,8 @@
 //! {"begin":{"operation":1,"kind":"deleting","entry":2}}
 //! {"end":{"operation":0,"effects":[{"add":{"entry":4,"resource":{…}}}]}}
 //! {"change":[{"keep":{"entry":2}},{"remove":{"entry":3}},{"rewrite":{"entry":1,"resource":{…}}},{"dropInheritedPending":{}}]}
-//! {"phase":{}} {"close":"<sha-256 of the checkpoint that is about to be saved>"}
+//! {"phase":{}}
+//! {"close":"<sha-256 of the checkpoint that is about to be saved>"}
 //! ```
 //! Resources are written as in a checkpoint, their secrets encrypted with the manager that the first line names. A line
 //! is written by one write(2) and outlives the process from then on; it is flushed to disk within 100 milliseconds. A

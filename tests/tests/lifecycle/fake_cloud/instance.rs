@@ -104,7 +104,7 @@ fn provider_error(method: Method, failure: CallFailure) -> ProviderError {
             method,
             is_sent: true,
             status: "signal 9".to_owned(),
-            stderr: Vec::new(),
+            last_output: Vec::new(),
         },
         _ => ProviderError::Failed {
             method,
