@@ -1,6 +1,6 @@
 //! Compiles `proto/` to Rust without `protoc`, and writes the file descriptors beside the generated code.
 
-#![allow(clippy::disallowed_methods, reason = "Cargo passes input to build scripts in the environment")]
+#![expect(clippy::disallowed_methods, reason = "Cargo passes input to build scripts in the environment")]
 
 use std::error::Error;
 use std::path::PathBuf;

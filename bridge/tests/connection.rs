@@ -1,6 +1,6 @@
 //! Tests of gRPC over our own connection, against servers with valid and invalid replies.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -273,8 +273,6 @@ impl Uuids {
         }))
     }
 }
-
-#[allow(clippy::needless_pass_by_value, reason = "used as a function value")]
 fn import_urn(text: String) -> Result<Urn, String> {
     text.parse().map_err(|error| format!("{error}"))
 }

@@ -119,7 +119,7 @@ pub enum Interrupt {
 /// Options of a command.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[allow(missing_docs, reason = "the options of the command line, by their names there")]
+#[expect(missing_docs, reason = "the options of the command line, by their names there")]
 pub struct Flags {
     pub target: Vec<String>,
     pub exclude: Vec<String>,
@@ -198,7 +198,7 @@ pub struct Get {
 /// Options of a resource, under Pulumi's names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[allow(missing_docs, reason = "the resource options, by their names there")]
+#[expect(missing_docs, reason = "the resource options, by their names there")]
 pub struct ResourceOptions {
     pub parent: Option<String>,
     pub depends_on: Vec<String>,
@@ -231,7 +231,7 @@ pub enum AliasOption {
 /// Parts of a former URN that were different.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[allow(missing_docs, reason = "the members of an alias, by their names there")]
+#[expect(missing_docs, reason = "the members of an alias, by their names there")]
 pub struct AliasSpec {
     pub name: Option<String>,
     #[serde(rename = "type")]

@@ -22,7 +22,7 @@ impl Endpoint {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        #[allow(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
+        #[expect(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
         let server = tokio::spawn(Server::builder().add_routes(services).serve_with_incoming(incoming));
         Ok(Self { address, server: server.abort_handle() })
     }

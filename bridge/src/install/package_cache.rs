@@ -228,7 +228,7 @@ pub(super) struct Lock {
     _file: File,
 }
 
-#[allow(
+#[expect(
     clippy::disallowed_methods,
     reason = "folders only; a renamed folder is complete or absent, and is verified when it is opened"
 )]

@@ -13,7 +13,7 @@
 //! gate never executes the program, or the supervisor has the group on its list. A process that leaves its group
 //! (setsid) is not killed.
 
-#![allow(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
+#![expect(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 
 mod child;
 mod environment;

@@ -5,7 +5,7 @@ use std::fmt;
 /// Remote procedure of `pulumirpc.ResourceProvider` or `simplecontainer.plugin.v1`, or `PublishViewSteps`, which a
 /// plugin calls during one of them. Displays as its name in the interface definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each variant is the name of a procedure, documented by the protocol")]
+#[expect(missing_docs, reason = "each variant is the name of a procedure, documented by the protocol")]
 pub enum Method {
     Handshake,
     GetPluginInfo,

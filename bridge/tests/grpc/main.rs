@@ -1,6 +1,6 @@
 //! Tests of the gRPC provider against a server in the same process: messages on the wire, and decoded replies.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod configuration;
 mod failures;

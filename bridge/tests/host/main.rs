@@ -1,6 +1,6 @@
 //! Tests of the plugin host with real processes, of working and faulty plugins.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod faulty_plugins;
 mod instances;

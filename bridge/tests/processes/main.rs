@@ -3,7 +3,7 @@
 //! A named pipe shows which processes are alive: each process of a script holds its write end open, so that the read
 //! end reaches end of file when the last of them exits.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

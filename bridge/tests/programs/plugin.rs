@@ -3,8 +3,13 @@
 //! Usage: `plugin [[--fault FAULT]... RECORD] ENGINE_ADDRESS`. RECORD is the file for the calls; default: `x.calls` in
 //! the working directory.
 
-#![allow(clippy::disallowed_methods, reason = "a program for tests")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a program for tests")]
+#![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that only tests start; it panics at the first failure"
+)]
 
 use std::fs::OpenOptions;
 use std::io::Write;

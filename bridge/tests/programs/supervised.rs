@@ -4,8 +4,12 @@
 //! and never releases it, so that the script is not executed. Both print the output of the script and wait until they
 //! are killed.
 
-#![allow(clippy::disallowed_methods, reason = "a program for tests")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
+#![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a program that only tests start; it panics at the first failure"
+)]
 
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;

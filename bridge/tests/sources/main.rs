@@ -1,6 +1,6 @@
 //! Tests of local packages: verification, private copies, runtimes.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,5 +1,5 @@
 //! Drives a deployment with a provider of the same process.
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
 

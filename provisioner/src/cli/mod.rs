@@ -2,7 +2,7 @@
 //!
 //! Only this module uses a terminal, the environment, signals and exit codes. Rules of the engine must not be here.
 
-#![allow(clippy::disallowed_methods, reason = "only this module of the binary reads the environment")]
+#![expect(clippy::disallowed_methods, reason = "only this module of the binary reads the environment")]
 
 mod access;
 mod args;

@@ -1,6 +1,6 @@
 //! Tests of the `sc` binary: output streams and exit codes.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 mod repository;
 mod state;

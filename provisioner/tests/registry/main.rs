@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics at the first failure")]
 
 #[path = "../../config/tests/config/repository.rs"]
-#[allow(dead_code, reason = "the tests of `config` use more of it")]
+#[expect(dead_code, reason = "the tests of `config` use more of it")]
 mod repository;
 
 mod buckets;

@@ -5,7 +5,7 @@
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
 //! turns, and medians are compared. Prints the results, and never fails because of a slow result.
 
-#![allow(clippy::print_stdout, reason = "a benchmark is a program that prints")]
+#![expect(clippy::print_stdout, reason = "a benchmark is a program that prints")]
 
 mod plugins;
 mod schema;

@@ -5,7 +5,7 @@
 //! has its own process, so that memory is measured separately. Engine and loop take turns, and medians are compared.
 //! Prints the results, and never fails because of a slow result.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark is a program that prints")]
 
 mod bare;
 mod command;

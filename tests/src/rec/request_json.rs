@@ -68,7 +68,6 @@ fn value_json(value: &Value) -> serde_json::Value {
 }
 
 /// Converts a number; whole numbers have no fraction, as in protobuf's JSON.
-#[allow(clippy::cast_possible_truncation, reason = "only numbers that are whole and small enough")]
 fn number(value: f64) -> serde_json::Value {
     if value.fract() == 0.0 && value.abs() < 9e15 && !(value == 0.0 && value.is_sign_negative()) {
         return (value as i64).into();

@@ -3,7 +3,7 @@
 //!
 //! Input: SDKs and resources. Output: output of `sc`, records of the providers, the state. Excluded: expectations.
 
-#![allow(clippy::unwrap_used, reason = "a failure of the harness fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failure of the harness fails the test")]
 
 mod provider_home;
 mod repository;

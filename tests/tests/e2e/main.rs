@@ -1,7 +1,7 @@
 //! Tests of the program as users run it: real processes and files, isolated from the machine.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 mod components;
 mod config_errors;

@@ -1,6 +1,6 @@
 //! Tests of the example repository with the whole engine: its state must match `urns.tsv`.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 mod fake_provider;
 

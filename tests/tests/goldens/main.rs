@@ -7,7 +7,7 @@
 //! `exceptions.tsv` beside the recordings lists known differences: name, step (or `*`), reason. The suite fails for a
 //! listed step without differences, and for differences that are not listed.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
 
 mod run;
 

@@ -1,6 +1,6 @@
 //! Tests of the harness itself with the recordings: the program runner and the comparison of outcomes.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 mod alterations;
 mod leniency;

@@ -1,6 +1,6 @@
 //! Tests of packages from other places: fetching, refusals, and the contents of the cache.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod archives;
 mod cache;

@@ -5,7 +5,7 @@
 //! is left, and the last line counts the skipped tests and names the missing programs. `cargo test -p tests --features
 //! interop --test interop_cli -- NAME` runs the tests whose names contain NAME.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test with its own main function")]
 
 mod checklist;
 mod plugins;

@@ -1,7 +1,5 @@
 //! Checks that the shapes of the fake clouds' inputs are those of the SDK packages on PyPI.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

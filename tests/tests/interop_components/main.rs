@@ -1,7 +1,7 @@
 //! Tests of components by providers on Pulumi's own SDKs, each in its own process: runs the recordings with each
 //! provider, and provisions a server.yaml.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 use std::path::Path;
 use std::sync::Arc;

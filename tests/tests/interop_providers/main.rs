@@ -1,6 +1,6 @@
 //! Tests of providers on Pulumi's own SDKs, each in its own process, started by `sc`.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod operations;
 mod wire;

@@ -1,7 +1,7 @@
 //! Tests of a provider on Pulumi's Go SDK, published like Pulumi's own and as part of a git repository: `sc` installs
 //! it from there and provisions with it.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 use std::fs;
 use std::path::Path;

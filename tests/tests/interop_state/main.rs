@@ -1,7 +1,7 @@
 //! Checks states that `sc` wrote with Pulumi's own Go packages: they decode strictly, can be decrypted, and equal the
 //! output of Go's encoder.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test panics at its first failure")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -193,7 +193,7 @@ impl StepOutcome<'_> {
 }
 
 impl Drop for StepOutcome<'_> {
-    #[allow(clippy::print_stderr, reason = "the harness shows it beside the panic")]
+    #[expect(clippy::print_stderr, reason = "the harness shows it beside the panic")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("while checking {} in {}", self.engine, self.step);

@@ -95,7 +95,7 @@ pub enum Operation {
 
 /// Kind of a step (docs/spec/engine-semantics.md#1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "Pulumi's names; the table of the specification explains them")]
+#[expect(missing_docs, reason = "Pulumi's names; the table of the specification explains them")]
 pub enum StepOp {
     Same,
     Create,

@@ -311,7 +311,6 @@ fn downloads(downloads: &[Download], columns: usize, at: Duration) -> Vec<Line> 
 }
 
 fn spinner(at: Duration) -> Line {
-    #[allow(clippy::cast_possible_truncation, reason = "taken modulo ten")]
     let step = (at.as_millis() / SPINNER_STEP.as_millis()) as usize % SPINNER.len();
     Line::new().styled(Palette::READ, SPINNER[step]).text(" ")
 }

@@ -153,7 +153,6 @@ pub(crate) fn collect_secret_texts(value: &PropertyValue, found: &mut Vec<String
 fn number_to_json(value: f64) -> serde_json::Value {
     // Beyond 2^53 a double no longer represents every whole number.
     if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
-        #[allow(clippy::cast_possible_truncation, reason = "whole and in range")]
         return (value as i64).into();
     }
     serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), serde_json::Value::Number)

@@ -93,7 +93,7 @@ fn check_no_overwrite(old: &Path, new: &Path) -> Result<(), CliError> {
     Err(CliError::failed(message, "remove or move one of them"))
 }
 
-#[allow(clippy::disallowed_methods, reason = "a rename does not write the file")]
+#[expect(clippy::disallowed_methods, reason = "a rename does not write the file")]
 fn rename_file(old: &PathBuf, new: &PathBuf) -> anyhow::Result<()> {
     let renamed = std::fs::rename(old, new);
     renamed.with_context(|| {

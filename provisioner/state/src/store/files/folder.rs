@@ -184,7 +184,7 @@ fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
 }
 
 /// Creates a file under a temporary name and renames it once it is complete.
-#[allow(
+#[expect(
     clippy::disallowed_methods,
     reason = "a variant of `bridge::fs` for files that need not survive a loss of power"
 )]

@@ -86,7 +86,7 @@ impl Folder {
     }
 
     /// Writes a lock under a temporary name elsewhere, because an incomplete file in its folder would count as a lock.
-    #[allow(
+    #[expect(
         clippy::disallowed_methods,
         reason = "the file was written completely elsewhere, so no incomplete lock is visible"
     )]
@@ -102,7 +102,7 @@ impl Folder {
 
     /// Removes a lock. An open file that is removed may keep its name for a while, so it is moved out of its folder
     /// first; it is closed in the background, because the disk frees its blocks then.
-    #[allow(clippy::disallowed_methods, reason = "nothing is written")]
+    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     pub(super) fn remove_lock(&self, key: &str) -> Result<(), StoreError> {
         let path = self.path_of(key);
         let released = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));
