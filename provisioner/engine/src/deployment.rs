@@ -201,8 +201,8 @@ async fn run_phases(ctx: &Arc<Context>, queue: &mut JobQueue, mut ends: ProgramE
     }
     phases::check_targets_found(ctx);
     if ctx.is_halted() {
-        let is_import = ctx.options.operation == Operation::Import;
-        let has_skipped_phase = has_deletion_phase(ctx) || ctx.options.has_program() || is_import;
+        // A refresh without the program has no phase after the first one.
+        let has_skipped_phase = ctx.options.operation != Operation::Refresh || ctx.options.has_program();
         end = end.and(PhaseEnd::of(ctx, has_skipped_phase));
     } else {
         end = end.and(poll_with_cancel(&mut cancel, queue.run_until(phases::refresh_unregistered(ctx))).await);
