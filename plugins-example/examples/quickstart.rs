@@ -1,5 +1,5 @@
-//! `cargo quickstart [COMMAND...]`: builds `sc` and the example plugin, and runs `sc COMMAND...` (default `sc
-//! provision`) on the stack in `.sc/stacks/quickstart`.
+//! `cargo quickstart [COMMAND...]`: builds `sc` and the example plugin, and runs `sc COMMAND...` on the stack in
+//! `.sc/stacks/quickstart`. The default command is `provision`.
 //!
 //! `cargo run` builds only one program, so this program builds both with Cargo.
 

@@ -12,7 +12,7 @@ use crate::value::{secret_if, unwrap_secrets};
 /// Rule for a single value beyond its type. Returns the normalized value, or the reason why it is invalid.
 pub(crate) type Rule<'a> = &'a dyn Fn(&str, &PropertyValue) -> Result<PropertyValue, String>;
 
-/// Checks a property map against the table of its properties. `owner` has these properties, for messages.
+/// Checks a property map against the table of its properties. Messages call the type or function `owner`.
 ///
 /// Unknown values are accepted: they are checked again when they are known.
 pub(crate) fn check<'a>(

@@ -14,8 +14,8 @@ use crate::value::{text, unwrap_secrets};
 pub(crate) const PROPERTIES: [Property; 1] = [Property::optional(
     "root",
     Kind::String,
-    "Root folder of all paths. A relative path starts at the working directory of the plugin, which is the root of the \
-     project. The folder is created when needed, and never deleted.",
+    "Root folder of all paths, which cannot leave it. A relative root starts at the working directory of the plugin, \
+     which is the root of the project. The folder is created when needed, and never deleted.",
 )
 .default(Default::String("."))
 .replaces()];

@@ -34,10 +34,10 @@ pub(crate) enum Existing {
     Replace,
 }
 
-/// Writes a temporary file and renames it, so that the file is complete at any time.
+/// Writes a temporary file and moves it to its name, so that no process reads an incomplete file.
 ///
 /// # Errors
-/// `Interrupted` if cancelled before the rename; errors of the system.
+/// `Interrupted` if cancelled before the move; errors of the system.
 pub(crate) fn write(
     folder: &Dir,
     name: &str,
@@ -59,7 +59,7 @@ pub(crate) fn write(
         }
     });
     if written.is_err() || existing == Existing::Keep {
-        // A file that cannot be removed here is removed by `remove_folder`.
+        // If this fails, `remove_folder` recognizes the file by its suffix and removes it.
         folder.remove_file(&temporary).ok();
     }
     written?;
@@ -130,7 +130,7 @@ pub(crate) enum Removal {
     NotEmpty(String),
 }
 
-/// Removes an empty folder, including temporary files of killed processes.
+/// Removes a folder that is empty, or contains only temporary files, which a killed process may leave.
 pub(crate) fn remove_folder(folder: &Dir, name: &str) -> io::Result<Removal> {
     if folder_mode(folder, name)?.is_none() {
         return Ok(Removal::Removed);
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn file_is_written_with_its_mode_and_without_temporary_files() {
         let (_keep, folder) = folder();
-        let cancelled = CancellationToken::new();
-        write(&folder, "a", b"one", 0o640, Existing::Keep, &cancelled).unwrap();
-        write(&folder, "a", b"two", 0o400, Existing::Replace, &cancelled).unwrap();
+        let token = CancellationToken::new();
+        write(&folder, "a", b"one", 0o640, Existing::Keep, &token).unwrap();
+        write(&folder, "a", b"two", 0o400, Existing::Replace, &token).unwrap();
         let found = read(&folder, "a").unwrap().unwrap();
         assert_eq!((found.content.as_slice(), found.mode), (&b"two"[..], 0o400));
         assert_eq!(names(&folder), ["a"]);

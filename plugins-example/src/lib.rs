@@ -8,7 +8,7 @@
 //!  │   ├─ resources/   one file per resource type
 //!  │   ├─ functions/   one file per function
 //!  │   └─ context      root folder and cancellation of a call
-//!  ├─ plugin_service  simplecontainer.plugin.v1           optional; other Pulumi providers do not have it
+//!  ├─ plugin_service  simplecontainer.plugin.v1          optional; other Pulumi providers do not have it
 //!  └─ engine      pulumirpc.Engine, as a client            logs
 //! root, disk      paths that cannot leave the root folder; atomic writes
 //! ```

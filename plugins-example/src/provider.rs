@@ -64,7 +64,7 @@ impl Shared {
 
     /// Encodes a property map for a response.
     fn to_wire(&self, bag: &PropertyMap) -> Result<Option<Bag>, Status> {
-        // Before Configure only CheckConfig returns properties, and its inputs contain no secrets.
+        // Before Configure, engines request properties only by CheckConfig, and send its secrets as plain values.
         to_wire(bag, self.configured.get().is_none_or(|configured| configured.keep_secrets))
     }
 }
@@ -154,7 +154,7 @@ impl ResourceProvider for Provider {
         let request = request.into_inner();
         let function = functions::find(&request.tok)?;
         let ctx = self.0.context()?;
-        // Engines omit unknown arguments. Unknown arguments of other engines are dropped here.
+        // Engines omit arguments with unknown values. Unknown values that an engine sends are treated as absent.
         let arguments = from_wire(request.args, Unknowns::Drop)?;
         let rule = |name: &str, value: &_| function.check(name, value);
         let (arguments, mut failures) = check(function.token(), function.arguments(), arguments, &rule);

@@ -72,7 +72,7 @@ impl Urn {
         if index == 3 { rest } else { split(rest).map_or(rest, |(part, _)| part) }
     }
 
-    /// Returns true if the qualified type matches a child of `parent`.
+    /// Returns true if the qualified type is that of a child of `parent`. Names, stacks and projects are not compared.
     pub fn is_child_of(&self, parent: &Urn) -> bool {
         let (own, parent) = (self.qualified_type(), parent.qualified_type());
         let ancestors = own.strip_suffix(self.type_token()).unwrap_or_default();
@@ -247,10 +247,10 @@ mod tests {
         assert_eq!(child.as_str(), "urn:pulumi:dev::reef::a:b:C::one");
         let grandchild = Urn::new("dev", "reef", Some(&child), "d:e:F", "two");
         assert_eq!(grandchild.as_str(), "urn:pulumi:dev::reef::a:b:C$d:e:F::two");
-        let follows = |urn: &Urn| [&root, &child, &grandchild].map(|parent| urn.is_child_of(parent));
-        assert_eq!(follows(&child), [true, false, false]);
-        assert_eq!(follows(&grandchild), [false, true, false]);
-        assert_eq!(follows(&Urn::new("dev", "reef", Some(&grandchild), "d:e:F", "x")), [false, false, true]);
+        let is_child = |urn: &Urn| [&root, &child, &grandchild].map(|parent| urn.is_child_of(parent));
+        assert_eq!(is_child(&child), [true, false, false]);
+        assert_eq!(is_child(&grandchild), [false, true, false]);
+        assert_eq!(is_child(&Urn::new("dev", "reef", Some(&grandchild), "d:e:F", "x")), [false, false, true]);
     }
 
     #[test]

@@ -14,11 +14,8 @@ const PLACEHOLDER: &str = r"\$\{[^}]*\}";
 
 pub(crate) fn package(package: &Package<'_>) -> PackageSchemas {
     let mut converter = Converter { types: &package.types, pending: Vec::new(), referenced: BTreeSet::new() };
-    let resources: BTreeMap<String, Value> = package
-        .resources
-        .iter()
-        .map(|(token, schema_type)| (token.to_string(), converter.resource(schema_type)))
-        .collect();
+    let resources: BTreeMap<String, Value> =
+        package.resources.iter().map(|(token, resource)| (token.to_string(), converter.resource(resource))).collect();
     let configuration = converter.resource(&package.provider);
     let mut definitions = BTreeMap::new();
     while let Some(token) = converter.pending.pop() {

@@ -1,6 +1,6 @@
 //! Programs of this workspace: `sc` and the example plugin.
 //!
-//! Input: nothing. Output: the path of a program, built with the profile of the calling test. Excluded: running it.
+//! Input: none. Output: the path of a program, built with the profile of the calling test. Excluded: running it.
 
 use std::io;
 use std::path::PathBuf;

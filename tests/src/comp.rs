@@ -84,7 +84,8 @@ impl ResourceProvider for Components {
         let inputs = decode_properties(request.inputs.clone())?;
         let input = |key: &str| {
             let value = inputs.get(key).cloned().unwrap_or(PropertyValue::Null);
-            let mut urns = request.input_dependencies.get(key).map(|of_it| of_it.urns.clone()).unwrap_or_default();
+            let mut urns =
+                request.input_dependencies.get(key).map(|dependencies| dependencies.urns.clone()).unwrap_or_default();
             let mut found = Vec::new();
             value.collect_dependencies(&mut found);
             urns.extend(found.iter().map(Urn::to_string));
@@ -120,8 +121,8 @@ impl ResourceProvider for Components {
 
 /// Constructs a component of any type with one child, `<name>-child` of the type `cloud:index:Thing`, which gets the
 /// component's inputs. With an input `ask`, also calls the method `ask` with it as `value`. The receiver of that call
-/// is the custom resource or provider with the URN in `receiver` and the id in `receiverId`; without
-/// `receiver` there is none.
+/// is the custom resource or provider with the URN in `receiver` and the id in `receiverId`; without `receiver` there is
+/// none.
 ///
 /// # Errors
 /// Returns the error of the resource monitor.

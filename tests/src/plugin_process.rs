@@ -11,7 +11,6 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, setrlimit};
-
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::body::Body;

@@ -108,7 +108,7 @@ pub(super) fn parse_type_token(field: &str, text: &str) -> Result<TypeToken, Sta
     Ok(TypeToken::new(text))
 }
 
-/// Parses a field of `customTimeouts`; `None` if it is not set.
+/// Parses a field of `customTimeouts`; `None` if it is empty or zero.
 pub(super) fn parse_timeout(field: &str, text: &str) -> Result<Option<Duration>, Status> {
     if text.is_empty() {
         return Ok(None);

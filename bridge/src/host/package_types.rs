@@ -1,8 +1,8 @@
 //! Information about resource types from the schema of a package (GetSchema), needed to register resources. Pulumi
 //! programs have it in their generated SDKs or in their language host.
 //!
-//! A schema may have tens of megabytes, so the information is cached by package, digest, path and
-//! program of the plugin.
+//! A schema may have tens of megabytes, so the information is cached. The key contains the package and the digest,
+//! path and program of the plugin, so that a changed plugin is read again.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -58,12 +58,10 @@ impl Sources {
         events: &Arc<dyn HostEvents>,
     ) -> Result<VerifiedPackage, HostError> {
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
-        self.resolve_unreported(plugin, &events)
-            .await
-            .map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+        self.resolve_package(plugin, &events).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
     }
 
-    async fn resolve_unreported(
+    async fn resolve_package(
         &self,
         plugin: &PluginConfig,
         events: &dyn FetchEvents,

@@ -79,7 +79,7 @@ impl PackageSpec<'_> {
         digest.ok_or(InstallError::NotHashable { path: program, reason: "it is not a file of the package" })
     }
 
-    /// Returns an error unless the digest of the download or of the files is the expected one.
+    /// Returns an error if a digest is expected and neither the download nor the files have it.
     fn check(
         &self,
         download_digest: Option<Sha256Digest>,

@@ -63,12 +63,12 @@ pub enum InstallError {
     /// The version range in `requiredPulumiVersion` is invalid.
     #[error("cannot use requiredPulumiVersion")]
     RequiredVersion(#[source] PluginValueError),
-    /// A dependency of the plugin is not installed.
-    #[error("{item} is missing. To install it: {command}")]
+    /// A program or file that the plugin needs is missing.
+    #[error("{item} is missing. To provide it: {command}")]
     Missing {
         /// Missing file or program.
         item: String,
-        /// Command or action that installs it.
+        /// Command or action that provides it.
         command: String,
     },
     /// The build of the plugin failed.
@@ -141,7 +141,7 @@ impl Hint for InstallError {
                 "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
                  source.subdir selects its folder"
             }
-            Self::NoChecksum { .. } => "add the checksum of this platform",
+            Self::NoChecksum { .. } => "add the checksum of this platform to source.checksum",
             _ => return None,
         };
         Some(hint.into())

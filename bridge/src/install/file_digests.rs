@@ -31,7 +31,7 @@ struct FileDigest {
 }
 
 impl FileDigests {
-    /// Hashes all files of a folder in the cache. Links must not lead out of the folder.
+    /// Hashes all files of a fetched or cached package. Links must not lead out of its folder.
     pub(super) fn of(root: &Path) -> Result<Self, InstallError> {
         let mut digests = Self::default();
         digests.read(root, root, 0)?;

@@ -9,7 +9,7 @@
 //! ```
 //! A package is created in `work` and renamed into `packages`, so it is complete or absent. Each run that opens it
 //! hashes all its files: a package that was damaged, by a power failure or by hand, is fetched again and never
-//! executed. Therefore files are not flushed to disk. An entry is written after its package.
+//! executed. Therefore the files of a package are not flushed to disk. An entry is written after its package.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -153,7 +153,8 @@ impl PackageCache {
         Ok(())
     }
 
-    /// Moves a package from a scratch folder to `packages`. An identical package that exists already is kept.
+    /// Moves a package from a scratch folder to `packages`. An identical package that exists already is kept; a damaged
+    /// one is replaced.
     pub(super) fn publish(&self, source: &Path, files: FileDigests) -> Result<CachedPackage, InstallError> {
         let digest = files.cache_digest();
         let folder = self.package_path(digest);

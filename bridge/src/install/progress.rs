@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Minimum time between two `Received` events.
+/// Minimum time between two `Received` events of one attempt. A restart is reported without delay.
 const RECEIVED_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Receiver of events. Must not fail or block.
@@ -56,7 +56,7 @@ impl<'a> Progress<'a> {
         Self { events, received: 0, last_emitted: Instant::now(), complete: false }
     }
 
-    /// Resets the number of received bytes.
+    /// Resets the number of received bytes, because the download starts again.
     pub(super) fn restart(&mut self) {
         if self.received > 0 {
             self.received = 0;

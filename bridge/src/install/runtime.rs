@@ -39,7 +39,7 @@ pub(super) enum PluginOrigin<'a> {
 }
 
 impl PluginOrigin<'_> {
-    /// Returns the error for a missing file of a plugin, with the command that installs it if there is one.
+    /// Returns the error for a missing file of a plugin, with the command or action that provides it.
     fn missing(self, relative: &str, command: impl FnOnce(&Path) -> String) -> InstallError {
         match self {
             Self::Folder(folder) => {
@@ -81,11 +81,11 @@ impl RuntimeContext<'_> {
     ) -> Result<StartCommand, InstallError> {
         let interpreter = match virtualenv {
             Some(virtualenv) => {
-                let places = match origin {
+                let candidates = match origin {
                     PluginOrigin::Folder(source) => vec![folder.join(virtualenv), source.join(virtualenv)],
                     PluginOrigin::Fetched => vec![folder.join(virtualenv)],
                 };
-                let found = places.into_iter().map(|venv| venv.join("bin/python")).find(|python| python.exists());
+                let found = candidates.into_iter().map(|venv| venv.join("bin/python")).find(|python| python.exists());
                 found.ok_or_else(|| {
                     origin.missing(virtualenv, |source| {
                         let (venv, requirements) = (source.join(virtualenv), source.join("requirements.txt"));

@@ -100,7 +100,7 @@ impl DownloadedFile<'_> {
         let file = File::open(self.path).map_err(path_error("read"))?;
         let size = file.metadata().map_err(path_error("read"))?.len();
         let limit = MAX_BYTES.min(size.saturating_mul(MAX_RATIO).max(ALLOWED_BYTES));
-        let mut result = kind(&file).and_then(|kind| {
+        let mut result = detect_kind(&file).and_then(|kind| {
             let open_content = || {
                 (&file).rewind().map_err(ArchiveError::Unreadable)?;
                 let content = BufReader::with_capacity(256 * 1024, &file);
@@ -147,7 +147,7 @@ impl From<FileError> for UnpackError {
 }
 
 /// Detects the format of a file. Returns an error for an archive format that is not supported.
-fn kind(file: &File) -> Result<Kind, UnpackError> {
+fn detect_kind(file: &File) -> Result<Kind, UnpackError> {
     let mut start = Vec::new();
     file.take(512).read_to_end(&mut start).map_err(ArchiveError::Unreadable)?;
     Ok(match start.as_slice() {
@@ -226,12 +226,12 @@ impl Unpacker<'_> {
             if count > MAX_ENTRIES {
                 return Err(ArchiveError::TooLarge("it has too many entries").into());
             }
-            self.entry(entry.map_err(ArchiveError::Unreadable)?)?;
+            self.unpack_entry(entry.map_err(ArchiveError::Unreadable)?)?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), UnpackError> {
+    fn unpack_entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), UnpackError> {
         let kind = entry.header().entry_type();
         if kind == EntryType::XGlobalHeader {
             return Ok(());
@@ -285,7 +285,8 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Creates the parent folders of a path. Returns `Err(None)` if one of them exists and is not a folder.
+    /// Creates the parent folders of a path. Returns `Err(None)` if one of them exists and is not a folder, or is
+    /// a link to a folder.
     fn create_parents(&self, inside: &Path) -> Result<(), Option<UnpackError>> {
         match inside.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {

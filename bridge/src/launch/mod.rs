@@ -50,8 +50,8 @@ pub struct LaunchSpec<'a> {
 pub struct Launched {
     /// Process of the plugin. Dropping it kills the plugin.
     pub process: Arc<Process>,
-    /// Connection to the plugin. Opened on first use, and again after it was lost, but only while the process
-    /// runs.
+    /// Connection to the plugin. Opened on first use, and again after it was lost, but never once the
+    /// process has exited.
     pub connection: Connection,
 }
 

@@ -25,7 +25,7 @@ pub struct PluginConfig {
     pub config: PropertyMap,
     /// Names of environment variables that its process inherits, in addition to those that every plugin inherits.
     pub pass_env: Vec<String>,
-    /// Secrets of the stack that its `Initialize` receives.
+    /// Secrets and `auth` entries of the stack that its `Initialize` receives.
     pub init_secrets: InitSecrets,
     /// Time limit from the start of the process until it prints its port.
     pub start_timeout: Duration,
@@ -50,13 +50,13 @@ impl PluginConfig {
     }
 }
 
-/// Selection of the stack's secrets that a plugin's `Initialize` receives.
+/// Selection of the stack's secrets and `auth` entries that a plugin's `Initialize` receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitSecrets {
-    /// Secrets that its `config` refers to.
+    /// Secrets and `auth` entries that its `config` refers to, and the `auth` entry with its name.
     #[default]
     Referenced,
-    /// All secrets.
+    /// All secrets and `auth` entries.
     All,
 }
 

@@ -18,9 +18,9 @@ use super::{ProcessSpec, gate};
 
 /// Limit on the wait for a killed process to exit. The kernel exceeds it only if it hangs.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// Limit on each wait after the process exited: for the end of its output, which a process outside the group may hold
-/// open forever, and for the end of its group, in which orphans that are never reaped stay.
-const AFTER_EXIT_LIMIT: Duration = Duration::from_millis(500);
+/// Limit on the wait for the end of the output, which a process outside the group may hold open forever, and on the wait
+/// for the end of the group, in which orphans that are never reaped stay.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 /// Reason why a process was not started.
 #[derive(Debug, thiserror::Error)]
@@ -242,7 +242,7 @@ impl Process {
     /// Waits until both output pipes are closed, at most 500 ms: a process that left the group may hold them open.
     pub async fn wait_for_output_end(&self) {
         let mut open_pipes = self.open_pipes.clone();
-        tokio::time::timeout(AFTER_EXIT_LIMIT, open_pipes.wait_for(|open| *open == 0)).await.ok();
+        tokio::time::timeout(DRAIN_LIMIT, open_pipes.wait_for(|open| *open == 0)).await.ok();
     }
 
     /// Stops the process group: sends SIGINT, and SIGKILL if the leader still runs after `grace`. Returns once no
@@ -310,7 +310,7 @@ impl Shared {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(AFTER_EXIT_LIMIT, empty).await.ok();
+        tokio::time::timeout(DRAIN_LIMIT, empty).await.ok();
     }
 }
 

@@ -9,9 +9,8 @@
 //!  └─ stdin pipe ─► gate ─exec─► program     waits for a byte before it executes the program; end of file: exits
 //! ```
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
-//! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the
-//! gate never executes the program, or the supervisor has the group on its list. A process that leaves its group
-//! (setsid) is not killed.
+//! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the gate never executes
+//! the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not killed.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 

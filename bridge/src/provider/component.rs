@@ -46,7 +46,7 @@ pub struct CallRequest {
 /// Reply of Call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReply {
-    /// Result of the method; empty if there are failures.
+    /// Result of the method. Must not be used if there are failures.
     pub result: PropertyMap,
     /// URNs that each property of the result depends on.
     pub dependencies: BTreeMap<String, Vec<Urn>>,
@@ -80,7 +80,7 @@ pub struct ConstructRequest {
 /// Resource options, sent in Construct and in registrations by component plugins.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceOptions {
-    /// Former names, types and parents of the resource.
+    /// Former identities of the resource.
     pub aliases: Vec<Alias>,
     /// Reject deletion of the resource.
     pub protect: Option<bool>,

@@ -17,10 +17,11 @@ pub enum ProviderError {
         method: Method,
         /// Message of the provider, including the cause it returned.
         message: String,
-        /// True if the resource may have been changed: the status code is Unknown, Internal or DataLoss, or the
-        /// connection was lost.
+        /// True if the resource may have been changed: the status code is Unknown, Internal or DataLoss, the connection
+        /// was lost, or the call timed out.
         indeterminate: bool,
-        /// Cause on the side of `sc`, such as a lost connection; `None` if the provider returned the error.
+        /// Cause on the side of `sc`, such as a lost connection; `None` if there is none, as for an error that the
+        /// provider returned.
         source: Option<Cause>,
     },
     /// The resource exists, but its initialization failed (ErrorResourceInitFailed). Create, Update and Read only.

@@ -136,6 +136,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
     async fn cancel(&self) -> Result<(), ProviderError> {
         Ok(())
     }
-    /// Stops the instance: Cancel, then SIGINT, then SIGKILL to its process group. Returns once no process is left.
+    /// Stops the instance: Cleanup (if Initialize was called), Cancel, then SIGINT and SIGKILL to its process group.
+    /// Returns once no process is left.
     async fn close(&self) {}
 }

@@ -57,7 +57,7 @@ const INHERITED_VARIABLES: [&str; 30] = [
 ];
 /// First version of git that reads settings from the environment.
 const MIN_GIT_VERSION: (u32, u32) = (2, 31);
-/// Attributes that disable filters, conversions of encodings and conversions of line ends at checkout.
+/// Attributes that disable filters, keyword expansion, and conversions of encodings and line ends at checkout.
 const ATTRIBUTES: &str = "* -filter -text -ident -working-tree-encoding -eol\n";
 
 /// Commit that a revision resolves to.
@@ -221,7 +221,7 @@ impl Git {
         let counter = Arc::new(TreeCounter::new(limits));
         let process = self.spawn(remote, folder, ["ls-tree", "-r", "-t", "-l", "--full-tree", id], counter.clone())?;
         tokio::select! {
-            ended = success("ls-tree", &process) => ended?,
+            ended = wait_for_success("ls-tree", &process) => ended?,
             () = counter.limit_exceeded.notified() => {}
         }
         if let FirstLine::Line(line) = process.first_line().await {
@@ -272,7 +272,7 @@ impl Git {
     ) -> Result<Vec<String>, FetchError> {
         let lines = Arc::new(Lines::default());
         let process = self.spawn(remote, directory, arguments, lines.clone())?;
-        success(action, &process).await?;
+        wait_for_success(action, &process).await?;
         let rest = std::mem::take(&mut *lines.0.lock().unwrap_or_else(PoisonError::into_inner));
         let first = match process.first_line().await {
             FirstLine::Line(line) => Some(line),
@@ -339,7 +339,7 @@ impl Git {
 }
 
 /// Waits for a command to exit, and returns an error if it failed or exceeded its time limit.
-async fn success(action: &'static str, process: &Process) -> Result<(), FetchError> {
+async fn wait_for_success(action: &'static str, process: &Process) -> Result<(), FetchError> {
     let exited = tokio::time::timeout(COMMAND_TIMEOUT, process.wait_for_exit()).await;
     process.wait_for_output_end().await;
     let status = match exited {

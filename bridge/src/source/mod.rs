@@ -1,7 +1,7 @@
 //! Clients of package sources: releases on GitHub, git repositories, files behind a URL.
 //!
 //! Input: address and credentials of a source. Output: a release and the bytes of its assets, a commit and its files,
-//! or a [`FetchError`]. Excluded: verification of the bytes, the cache, decisions about execution.
+//! the content of a URL, or a [`FetchError`]. Excluded: verification of the bytes, the cache, decisions about execution.
 
 mod address;
 mod error;

@@ -12,7 +12,7 @@ use url::Url;
 use super::address::is_loopback;
 use crate::error::chain_with;
 
-/// Time limit for a connection.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit between two reads. A whole download has no time limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);

@@ -209,7 +209,7 @@ async fn count_schema_calls(has_checksum: bool, faults: &[&str]) -> usize {
         if requests_types {
             match host.package_types("x").await {
                 Ok(types) => {
-                    let components = types.iter().filter(|(_, facts)| facts.is_component);
+                    let components = types.iter().filter(|(_, info)| info.is_component);
                     let known: Vec<&str> = components.map(|(token, _)| token.as_str()).collect();
                     assert_eq!(known, ["x:index:Pair"]);
                     assert_eq!(host.package_types("x").await.unwrap(), types);

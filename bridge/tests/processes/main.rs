@@ -173,7 +173,7 @@ async fn all_output_is_read_and_the_last_lines_are_kept() {
 }
 
 #[tokio::test]
-async fn output_without_a_complete_first_line_is_returned_as_ended() {
+async fn output_without_a_complete_first_line_is_returned_as_incomplete() {
     assert!(
         matches!(spawn("printf 12", Arc::new(())).first_line().await, FirstLine::Incomplete(start) if start == "12")
     );

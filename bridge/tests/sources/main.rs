@@ -253,13 +253,13 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
         (
             "py",
             format!(
-                "{root}/py/venv is missing. To install it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
+                "{root}/py/venv is missing. To provide it: python3 -m venv {root}/py/venv && {root}/py/venv/bin/pip install -r {root}/py/requirements.txt"
             ),
         ),
-        ("node", format!("{root}/node/node_modules is missing. To install it: npm install --prefix {root}/node")),
+        ("node", format!("{root}/node/node_modules is missing. To provide it: npm install --prefix {root}/node")),
         (
             "go",
-            "go is missing. To install it: install Go and put it on PATH, or build the plugin beforehand".to_owned(),
+            "go is missing. To provide it: install Go and put it on PATH, or build the plugin beforehand".to_owned(),
         ),
     ];
     for (path, expected) in cases {
@@ -267,7 +267,7 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     }
     fs::create_dir(repository.path("node/node_modules")).unwrap();
     let error = packages.resolve(&plugin("node", None), &()).await.unwrap_err().to_string();
-    assert_eq!(error, format!("{root}/node/bin is missing. To install it: npm run build --prefix {root}/node"));
+    assert_eq!(error, format!("{root}/node/bin is missing. To provide it: npm run build --prefix {root}/node"));
     repository.write("node/bin/index.js", "");
     let package = packages.resolve(&plugin("node", None), &()).await.unwrap();
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);

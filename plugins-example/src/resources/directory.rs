@@ -6,7 +6,7 @@ use pulumi_proto::property::{PropertyMap, PropertyValue};
 use tonic::Status;
 
 use super::disk_resource::{
-    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, parse_id, secret_if_known,
+    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secretness, parse_id,
 };
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::context::Context;
@@ -87,7 +87,7 @@ impl Resource for Directory {
         };
         let properties = PropertyMap::from([
             ("path".to_owned(), path.as_str().into()),
-            ("mode".to_owned(), secret_if_known(&known.inputs, "mode", disk::show_mode(mode).into())),
+            ("mode".to_owned(), keep_secretness(&known.inputs, "mode", disk::show_mode(mode).into())),
         ]);
         Ok(Some(Live { id: path.as_str().to_owned(), inputs: properties.clone(), outputs: properties }))
     }
@@ -111,8 +111,8 @@ impl Resource for Directory {
         match ctx.root.open_folder_of(&path).and_then(|folder| disk::remove_folder(&folder, path.name())) {
             Ok(Removal::Removed) => Ok(()),
             Ok(Removal::NotEmpty(name)) => Err(Status::failed_precondition(format!(
-                "cannot delete the folder {path}: it contains {name}, which this resource did not create. Move it away, \
-                 or set retainOnDelete to keep the folder",
+                "cannot delete the folder {path}: it contains {name}, which this resource did not create. Move it \
+                 away, or set retainOnDelete to keep the folder",
                 path = path.as_str()
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_became_a_file_does_not_exist() {
+    fn folder_that_became_a_file_reads_as_deleted_and_the_file_is_kept() {
         let (_keep, ctx) = context();
         Directory.create(&ctx, &inputs("a", "0755")).unwrap();
         fs::remove_dir(ctx.root.join("a")).unwrap();

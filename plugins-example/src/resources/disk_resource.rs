@@ -49,7 +49,7 @@ pub(super) fn parse_id(id: &str) -> Result<RelativePath, Status> {
 }
 
 /// Returns a value that was read from the disk, as a secret if the recorded property is one.
-pub(super) fn secret_if_known(known: &PropertyMap, name: &str, value: PropertyValue) -> PropertyValue {
+pub(super) fn keep_secretness(known: &PropertyMap, name: &str, value: PropertyValue) -> PropertyValue {
     secret_if(is_secret(known, name), value)
 }
 

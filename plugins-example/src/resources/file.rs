@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use tonic::Status;
 
 use super::disk_resource::{
-    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, parse_id, secret_if_known,
+    already_exists, check_mode, check_path, check_same_path, get_mode, get_path, keep_secretness, parse_id,
 };
 use super::resource::{Created, Live, Resource, State, Updated};
 use crate::context::Context;
@@ -108,7 +108,7 @@ impl Resource for File {
         let inputs = PropertyMap::from([
             ("path".to_owned(), path.as_str().into()),
             ("content".to_owned(), secret_if(secret, content.into())),
-            ("mode".to_owned(), secret_if_known(&known.inputs, "mode", disk::show_mode(found.mode).into())),
+            ("mode".to_owned(), keep_secretness(&known.inputs, "mode", disk::show_mode(found.mode).into())),
         ]);
         Ok(Some(Live { id: path.as_str().to_owned(), outputs: outputs(&inputs), inputs }))
     }

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn resource_type_is_found_by_its_token() {
+    fn resource_type_is_found_only_by_its_token() {
         for resource in RESOURCES {
             assert_eq!(find(resource.token()).unwrap().token(), resource.token());
         }

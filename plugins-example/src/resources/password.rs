@@ -30,7 +30,7 @@ const OUTPUTS: [Property; 1] = [Property::required("result", Kind::String, "The 
 
 const LENGTHS: std::ops::RangeInclusive<usize> = 8..=128;
 const LETTERS_AND_DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/// Special characters without a meaning inside quotes in shells, URLs and configuration files.
+/// Special characters that shell scripts and configuration files do not interpret inside quotes.
 const SPECIAL: &[u8] = b"!#*+,-./:=?@^_~";
 
 impl Resource for Password {

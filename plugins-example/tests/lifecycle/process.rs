@@ -26,7 +26,7 @@ async fn process_prints_its_port_and_exits_successfully_on_interrupt() {
 }
 
 #[test]
-fn invalid_arguments_print_the_usage() {
+fn invalid_arguments_and_help_print_the_usage() {
     for arguments in [&["127.0.0.1:1", "127.0.0.1:2"][..], &["--help"]] {
         let output = start(arguments).wait_with_output().unwrap();
         assert!(!output.status.success() && output.stdout.is_empty());

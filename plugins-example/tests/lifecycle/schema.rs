@@ -100,7 +100,7 @@ async fn schema_describes_functions_and_all_properties() {
     assert_described("schema", &schema);
 }
 
-/// Checks that each property has a description.
+/// Checks that each scalar property has a description, which ends with a period.
 fn assert_described(at: &str, value: &Value) {
     let Value::Object(members) = value else { return };
     let is_property = members.get("type").is_some_and(|kind| kind.is_string() && kind != "object");

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 
-/// Maximum size of a file that is read.
+/// Maximum size of a file that is read. Files that people write are far smaller.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reasons why a file cannot be read.
@@ -57,7 +57,7 @@ pub(super) fn list_paths(folder: &Path) -> Vec<PathBuf> {
 pub(super) struct FolderEntry {
     /// Path of the entry.
     pub(super) path: PathBuf,
-    /// The entry is a folder or a symbolic link of any kind.
+    /// The entry is a folder, or a symbolic link to any target.
     pub(super) is_folder_or_link: bool,
 }
 

@@ -20,7 +20,8 @@ struct Link<'n> {
     span: Span,
 }
 
-/// Returns the stacks that a stack inherits from directly.
+/// Returns the stacks that a stack inherits from directly. The `inherit` of a registrar, an environment or a resource
+/// is not supported, so its stack is not returned.
 pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<String> {
     let blocks =
         ["provisioner", "secrets", "cicd"].into_iter().filter_map(|key| Some(block_link(raw, key)?.target.to_owned()));
@@ -194,10 +195,10 @@ fn block_link<'n>(raw: &'n RawStack, key: &str) -> Option<Link<'n>> {
 /// Returns the `inherit` of a block; `None` if it is missing or empty.
 fn inherit_link(block: &Node) -> Option<Link<'_>> {
     let node = block.as_mapping()?.get_non_null("inherit")?;
-    let stack = node.as_scalar()?.text.as_str();
-    (!stack.is_empty()).then_some(Link { target: stack, span: node.span })
+    let target = node.as_scalar()?.text.as_str();
+    (!target.is_empty()).then_some(Link { target, span: node.span })
 }
 
 fn cycle_error(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {
-    Diagnostic::error(Code("inherit-cycle"), at, format!("{what} is inherited in a circle: {}", chain.join(" -> ")))
+    Diagnostic::error(Code("inherit-cycle"), at, format!("{what} is inherited in a cycle: {}", chain.join(" -> ")))
 }

@@ -1,6 +1,5 @@
-//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). In a `source`, `path` is accepted for `repository`,
-//! and
-//! `ref` for `version`.
+//! `plugins` of server.yaml (docs/spec/simple-container.md#2.5). In a `source` that is not local, `path` is accepted
+//! for `repository`, and `ref` for `version`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

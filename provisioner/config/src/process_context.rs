@@ -8,7 +8,8 @@ use jiff::Zoned;
 
 use crate::files;
 
-/// Environment, time and account of the process. Only the binary reads them.
+/// Environment, time and account of the process. Only the binary reads them from the system; libraries receive this
+/// value.
 #[derive(Clone)]
 pub struct ProcessContext {
     /// Environment variables.

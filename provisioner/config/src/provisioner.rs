@@ -162,7 +162,8 @@ impl Context<'_, '_> {
         None
     }
 
-    /// Reads a string field. Types it before its placeholders are resolved, as the Go program does.
+    /// Reads a string field. The scalar is converted to a string before its placeholders are resolved, as in the Go
+    /// program.
     fn read_field(&mut self, section: Section<'_>, key: &str) -> Option<Field> {
         let span = section.mapping.get(key)?.span;
         let text = read_config_field(section, key, &mut self.reader())?;

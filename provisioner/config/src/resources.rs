@@ -134,7 +134,7 @@ fn find_in_environment<'n>(
 pub(super) fn is_declared(root: Section<'_>, environment: &str, key: &str) -> bool {
     let mut ignored = Vec::new();
     let entries = find_resources(root, &mut Reader::new(&mut ignored));
-    entries.iter().any(|entries| entries.environment.key == environment && entries.resource.key == key)
+    entries.iter().any(|entry| entry.environment.key == environment && entry.resource.key == key)
 }
 
 /// Returns true for a mapping with a string `type`.

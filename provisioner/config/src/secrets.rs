@@ -199,7 +199,7 @@ pub(super) fn read_config_field(section: Section<'_>, field: &str, reader: &mut 
         let summary = format!("`{field}` is changed when it is read");
         reader.push(
             Diagnostic::warning(Code("rewritten-scalar"), node.span, summary)
-                .detail("an unquoted number or date is parsed and formatted again")
+                .detail("an unquoted number, date or boolean is parsed and formatted again")
                 .help("put the value in quotes"),
         );
     }

@@ -60,7 +60,7 @@ pub(super) enum MissingType {
     Rejected,
 }
 
-/// Reports an unknown type. Returns false if it did. An inherited block has no type to check.
+/// Reports an unknown type and returns false for it. The type of an inherited block is not checked.
 pub(super) fn check_type(
     section: Section<'_>,
     what: &str,

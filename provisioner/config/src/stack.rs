@@ -65,7 +65,7 @@ pub enum StateStorage {
 pub enum SecretsProvider {
     /// `passphrase`.
     Passphrase {
-        /// The passphrase; `None` if the environment holds it.
+        /// The passphrase; `None` if the file has none, so that it is read from the environment.
         passphrase: Option<SecretText>,
         /// Position of the passphrase, or of the block that it is missing from.
         span: Span,

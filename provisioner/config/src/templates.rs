@@ -65,9 +65,13 @@ fn export_template(
     let (kind, span) = reader.text_at(section, "type")?;
     let Some(known) = types.template(&kind) else {
         diagnostics.push(
-            Diagnostic::warning(Code("unused"), span, format!("no client stack can be deployed by a {kind:?}"))
-                .detail("the template is not exported")
-                .help(template_types_hint(types)),
+            Diagnostic::warning(
+                Code("unused"),
+                span,
+                format!("no client stack can be deployed from a template of type {kind:?}"),
+            )
+            .detail("the template is not exported")
+            .help(template_types_hint(types)),
         );
         return None;
     };

@@ -1,7 +1,8 @@
 //! Conversion of an untyped `config` to property values.
 //!
 //! Input: a resolved tree, and a lookup for references. Output: values as Pulumi's YAML language host sends them: a
-//! null is omitted from a map and kept in a list, a text that contains an unknown is unknown, secrets stay secret.
+//! null is omitted from a map and kept in a list; a text that contains an unknown is unknown, even with a secret in it;
+//! any other text that contains a secret is secret.
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 

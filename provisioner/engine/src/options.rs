@@ -33,7 +33,7 @@ pub struct DeploymentOptions {
     pub scope: Scope,
     /// Resources to replace even if they have not changed.
     pub replace: Vec<UrnPattern>,
-    /// Resources that an earlier refresh has removed from the state: targets and excludes may still name them.
+    /// Resources that an earlier refresh has removed from the state: patterns in the options may still name them.
     pub removed_by_refresh: Vec<Urn>,
     /// True if resources that do not depend on a failed one are still deployed.
     pub continue_on_error: bool,

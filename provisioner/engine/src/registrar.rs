@@ -105,7 +105,7 @@ pub enum RegistrationResult {
     Succeeded,
     /// The registration failed. The run goes on with resources that do not depend on it.
     Failed,
-    /// The registration was not attempted: the resource is out of scope, or a dependency failed. All outputs are
-    /// unknown.
+    /// The registration had no effect: the resource is out of scope, the operation does not create it, or a dependency
+    /// failed or was skipped. All outputs are unknown.
     Skipped,
 }

@@ -58,8 +58,10 @@ impl Monitor for ResourceMonitor {
         let Some(context) = self.context.upgrade() else { return };
         let mut message =
             Message::new(Severity::Error, format!("a component requires {feature}, which sc does not support"));
-        message.hint =
-            Some("change the component so that it does not use them, or provision this stack with Pulumi".to_owned());
+        message.hint = Some(
+            "change the component so that it does not require this feature, or provision this stack with Pulumi"
+                .to_owned(),
+        );
         context.report_general_error(message, Failure::Fatal);
     }
 
@@ -77,13 +79,13 @@ impl Monitor for ResourceMonitor {
             }
             .boxed()
         });
-        reply.await.map_err(refusal)
+        reply.await.map_err(halted_error)
     }
 
     async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), MonitorError> {
         self.run_job(|ctx| async move { phases::register_outputs(&ctx, &urn, outputs).await }.boxed())
             .await
-            .map_err(refusal)
+            .map_err(halted_error)
     }
 
     async fn read(&self, request: ResourceRead) -> Result<ResourceReply, MonitorError> {
@@ -107,7 +109,7 @@ impl Monitor for ResourceMonitor {
             }
             .boxed()
         });
-        reply.await.map_err(refusal)
+        reply.await.map_err(halted_error)
     }
 
     async fn invoke(&self, request: FunctionCall) -> Result<Option<InvokeReply>, MonitorError> {
@@ -134,7 +136,7 @@ impl Monitor for ResourceMonitor {
             }
             .boxed()
         });
-        reply.await.map_err(call_refusal)
+        reply.await.map_err(call_error)
     }
 
     async fn call(&self, request: MethodCall) -> Result<CallReply, MonitorError> {
@@ -147,18 +149,18 @@ impl Monitor for ResourceMonitor {
         };
         let dependencies = request.argument_dependencies;
         let reply = self.run_job(|ctx| async move { phases::call(&ctx, goal, dependencies).await }.boxed());
-        reply.await.map_err(call_refusal)
+        reply.await.map_err(call_error)
     }
 }
 
-fn refusal(halted: Halted) -> MonitorError {
+fn halted_error(halted: Halted) -> MonitorError {
     MonitorError(halted.to_string())
 }
 
-fn call_refusal(error: CallError) -> MonitorError {
+fn call_error(error: CallError) -> MonitorError {
     match error {
         CallError::Provider(error) => MonitorError(chain(&error)),
-        CallError::Halted(halted) => refusal(halted),
+        CallError::Halted(halted) => halted_error(halted),
     }
 }
 
@@ -179,7 +181,7 @@ fn reply(ctx: &Context, registered: Registered) -> ResourceReply {
 }
 
 /// Returns whether any of these resources, or any custom resource below a component among them, does not exist yet
-/// (section 8.3).
+/// (docs/spec/engine-semantics.md#8.3).
 fn has_missing_ids(ctx: &Context, urns: &[Urn]) -> bool {
     let state = ctx.state();
     let mut open: Vec<&Urn> = urns.iter().collect();

@@ -87,7 +87,7 @@ pub(crate) struct RunArgs {
     /// Maximum number of resources to process in parallel
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
-    /// Continue with resources that do not depend on a failed resource
+    /// Continue with resources that do not depend on a failed resource, and with other deletes after a failed delete
     #[arg(long)]
     pub(crate) continue_on_error: bool,
     #[command(flatten)]

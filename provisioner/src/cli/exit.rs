@@ -247,7 +247,8 @@ fn state_hint(error: &StateError) -> Option<&'static str> {
             Some("`sc destroy --parent` deletes them; --force removes the stack and leaves them in the cloud")
         }
         StateError::PendingCreates { .. } => Some(
-            "`sc refresh` asks how to resolve pending creates, or drops them with --clear-pending-creates; --force drops them, too",
+            "`sc refresh` asks how to resolve pending creates, or drops them with --clear-pending-creates; --force \
+             drops them, too",
         ),
         StateError::Conflict(_) => Some(
             "keep this list and remove the journal; then import the resources in it that exist but are missing from the \

@@ -1,4 +1,5 @@
-//! Environment of the process: working folder, environment variables, time and user account.
+//! Environment of the process: working folder, environment variables, time and user account. The library does not read
+//! them itself; it receives them as values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn account_falls_back_to_the_environment() {
+    fn account_is_read_from_passwd_or_else_from_the_environment() {
         let accounts = "root:x:0:0:root:/root:/bin/sh\nme:x:1000:1000:My Self,Room 1,,:/home/me:/bin/sh\n";
         let environment =
             BTreeMap::from([("HOME".to_owned(), "/tmp/h".to_owned()), ("USER".to_owned(), "guest".to_owned())]);

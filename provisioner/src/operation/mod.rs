@@ -70,7 +70,7 @@ pub struct PluginSettings {
     pub spawner: Spawner,
     /// Sources that packages are fetched from.
     pub sources: Sources,
-    /// Folder of the cached type facts of schemas.
+    /// Folder that caches the information about types from schemas.
     pub type_cache: PathBuf,
     /// Time limits for quick calls to plugins.
     pub limits: Limits,

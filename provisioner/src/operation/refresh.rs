@@ -96,6 +96,7 @@ impl StackRun {
         }
         if operation == Operation::Refresh {
             // Only pending creates are reported: they stay pending, because a resource without an id cannot be read.
+            // The refresh reads the resources of all other pending operations.
             for pending in pending_creates(&snapshot) {
                 self.events.emit(Event::Message(interrupted(&pending.resource.urn, pending.kind)));
             }
@@ -197,9 +198,9 @@ fn remove_resolved_creates(snapshot: &mut Snapshot, before: &Snapshot, imports: 
 pub fn recovery_text(recovered: &RecoveredRun, has_ended: bool) -> String {
     let started = &recovered.started;
     let mut text = if has_ended {
-        format!("the journal of the interrupted run that started {started} was merged")
+        format!("the state includes the journal of the interrupted run that started {started}")
     } else {
-        format!("the journal of the run that started {started}, which may still be active, was merged")
+        format!("the state includes the journal of the run that started {started}, which may still be active")
     };
     for (index, (kind, count)) in recovered.done.iter().enumerate() {
         let done = match kind {

@@ -41,7 +41,8 @@ pub(super) fn provider(declaration: &PluginDeclaration, index: usize, root: &Urn
     goal
 }
 
-/// Returns the plugin download URL for Pulumi's tools; `None` if it is Pulumi's default.
+/// Returns the plugin download URL for Pulumi's tools; `None` for Pulumi's default, and for a source other than a
+/// GitHub release.
 fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     let PluginSource::GithubRelease(release) = source else { return None };
     let without_scheme = release.repository.strip_prefix("https://");
@@ -92,16 +93,16 @@ impl PluginResource<'_> {
     }
 }
 
-/// Adds the options that the schema of the type specifies, as an SDK or language host does.
-pub(super) fn apply_type_info(goal: &mut Goal, facts: &TypeInfo) {
+/// Adds the constants, secret marks and options that the schema of the type specifies, as an SDK or language host does.
+pub(super) fn apply_type_info(goal: &mut Goal, type_info: &TypeInfo) {
     let inputs = Arc::make_mut(&mut goal.inputs);
-    for name in &facts.secret_inputs {
+    for name in &type_info.secret_inputs {
         // An unknown value is not marked as secret.
         if let Some(value) = inputs.get_mut(name).filter(|value| !matches!(value, PropertyValue::Unknown(_))) {
             *value = PropertyValue::secret(std::mem::replace(value, PropertyValue::Null));
         }
     }
-    for (name, value) in &facts.constants {
+    for (name, value) in &type_info.constants {
         let constant = match value {
             serde_json::Value::Bool(value) => PropertyValue::Bool(*value),
             serde_json::Value::Number(value) => PropertyValue::Number(value.as_f64().unwrap_or_default()),
@@ -112,9 +113,9 @@ pub(super) fn apply_type_info(goal: &mut Goal, facts: &TypeInfo) {
         inputs.insert(name.clone(), constant);
         goal.property_dependencies.insert(name.clone(), Vec::new());
     }
-    goal.additional_secret_outputs.extend(facts.secret_outputs.iter().cloned());
-    goal.replace_on_changes.extend(facts.replace_on_changes.iter().cloned());
-    goal.aliases.extend(facts.former_types.iter().map(|former| Alias::Spec {
+    goal.additional_secret_outputs.extend(type_info.secret_outputs.iter().cloned());
+    goal.replace_on_changes.extend(type_info.replace_on_changes.iter().cloned());
+    goal.aliases.extend(type_info.former_types.iter().map(|former| Alias::Spec {
         name: None,
         type_token: Some(former.clone()),
         stack: None,

@@ -32,7 +32,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates the program of a stack. `core` holds the provisioners of its core types.
+    /// Creates the program of a stack. `core` holds the implementations of its core types.
     pub fn new(stack: Arc<Stack>, core: ProvisionTable) -> Self {
         Self { stack, core }
     }

@@ -21,7 +21,7 @@ fn core_resources<'s>(
     })
 }
 
-/// Returns the names of the plugins whose type facts the program needs: plugins of plugin resources, and enabled
+/// Returns the names of the plugins whose package types the program needs: plugins of plugin resources, and enabled
 /// plugins that are configured, unless a core type needs their package.
 pub(super) fn plugins_with_package_types(stack: &Stack, core: &ProvisionTable) -> BTreeSet<String> {
     let core_packages = core_type_packages(stack, core);

@@ -24,7 +24,8 @@ use engine::{ProgramEnd, Registrar, RegistrationResult};
 /// Result of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramResult {
-    /// End of the program, failed if a registration failed or was not made.
+    /// End of the program: [`ProgramEnd::Failed`] if a registration failed or was not made, because a missing
+    /// registration then does not mean that the user removed the resource.
     pub end: ProgramEnd,
     /// Errors that are detected only while the program runs. They are not reported yet.
     pub diagnostics: Vec<Diagnostic>,
@@ -45,8 +46,8 @@ pub(super) async fn run(stack: &Stack, core: &ProvisionTable, registrar: &dyn Re
     ProgramResult { end: run.end, diagnostics: run.diagnostics }
 }
 
-/// Returns the facts about a type of a plugin. `plugin` is the index of the plugin in the stack.
-fn facts_of<'t>(
+/// Returns the information about a type of a plugin. `plugin` is the index of the plugin in the stack.
+fn type_info_of<'t>(
     stack: &Stack,
     types: &'t BTreeMap<String, PackageTypes>,
     plugin: usize,
@@ -81,7 +82,7 @@ struct Run<'r> {
     core: &'r ProvisionTable,
     registrar: &'r dyn Registrar,
     root: &'r Urn,
-    /// Facts about types, by name of the plugin.
+    /// Types of the packages, by name of the plugin.
     types: BTreeMap<String, PackageTypes>,
     /// Plugins that children of components use; empty without components.
     child_plugins: Vec<usize>,
@@ -92,7 +93,7 @@ struct Run<'r> {
     dependents: Vec<Vec<usize>>,
     ready: BTreeSet<usize>,
     providers: BTreeMap<usize, ProviderReference>,
-    done: BTreeMap<usize, Arc<ReferencedResource>>,
+    registered: BTreeMap<usize, Arc<ReferencedResource>>,
     by_key: BTreeMap<(&'r str, &'r str), usize>,
     end: ProgramEnd,
     stopped: bool,
@@ -109,8 +110,8 @@ impl<'r> Run<'r> {
     ) -> Self {
         let plugins = stack.plugins.len();
         let is_component =
-            |plugin, token| facts_of(stack, &types, plugin, token).is_some_and(|facts| facts.is_component);
-        let has_components = types.values().flat_map(PackageTypes::values).any(|facts| facts.is_component);
+            |plugin, token| type_info_of(stack, &types, plugin, token).is_some_and(|type_info| type_info.is_component);
+        let has_components = types.values().flat_map(PackageTypes::values).any(|type_info| type_info.is_component);
         let child_plugins = if has_components { packages::plugins_for_children(stack, core) } else { Vec::new() };
         let resources =
             stack.resources().map(|(environment, resource)| ResourceNode { environment: &environment.name, resource });
@@ -135,8 +136,8 @@ impl<'r> Run<'r> {
                 dependencies(node.resource).filter_map(|(key, _)| by_key.get(&(node.environment, key)).copied());
             let node_dependencies: BTreeSet<usize> = named.chain(providers).collect();
             missing_dependencies[plugins + index] = node_dependencies.len();
-            for node in node_dependencies {
-                dependents[node].push(plugins + index);
+            for dependency in node_dependencies {
+                dependents[dependency].push(plugins + index);
             }
         }
         // A plugin that only core types use is not registered, because each core resource registers its own provider.
@@ -162,7 +163,7 @@ impl<'r> Run<'r> {
             dependents,
             ready,
             providers: BTreeMap::new(),
-            done: BTreeMap::new(),
+            registered: BTreeMap::new(),
             by_key,
             end: ProgramEnd::Completed,
             stopped: false,
@@ -189,8 +190,8 @@ impl<'r> Run<'r> {
             RegistrationOutcome::Provider(reference) => {
                 self.providers.insert(node, reference);
             }
-            RegistrationOutcome::Resource(done) => {
-                self.done.insert(node, Arc::new(done));
+            RegistrationOutcome::Resource(resource) => {
+                self.registered.insert(node, Arc::new(resource));
             }
             // Nodes that depend on a failed node never start.
             RegistrationOutcome::Failed => {
@@ -223,8 +224,9 @@ impl<'r> Run<'r> {
                 let ResourceNode { environment, resource } = self.resources[resource_index];
                 let mut referenced = ReferencedResources::new(self.mode);
                 for (key, _) in dependencies(resource) {
-                    if let Some(done) = self.by_key.get(&(environment, key)).and_then(|node| self.done.get(node)) {
-                        referenced.insert(environment, key, done.clone());
+                    let node = self.by_key.get(&(environment, key));
+                    if let Some(dependency) = node.and_then(|node| self.registered.get(node)) {
+                        referenced.insert(environment, key, dependency.clone());
                     }
                 }
                 match &resource.implementation {
@@ -241,8 +243,8 @@ impl<'r> Run<'r> {
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
         let mut goal = goals::provider(&self.stack.plugins[index], index, self.root);
-        if let Some(facts) = facts_of(self.stack, &self.types, index, goal.type_token.as_str()) {
-            goals::apply_type_info(&mut goal, facts);
+        if let Some(type_info) = type_info_of(self.stack, &self.types, index, goal.type_token.as_str()) {
+            goals::apply_type_info(&mut goal, type_info);
         }
         let registrar = self.registrar;
         Box::pin(async move {
@@ -269,13 +271,13 @@ impl<'r> Run<'r> {
         let plugin_resource =
             PluginResource { resource, token, environment, root: self.root, provider, depends_on: &depends_on };
         let source = positions::resource_ref(self.stack.plugins.len(), resource_index);
-        let facts = facts_of(self.stack, &self.types, plugin, token);
-        let remote = facts.is_some_and(|facts| facts.is_component);
+        let type_info = type_info_of(self.stack, &self.types, plugin, token);
+        let remote = type_info.is_some_and(|type_info| type_info.is_component);
         let providers = if remote { self.providers_of_children() } else { BTreeMap::new() };
         let goal = plugin_resource.goal(&referenced).map(|mut goal| {
             (goal.custom, goal.remote, goal.providers) = (!remote, remote, providers);
             goal.source = Some(source);
-            facts.into_iter().for_each(|facts| goals::apply_type_info(&mut goal, facts));
+            type_info.into_iter().for_each(|type_info| goals::apply_type_info(&mut goal, type_info));
             goal
         });
         let registrar = self.registrar;
@@ -361,8 +363,8 @@ impl<'r> Run<'r> {
 
     fn evaluate_outputs(&self) -> Result<Option<PropertyMap>, Box<Diagnostic>> {
         let mut outputs = PropertyMap::new();
-        for done in self.done.values() {
-            if let ReferencedResource::Core(provisioned) = &**done {
+        for resource in self.registered.values() {
+            if let ReferencedResource::Core(provisioned) = &**resource {
                 for (name, value) in &provisioned.stack_outputs {
                     let value = if self.mode == Mode::Apply { without_unknowns(value.clone()) } else { value.clone() };
                     goals::insert_output(&mut outputs, name, value);
@@ -372,8 +374,8 @@ impl<'r> Run<'r> {
         for output in &self.stack.outputs {
             let mut referenced = ReferencedResources::new(self.mode);
             for reference in references(&output.value) {
-                let Some((resource_index, done)) = self.find_target(reference) else { return Ok(None) };
-                referenced.insert(self.resources[resource_index].environment, &reference.resource, done.clone());
+                let Some((resource_index, target)) = self.find_target(reference) else { return Ok(None) };
+                referenced.insert(self.resources[resource_index].environment, &reference.resource, target.clone());
             }
             if outputs.contains_key(&output.name) {
                 let summary = format!("the output {:?} is already exported by a core type", output.name);
@@ -390,12 +392,12 @@ impl<'r> Run<'r> {
             Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,
             None => *self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1,
         };
-        Some((node - self.stack.plugins.len(), self.done.get(&node)?))
+        Some((node - self.stack.plugins.len(), self.registered.get(&node)?))
     }
 }
 
 /// Returns the URNs that `dependsOn` refers to.
 fn depends_on(resource: &Resource, environment: &str, referenced: &ReferencedResources) -> Vec<Urn> {
     let named = resource.options.depends_on.iter();
-    named.filter_map(|(key, _)| referenced.get(environment, key)).flat_map(|done| done.urns()).collect()
+    named.filter_map(|(key, _)| referenced.get(environment, key)).flat_map(|resource| resource.urns()).collect()
 }

@@ -22,7 +22,7 @@ pub(super) fn closed_schema(schema: Schema) -> Map<String, Value> {
     }
 }
 
-/// Removes empty defaults: null, empty texts, empty lists, and objects with only null or empty lists.
+/// Removes empty defaults: null, empty texts, empty lists, and objects that hold only nulls and empty lists.
 fn drop_empty_defaults(schema: &mut Value) {
     let is_empty_default = |default: &Value| match default {
         Value::Null => true,

@@ -82,7 +82,7 @@ pub enum StateError {
     #[error("the state was saved, but must be repaired (`sc state repair`)")]
     SavedInvalid(#[source] IntegrityError),
     /// The new checkpoint could not be saved. The journal has all records, and the lock is kept.
-    #[error("the state of {stack} could not be saved; what was done is kept in {}", journal.display())]
+    #[error("the state of {stack} could not be saved; its changes are kept in the journal {}", journal.display())]
     Unsaved {
         /// The stack.
         stack: StackReference,

@@ -90,7 +90,7 @@ impl Ledger {
         OperationId(self.next_operation - 1)
     }
 
-    /// Returns the state of an entry; `None` if the entry was removed.
+    /// Returns the current state of an entry; `None` if the entry was removed or never added.
     pub fn get(&self, entry: EntryId) -> Option<&Arc<ResourceState>> {
         self.entries.get(&entry)
     }
@@ -120,7 +120,7 @@ impl Ledger {
         self.views.get(urn).into_iter().flatten().filter_map(|entry| Some((*entry, self.entries.get(entry)?)))
     }
 
-    /// Returns `true` if this run has added or confirmed the entry.
+    /// Returns `true` if this run has added or kept the entry.
     pub fn is_confirmed(&self, entry: EntryId) -> bool {
         self.positions.contains_key(&entry)
     }

@@ -126,8 +126,8 @@ impl CustomTimeouts {
         }
     }
 
-    /// Returns the limits that apply. A recorded number that has no approximate [`Duration`], such as a negative one,
-    /// sets none.
+    /// Returns the limits that apply. A recorded number that cannot be rounded to a [`Duration`], such as a negative
+    /// one, sets no limit.
     pub fn durations(&self) -> Timeouts {
         let duration = |timeout: Option<Timeout>| timeout.and_then(Timeout::duration);
         Timeouts {
@@ -216,7 +216,7 @@ impl ResourceState {
         ResourceId::text(self.id.as_ref())
     }
 
-    /// Returns an entry with a URN and otherwise default values.
+    /// Returns an entry with the URN, its type and `custom`. All other members have default values.
     pub fn new(urn: Urn, custom: bool) -> Self {
         Self {
             type_token: TypeToken::new(urn.type_token()),

@@ -1,5 +1,5 @@
-//! Stack file `Pulumi.<stack>.yaml`: settings that Pulumi's command line keeps beside a project (spec of the state,
-//! section 6.2).
+//! Stack file `Pulumi.<stack>.yaml`: settings that Pulumi's command line keeps beside a project
+//! (docs/spec/state-and-secrets.md#6.2).
 //!
 //! The file is read if it exists, and never written.
 
@@ -92,7 +92,7 @@ impl ConfigValue {
     /// # Errors
     /// [`SecretsError`] if a secret cannot be decrypted, [`SecretsError::KeyNeeded`] without a key.
     pub fn program_text(&self, crypter: Option<&dyn Crypter>) -> Result<String, SecretsError> {
-        Ok(match decrypted(&self.0, crypter)? {
+        Ok(match decrypt_secrets(&self.0, crypter)? {
             serde_json::Value::String(text) => text,
             value => super::format::compact_json(&value),
         })
@@ -106,17 +106,20 @@ fn secure_ciphertext(value: &serde_json::Value) -> Option<&str> {
 }
 
 /// Returns the value with its secrets decrypted and its members sorted.
-fn decrypted(value: &serde_json::Value, crypter: Option<&dyn Crypter>) -> Result<serde_json::Value, SecretsError> {
+fn decrypt_secrets(
+    value: &serde_json::Value,
+    crypter: Option<&dyn Crypter>,
+) -> Result<serde_json::Value, SecretsError> {
     if let Some(ciphertext) = secure_ciphertext(value) {
         return Ok(crypter.ok_or(SecretsError::KeyNeeded)?.decrypt(ciphertext)?.into());
     }
     Ok(match value {
         serde_json::Value::Array(items) => {
-            items.iter().map(|item| decrypted(item, crypter)).collect::<Result<Vec<_>, _>>()?.into()
+            items.iter().map(|item| decrypt_secrets(item, crypter)).collect::<Result<Vec<_>, _>>()?.into()
         }
         serde_json::Value::Object(members) => {
             let sorted: BTreeMap<_, _> = members.iter().collect();
-            let members = sorted.into_iter().map(|(name, value)| Ok((name.clone(), decrypted(value, crypter)?)));
+            let members = sorted.into_iter().map(|(name, value)| Ok((name.clone(), decrypt_secrets(value, crypter)?)));
             serde_json::Value::Object(members.collect::<Result<_, SecretsError>>()?)
         }
         other => other.clone(),

@@ -48,9 +48,9 @@ fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls"]), @r#"
     exit 0
     --- out
-    STACK  PLUGIN  PACKAGE  VERSION  CHECKSUM  SOURCE
-    reef   files   files    -        no        local ./plugins/files
-    reef   tls     tls      v5.2.2   yes       github-release pulumi/pulumi-tls (disabled)
+    STACK  PLUGIN  PACKAGE  VERSION  PINNED  SOURCE
+    reef   files   files    -        no      local ./plugins/files
+    reef   tls     tls      v5.2.2   yes     github-release pulumi/pulumi-tls (disabled)
     --- err
     "#);
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"

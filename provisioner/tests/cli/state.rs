@@ -61,7 +61,7 @@ fn state_with_cloud_secrets_manager_can_only_be_exported() {
     --- err
     error: the checkpoint of organization/reef/dev cannot be read
       caused by: the secrets manager "cloud" of the stack is not supported
-      hint: `pulumi stack change-secrets-provider passphrase` protects them by a passphrase; `sc stack export` needs no key
+      hint: `pulumi stack change-secrets-provider passphrase` protects the secrets by a passphrase; `sc stack export` needs no key
     "#);
 }
 

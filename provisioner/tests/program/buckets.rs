@@ -393,7 +393,7 @@ async fn each_environment_has_its_own_bucket_and_provider() {
 }
 
 #[tokio::test]
-async fn references_resolve_to_values_of_core_type() {
+async fn references_resolve_to_outputs_of_core_type() {
     let subject = buckets(
         "staging: { resources: {
            media: { type: s3-bucket, config: { credentials: '${auth:reef}' } },

@@ -1,7 +1,6 @@
 //! Tests of programs with resources that fail, are skipped, or are missing.
 
-use engine::ProgramEnd;
-use engine::RegistrationResult;
+use engine::{ProgramEnd, RegistrationResult};
 use pulumi_proto::property::PropertyValue;
 
 use crate::fake::{FakeDeployment, StackProgram};

@@ -10,8 +10,7 @@ use bridge::host::PackageTypes;
 use config::diagnostics::{Diagnostic, SourceFiles, Style, render};
 use config::types::TypeTable;
 use config::{LoadedStacks, ProcessContext, Profile, Repository, Stack, Workspace};
-use engine::ProgramEnd;
-use engine::{Goal, Halted, InvokeGoal, ReadGoal, Registered, Registrar, RegistrationResult};
+use engine::{Goal, Halted, InvokeGoal, ProgramEnd, ReadGoal, Registered, Registrar, RegistrationResult};
 use provisioner::program::Program;
 use provisioner::registry::provision::ProvisionTable;
 use provisioner::registry::types;
@@ -35,7 +34,7 @@ pub(crate) struct FakeDeployment {
     pub(crate) run: Run,
     /// Outputs by resource name, added to the inputs.
     pub(crate) outputs: BTreeMap<String, PropertyMap>,
-    /// Type facts of schemas, by plugin.
+    /// Types of the plugins' packages, by plugin.
     pub(crate) types: BTreeMap<String, PackageTypes>,
     /// Results of registrations, by resource name. Other registrations succeed.
     pub(crate) results: BTreeMap<&'static str, RegistrationResult>,
@@ -153,7 +152,7 @@ resources:
 
     pub(crate) fn with_secrets(sections: &str, secrets: &str) -> Self {
         let plugin = "plugins: [{ name: p, source: { type: local, path: p } }]";
-        Self::with_plugins(
+        Self::with_provisioner(
             &format!("{plugin}\n{sections}"),
             secrets,
             types::built_in_types(),
@@ -162,10 +161,10 @@ resources:
     }
 
     pub(crate) fn with_types(sections: &str, types: TypeTable, core: ProvisionTable) -> Self {
-        Self::with_plugins(sections, "values: { s: hush }", types, core)
+        Self::with_provisioner(sections, "values: { s: hush }", types, core)
     }
 
-    fn with_plugins(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
+    fn with_provisioner(sections: &str, secrets: &str, types: TypeTable, core: ProvisionTable) -> Self {
         let provisioner = "provisioner: { type: pulumi, config: { state-storage: { type: fs, config: { path: file:///x } }, secrets-provider: { type: passphrase } } }";
         Self::complete(&format!("{provisioner}\n{sections}"), secrets, types, core)
     }

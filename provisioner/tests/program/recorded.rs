@@ -113,17 +113,17 @@ async fn registrations_match_recordings_of_go_program() {
         let expected: BTreeMap<&str, Value> =
             expected.iter().map(|goal| (goal["name"].as_str().unwrap(), to_yaml_registration(goal.clone()))).collect();
         assert_eq!(actual.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
-        for (key, expected) in &expected {
-            assert_eq!(actual[key], *expected, "{name}: {key}");
+        for (key, recorded) in &expected {
+            assert_eq!(actual[key], *recorded, "{name}: {key}");
         }
 
         let outputs = deployment.stack_outputs.lock().unwrap();
         let actual = members(outputs.as_ref().unwrap());
         let (actual, expected) = (actual.as_object().unwrap(), case["exports"].as_object().unwrap());
         assert_eq!(actual.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
-        for (key, expected) in expected {
-            assert_eq!(without_secret_mark(&actual[key]), without_secret_mark(expected), "{name}: {key}");
-            assert!(expected.get("secret").is_none() || actual[key].get("secret").is_some(), "{name}: {key} is secret");
+        for (key, output) in expected {
+            assert_eq!(without_secret_mark(&actual[key]), without_secret_mark(output), "{name}: {key}");
+            assert!(output.get("secret").is_none() || actual[key].get("secret").is_some(), "{name}: {key} is secret");
         }
     }
     assert_eq!(cases.len(), 10);

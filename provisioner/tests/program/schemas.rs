@@ -1,4 +1,4 @@
-//! Tests of the options that a plugin's schema adds to the goals of its resources.
+//! Tests of the constants, secret marks and options that a plugin's schema adds to the goals of its resources.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::fake::{FakeDeployment, Run, StackProgram};
 
 fn types() -> BTreeMap<String, PackageTypes> {
-    let facts = TypeInfo {
+    let resource = TypeInfo {
         secret_inputs: vec!["password".to_owned(), "pin".to_owned(), "absent".to_owned()],
         secret_outputs: vec!["password".to_owned(), "token".to_owned()],
         constants: [("kind".to_owned(), json!("A")), ("level".to_owned(), json!(2))].into(),
@@ -19,7 +19,7 @@ fn types() -> BTreeMap<String, PackageTypes> {
         ..TypeInfo::default()
     };
     let provider = TypeInfo { secret_inputs: vec!["key".to_owned()], ..TypeInfo::default() };
-    let types = [("p:m:A".to_owned(), facts), ("pulumi:providers:p".to_owned(), provider)].into();
+    let types = [("p:m:A".to_owned(), resource), ("pulumi:providers:p".to_owned(), provider)].into();
     [("p".to_owned(), types)].into()
 }
 

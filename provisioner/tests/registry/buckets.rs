@@ -200,7 +200,7 @@ fn wrong_kinds_and_misspelled_keys_are_reported_at_their_lines() {
 #[test]
 fn reference_to_unknown_output_of_bucket_is_rejected() {
     let files = bucket("s3-bucket", "credentials: ${auth:reef}");
-    let messages = files.with(
+    let files = files.with(
         ".sc/stacks/s/server.yaml",
         &format!(
             "{}resources: {{ resources: {{ e: {{ resources: {{ b: {{ type: s3-bucket, config: {{ region: sea }} }} }} }} }} }}
@@ -210,7 +210,7 @@ outputs:
             crate::repository::PROVISIONER
         ),
     );
-    insta::assert_snapshot!(messages.messages(), @r#"
+    insta::assert_snapshot!(files.messages(), @r#"
     error[unknown-property]: the core type "s3-bucket" has no "acces-key"
      --> .sc/stacks/s/server.yaml:8:8
       |

@@ -1,4 +1,5 @@
-//! Tests that the schema for editors has the same keys as the reader of server.yaml.
+//! Tests that the schema for editors has the same keys as the reader of server.yaml, in sections in which unknown keys
+//! are errors.
 
 use std::collections::BTreeSet;
 

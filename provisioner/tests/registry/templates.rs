@@ -154,13 +154,13 @@ templates:
 outputs: { /reef/s/web: 1 }
 ";
     insta::assert_snapshot!(sections(text).messages(), @r#"
-    error[inherit-cycle]: the template is inherited in a circle: s/a -> s/b -> s/a
+    error[inherit-cycle]: the template is inherited in a cycle: s/a -> s/b -> s/a
      --> .sc/stacks/s/server.yaml:8:17
       |
     8 |   a: { inherit: s/b }
       |                 ^^^
 
-    error[inherit-cycle]: the template is inherited in a circle: s/b -> s/a -> s/b
+    error[inherit-cycle]: the template is inherited in a cycle: s/b -> s/a -> s/b
      --> .sc/stacks/s/server.yaml:9:17
       |
     9 |   b: { inherit: s/a }
@@ -210,7 +210,7 @@ outputs: { /reef/s/web: 1 }
        |
        = hint: the types of templates are ecs-fargate, aws-lambda, aws-static-website, cloudrun, gcp-static-website, gcp-gke-autopilot, kubernetes-cloudrun
 
-    warning[unused]: no client stack can be deployed by a "s3-bucket"
+    warning[unused]: no client stack can be deployed from a template of type "s3-bucket"
       --> .sc/stacks/s/server.yaml:15:19
        |
     15 |   bucket: { type: s3-bucket }

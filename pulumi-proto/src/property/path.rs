@@ -216,7 +216,7 @@ impl Context {
     }
 }
 
-/// Resets a part of a value. `old` is `None` if the old map has no value here.
+/// Resets a part of a value, and returns true if the path is valid. `old` is `None` if the old map has no value here.
 fn reset_value(path: &[Element], old: Option<&PropertyValue>, new: &mut PropertyValue, context: Context) -> bool {
     let Some((element, rest)) = path.split_first() else { return false };
     let context = context.within(old, new);
@@ -236,7 +236,8 @@ fn reset_value(path: &[Element], old: Option<&PropertyValue>, new: &mut Property
     }
 }
 
-/// Returns true if the element is missing in the old value, for a new value that does not have the element either.
+/// Returns true if a path is valid although its element does not apply to the new value: the element does not apply to
+/// the old value either, or is the last one and missing there. A wildcard is never valid.
 fn is_missing_in_old(element: &Element, rest: &[Element], old: Option<&PropertyValue>) -> bool {
     match (element, old) {
         (Element::Wildcard, _) => false,

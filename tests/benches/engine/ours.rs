@@ -213,12 +213,11 @@ async fn register(
     for index in &resource.dependencies {
         dependencies.push(done[*index].wait().await);
     }
-    let link =
-        |dependencies: &&Registered| dependencies.outputs.get("cid").and_then(|cid| cid.as_str()).map(str::to_owned);
+    let link = |dependency: &&Registered| dependency.outputs.get("cid").and_then(|cid| cid.as_str()).map(str::to_owned);
     let inputs = resource.inputs(dependencies.iter().filter_map(link).collect());
     let mut goal = Goal::custom(TypeToken::new(TYPE), &resource.name, inputs);
     goal.parent = Some(root.clone());
-    goal.dependencies = dependencies.iter().map(|dependencies| dependencies.urn.clone()).collect();
+    goal.dependencies = dependencies.iter().map(|dependency| dependency.urn.clone()).collect();
     goal.property_dependencies = goal.inputs.keys().map(|key| (key.clone(), Vec::new())).collect();
     goal.property_dependencies.insert("links".to_owned(), goal.dependencies.clone());
     let registered = deployment.register(goal).await?;

@@ -259,20 +259,20 @@ impl fmt::Display for Report {
     }
 }
 
-fn header(f: &mut fmt::Formatter<'_>, label: &str, ours: &str, median_of: &str) -> fmt::Result {
-    writeln!(f, "\n{label:<36}{ours:>12}{median_of:>12}{:>8}{:>8}", "ratio", "limit")
+fn header(f: &mut fmt::Formatter<'_>, label: &str, ours: &str, baseline: &str) -> fmt::Result {
+    writeln!(f, "\n{label:<36}{ours:>12}{baseline:>12}{:>8}{:>8}", "ratio", "limit")
 }
 
 fn write_comparison(
     f: &mut fmt::Formatter<'_>,
     label: &str,
     ours: &str,
-    median_of: &str,
+    baseline: &str,
     ratio: f64,
     limit: f64,
 ) -> fmt::Result {
     let result = if ratio <= limit { "holds" } else { "OVER" };
-    writeln!(f, "{label:<36}{ours:>12}{median_of:>12}{ratio:>8.2}{limit:>8.2}  {result}")
+    writeln!(f, "{label:<36}{ours:>12}{baseline:>12}{ratio:>8.2}{limit:>8.2}  {result}")
 }
 
 fn milliseconds(seconds: f64) -> String {

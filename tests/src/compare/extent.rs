@@ -11,29 +11,29 @@ use crate::scenario::{Deployment, Op, Outcome, Resource, Step};
 pub(super) struct Extents<'a> {
     /// Recorded step.
     pub(super) step: &'a Step,
-    /// URNs that are compared as a whole; `None`: all.
-    whole: Option<BTreeSet<String>>,
+    /// URNs that are compared completely; `None`: all.
+    complete: Option<BTreeSet<String>>,
     /// URN of the provider resource by URN of the resource.
     providers: BTreeMap<String, String>,
 }
 
 impl<'a> Extents<'a> {
     pub(super) fn new(step: &'a Step, base: &Deployment, expected: &Outcome) -> Self {
-        let whole = completely_compared(step, base, expected);
-        Self { step, whole, providers: providers(step, base, expected) }
+        let complete = completely_compared(step, base, expected);
+        Self { step, complete, providers: providers(step, base, expected) }
     }
 
     /// Returns the extent to which a resource must be equal.
     pub(super) fn of(&self, urn: &str) -> Extent {
-        match &self.whole {
-            Some(whole) if !whole.contains(urn) => Extent::Prefix,
+        match &self.complete {
+            Some(complete) if !complete.contains(urn) => Extent::Prefix,
             _ => Extent::Complete,
         }
     }
 
     /// Returns whether all resources must be equal.
     pub(super) fn is_complete(&self) -> bool {
-        self.whole.is_none()
+        self.complete.is_none()
     }
 
     /// Returns the URN of a resource's provider resource; `None` if neither state nor program has one.
@@ -42,7 +42,7 @@ impl<'a> Extents<'a> {
     }
 }
 
-/// Returns the resources that are compared as a whole after a failed run; `None` if all are.
+/// Returns the resources that are compared completely after a failed run; `None` if all are.
 fn completely_compared(step: &Step, base: &Deployment, expected: &Outcome) -> Option<BTreeSet<String>> {
     if expected.ok {
         return None;

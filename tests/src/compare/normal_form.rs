@@ -120,7 +120,7 @@ pub(super) fn list_differences(expected: &Value, got: &Value) -> Vec<String> {
 }
 
 fn collect(expected: &Value, got: &Value, path: &mut String, found: &mut Vec<String>) {
-    let absent = |value: Option<&Value>| value.map_or("no value".to_owned(), Value::to_string);
+    let display = |value: Option<&Value>| value.map_or("no value".to_owned(), Value::to_string);
     if let (Value::Object(a), Value::Object(b)) = (expected, got) {
         let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         for key in keys {
@@ -129,7 +129,7 @@ fn collect(expected: &Value, got: &Value, path: &mut String, found: &mut Vec<Str
             path.push_str(key);
             match (a.get(key), b.get(key)) {
                 (Some(a), Some(b)) => collect(a, b, path, found),
-                (a, b) => found.push(format!("{path}: expected {}, got {}", absent(a), absent(b))),
+                (a, b) => found.push(format!("{path}: expected {}, got {}", display(a), display(b))),
             }
             path.truncate(length);
         }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uuids_are_replaced_except_the_unknown_mark() {
+    fn uuids_are_replaced_except_the_unknown_sentinel() {
         let uuid = "0b5d0a5e-1111-4222-8333-444455556666";
         assert_eq!(without_uuids(&format!("ü{uuid}::{uuid}x")), "ü<uuid>::<uuid>x");
         assert_eq!(without_uuids(UNKNOWN_STRING), UNKNOWN_STRING);

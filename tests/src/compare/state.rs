@@ -17,11 +17,11 @@ pub(super) fn compare(
     observed: &Outcome,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
-    let is_equal = has_equal_steps(extents, second_deletes, expected, observed);
+    let is_comparable = is_comparable(extents, second_deletes, expected, observed);
     let (wanted, got) = (entries(expected), entries(observed));
     for (key, wanted, got) in pairs(&wanted, &got) {
         let urn = key.split(' ').next().unwrap_or_default();
-        if !is_equal(urn) {
+        if !is_comparable(urn) {
             continue;
         }
         let text = match (wanted, got) {
@@ -64,8 +64,9 @@ fn pending(outcome: &Outcome) -> Vec<Value> {
     operations
 }
 
-/// Returns whether both sides did the same with a resource, so that its entries can be compared.
-fn has_equal_steps<'a>(
+/// Returns a predicate that is true for a resource whose entries must be equal: one that is compared completely, or that
+/// has the same steps and the same number of calls on both sides.
+fn is_comparable<'a>(
     extents: &'a Extents<'_>,
     second_deletes: &BTreeSet<String>,
     expected: &'a Outcome,
@@ -76,11 +77,11 @@ fn has_equal_steps<'a>(
         steps::remove_second_delete(&mut wanted, urn);
     }
     let got = steps::by_urn(observed);
-    let is_called =
+    let count_calls =
         |outcome: &Outcome, urn: &str| outcome.calls.iter().filter(|call| text(&call.request, "urn") == urn).count();
     move |urn| {
         extents.of(urn) == super::Extent::Complete
-            || (wanted.get(urn) == got.get(urn) && is_called(expected, urn) == is_called(observed, urn))
+            || (wanted.get(urn) == got.get(urn) && count_calls(expected, urn) == count_calls(observed, urn))
     }
 }
 

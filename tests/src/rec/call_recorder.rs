@@ -164,14 +164,13 @@ impl CallRecorder for FolderCallRecorder {
         }
         let mut seq = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         *seq += 1;
-        let recorded =
-            serde_json::to_string(&Line { seq: *seq, call }).map_err(std::io::Error::from).and_then(|line| {
-                let mut file =
-                    std::fs::OpenOptions::new().append(true).create(true).open(self.folder.join("calls.jsonl"))?;
-                // The line is written at once, so that several processes can share the file.
-                file.write_all(format!("{line}\n").as_bytes())
-            });
-        if let Err(error) = recorded {
+        let written = serde_json::to_string(&Line { seq: *seq, call }).map_err(std::io::Error::from).and_then(|line| {
+            let mut file =
+                std::fs::OpenOptions::new().append(true).create(true).open(self.folder.join("calls.jsonl"))?;
+            // The line is written at once, so that several processes can share the file.
+            file.write_all(format!("{line}\n").as_bytes())
+        });
+        if let Err(error) = written {
             // A provider that cannot write its record must not look as if it had received no calls.
             panic!("calls.jsonl: {error}");
         }
@@ -187,10 +186,10 @@ impl CallRecorder for FolderCallRecorder {
         let id = format!("{name}-{count}");
         // The file is renamed into place, so that a process that is killed while it writes does not return the same ids
         // again.
-        let recorded = path.with_extension("new");
+        let new_file = path.with_extension("new");
         let text = serde_json::to_string(&ids).map_err(std::io::Error::from);
         if let Err(error) =
-            text.and_then(|text| std::fs::write(&recorded, text)).and_then(|()| std::fs::rename(&recorded, &path))
+            text.and_then(|text| std::fs::write(&new_file, text)).and_then(|()| std::fs::rename(&new_file, &path))
         {
             panic!("ids.json: {error}");
         }

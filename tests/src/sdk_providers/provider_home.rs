@@ -4,8 +4,7 @@
 //!
 //! All three serve the type `<package>:index:Thing`. Its inputs are `v` (a change updates), `k` (a change replaces),
 //! `secret` (a change updates) and `delay` (duration of Create in milliseconds; a change is no difference). Its outputs
-//! have the same names, and `out` (`made of <v>`). Each has these files in the folder
-//! `PEER_HOME`:
+//! have the same names, and `out` (`made of <v>`). Each provider has these files in the folder `PEER_HOME`:
 //!
 //! ```text
 //! things/<id>.json   {"v": …, "k": …, "secret": …}: the actual state, as Read returns it

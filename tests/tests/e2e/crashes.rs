@@ -35,7 +35,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
         assert!(repository.expect_exit(0, "stack ls").contains("locked, may be interrupted"));
     }
     repository.write(".sc/stacks/reef/server.yaml", &server);
-    assert!(repository.expect_exit(0, "preview").contains(", which may still be active, was merged"));
+    assert!(repository.expect_exit(0, "preview").contains(", which may still be active: 2 created"));
     insta::assert_snapshot!(repository.sc("cancel --yes"), @r"
     exit 0
     --- out
@@ -67,7 +67,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     Preview of reef done in [time]: 2 to create, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: the journal of the interrupted run that started [moment] was merged: 2 created
+    warning: the state includes the journal of the interrupted run that started [moment]: 2 created
       pending operations:
       creating t1--prod (rec:index:Thing)
     Previewing update of reef
@@ -86,7 +86,7 @@ fn run_killed_during_a_create_is_continued_by_the_next_run() {
     Update of reef done in [time]: 2 created, 3 unchanged
     --- err
     info: Loaded plugin: rec v1.0.0
-    warning: the journal of the interrupted run that started [moment] was merged: 2 created
+    warning: the state includes the journal of the interrupted run that started [moment]: 2 created
       pending operations:
       creating t1--prod (rec:index:Thing)
     Refreshing reef

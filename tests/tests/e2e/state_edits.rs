@@ -30,15 +30,15 @@ fn state_rm_does_not_delete_resources() {
     exit 1
     --- out
     --- err
-    error: needed by plant--prod
+    error: other resources depend on the selection: plant--prod
       hint: remove these as well, or give --target-dependents
     "#);
     insta::assert_snapshot!(repository.expect_rejected("state rm *one--prod --yes"), @r#"
     exit 1
     --- out
     --- err
-    error: protected: stone--prod
-      hint: unprotect it with `sc state unprotect`, or give --force
+    error: protected resources cannot be removed: stone--prod
+      hint: unprotect them with `sc state unprotect`, or give --force
     "#);
     insta::assert_snapshot!(repository.expect_rejected("state rm pebble --yes"), @r#"
     exit 1

@@ -31,7 +31,7 @@ pub(crate) fn run_all<'a>(scenarios: &[&'a Scenario]) -> Vec<ScenarioResult<'a>>
         }
     });
     let mut done = done.into_inner().unwrap();
-    done.sort_by_key(|results| scenarios.iter().position(|scenario| std::ptr::eq(*scenario, results.scenario)));
+    done.sort_by_key(|result| scenarios.iter().position(|scenario| std::ptr::eq(*scenario, result.scenario)));
     done
 }
 

@@ -94,7 +94,7 @@ async fn damaged_and_unsupported_archives_are_reported() {
 }
 
 #[tokio::test]
-async fn links_and_file_modes_are_unpacked() {
+async fn links_are_unpacked_and_write_and_setuid_bits_are_removed() {
     use std::os::unix::fs::PermissionsExt as _;
     let (machine, server) = (Machine::new(), ReleaseServer::start().await.unwrap());
     let archive = tar_gz(&[

@@ -40,14 +40,14 @@ async fn identical_packages_are_stored_once() {
 async fn altered_package_is_fetched_again() {
     let (machine, server) = (Machine::new(), server().await);
     let plugin_config = plugin(release_source(&server.api_url(), "v1.0.0"));
-    let alteration: [&dyn Fn(&std::path::Path); 5] = [
+    let alterations: [&dyn Fn(&std::path::Path); 5] = [
         &|folder| fs::set_permissions(folder.join("pulumi-resource-reef"), fs::Permissions::from_mode(0o400)).unwrap(),
         &|folder| write(&folder.join("pulumi-resource-reef"), &script("evil"), 0o755),
         &|folder| write(&folder.join("pulumi-resource-reef"), b"", 0o755),
         &|folder| write(&folder.join("PulumiPlugin.yaml"), b"runtime: python", 0o644),
         &|folder| fs::remove_file(folder.join("pulumi-resource-reef")).unwrap(),
     ];
-    for alteration in alteration {
+    for alteration in alterations {
         let folder = machine.install(&plugin_config).await.unwrap().folder().to_owned();
         machine.take_events();
         alteration(&folder);
@@ -62,7 +62,7 @@ async fn altered_package_is_fetched_again() {
 }
 
 #[tokio::test]
-async fn malformed_cache_record_is_fetched_again() {
+async fn malformed_cache_record_is_ignored() {
     let (machine, server) = (Machine::new(), server().await);
     let plugin_config = plugin(release_source(&server.api_url(), "v1.0.0"));
     machine.install(&plugin_config).await.unwrap();

@@ -366,5 +366,5 @@ async fn token_is_sent_to_its_own_host_only() {
     assert!(!other_host.requests().is_empty());
     let authorizations: Vec<_> =
         other_host.requests().iter().filter_map(|request| request.header("authorization").map(str::to_owned)).collect();
-    assert!(authorizations.iter().all(|authorizations| !authorizations.contains("dDBrZW4")), "{authorizations:?}");
+    assert!(authorizations.iter().all(|authorization| !authorization.contains("dDBrZW4")), "{authorizations:?}");
 }

@@ -37,9 +37,9 @@ async fn asset_of_a_cached_tag_needs_no_network() {
     assert_eq!(package.version().unwrap().to_string(), "1.2.0");
     assert_eq!(package.digest().unwrap().to_hex(), sha256(&archive("one")));
     let bytes = Some(archive("one").len() as u64);
-    let take_events = machine.take_events();
-    assert_eq!(take_events.first(), Some(&FetchEvent::Started { name: asset_name("1.2.0"), bytes }));
-    assert_eq!(take_events.last(), Some(&FetchEvent::Ended { complete: true }));
+    let events = machine.take_events();
+    assert_eq!(events.first(), Some(&FetchEvent::Started { name: asset_name("1.2.0"), bytes }));
+    assert_eq!(events.last(), Some(&FetchEvent::Ended { complete: true }));
     drop(server);
     assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "one");
     assert_eq!(machine.take_events(), []);

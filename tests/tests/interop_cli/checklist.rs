@@ -89,8 +89,8 @@ pub(crate) fn pulumi_configuration_is_recorded_in_history_and_restored() {
     pulumi.run_successfully(&["config", "refresh", "--force"]);
     assert_eq!(pulumi.run_successfully(&["config", "get", "code"]).trim(), "eel-9");
     assert_eq!(pulumi.run_successfully(&["config", "get", "--path", "crew[0].name"]).trim(), "ada");
-    let (code, _, output_text) = pulumi.run(&["config", "get", "code"], "another");
-    assert!(code != 0 && output_text.contains("passphrase"), "{output_text}");
+    let (code, _, stderr) = pulumi.run(&["config", "get", "code"], "another");
+    assert!(code != 0 && stderr.contains("passphrase"), "{stderr}");
 }
 
 pub(crate) fn pulumi_changes_tags_and_name_of_our_stack() {
@@ -299,8 +299,8 @@ pub(crate) fn our_lock_blocks_pulumi_until_cancel() {
     pulumi.run_successfully(&["stack", "export"]);
     running.kill();
     // After a crash the lock stays until a user removes it.
-    let (code, _, output_text) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
-    assert!(code != 0 && output_text.contains("currently locked"), "{output_text}");
+    let (code, _, stderr) = pulumi.run(&["up", "--yes", "--skip-preview"], PASSPHRASE);
+    assert!(code != 0 && stderr.contains("currently locked"), "{stderr}");
     pulumi.run_successfully(&["cancel", "--yes"]);
     assert!(!files(&repository).iter().any(|path| path.starts_with("locks/")), "{:?}", files(&repository));
 }

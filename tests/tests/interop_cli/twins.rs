@@ -334,8 +334,8 @@ fn assert_equal_runs(steps: &[Step], is_order_fixed: bool) {
                     "{description}"
                 );
             }
-            let (here, existing_resources) = (recorded(&stack.repository), recorded(&stacks[1].repository));
-            assert!(here == existing_resources, "{description}:\n{here:#}\n{existing_resources:#}");
+            let (state, pulumi_state) = (recorded(&stack.repository), recorded(&stacks[1].repository));
+            assert!(state == pulumi_state, "{description}:\n{state:#}\n{pulumi_state:#}");
             assert_eq!(stack.existing_resources(), stacks[1].existing_resources(), "{description}");
         }
     }
@@ -401,8 +401,7 @@ pub(crate) fn options_failures_and_drift_have_equal_calls_and_states() {
     let rest = [first.clone(), b.clone(), renamed.clone(), ignoring("2"), replacing("2")];
     // The dependencies determine the order.
     let wrong = StackResource { inputs: Vec::new(), ..b.clone() }.depends_on("a");
-    let external_change =
-        |key, external_change, step: Step| Step { external_change: Some((key, external_change)), ..step };
+    let external_change = |key, change, step: Step| Step { external_change: Some((key, change)), ..step };
     let fails = |step: Step| Step { fails: true, ..step };
     assert_equal_runs(
         &[
@@ -413,7 +412,7 @@ pub(crate) fn options_failures_and_drift_have_equal_calls_and_states() {
             fails(step("delete of a protected resource", Command::Up, &few)),
             step("rename, and retain on delete", Command::Up, &rest),
             fails(step("invalid input", Command::Up, &[first.clone(), wrong, renamed.depends_on("b")])),
-            step("no change", Command::Up, &rest),
+            step("the former program again", Command::Up, &rest),
             external_change("a", ExternalChange::Update("9"), step("refresh of drift", Command::Refresh, &rest)),
             step("update after drift", Command::Up, &rest),
             external_change(
@@ -459,7 +458,7 @@ impl Random {
         usize::try_from(self.0 >> 33).unwrap() % count
     }
 
-    fn has_chance_of_one_in(&mut self, count: usize) -> bool {
+    fn one_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }
 
@@ -474,28 +473,27 @@ const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 fn random_resources(random: &mut Random) -> Vec<StackResource> {
     let mut resources: Vec<StackResource> = Vec::new();
     for key in KEYS {
-        if random.has_chance_of_one_in(5) {
+        if random.one_in(5) {
             continue;
         }
         let earlier: Vec<&str> = resources.iter().map(|resource| resource.key).collect();
-        let input =
-            |random: &mut Random, texts: &[&'static str]| match earlier.is_empty() || !random.has_chance_of_one_in(3) {
-                true => Input::Text(random.of(texts)),
-                false => Input::OutputOf(KEYS[random.below(earlier.len())]),
-            };
+        let input = |random: &mut Random, texts: &[&'static str]| match earlier.is_empty() || !random.one_in(3) {
+            true => Input::Text(random.of(texts)),
+            false => Input::OutputOf(KEYS[random.below(earlier.len())]),
+        };
         let known = |input: Input| match input {
             Input::OutputOf(key) if !earlier.contains(&key) => Input::Text("x"),
             input => input,
         };
         let v = known(input(random, &["1", "2", "3"]));
         let mut resource = resource(key, "").input("v", v);
-        if random.has_chance_of_one_in(2) {
+        if random.one_in(2) {
             resource = resource.input("k", known(input(random, &["x", "x", "x", "y"])));
         }
-        if random.has_chance_of_one_in(4) {
+        if random.one_in(4) {
             resource = resource.input("secret", Input::Secret(random.of(&["first", "second"])));
         }
-        if let Some(other) = earlier.last().filter(|_| random.has_chance_of_one_in(4)) {
+        if let Some(other) = earlier.last().filter(|_| random.one_in(4)) {
             resource = resource.depends_on(KEYS.into_iter().find(|key| key == other).unwrap());
         }
         for (option, value) in [
@@ -505,7 +503,7 @@ fn random_resources(random: &mut Random) -> Vec<StackResource> {
             ("replaceOnChanges", json!(["v"])),
             ("additionalSecretOutputs", json!(["out"])),
         ] {
-            if random.has_chance_of_one_in(7) {
+            if random.one_in(7) {
                 resource = resource.option(option, value);
             }
         }

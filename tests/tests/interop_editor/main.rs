@@ -133,9 +133,9 @@ fn editor_reports_exactly_the_invalid_properties() {
         assert!(VALID.contains(valid), "{valid}");
         let text = VALID.replacen(valid, invalid, 1);
         let line = text[..text.find(underlined).unwrap()].matches('\n').count() as u64 + 1;
-        let findings = editor.diagnostics(&text);
-        let [Diagnostic { line: at, message: reported }] = &findings[..] else { panic!("{invalid}: {findings:#?}") };
-        assert!(*at == line && reported.starts_with(message), "{invalid}: {findings:#?}");
+        let found = editor.diagnostics(&text);
+        let [Diagnostic { line: at, message: reported }] = &found[..] else { panic!("{invalid}: {found:#?}") };
+        assert!(*at == line && reported.starts_with(message), "{invalid}: {found:#?}");
     }
 }
 

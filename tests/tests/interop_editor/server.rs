@@ -62,12 +62,12 @@ impl LanguageServer {
             self.notify("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }));
         }
         let published = self.receive_until(|message| message["method"] == "textDocument/publishDiagnostics");
-        let finding = |findings: &Value| Diagnostic {
+        let diagnostic = |diagnostic: &Value| Diagnostic {
             // The client adds the first line itself.
-            line: findings["range"]["start"]["line"].as_u64().unwrap(),
-            message: findings["message"].as_str().unwrap().to_owned(),
+            line: diagnostic["range"]["start"]["line"].as_u64().unwrap(),
+            message: diagnostic["message"].as_str().unwrap().to_owned(),
         };
-        published["params"]["diagnostics"].as_array().unwrap().iter().map(finding).collect()
+        published["params"]["diagnostics"].as_array().unwrap().iter().map(diagnostic).collect()
     }
 
     /// Returns the completions at a position, both numbers from 0.

@@ -94,9 +94,9 @@ pub(crate) fn refresh_with_drift(sdk: Sdk) {
 pub(crate) fn views(sdk: Sdk) {
     let repository = Repository::new(&[sdk]);
     let with_parts = |v: &str, parts: &str| {
-        let mut resource_inputs = resource_inputs(v, "x", "first");
-        resource_inputs["parts"] = json!(parts);
-        repository.declare(&[("a", sdk, resource_inputs)]);
+        let mut inputs = resource_inputs(v, "x", "first");
+        inputs["parts"] = json!(parts);
+        repository.declare(&[("a", sdk, inputs)]);
     };
     let views = || {
         let state = repository.state();
@@ -214,9 +214,9 @@ pub(crate) fn overlap(sdk: Sdk) {
 /// Tests the providers of all SDKs in one stack.
 pub(crate) fn processes() {
     let repository = Repository::new(&Sdk::ALL);
-    let resource: Vec<_> =
+    let resources: Vec<_> =
         Sdk::ALL.into_iter().map(|sdk| (sdk.language(), sdk, resource_inputs("1", "x", "first"))).collect();
-    repository.declare(&resource);
+    repository.declare(&resources);
     let calls = repository.provision();
     let of = |sdk: Sdk| {
         let name = format!("{}--main", sdk.language());

@@ -168,7 +168,7 @@ pub(crate) async fn run_all_calls(sdk: Sdk) {
     assert!(!is_alive(pid));
     let secrets: Vec<_> =
         calls.iter().filter(|call| call.secret != SecretForm::Absent).map(|call| call.secret).collect();
-    assert!(secrets.len() >= 9 && secrets.iter().all(|secrecy| *secrecy == sdk.secret_form()), "{secrets:?}");
+    assert!(secrets.len() >= 9 && secrets.iter().all(|form| *form == sdk.secret_form()), "{secrets:?}");
 }
 
 fn is_alive(pid: i32) -> bool {
@@ -235,8 +235,8 @@ async fn preview(provider: &dyn Provider, resource_urn: &Urn) {
         preview: true,
         views: Views::default(),
     };
-    let has_preview_call = provider.create(request).await.unwrap();
-    assert_eq!((has_preview_call.id, has_preview_call.outputs), (None, with_output(&inputs, PropertyValue::UNKNOWN)));
+    let previewed = provider.create(request).await.unwrap();
+    assert_eq!((previewed.id, previewed.outputs), (None, with_output(&inputs, PropertyValue::UNKNOWN)));
 }
 
 fn expected_diff(sdk: Sdk, change: Option<(&str, DiffKind)>) -> DiffReply {

@@ -24,9 +24,8 @@ fn program() -> Vec<u8> {
 /// Installs the plugin, removes its source, creates a resource, runs again, and deletes the resource.
 fn install_provision_and_destroy(repository: &Repository, source: &Value, remove_source: impl FnOnce()) {
     let plugins = json!([{ "name": SDK.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
-    let resource_inputs =
-        json!({ "a": { "type": "peergo:index:Thing", "config": resource_inputs("1", "x", "first") } });
-    repository.declare_sections(&plugins, &resource_inputs, &json!({ "out": "${resource:main/a.out}" }));
+    let resources = json!({ "a": { "type": "peergo:index:Thing", "config": resource_inputs("1", "x", "first") } });
+    repository.declare_sections(&plugins, &resources, &json!({ "out": "${resource:main/a.out}" }));
     repository.run_successfully(&["plugin", "install"]);
     remove_source();
     repository.provision();

@@ -85,6 +85,7 @@ async fn unknown_provider_configuration_skips_construct_in_preview() {
     let ended = cloud.up(&Snapshot::default(), &program).preview().run().await.expect(Outcome::Succeeded);
     assert!(ended.steps.contains(&"create c".to_owned()), "the engine reports the create step itself");
     assert!(!ended.steps.contains(&"create c-child".to_owned()));
+    assert_eq!(cloud.constructed().len(), 0);
 }
 
 #[tokio::test]
@@ -120,7 +121,7 @@ async fn failed_child_is_reported_once_and_created_by_next_run() {
 }
 
 #[tokio::test]
-async fn stop_during_child_create_records_child_and_starts_no_sibling() {
+async fn stop_during_child_create_records_child_and_starts_no_dependent() {
     let cloud = FakeCloud::default();
     let hold = cloud.hold("create c-child");
     let run = cloud.up(&Snapshot::default(), &[remote_component("c"), remote_component("d").depends_on("c")]);

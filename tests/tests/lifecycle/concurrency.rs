@@ -39,7 +39,7 @@ async fn parallel_limits_concurrent_steps() {
 }
 
 #[tokio::test]
-async fn independent_delete_before_replace_chains_complete() {
+async fn independent_delete_before_replace_chains_keep_their_order() {
     let program = |d: &str| {
         ["a", "b"]
             .map(|name| resource(name).input("d", d))

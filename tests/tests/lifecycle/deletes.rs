@@ -61,9 +61,12 @@ async fn failed_delete_keeps_only_its_dependencies() {
 
 #[tokio::test]
 async fn destroy_keeps_protected_resource_and_its_dependencies() {
-    let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a").protected(), resource("c")]).await;
-    let ended = cloud.destroy(&state).run().await.expect(Outcome::Failed);
-    assert_eq!(ended.entries(), ["a-1", "b-1"]);
+    for continues in [false, true] {
+        let (cloud, state) = deploy(&[resource("a"), resource("b").depends_on("a").protected(), resource("c")]).await;
+        let run = cloud.destroy(&state);
+        let run = if continues { run.continue_on_error() } else { run };
+        assert_eq!(run.run().await.expect(Outcome::Failed).entries(), ["a-1", "b-1"], "continues: {continues}");
+    }
 }
 
 #[tokio::test]
@@ -191,7 +194,7 @@ async fn dependency_of_skipped_resource_keeps_replaced_provider() {
 }
 
 #[tokio::test]
-async fn replaced_provider_keeps_entries_needed_by_excluded_resource() {
+async fn entries_needed_by_excluded_resource_stay_with_replaced_provider() {
     let before = [provider("p").input("k", "1"), resource("c").provider("p"), resource("d").input_from("v", "c")];
     let (cloud, state) = deploy(&before).await;
     let after = [provider("p").input("k", "2")];

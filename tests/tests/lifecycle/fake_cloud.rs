@@ -156,7 +156,7 @@ impl Hold {
     }
 }
 
-/// Yields until all tasks that can continue have done so.
+/// Yields 200 times, so that all tasks that can continue have done so.
 pub(crate) async fn yield_until_idle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;

@@ -6,10 +6,10 @@
 //! `k` replaces the resource (create before delete), one that begins with `d` replaces it and requests delete before
 //! replace, and any other name, such as `v`, updates it. Inputs with further effects have constants in `fake_cloud.rs`.
 //!
-//! The cloud gives a resource an id of its name and a counter: `a-1`, and `a-2` for its replacement. Calls and steps
-//! are texts of a verb and a name, or an id if there is one: `create a`, `delete a-1`. `FakeCloud::fail` takes such a
-//! text and a
-//! `CallFailure`.
+//! The cloud gives a resource an id of its name and a counter: `a-1`, and `a-2` for its replacement. The text of a call
+//! is its verb and the id for `read`, `update` and `delete`, else the name: `create a`, `delete a-1`. `FakeCloud::fail`
+//! and `FakeCloud::hold` take such a text, or the verb and the name of any call. The text of a step is its operation and
+//! the name.
 
 mod components;
 mod concurrency;

@@ -86,7 +86,6 @@ async fn stop_during_last_step_succeeds() {
     let (cloud, state) = deploy(&[resource("a")]).await;
     let hold = cloud.hold("delete a-1");
     let ended = stopped_at(cloud.up(&state, &[resource("b")]), hold).await;
-    // The provider entry, which no resource refers to any more, is deleted as well.
     assert_eq!(ended.entries(), ["b-1"]);
     assert_eq!(ended.outcome, Outcome::Succeeded);
 }
@@ -182,7 +181,7 @@ async fn failed_record_prevents_further_calls() {
     let program = [resource("a"), resource("b").depends_on("a")];
     let run = cloud.up(&Snapshot::default(), &program).fail_records_after(5);
     let ended = run.continue_on_error().run().await.expect(Outcome::Failed);
-    assert!(ended.changes().len() < 2, "{:?}", ended.changes());
+    assert_eq!(ended.changes(), ["create a"]);
 }
 
 #[tokio::test]

@@ -81,8 +81,8 @@ async fn diff_of_possible_dependent_replacement_has_unknown_inputs() {
     let program = |d: &str| [resource("a").input("d", d), resource("b").input_from("v", "a").input("w", "1")];
     let (cloud, state) = deploy(&program("1")).await;
     let ended = cloud.up(&state, &program("2")).run().await.expect(Outcome::Succeeded);
-    let probe = ended.calls.iter().find(|call| call.text() == "diff b").unwrap();
-    assert!(probe.news["v"].contains_unknowns() && !probe.news["w"].contains_unknowns());
+    let diff = ended.calls.iter().find(|call| call.text() == "diff b").unwrap();
+    assert!(diff.news["v"].contains_unknowns() && !diff.news["w"].contains_unknowns());
     assert_eq!(ended.changes(), ["delete a-1", "create a", "update b-1"]);
 }
 

@@ -36,8 +36,8 @@ fn views(state: &Snapshot) -> Vec<&str> {
 }
 
 /// Returns a program with the resource `a`, which has views, and its dependent `b`.
-fn program_with_views(v: &str, parts: &str) -> [ProgramResource; 2] {
-    [resource("a").input("v", v).input(VIEWS, parts), resource("b").input_from("v", "a")]
+fn program_with_views(v: &str, names: &str) -> [ProgramResource; 2] {
+    [resource("a").input("v", v).input(VIEWS, names), resource("b").input_from("v", "a")]
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn renamed_and_replaced_resource_has_its_views() {
         let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
         assert_eq!(views(&ended.state), ["x", "y"], "{key}");
         let owner = &entry(&ended.state, "c").urn;
-        assert!(["x", "y"].iter().all(|part| entry(&ended.state, part).view_of.as_ref() == Some(owner)), "{key}");
+        assert!(["x", "y"].iter().all(|name| entry(&ended.state, name).view_of.as_ref() == Some(owner)), "{key}");
     }
 }
 
@@ -317,7 +317,7 @@ async fn failed_view_read_fails_the_run_without_skipping_dependents() {
 #[tokio::test]
 async fn preview_and_update_report_the_same_view_counts() {
     let program =
-        |k, parts| [resource("a").input("k", k).input(VIEWS, parts), resource("b").input(VIEWS, "z").protected()];
+        |k, names| [resource("a").input("k", k).input(VIEWS, names), resource("b").input(VIEWS, "z").protected()];
     let (cloud, state) = deploy(&program("1", "x")).await;
     let replaced = program("2", "x,y");
     let preview = cloud.up(&state, &replaced).preview().run().await.expect(Outcome::Succeeded);

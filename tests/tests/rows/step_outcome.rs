@@ -211,9 +211,9 @@ fn last_part(urn: &str) -> &str {
 }
 
 fn call_text(call: &Call) -> String {
-    let is_fresh = |olds: &Value| olds.as_object().is_some_and(serde_json::Map::is_empty);
-    let fresh = if call.rpc == "Check" && is_fresh(&call.request["olds"]) { "°" } else { "" };
+    let is_empty = |olds: &Value| olds.as_object().is_some_and(serde_json::Map::is_empty);
+    let without_olds = if call.rpc == "Check" && is_empty(&call.request["olds"]) { "°" } else { "" };
     let preview = if call.request.get("preview").is_some() { "(preview)" } else { "" };
     let fails = if call.error.is_some() { "(fails)" } else { "" };
-    format!("{}{fresh}{preview}{fails}", call.rpc)
+    format!("{}{without_olds}{preview}{fails}", call.rpc)
 }

@@ -48,8 +48,8 @@ pub struct GrpcProvider {
 impl GrpcProvider {
     /// Creates the client of a plugin. `handshake` holds the capabilities from the reply to Handshake; `None` before
     /// Handshake, or if the provider does not implement it and returns them from Configure. `version` is the version
-    /// from GetPluginInfo. If
-    /// `process` is given, calls in flight fail with [`ProviderError::PluginExited`] when it exits.
+    /// from GetPluginInfo. If `process` is given, calls in flight fail with [`ProviderError::PluginExited`] when it
+    /// exits.
     pub fn new(
         connection: Connection,
         name: impl Into<String>,

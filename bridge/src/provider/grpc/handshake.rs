@@ -33,8 +33,8 @@ pub struct HostInfo<'a> {
     pub status_tokens: Option<&'a Arc<ResourceStatusTokens>>,
 }
 
-/// Calls Handshake and GetPluginInfo of a plugin. Repeats Handshake while the connection fails or is lost; the plugin
-/// may receive it more than once.
+/// Calls Handshake and GetPluginInfo of a plugin. Repeats Handshake while the plugin is unavailable or the connection
+/// is lost; the plugin may receive it more than once.
 ///
 /// # Errors
 /// [`ProviderError`] if the plugin does not reply within the limits, exits, or returns an error.
@@ -61,7 +61,7 @@ pub async fn handshake(
 }
 
 impl GrpcProvider {
-    /// Calls Handshake, again while the connection fails or is lost. Returns `None` if the provider does not implement
+    /// Calls Handshake, again while the plugin is unavailable or the connection is lost. Returns `None` if the provider does not implement
     /// Handshake: its capabilities are in the reply of Configure. Stores the status of the last failed attempt in
     /// `last_attempt`, for the error of a caller that stops waiting.
     async fn call_handshake(

@@ -42,7 +42,7 @@ impl GrpcProvider {
         }
     }
 
-    /// Calls Cleanup if the plugin was initialized. Ignores errors: the plugin is stopped afterwards.
+    /// Calls Cleanup if Initialize was called, even if it failed. Ignores errors: the plugin is stopped afterwards.
     pub(super) async fn cleanup(&self) {
         if self.initialized.swap(false, Ordering::AcqRel) {
             self.call_within::<Cleanup>(self.limits.cancel, &CleanupRequest {}).await.ok();

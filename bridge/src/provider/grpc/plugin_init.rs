@@ -5,7 +5,7 @@ use std::fmt;
 
 use pulumi_proto::property::PropertyMap;
 
-/// Input of Initialize, which is called once, directly after Configure (Simple Container, section 10.2). Holds
+/// Input of Initialize, which is called once, directly after Configure (docs/spec/simple-container.md#10.2). Holds
 /// credentials.
 #[derive(Clone, Default)]
 pub struct PluginInit {

@@ -10,8 +10,8 @@ use crate::provider::{
     Autonaming, Capabilities, CheckFailure, DiffChanges, DiffKind, DiffReply, Method, PropertyDiff, ProviderError,
 };
 
-/// Returns true if CheckConfig or DiffConfig failed because the provider does not implement it. Two providers report
-/// that with other codes.
+/// Returns true if CheckConfig or DiffConfig failed because the provider does not implement it. The providers
+/// `pulumi-nodejs` and `kubernetes` report that with another code.
 pub(super) fn is_unimplemented_config(urn: &Urn, error: &ProviderError) -> bool {
     match error {
         ProviderError::Unimplemented { .. } => true,

@@ -10,9 +10,9 @@ pub struct Code(pub &'static str);
 /// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The deployment cannot start.
+    /// The operation fails.
     Error,
-    /// The deployment continues.
+    /// The operation continues.
     Warning,
 }
 

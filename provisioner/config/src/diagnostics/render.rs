@@ -1,4 +1,4 @@
-//! Renders a diagnostic as text: file, line and column, source line, expectation, hints.
+//! Renders a diagnostic as text: file, line and column, source line, labels, hints.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn diagnostic_shows_source_line_expectation_and_hints() {
+    fn diagnostic_shows_source_line_labels_and_hints() {
         let (sources, diagnostic) = sample_diagnostic();
         let rendered = render(&diagnostic, &sources, Style::Plain);
         assert!(!rendered.contains("hunter2"));

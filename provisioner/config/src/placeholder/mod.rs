@@ -2,8 +2,8 @@
 //!
 //! Input: a parsed tree and the values of the namespaces. Output: the tree with resolved placeholders. A reference to
 //! another resource stays as a typed [`Reference`](crate::tree::Reference) inside a
-//! [`InterpolatedString`](crate::tree::InterpolatedString). Excluded: the value of a reference, which
-//! exists only once the resource is registered.
+//! [`InterpolatedString`](crate::tree::InterpolatedString). Excluded: the value of a reference, which exists only once
+//! the resource is registered.
 
 mod namespaces;
 mod resolve;

@@ -1,7 +1,7 @@
 //! Grammar of placeholders: `${` up to the first `}`, split at `:` into at most three parts. There is no escaping,
 //! nesting or trimming.
 
-/// A part of a string.
+/// A piece of a string: text or a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
     /// Text.

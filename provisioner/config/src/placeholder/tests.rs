@@ -92,14 +92,15 @@ fn recorded_strings_resolve_as_in_go() {
     for case in recorded["cases"].as_array().unwrap() {
         let input = text(&case["input"]);
         let actual = resolve(&recorded["contexts"][text(&case["context"])], &input);
-        let is_equal = match (case["output"].as_str(), case["output_matches"].as_str(), case["output_is"].as_str()) {
+        let is_match = match (case["output"].as_str(), case["output_matches"].as_str(), case["output_is"].as_str()) {
             (Some(output), ..) => actual == output,
-            // Dates and accounts differ from the recording: only the resolution itself is compared.
+            // Date and account are fixed in this test and differ from the recording: only the resolution itself is
+            // compared.
             (None, Some(_), _) | (None, None, Some(_)) => !actual.contains("${"),
             // Go panics.
             (None, None, None) => actual == input,
         };
-        if !is_equal {
+        if !is_match {
             mismatches.push(format!("{input} -> {actual} (Go: {})", case["output"]));
         }
     }

@@ -41,7 +41,7 @@ impl<T> Decoded<T> {
         (string, *span)
     }
 
-    /// Returns the text of a handle; `None` if it is empty.
+    /// Returns the text of a handle; `None` if the handle is missing or the text is empty.
     pub fn non_empty_text(&self, handle: Option<TextHandle>) -> Option<&InterpolatedString> {
         let (string, _) = self.text(handle?);
         (string.known().as_deref() != Some("")).then_some(string)
@@ -133,7 +133,7 @@ struct Decoder<'n> {
 }
 
 impl<'n> Decoder<'n> {
-    /// Reports a value of the wrong kind. Decoding continues with a placeholder value, which is discarded.
+    /// Reports a value of the wrong kind. Decoding continues with a default value, which is discarded.
     fn report_wrong_kind(self, expected: &str) {
         let summary = format!("expected {expected}, found {}", self.node.kind());
         let diagnostic = Diagnostic::error(WRONG_KIND, self.node.span, summary);

@@ -292,7 +292,8 @@ impl<'t> Composer<'t> {
         Ok(())
     }
 
-    /// Returns the span of a collection. A flow collection ends at its bracket, a block collection with its last item.
+    /// Returns the span of a collection. A flow collection ends at its bracket. A block collection ends with its last
+    /// item, because the parser detects its end only later in the text.
     fn collection_span(&self, opened: ParserSpan, end: ParserSpan, last: Option<Span>) -> Span {
         let start = self.offset(opened.start);
         let bracket = self.text[start..].starts_with(['[', '{']);
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_keys_are_compared_by_source_text() {
+    fn duplicate_keys_are_compared_by_text_without_quotes() {
         insta::assert_snapshot!(rendered_errors("s:\n  a: 1\n  \"a\": 2\n"), @r#"
         error[duplicate-key]: the key `a` is written twice
          --> t.yaml:3:3

@@ -31,16 +31,16 @@ pub(crate) enum UntypedScalar {
 /// Exactness of a number as a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exactness {
-    /// The double equals the source text.
+    /// An integer up to 2^53, or a number with a fraction or an exponent.
     Exact,
-    /// An integer beyond 2^53 that lost its last digits.
+    /// An integer beyond 2^53, which may lose its last digits.
     Rounded,
 }
 
-/// Ambiguity of a plain scalar between YAML versions.
+/// Ambiguity of a text: the typing rules of YAML 1.1 may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ambiguity {
-    /// Text in all versions.
+    /// Text in YAML 1.1, too.
     Clear,
     /// A number, boolean, date or null in YAML 1.1.
     Ambiguous,
@@ -91,8 +91,8 @@ fn is_base_60(text: &str) -> bool {
     first && rest.peek().is_some() && rest.all(|fits| fits) && digits(fraction)
 }
 
-/// Returns the text that the Go program reads for a string field. Differs from the source text for plain numbers and
-/// dates.
+/// Returns the text that the Go program reads for a string field. May differ from the source text of a plain number,
+/// date, boolean or null.
 pub(crate) fn go_text(scalar: &Scalar) -> String {
     match resolve(scalar) {
         Resolved::Null => String::new(),
@@ -113,7 +113,8 @@ pub(crate) fn go_bool(scalar: &Scalar) -> Option<bool> {
     }
 }
 
-/// Returns the integer that the Go program reads for an int field, truncated; `None` if the scalar is not a number.
+/// Returns the integer that the Go program reads for an int field, truncated; `None` if the scalar is not a number or
+/// does not fit into 64 bits.
 pub(crate) fn go_int(scalar: &Scalar) -> Option<i64> {
     match resolve(scalar) {
         Resolved::Int(value) => i64::try_from(value).ok(),
@@ -181,7 +182,8 @@ fn resolve(scalar: &Scalar) -> Resolved {
     }
 }
 
-/// Parses an integer with prefix `0x`, `0o`, `0b`, or a leading zero for octal; `None` if it exceeds 64 bits.
+/// Parses an integer with prefix `0x`, `0o`, `0b`, or a leading zero for octal; `None` if the text is
+/// not an integer or exceeds 64 bits.
 fn parse_integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix(['-', '+']) {
         Some(digits) => (text.starts_with('-'), digits),

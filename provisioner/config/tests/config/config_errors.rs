@@ -1,4 +1,5 @@
-//! Diagnostics of the sections other than `plugins` and `resources`: message, position and hints.
+//! Diagnostics of server.yaml, secrets.yaml and the profile: message, position and hints. The modules of single
+//! sections test further diagnostics.
 
 use config::types::TypeTable;
 
@@ -143,7 +144,7 @@ provisioner:
     6 |     secrets-provider: { type: passphrase, config: { passPhrase: 0123 } }
       |                                                                 ^^^^
       |
-      = note: an unquoted number or date is parsed and formatted again
+      = note: an unquoted number, date or boolean is parsed and formatted again
       = hint: put the value in quotes
     "#);
 }

@@ -57,7 +57,7 @@ fn missing_targets_and_inheritance_cycles_are_reported() {
         ("b", "provisioner: { inherit: a }\n", "auth: { x: { inherit: a } }"),
     ]);
     insta::assert_snapshot!(files.read(&["a", "b"]).messages(), @r#"
-    error[inherit-cycle]: `provisioner` is inherited in a circle: a -> b -> a
+    error[inherit-cycle]: `provisioner` is inherited in a cycle: a -> b -> a
      --> .sc/stacks/a/server.yaml:1:25
       |
     1 | provisioner: { inherit: b }
@@ -75,7 +75,7 @@ fn missing_targets_and_inheritance_cycles_are_reported() {
     3 | cicd: { inherit: phantom }
       |                  ^^^^^^^
 
-    error[inherit-cycle]: `provisioner` is inherited in a circle: b -> a -> b
+    error[inherit-cycle]: `provisioner` is inherited in a cycle: b -> a -> b
      --> .sc/stacks/b/server.yaml:1:25
       |
     1 | provisioner: { inherit: a }

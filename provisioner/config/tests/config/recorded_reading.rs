@@ -203,7 +203,8 @@ fn recorded_repositories_are_read_as_in_go() {
         if failed != should_fail && !is_intended {
             mismatches.push(format!("{name}: Go fails: {should_fail}\n{}", outcome.errors.join("\n")));
         }
-        // Section 2.3: Go treats an indirectly inherited block as empty, this crate follows the chain.
+        // Go leaves a block empty if the stack that it inherits from is not loaded (docs/spec/simple-container.md#2.3).
+        // This crate loads that stack, or reports an error.
         if failed || should_fail || case["rewrite_differs"] == "2.3" {
             continue;
         }

@@ -36,7 +36,8 @@ pub(crate) struct AutonamingConfig {
 pub(crate) struct Proposal {
     /// Autonaming options that the provider receives.
     pub(crate) autonaming: Autonaming,
-    /// True if the name has no random part: the old resource must be deleted before its replacement is created.
+    /// True if the name has no random part, or autonaming is disabled: the old resource must be deleted before its
+    /// replacement is created.
     pub(crate) is_fixed: bool,
     /// True if the user must be warned in case the provider does not support autonaming.
     pub(crate) warn_if_unsupported: bool,
@@ -149,7 +150,7 @@ impl AutonamingConfig {
     /// Expands the placeholders of a pattern. Returns the name, and whether it has a random part.
     ///
     /// # Errors
-    /// The name of the first unknown placeholder.
+    /// The name of the first unknown placeholder, or the text after a `${` without `}`.
     fn expand(&self, pattern: &str, name: &str, random: &mut Random<'_>) -> Result<(String, bool), String> {
         let (mut expanded, mut is_random, mut rest) = (String::new(), false, pattern);
         while let Some((before, after)) = rest.split_once("${") {

@@ -72,7 +72,7 @@ impl Change {
     }
 
     /// Returns the change of a resource whose provider was exchanged, by the reply to the DiffConfig of the new
-    /// provider. Callers only use the properties that replace the resource.
+    /// provider. Callers only use [`Change::replaces`].
     pub(crate) fn from_provider_change(reply: &DiffReply) -> Self {
         Self::from_reply(reply)
     }

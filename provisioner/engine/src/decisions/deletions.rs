@@ -65,7 +65,7 @@ pub(crate) enum DeletedWithTarget {
     IsDeleted,
 }
 
-/// Decides the kind of the deletion of an entry (section 3.3).
+/// Decides the kind of the deletion of an entry (docs/spec/engine-semantics.md#3.3).
 pub(crate) fn deletion_kind(
     old: &ResourceState,
     reason: DeletionReason,

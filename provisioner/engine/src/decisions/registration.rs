@@ -153,8 +153,7 @@ pub(crate) enum Plan {
     /// No step changes the resource, for one of these reasons:
     /// - It is out of scope, and is not recorded.
     /// - The operation is a refresh or a destroy. The resource is not recorded, and is a custom resource or depends on
-    ///   a
-    ///   skipped one.
+    ///   a skipped one.
     /// - The operation is a destroy, and the resource depends on a skipped one.
     Skip,
     Create {
@@ -258,8 +257,8 @@ fn plan(situation: &Situation<'_>, replies: &Replies) -> Result<Plan, Decision> 
     Ok(if situation.imported { Plan::KeepRecorded } else { Plan::Same { inputs } })
 }
 
-/// Returns the plan of a resource that the program phase of a refresh or a destroy does not change (sections 5.2 and
-/// 5.5). Such a resource is one of these:
+/// Returns the plan of a resource that the program phase of a refresh or a destroy does not change
+/// (docs/spec/engine-semantics.md#5.2 and #5.5). Such a resource is one of these:
 /// - a custom resource
 /// - a provider or component that depends on a skipped resource
 ///
@@ -303,8 +302,8 @@ fn accepted(reply: Option<Checked>, query: impl FnOnce() -> ProviderQuery) -> Re
     }
 }
 
-/// Checks the reasons for a change in the order of section 2.9; the first one that applies decides. Calls Diff of the
-/// resource only if no other reason applies.
+/// Checks the reasons for a change in the order of docs/spec/engine-semantics.md#2.9; the first one that applies
+/// decides. Calls Diff of the resource only if no other reason applies.
 fn compare(
     situation: &Situation<'_>,
     replies: &Replies,

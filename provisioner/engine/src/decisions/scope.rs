@@ -30,8 +30,8 @@ pub struct UrnPattern {
 }
 
 impl UrnPattern {
-    /// Creates a pattern from any text. A text that begins with `urn:` or contains `::` matches URNs. The run reports a
-    /// pattern that matches no resource.
+    /// Creates a pattern from any text. A text that begins with `urn:` or contains `::` matches URNs. The run reports
+    /// an exclude, or a pattern without stars, that matches no resource.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         let matches_names = !text.starts_with("urn:") && !text.contains("::");
@@ -54,7 +54,7 @@ impl UrnPattern {
         if self.is_literal() {
             return self.text == subject;
         }
-        // Names have no parts.
+        // Names have no parts between colons, so a single star matches any text.
         let text = if self.matches_names { self.text.replace('*', "**") } else { self.text.clone() };
         glob(text.as_bytes(), subject.as_bytes())
     }
@@ -74,7 +74,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 
 impl Scope {
     /// Returns the scope without patterns that must match one of these URNs and do not, for a run that precedes the one
-    /// that creates the resources. Returns `None` if no target is left.
+    /// that creates the resources. Returns `None` if the scope has targets and none of them is left.
     pub fn restricted_to<'u>(&self, urns: impl Iterator<Item = &'u Urn> + Clone) -> Option<Self> {
         let retained = |patterns: &[UrnPattern]| -> Vec<UrnPattern> {
             let can_match =

@@ -73,7 +73,7 @@ impl EntryDeletions {
     }
 
     /// Starts the deletion of an entry, and returns true. Returns false if the deletion must wait for a running one:
-    /// that of an entry that refers to this entry, or that of an entry that this entry depends on.
+    /// that of an entry that refers to this entry, or that of an entry that this entry refers to.
     ///
     /// The deletion of a resource does not wait for the running deletion of its provider resource, because an instance
     /// is closed only once no call uses it.

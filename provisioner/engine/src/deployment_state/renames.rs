@@ -17,7 +17,7 @@ impl DeploymentState {
     }
 
     /// Cancels the new URN of the entry that a registration has found: the entry keeps its recorded URN.
-    pub(crate) fn leave_recorded_urn(&mut self, urn: &Urn) {
+    pub(crate) fn cancel_new_urn(&mut self, urn: &Urn) {
         if let Some(recorded) = self.recorded_urns.get(urn) {
             self.new_urns.remove(recorded);
         }

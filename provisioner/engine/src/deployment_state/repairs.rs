@@ -36,8 +36,8 @@ impl DeploymentState {
         entries.collect()
     }
 
-    /// Returns the rewrites that remove references to missing entries from the list as `effects` leave it (section 5.1,
-    /// item 5). An entry is missing if no earlier entry has its URN.
+    /// Returns the rewrites that remove references to missing entries from the list as `effects` leave it
+    /// (docs/spec/engine-semantics.md#5.1, item 5). An entry is missing if no earlier entry has its URN.
     pub(crate) fn repairs(&self, effects: &[Effect], empty_keys: impl Fn(EntryId) -> EmptyKeys) -> Vec<Effect> {
         let mut earlier: HashSet<Urn> = HashSet::new();
         let mut repairs = Vec::new();

@@ -20,7 +20,7 @@ pub(super) struct ResourceRecord {
     /// Reason that the entry is missing, or does not match the program.
     pub(super) incomplete: Option<Incomplete>,
     /// Set if the resource is deleted together with one that it depends on, and is to be registered again.
-    pub(super) pending_replacement: Option<PlannedDependentReplacement>,
+    pub(super) planned_dependent_replacement: Option<PlannedDependentReplacement>,
     /// True if the replacement of the resource is planned, running or done.
     pub(super) marked_for_replacement: bool,
     /// True if the deletion of the resource is planned, running or done: resources that are `deletedWith` it need no
@@ -30,8 +30,7 @@ pub(super) struct ResourceRecord {
     pub(super) source: Option<SourceRef>,
 }
 
-/// Reason that a resource does not match the program, in ascending severity. A reason never replaces a more
-/// severe one.
+/// Reason that a resource does not match the program, in ascending severity. A reason never replaces a more severe one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Incomplete {
     /// The resource was not created: it is out of scope, or refers to a resource that was not created.
@@ -53,7 +52,7 @@ pub(crate) struct Inheritance {
     pub(crate) providers: BTreeMap<String, ProviderReference>,
 }
 
-/// Pending replacement of a resource that is deleted together with one that it depends on, before both are created
+/// Planned dependent replacement: the resource is deleted together with one that it depends on, before both are created
 /// again.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedDependentReplacement {

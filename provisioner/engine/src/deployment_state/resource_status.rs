@@ -65,7 +65,7 @@ impl ResourceStatus {
         }
     }
 
-    /// Returns whether the run does nothing more for the URN.
+    /// Returns whether the work on the URN is finished: other jobs no longer wait for it.
     pub(super) fn is_finished(self) -> bool {
         match self {
             Self::Ended | Self::Finished | Self::CarriedOver => true,
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn transition_table_covers_each_status() {
-        // From:       Untouched,   Registered,   Ended,       Decided,      CarryingOver, Finished,     CarriedOver
+    fn transitions_match_the_table() {
+        // From:       Untouched,   Registered,   Ended,       Decided,      CarryingOver, Finished,    CarriedOver
         let rows: [(Transition, [ResourceStatus; 7]); 4] = [
             (ResourceStatus::register, [Registered, Registered, Ended, Decided, CarryingOver, Finished, CarriedOver]),
             (ResourceStatus::decide, [Decided, Decided, Finished, Decided, CarryingOver, Finished, CarriedOver]),

@@ -100,8 +100,8 @@ fn resource_that_keeps_its_recorded_urn_can_be_named_as_parent_by_it() {
     let mut state = loaded([resource("old", |_| {})]);
     state.register(&urn("new"), Inheritance { protect: true, ..inheritance() }).unwrap();
     state.take_over(urn("old"), urn("new"));
-    state.leave_recorded_urn(&urn("new"));
-    state.keep_recorded_urn(&urn("new"), &urn("old"));
+    state.cancel_new_urn(&urn("new"));
+    state.register_recorded_urn(&urn("new"), &urn("old"));
     assert!(state.inheritance(&urn("old")).unwrap().protect);
     assert_eq!(state.new_urn(&urn("old")), &urn("old"));
 }
@@ -148,7 +148,7 @@ fn dependent_replacement_is_found_under_recorded_and_new_urn() {
 }
 
 #[test]
-fn pending_delete_as_dependent_creates_no_pending_replacement() {
+fn pending_delete_as_dependent_plans_no_replacement() {
     let mut state = loaded([resource("a", |a| a.delete = true)]);
     let entry = state.loaded_entries()[0].clone();
     let (_report, deletion) = deletion_channel(Deleted::NotYet);

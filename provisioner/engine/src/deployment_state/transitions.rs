@@ -38,11 +38,11 @@ impl DeploymentState {
 
     /// Registers a resource also under its recorded URN, under which it stays, so that the program can name it as a
     /// parent by either URN.
-    pub(crate) fn keep_recorded_urn(&mut self, urn: &Urn, recorded: &Urn) {
+    pub(crate) fn register_recorded_urn(&mut self, urn: &Urn, recorded: &Urn) {
         if urn != recorded
             && let Some(inheritance) = self.inheritance(urn).cloned()
         {
-            // The first registration of a URN counts.
+            // A former registration of the recorded URN stays.
             self.register(recorded, inheritance).ok();
         }
     }
@@ -73,7 +73,7 @@ impl DeploymentState {
         }
     }
 
-    /// Returns whether the run does nothing more for a URN.
+    /// Returns whether the work on a URN is finished: other jobs no longer wait for it.
     pub(crate) fn is_finished(&self, urn: &Urn) -> bool {
         self.status(urn).is_finished()
     }
@@ -188,17 +188,17 @@ impl DeploymentState {
 
     /// Plans a dependent replacement: the entry is deleted before the resource that it depends on, and created again by
     /// its own registration. A pending delete is only deleted.
-    pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, pending: PlannedDependentReplacement) {
-        self.plan_entry_deletion(entry.0, pending.deletion.clone());
+    pub(crate) fn plan_dependent_replacement(&mut self, entry: &Entry, planned: PlannedDependentReplacement) {
+        self.plan_entry_deletion(entry.0, planned.deletion.clone());
         if !entry.1.delete {
-            self.record_mut(&entry.1.urn).pending_replacement = Some(pending);
+            self.record_mut(&entry.1.urn).planned_dependent_replacement = Some(planned);
         }
         self.mark_entry_for_deletion(entry);
     }
 
-    /// Returns the pending replacement of a resource, under its current or its recorded URN.
+    /// Returns the planned dependent replacement of a resource, under its current or its recorded URN.
     pub(crate) fn planned_dependent_replacement(&self, urn: &Urn) -> Option<&PlannedDependentReplacement> {
-        let of = |urn: &Urn| self.resources.get(urn)?.pending_replacement.as_ref();
+        let of = |urn: &Urn| self.resources.get(urn)?.planned_dependent_replacement.as_ref();
         of(urn).or_else(|| of(self.recorded_urns.get(urn)?))
     }
 
@@ -212,8 +212,8 @@ impl DeploymentState {
         self.entry_deletions.wait(entry).is_some_and(|wait| !wait.is_done())
     }
 
-    /// Starts the deletion of an entry before its replacement, unless an entry is being deleted that refers to it, or
-    /// that it refers to. Returns whether the deletion has started.
+    /// Starts the deletion of an entry before its replacement, and returns true. Returns false if the deletion must
+    /// wait for a running one (see `EntryDeletions::start`).
     pub(crate) fn start_entry_deletion(&mut self, entry: &Entry) -> bool {
         let loaded = self.as_in_base(entry).1;
         self.entry_deletions.start(entry.0, loaded)

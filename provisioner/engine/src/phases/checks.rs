@@ -35,9 +35,9 @@ pub(crate) fn check_names(ctx: &Context) -> Result<(), ErrorReported> {
     checked
 }
 
-/// Returns whether a pattern matches a resource that was recorded, or registered in this run. A pattern with a star may
-/// match none, because it then touches nothing. An exclude must match one, because the run otherwise
-/// changes resources that the user meant to exclude.
+/// Returns whether a pattern is accepted: it matches a resource that was recorded, or registered in this run, or it
+/// need not match one. A pattern with a star need not match, because it then selects nothing. An exclude must match,
+/// because the run otherwise changes resources that the user meant to exclude.
 fn is_known(ctx: &Context, pattern: &UrnPattern) -> bool {
     let is_exclude = ctx.options.scope.excludes.contains(pattern);
     (!pattern.is_literal() && !is_exclude)
@@ -69,7 +69,7 @@ pub(crate) fn check_targets_found(ctx: &Context) {
 }
 
 /// Refuses to destroy resources with hooks that run with their deletion: only the program that registered the hooks can
-/// run them (section 5.3).
+/// run them (docs/spec/engine-semantics.md#5.3).
 ///
 /// # Errors
 /// [`ErrorReported`] if a resource has such hooks; fatal.

@@ -62,7 +62,7 @@ pub(super) async fn construct(ctx: &Arc<Context>, goal: Goal, urn: Urn) -> Resul
 }
 
 /// Registers a component without inputs, because the configuration of its provider is not known yet. Children and
-/// outputs of the component are unknown (section 8.4).
+/// outputs of the component are unknown (docs/spec/engine-semantics.md#8.4).
 async fn register_unknown(ctx: &Arc<Context>, goal: Goal) -> Result<Registered, Halted> {
     let mut unknown = Goal {
         parent: goal.parent,

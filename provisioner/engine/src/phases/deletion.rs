@@ -19,7 +19,8 @@ use crate::events::{Operation, StepOp};
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{carry_over, delete_step};
 
-/// Deletes the entries that were not registered and are in scope, dependents first.
+/// Deletes the entries in scope that were not registered, and pending deletes, dependents first. A destroy also deletes
+/// registered entries.
 pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
     if ctx.options.operation == Operation::Destroy && ctx.options.has_program() {
         // Entries that the program has just updated or created are deleted, too.
@@ -188,7 +189,8 @@ async fn carry_over_staying(ctx: &Arc<Context>, candidates: &[(Entry, StepOp)], 
     }
 }
 
-/// Returns the entries that were not registered, each with the kind of step that deletes it.
+/// Returns the entries to delete, each with the kind of step that deletes it: those that were not registered, and
+/// pending deletes; in a destroy, all entries. Views are deleted with their resource.
 fn unregistered(ctx: &Context) -> Vec<(Entry, StepOp)> {
     let is_destroy = ctx.options.operation == Operation::Destroy;
     let state = ctx.state();

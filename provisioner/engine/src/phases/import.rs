@@ -1,7 +1,7 @@
 //! The import operation: takes existing resources into the state, without a program
 //! (docs/spec/engine-semantics.md#5.6).
 //!
-//! All recorded entries are confirmed as they are, and a missing stack and missing providers are created. Then each
+//! All live entries are confirmed as they are, and a missing stack and missing providers are created. Then each
 //! resource is read and recorded as it was read. Failures of its Check are only reported.
 
 use std::collections::{BTreeMap, BTreeSet};

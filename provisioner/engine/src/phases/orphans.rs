@@ -23,7 +23,7 @@ pub(super) fn report_orphans(
         let stays = |urn: &Urn| {
             !state.is_marked_for_replacement(urn) && state.ledger().entries_of(urn).any(|(_, entry)| !entry.delete)
         };
-        let is_forgotten = |id: &EntryId| state.ledger().get(*id).is_none() && !state.is_deleted_with_released(*id);
+        let was_removed = |id: &EntryId| state.ledger().get(*id).is_none() && !state.is_deleted_with_released(*id);
         let orphan = |id: &EntryId| {
             // A pending delete is deleted with the pending delete that its `deletedWith` names.
             let is_managed = |entry: &&Arc<ResourceState>| {
@@ -35,7 +35,7 @@ pub(super) fn report_orphans(
                 !entry.pending_replacement && state.is_marked_for_deletion(deleted_with) && stays(deleted_with);
             is_orphan.then_some((entry, deleted_with))
         };
-        deletions.keys().filter(|id| is_forgotten(id)).filter_map(orphan).collect()
+        deletions.keys().filter(|id| was_removed(id)).filter_map(orphan).collect()
     };
     for (entry, deleted_with) in orphans {
         let deleted_with = deleted_with.name();

@@ -45,7 +45,7 @@ pub(super) struct EntryToRead<'a> {
     /// Outputs that the goal marks as secret, in addition to those of the entry.
     pub(super) secret_outputs: &'a [String],
     pub(super) internal: bool,
-    /// True if the result counts in the summary of the run.
+    /// True if the result is counted in the summary of the run.
     pub(super) counts: bool,
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn refresh_registered(ctx: &Arc<Context>, registration: &mut Re
         source: registration.goal.source,
         secret_outputs: &registration.goal.additional_secret_outputs,
         internal: registration.origin == Origin::Engine,
-        // For other entries, the steps that follow count.
+        // For other registrations, the steps that follow are counted instead.
         counts: ctx.options.operation == Operation::Refresh && is_custom,
     };
     let Ok(found) = read_entry(ctx, entry).await else {

@@ -161,7 +161,7 @@ async fn execute_steps(
     let resource = Arc::clone(&entry.1);
     let mut state = ctx.state();
     // The entry may stay under its recorded URN.
-    state.keep_recorded_urn(&urn, &resource.urn);
+    state.register_recorded_urn(&urn, &resource.urn);
     let urn = resource.urn.clone();
     state.store_registered(&urn, entry);
     drop(state);
@@ -189,7 +189,7 @@ async fn execute_step(ctx: &Arc<Context>, step: Step) -> Result<Option<Entry>, N
 
 /// Waits until the entry of a resource is deleted, if the replacement of another resource deletes it.
 async fn wait_until_deleted(ctx: &Context, urn: &Urn) -> Result<(), EntryStays> {
-    let deletion = ctx.state().planned_dependent_replacement(urn).map(|pending| pending.deletion.clone());
+    let deletion = ctx.state().planned_dependent_replacement(urn).map(|planned| planned.deletion.clone());
     wait_for_all(deletion.as_slice()).await
 }
 

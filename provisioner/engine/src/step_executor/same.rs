@@ -18,7 +18,8 @@ pub(super) async fn execute(ctx: &Arc<Context>, step: &Step, views: &Arc<ViewLog
         return Ok(StepResult { new: None, partial: None });
     };
     if let Some(carry_over) = &step.carry_over {
-        // References of the entry may have got new URNs since the step was planned, so its current state counts.
+        // References of the entry may have got new URNs since the step was planned, so the effects are those of
+        // its current state.
         ctx.records
             .defer(|state| {
                 let mut effects = state.confirm_effects(*old_id);

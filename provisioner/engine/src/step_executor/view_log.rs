@@ -2,8 +2,8 @@
 //! (docs/spec/engine-semantics.md#4.2; docs/spec/provider-protocol.md#2.2).
 //!
 //! Views are not registered. The steps that a provider publishes for them during a call are reported like other steps,
-//! and recorded with the end of the call. A view is confirmed, marked as pending delete, renamed and removed
-//! together with its resource.
+//! and recorded with the end of the call. A view is confirmed, marked as pending delete, renamed and removed together
+//! with its resource.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -48,9 +48,9 @@ struct PublishedSteps {
 impl ViewLog {
     /// Creates the log of a step.
     pub(crate) fn of_step(ctx: &Arc<Context>, step: &Step) -> Arc<Self> {
-        let keeps_views =
+        let uses_recorded_views =
             matches!(step.op, StepOp::Same | StepOp::Update | StepOp::Read | StepOp::Delete | StepOp::DeleteReplaced);
-        let recorded = step.old.clone().filter(|_| keeps_views);
+        let recorded = step.old.clone().filter(|_| uses_recorded_views);
         Arc::new(Self::new(ctx, &step.urn, recorded, false))
     }
 
@@ -165,7 +165,8 @@ impl ViewLog {
         effects
     }
 
-    /// Reports the end of each step. Steps that are not recorded do not count.
+    /// Reports the end of each step, and counts the successful ones if `counts` is true. Except in a refresh, steps
+    /// that are not recorded are not counted.
     ///
     /// # Errors
     /// [`ErrorReported`] of the first failed step, with which the step of the resource fails, too.

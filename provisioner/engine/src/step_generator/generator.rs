@@ -71,7 +71,7 @@ impl<'c> StepGenerator<'c> {
         let goal = &registration.goal;
         let old = registration.old_state();
         // An import has replaced the deleted entry already.
-        let pending = state.planned_dependent_replacement(&registration.urn).filter(|_| !registration.imported);
+        let planned = state.planned_dependent_replacement(&registration.urn).filter(|_| !registration.imported);
         let renamed_from = goal.provider.as_ref().and_then(|provider| state.recorded_urn(&provider.urn));
         let old_provider = old.and_then(|old| old.provider.as_ref());
         decide(
@@ -84,7 +84,7 @@ impl<'c> StepGenerator<'c> {
                 imported: registration.imported,
                 in_scope: registration.in_scope,
                 depends_on_skipped: goal.references().any(|urn| state.is_skipped(urn)),
-                dependent_replace_keys: pending.map(|pending| pending.keys.as_slice()),
+                dependent_replace_keys: planned.map(|planned| planned.keys.as_slice()),
                 replace_requested: options.replace.iter().any(|pattern| pattern.matches(&registration.urn)),
                 replace_with_key: replace_with_key(goal, |urn| state.is_marked_for_replacement(urn)),
                 provider: ProviderChange::between(

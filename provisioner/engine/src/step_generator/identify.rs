@@ -83,9 +83,9 @@ pub(super) async fn identify(
     let is_to_be_deleted = ctx.options.operation == Operation::Destroy && registration.kind == ResourceKind::Custom;
     if let Some((_, old)) = registration.old.as_ref().filter(|_| is_to_be_deleted || !registration.in_scope) {
         // The entry stays as it is recorded, under its recorded URN.
-        state.leave_recorded_urn(&registration.urn);
+        state.cancel_new_urn(&registration.urn);
         state.decide(&old.urn);
-        state.keep_recorded_urn(&registration.urn, &old.urn);
+        state.register_recorded_urn(&registration.urn, &old.urn);
     }
     drop(state);
     Ok(registration)

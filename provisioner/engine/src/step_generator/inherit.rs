@@ -16,7 +16,7 @@ pub(crate) fn source_of_component(ctx: &Context, urn: &Urn, parent: Option<&Urn>
     Some(source)
 }
 
-/// Completes a goal with the options of its parent that it does not set itself (section 2.1).
+/// Completes a goal with the options of its parent that it does not set itself (docs/spec/engine-semantics.md#2.1).
 ///
 /// # Errors
 /// [`ErrorReported`] if the parent has not been registered in this run; fatal.

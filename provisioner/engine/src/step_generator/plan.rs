@@ -22,8 +22,8 @@ pub(super) async fn steps(
     registration: &Registration,
     plan: Plan,
 ) -> Result<Vec<Step>, ErrorReported> {
-    let is_changed = !matches!(plan, Plan::Skip | Plan::CarryOver);
-    if ctx.options.operation == Operation::Update && is_changed {
+    let applies_goal = !matches!(plan, Plan::Skip | Plan::CarryOver);
+    if ctx.options.operation == Operation::Update && applies_goal {
         let goal = &registration.goal;
         refuse_skipped_dependencies(ctx, &registration.urn, goal.references(), goal.source)?;
     }

@@ -22,7 +22,7 @@ use crate::reporter::{ErrorReported, report_all};
 /// Calls the provider for a query, and stores the reply in the registration.
 ///
 /// # Errors
-/// [`ErrorReported`] if the call fails; fatal.
+/// [`ErrorReported`] if the provider does not start or the call fails; fatal.
 pub(super) async fn call_provider(
     ctx: &Arc<Context>,
     registration: &mut Registration,
@@ -138,10 +138,10 @@ async fn check_inputs(
 /// Reports, with the first Check, that a provider chooses its own names, if the user enforces names or configures them
 /// for its package.
 fn report_unsupported_autonaming(ctx: &Context, registration: &Registration, provider: &Arc<dyn Provider>) {
-    let is_required = registration.autonaming.as_ref().is_some_and(|proposal| proposal.warn_if_unsupported);
+    let should_warn = registration.autonaming.as_ref().is_some_and(|proposal| proposal.warn_if_unsupported);
     let is_first =
         registration.replies.check_without_olds.is_none() && registration.replies.check_against_olds.is_none();
-    if !is_required || !is_first || provider.capabilities().supports_autonaming {
+    if !should_warn || !is_first || provider.capabilities().supports_autonaming {
         return;
     }
     let package = registration.goal.type_token.package();

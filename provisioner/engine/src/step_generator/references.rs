@@ -10,8 +10,8 @@ use crate::entry::Entry;
 use crate::events::{Message, Severity, SourceRef};
 use crate::reporter::{ErrorReported, Failure};
 
-/// Refuses a resource that depends on one that was not created because of the targets (section 2.16). A preview reports
-/// the error and goes on.
+/// Refuses a resource that depends on one that was not created because of the targets
+/// (docs/spec/engine-semantics.md#2.16). A preview reports the error and goes on.
 ///
 /// # Errors
 /// [`ErrorReported`] of the dependency; fatal.

@@ -60,7 +60,9 @@ fn import_error(error: ImportLookupError) -> CliError {
     let hint = match &error {
         ImportLookupError::Unknown { similar: Some(similar), .. } => format!("did you mean {similar}?"),
         ImportLookupError::Unknown { similar: None, .. } => "declare it in server.yaml first".to_owned(),
-        ImportLookupError::CoreType { .. } => "core resources cannot be imported by id; to adopt the bucket of a `gcp-bucket`, set `adopt` in its `config`".to_owned(),
+        ImportLookupError::CoreType { .. } => "core resources cannot be imported by id; to adopt the bucket of a \
+                                               `gcp-bucket`, set `adopt` in its `config`"
+            .to_owned(),
     };
     CliError::usage(error.to_string(), hint)
 }

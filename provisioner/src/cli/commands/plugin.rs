@@ -31,7 +31,7 @@ pub(crate) enum PluginVerb {
     /// platform: set it as `checksum` in server.yaml to pin the plugin, so that no other file is ever run. A `local`
     /// plugin without a `checksum` has none to print.
     Install(InstallArgs),
-    /// List the plugins that the stacks declare, with version, checksum and source
+    /// List the plugins that the stacks declare: version, source, and whether a checksum pins them
     Ls(LsArgs),
 }
 
@@ -125,7 +125,7 @@ fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let rows: Vec<Vec<String>> = plugins.iter().map(|(stack, plugin)| as_row(stack, plugin)).collect();
-    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "CHECKSUM", "SOURCE"], &rows))?;
+    ui.print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SOURCE"], &rows))?;
     Ok(Exit::Done)
 }
 

@@ -11,7 +11,7 @@ use crate::cli::ui::Ui;
 
 /// Show the changes that provision would make
 ///
-/// Nothing is created, saved or locked. A new stack is not created in the backend.
+/// Does not create, save or lock anything, and does not create a new stack in the backend.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -19,8 +19,8 @@ use crate::cli::ui::Ui;
 
 /// Edit the recorded state of a stack
 ///
-/// Nothing in the cloud is changed. Shows the changes and asks for confirmation. The previous state is kept as a
-/// backup.
+/// Shows the changes and asks for confirmation. The previous state is kept as a backup. Nothing in the cloud is
+/// changed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -310,7 +310,7 @@ fn repair_changes(repair: &Repair) -> Vec<Change> {
 /// Converts a rejected edit to an error with a hint.
 fn edit_error(error: StateEditError) -> CliError {
     let hint = match &error {
-        StateEditError::Protected(_) => "unprotect it with `sc state unprotect`, or give --force",
+        StateEditError::Protected(_) => "unprotect them with `sc state unprotect`, or give --force",
         StateEditError::HasDependents(_) => "remove these as well, or give --target-dependents",
         StateEditError::Ambiguous { ids, .. } if ids.iter().any(|id| *id != ids[0]) => "select one with --id",
         StateEditError::NoSuchId(_) => "`sc stack export` shows the ids",

@@ -2,8 +2,8 @@
 //!
 //! Input: a step of the engine. Output: [`PropertyChanges`]. The detailed diff of the provider selects the paths;
 //! without one, old and new properties are compared. Internal members (`__…`) are omitted, as are the paths of the
-//! option `hideDiffs` if the resource exists before and after the step. A path ends at a secret, which is shown as a
-//! whole. Text and styles do not belong here.
+//! option `hideDiffs` if the resource exists before and after the step. A path ends at a secret: the secret changes as a
+//! whole, so that none of its members is shown. Text and styles do not belong here.
 
 use std::collections::BTreeMap;
 

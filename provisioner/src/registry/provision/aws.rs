@@ -67,7 +67,7 @@ impl Provision for S3Bucket {
             key.additional_secret_outputs = vec!["secret".to_owned(), "sesSmtpPasswordV4".to_owned()];
 
             let sources = [&output(&user, "arn"), &output(&bucket, "arn"), &id(&bucket)];
-            let policy = ResolvedValue::combine(sources, |[user, bucket, id]| {
+            let policy = ResolvedValue::from_texts(sources, |[user, bucket, id]| {
                 bucket_policy(user, bucket, id, *allow_only_https)
             });
             let inputs = bucket_inputs().set("policy", policy);
@@ -107,8 +107,8 @@ impl Provision for S3Bucket {
     }
 }
 
-/// Returns the inputs of the provider, from the account in `credentials` or from the separate keys. Inputs other than
-/// strings are sent as JSON texts, as by most SDKs (except Go's) and as returned by the provider.
+/// Returns the inputs of the provider, from the account in `credentials`, else from the separate keys. Inputs other
+/// than strings are sent as JSON texts, as by most SDKs (except Go's) and as returned by the provider.
 fn provider_inputs(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>) -> Result<Inputs, ProvisionError> {
     let S3BucketConfig { credentials, access_key, secret_access_key, region, .. } = &config.config;
     let (access_key, secret_key, region) = match credentials.filter(|_| config.non_empty_text(*credentials).is_some()) {
@@ -140,7 +140,7 @@ fn provider_inputs(resource: &CoreResource<'_>, config: &Decoded<S3BucketConfig>
     };
     let inputs = Inputs::default().set("region", region).plain("skipRegionValidation", "true");
     Ok(match access_key.exposed_text() {
-        // The provider finds credentials in its environment.
+        // Without keys, the provider finds credentials itself, for example in its environment.
         Some("") => inputs.plain("skipCredentialsValidation", "true"),
         _ => inputs
             .set("accessKey", access_key.secret())

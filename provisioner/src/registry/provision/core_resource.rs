@@ -15,7 +15,7 @@ use config::types::{CoreConfig, Decoded, TextHandle, decode};
 use engine::events::SourceRef;
 use engine::{Goal, Halted, Registered, Registrar, RegistrationResult};
 
-/// Provisioner of a core type, which registers its resources.
+/// Implementation of a core type: registers its resources.
 #[async_trait]
 pub trait Provision: Send + Sync {
     /// Returns the package of the registered resources, with the version that their inputs are written for.

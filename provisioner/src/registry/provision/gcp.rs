@@ -68,9 +68,9 @@ impl Provision for GcpBucket {
 
     async fn provision(&self, resource: CoreResource<'_>) -> Result<ProvisionResult, ProvisionError> {
         let config = resource.decode::<GcpBucketConfig>()?;
-        let given = config.config.configured_name();
-        let base = resource.qualified_name(given.unwrap_or(resource.name));
-        let variant = match given.filter(|_| config.config.adopt) {
+        let configured_name = config.config.configured_name();
+        let base = resource.qualified_name(configured_name.unwrap_or(resource.name));
+        let variant = match configured_name.filter(|_| config.config.adopt) {
             Some(bucket) => BucketVariant::adopted(&base, bucket),
             None => BucketVariant::created(&base),
         };
@@ -96,7 +96,7 @@ impl Provision for GcpBucket {
 
         let email = output(&account, "email");
         let grants = variant.grants.into_iter().map(|(suffix, role)| {
-            let member = ResolvedValue::combine([&email], |[email]| format!("serviceAccount:{email}"));
+            let member = ResolvedValue::from_texts([&email], |[email]| format!("serviceAccount:{email}"));
             let inputs =
                 Inputs::default().set("bucket", output(&bucket, "name")).plain("role", role).set("member", member);
             resource.register(provider.goal("gcp:storage/bucketIAMMember:BucketIAMMember", &part(suffix), inputs, &[]))

@@ -36,8 +36,9 @@ impl ResolvedValue {
         }
     }
 
-    /// Combines texts to one: unknown if one of them is unknown, secret if one of them contains a secret.
-    pub fn combine<const N: usize>(sources: [&Self; N], make: impl FnOnce([&str; N]) -> String) -> Self {
+    /// Returns a text that `make` builds from other texts: unknown if one of them is unknown, secret if one of them
+    /// contains a secret.
+    pub fn from_texts<const N: usize>(sources: [&Self; N], make: impl FnOnce([&str; N]) -> String) -> Self {
         let texts = sources.map(|source| source.exposed_text());
         let value = match texts.iter().all(Option::is_some) {
             true => PropertyValue::String(make(texts.map(Option::unwrap_or_default))),
@@ -84,7 +85,7 @@ impl Inputs {
     }
 }
 
-/// Removes unknown parts from a value, as SDKs do outside of previews. There, only outputs of skipped resources are
+/// Removes unknown parts from a value, as SDKs do outside of previews, where only outputs of skipped resources are
 /// unknown.
 pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
     match value {

@@ -1,4 +1,4 @@
-//! Provisioners of the core types: registrations, and the values that `${resource:…}` can reference afterwards.
+//! Implementations of the core types: registrations, and the values that `${resource:…}` can reference afterwards.
 //!
 //! Input: one resource of a stack, whose dependencies are registered. Output: registrations, through the same
 //! [`Registrar`](engine::Registrar) as those of plugin resources; values that other resources can reference; stack

@@ -1,4 +1,4 @@
-//! Table of the provisioners of core types.
+//! Table of the implementations of core types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use super::core_resource::Provision;
 use super::{aws, gcp};
 use crate::registry::types::{GcpBucketConfig, S3BucketConfig};
 
-/// Provisioners by the name of their core type.
+/// Implementations by the name of their core type.
 #[derive(Clone, Default)]
 pub struct ProvisionTable(BTreeMap<&'static str, Arc<dyn Provision>>);
 
 impl ProvisionTable {
-    /// Returns the provisioners of all core types in [`crate::registry::types::built_in_types`].
+    /// Returns the implementations of all core types in [`crate::registry::types::built_in_types`].
     pub fn built_in() -> Self {
         Self::new([
             (S3BucketConfig::TYPE, Arc::new(aws::S3Bucket) as Arc<dyn Provision>),
@@ -28,7 +28,7 @@ impl ProvisionTable {
         Self(types.into_iter().collect())
     }
 
-    /// Returns the provisioner of a core type.
+    /// Returns the implementation of a core type.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Provision>> {
         self.0.get(name)
     }
@@ -51,7 +51,7 @@ mod tests {
     use crate::registry::types;
 
     #[test]
-    fn every_core_type_has_a_provisioner() {
+    fn core_types_and_their_implementations_have_same_names() {
         let types = types::built_in_types();
         assert_eq!(ProvisionTable::built_in().names().collect::<Vec<_>>(), types.names().collect::<Vec<_>>());
     }

@@ -114,7 +114,7 @@ impl TemplateConfig for GkeTemplate {
 }
 
 impl TemplateConfig for KubernetesTemplate {
-    // Simple Container files this template under this provider and name (docs/spec/simple-container.md#7.1, #9).
+    // Simple Container lists this template under this provider and name (docs/spec/simple-container.md#7.1, #9).
     const PROVIDER: &'static str = "gcp";
     const NAME: &'static str = "CloudrunTemplate";
 

@@ -88,7 +88,8 @@ impl<'a> Encryption<'a> {
         })
     }
 
-    /// Returns the cause of a failed write. Only encryption can fail while a text is written.
+    /// Returns the cause of a failed write, which is always an error of [`Encryption::encrypt`]: nothing else can fail
+    /// while a text is written.
     pub(crate) fn take_cause(&self, error: serde_json::Error) -> SecretsError {
         let failure = self.failure.borrow_mut().take();
         failure.unwrap_or_else(|| unreachable!("only encryption fails while a text is written: {error}"))

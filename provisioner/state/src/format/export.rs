@@ -26,7 +26,7 @@ struct StoredCheckpoint<'a> {
 /// Writes the stored deployment of a checkpoint verbatim as an export.
 ///
 /// # Errors
-/// [`FormatError`] if the text is not a checkpoint, or has an unsupported version.
+/// [`FormatError`] if the text is not a checkpoint, or has an unsupported version or feature.
 pub(crate) fn export_verbatim(text: &str) -> Result<String, FormatError> {
     let file: StoredFile<'_> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let features = file.features.unwrap_or_default();

@@ -8,7 +8,7 @@ use super::error::FormatError;
 use crate::resource::ResourceState;
 use crate::snapshot::Snapshot;
 
-/// Feature of a checkpoint; the variants are sorted by name.
+/// Feature of a checkpoint. The variants are sorted by name, because checkpoints list features in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Feature {
     ByteString,
@@ -88,20 +88,20 @@ pub(super) fn used_by(snapshot: &Snapshot) -> BTreeSet<Feature> {
 
 /// Returns `true` if a resource has a string that is not UTF-8, at any depth.
 fn has_bytes(resource: &ResourceState) -> bool {
-    fn map_holds_bytes(map: &PropertyMap) -> bool {
-        map.values().any(value_holds_bytes)
+    fn map_has_bytes(map: &PropertyMap) -> bool {
+        map.values().any(value_has_bytes)
     }
-    fn value_holds_bytes(value: &PropertyValue) -> bool {
+    fn value_has_bytes(value: &PropertyValue) -> bool {
         match value {
             PropertyValue::Bytes(_) => true,
-            PropertyValue::List(items) => items.iter().any(value_holds_bytes),
-            PropertyValue::Map(map) => map_holds_bytes(map),
+            PropertyValue::List(items) => items.iter().any(value_has_bytes),
+            PropertyValue::Map(map) => map_has_bytes(map),
             PropertyValue::Archive(archive) => match &archive.content {
-                ArchiveContent::Assets(assets) => map_holds_bytes(assets),
+                ArchiveContent::Assets(assets) => map_has_bytes(assets),
                 ArchiveContent::Elided | ArchiveContent::Path(_) | ArchiveContent::Uri(_) => false,
             },
-            PropertyValue::Secret(secret) => value_holds_bytes(secret.expose()),
-            PropertyValue::Output(output) => output.value.as_ref().is_some_and(value_holds_bytes),
+            PropertyValue::Secret(secret) => value_has_bytes(secret.expose()),
+            PropertyValue::Output(output) => output.value.as_ref().is_some_and(value_has_bytes),
             PropertyValue::Null
             | PropertyValue::Bool(_)
             | PropertyValue::Number(_)
@@ -111,7 +111,7 @@ fn has_bytes(resource: &ResourceState) -> bool {
             | PropertyValue::Unknown(_) => false,
         }
     }
-    map_holds_bytes(&resource.inputs)
-        || map_holds_bytes(&resource.outputs)
-        || value_holds_bytes(&resource.replacement_trigger)
+    map_has_bytes(&resource.inputs)
+        || map_has_bytes(&resource.outputs)
+        || value_has_bytes(&resource.replacement_trigger)
 }

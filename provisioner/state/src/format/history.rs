@@ -1,4 +1,4 @@
-//! History entry of an update (spec of the state, section 7).
+//! History entry of an update (docs/spec/state-and-secrets.md#7).
 
 use std::collections::BTreeMap;
 

@@ -111,18 +111,18 @@ impl<'a> StoredText<'a> {
     /// Parses a checkpoint except its resources.
     ///
     /// # Errors
-    /// [`FormatError`] if the text is malformed, or has an unsupported version.
+    /// [`FormatError`] if the text is malformed, or has an unsupported version or feature.
     pub(crate) fn parse(text: &'a str) -> Result<Self, FormatError> {
-        let of = |checkpoint| {
+        let with_checkpoint = |checkpoint| {
             let locate_error = Box::new(|| serde_json::from_str::<StoredFile<'_, StoredResource<'_>>>(text).err());
             Self { locate_error, checkpoint }
         };
         // Fast path: a valid text, however large, is parsed once. Errors are examined below.
         let malformed = match serde_json::from_str::<StoredFile<'a, &'a RawValue>>(text) {
-            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(of(checkpoint)),
+            Ok(StoredFile { version: Some(3), checkpoint, .. }) => return Ok(with_checkpoint(checkpoint)),
             Ok(StoredFile { version: Some(4), features, checkpoint }) => {
                 features::check_known(&features.unwrap_or_default())?;
-                return Ok(of(checkpoint));
+                return Ok(with_checkpoint(checkpoint));
             }
             Ok(_) => None,
             Err(error) => Some(error),
@@ -131,14 +131,14 @@ impl<'a> StoredText<'a> {
         let (version, features) = (envelope.version.unwrap_or_default(), envelope.features.unwrap_or_default());
         match (can_hold_deployment(text, version, &features)?, malformed) {
             (true, Some(error)) => Err(FormatError::Malformed(error)),
-            (true, None) | (false, _) => Ok(of(None)),
+            (true, None) | (false, _) => Ok(with_checkpoint(None)),
         }
     }
 
     /// Parses an exported deployment except its resources.
     ///
     /// # Errors
-    /// [`FormatError`] if the text is malformed, or has an unsupported version.
+    /// [`FormatError`] if the text is malformed, or has an unsupported version or feature.
     pub(crate) fn parse_export(text: &'a str) -> Result<Self, FormatError> {
         let export: StoredExport<'a, &'a RawValue> = serde_json::from_str(text).map_err(FormatError::Malformed)?;
         match export.version.unwrap_or_default() {
@@ -176,7 +176,8 @@ impl<'a> StoredText<'a> {
     }
 }
 
-/// Checks that the version of a checkpoint is supported. Returns `true` if the checkpoint can contain a deployment.
+/// Checks that the version and the features of a checkpoint are supported. Returns `true` if the checkpoint can contain
+/// a deployment.
 pub(super) fn can_hold_deployment(text: &str, version: u32, features: &[String]) -> Result<bool, FormatError> {
     match version {
         0 => {
@@ -295,7 +296,7 @@ fn manifest(stored: Option<StoredManifest>) -> Manifest {
     Manifest { time: non_empty(stored.time), version, wrong_checksum: Some(found).filter(|found| *found != expected) }
 }
 
-/// Returns the kind of operation with a name.
+/// Returns the kind of operation with a name; `None` if the name is unknown.
 pub(crate) fn operation_kind(name: &str) -> Option<OperationKind> {
     use OperationKind::{Creating, Deleting, Importing, Reading, Updating};
     [Creating, Updating, Deleting, Reading, Importing].into_iter().find(|kind| kind.as_str() == name)

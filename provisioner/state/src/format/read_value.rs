@@ -1,4 +1,4 @@
-//! Reads property values from the JSON of a state (spec of the state, section 4.4).
+//! Reads property values from the JSON of a state (docs/spec/state-and-secrets.md#4.4).
 
 use std::fmt;
 
@@ -20,8 +20,8 @@ pub(crate) enum SecretDecryption<'a> {
     NoKey,
     /// Secrets are not decrypted, and read as null.
     KeepEncrypted,
-    /// Secrets are in plaintext, because the text itself was encrypted.
-    Plaintext,
+    /// Plaintext in place of a ciphertext, for secrets nested in a secret: the outer one is encrypted as a whole.
+    Nested,
     /// Secrets are decrypted with the key; their ciphertexts are recorded for reuse.
     WithKey(&'a dyn Crypter, &'a mut CiphertextReuse),
 }
@@ -32,7 +32,7 @@ impl SecretDecryption<'_> {
         match self {
             Self::NoKey => Some(|| SecretDecryption::NoKey),
             Self::KeepEncrypted => Some(|| SecretDecryption::KeepEncrypted),
-            Self::Plaintext => Some(|| SecretDecryption::Plaintext),
+            Self::Nested => Some(|| SecretDecryption::Nested),
             Self::WithKey(..) => None,
         }
     }
@@ -52,7 +52,7 @@ pub enum ValueError {
 /// Reader of property values.
 pub(super) struct ValueReader<'a> {
     decryption: SecretDecryption<'a>,
-    /// Error of a secret, which is kept here because serde errors have no source.
+    /// Error of a secret, which is kept here because a serde error can only carry its text.
     failure: Option<SecretsError>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> ValueReader<'a> {
         let plaintext = match &mut self.decryption {
             SecretDecryption::NoKey => return Err(ValueError::Secret(SecretsError::KeyNeeded)),
             SecretDecryption::KeepEncrypted => return Ok(PropertyValue::Null),
-            SecretDecryption::Plaintext => ciphertext.to_owned(),
+            SecretDecryption::Nested => ciphertext.to_owned(),
             SecretDecryption::WithKey(crypter, reuse) => {
                 let plaintext = crypter.decrypt(ciphertext).map_err(ValueError::Secret)?;
                 reuse.record(&plaintext, ciphertext);
@@ -108,7 +108,7 @@ fn read_plaintext(plaintext: &str) -> Result<PropertyValue, ValueError> {
         }
         ValueError::Secret(error) => ValueError::Secret(error),
     };
-    ValueReader::new(SecretDecryption::Plaintext).read_value(plaintext).map_err(hide)
+    ValueReader::new(SecretDecryption::Nested).read_value(plaintext).map_err(hide)
 }
 
 struct Seed<'r, 'a>(&'r mut ValueReader<'a>);

@@ -1,4 +1,4 @@
-//! Renames the stack in a checkpoint (spec of the state, section 8).
+//! Renames the stack in a checkpoint (docs/spec/state-and-secrets.md#8).
 //!
 //! Works on the JSON, where secrets stay encrypted: no key is needed, and URNs within encrypted values keep the old
 //! name.
@@ -15,7 +15,7 @@ use crate::store::StackReference;
 /// is informational.
 ///
 /// # Errors
-/// [`FormatError`] if the text is not a checkpoint, or has an unsupported version.
+/// [`FormatError`] if the text is not a checkpoint, or has an unsupported version or feature.
 pub(crate) fn rename_stack(text: &str, from: &StackReference, to: &StackReference) -> Result<String, FormatError> {
     let mut file: Value = serde_json::from_str(text).map_err(FormatError::Malformed)?;
     let version = file["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or_default();

@@ -82,15 +82,15 @@ impl<'a> ResourceReader<'a> {
         Self { values, urns: HashMap::new(), providers: HashMap::new() }
     }
 
-    /// Converts one resource; `number` is its index, for messages.
+    /// Converts one resource; `index` is its position in the list, for messages.
     pub(super) fn read_entry(
         &mut self,
-        number: usize,
+        index: usize,
         stored: StoredResource<'_>,
     ) -> Result<ResourceState, FormatError> {
         let text = stored.urn.unwrap_or_default();
         let urn = self.urn(&text).map_err(|source| {
-            let resource = if text.is_empty() { format!("resource {number}") } else { text.clone() };
+            let resource = if text.is_empty() { format!("resource {index}") } else { text.clone() };
             FormatError::Name { resource, member: "urn", source }
         })?;
         let context = ErrorContext { urn: &text };

@@ -1,4 +1,4 @@
-//! Stored form of property values (spec of the state, section 4.4).
+//! Stored form of property values (docs/spec/state-and-secrets.md#4.4).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

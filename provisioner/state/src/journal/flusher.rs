@@ -23,7 +23,7 @@ pub(super) struct Flusher {
 
 #[derive(Debug, Default)]
 struct FlusherState {
-    /// Records were written since the last flush began.
+    /// `true` if records were written since the last flush began.
     dirty: AtomicBool,
     failed: AtomicBool,
 }
@@ -44,7 +44,7 @@ impl Flusher {
 
     pub(super) fn wake(&self) {
         if !self.shared.dirty.swap(true, Ordering::AcqRel) {
-            // The receiver is gone only after a failed flush, which the next write reports.
+            // The receiver is gone after a failed flush, which the next write reports, or if the thread did not start.
             _ = self.wake.as_ref().map(|wake| wake.send(()));
         }
     }

@@ -3,7 +3,8 @@
 //! Input: records, as they happen. Output: the state that they result in, when the next run finds the journal of a run
 //! that did not end. Excluded: locks, checkpoints (except the digest of the checkpoint that a journal starts from).
 //!
-//! A journal is a file `.sc/journal/PROJECT/STACK/<id>` beside the store's `.pulumi`. Its first record creates it:
+//! A journal is a file `.sc/journal/PROJECT/STACK/<id>` beside the store's `.pulumi`. The first appended record creates
+//! it:
 //!
 //! ```text
 //! {"journal":1,"stack":"organization/P/S","base":"<sha-256 of the checkpoint, or null>","started":…,"secrets":{…}}
@@ -19,8 +20,8 @@
 //! last line that is incomplete is ignored: no operation or report depended on it yet. After a `phase` line (for
 //! example between a refresh and an update) entries and operations are numbered from 0 again, starting from the state
 //! that the previous phase left. The last line of a run that ended normally has the digest of the checkpoint that is
-//! about to be saved: by it the next run recognizes a journal whose run died between saving the checkpoint and removing
-//! the journal.
+//! about to be saved: with it the next run recognizes a journal whose run died between saving the checkpoint and
+//! removing the journal.
 
 mod decode;
 mod digest;

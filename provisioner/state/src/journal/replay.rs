@@ -28,8 +28,8 @@ pub(crate) struct Replay {
     pub(crate) phases: Vec<Vec<Record>>,
     /// Digest of the checkpoint that the run was about to save when it ended.
     pub(crate) closed: Option<String>,
-    /// `true` if the last line is incomplete.
-    pub(crate) torn: bool,
+    /// `true` if the last line, or the line before the `close` line of a recovery, is incomplete and was ignored.
+    pub(crate) last_record_incomplete: bool,
     /// Position at which the file ends.
     pub(crate) end: FileEnd,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Replay {
 /// incomplete, because no operation can have begun. Fetches the key only if the journal contains secrets.
 ///
 /// # Errors
-/// [`JournalError`] if the file cannot be read, if the program does not support its version, or if a line other than
-/// the last is malformed.
+/// [`JournalError`] if the file cannot be read, if the program does not support its version, if the first line or a
+/// line before the last is malformed, or if a secret cannot be decrypted.
 pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Replay>, JournalError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -70,9 +70,9 @@ pub(crate) async fn replay(path: &Path, keyring: &Keyring) -> Result<Option<Repl
         read => read?,
     };
     let (started, base) = (header.started.unwrap_or_default(), header.base);
-    let Lines { phases, closed, torn } = read;
+    let Lines { phases, closed, last_record_incomplete } = read;
     let end = FileEnd::of(&text);
-    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, torn, end }))
+    Ok(Some(Replay { path: path.to_owned(), base, started, phases, closed, last_record_incomplete, end }))
 }
 
 async fn crypter(
@@ -86,11 +86,11 @@ async fn crypter(
 struct Lines {
     phases: Vec<Vec<Record>>,
     closed: Option<String>,
-    torn: bool,
+    last_record_incomplete: bool,
 }
 
 fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<Lines, JournalError> {
-    let mut lines = Lines { phases: Vec::new(), closed: None, torn: false };
+    let mut lines = Lines { phases: Vec::new(), closed: None, last_record_incomplete: false };
     let mut phase = Vec::new();
     let mut rest = text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     while let Some((index, text)) = rest.next() {
@@ -102,7 +102,9 @@ fn read_lines(path: &Path, text: &str, crypter: Option<&dyn Crypter>) -> Result<
             }
             Ok(Line::Phase) => lines.phases.push(std::mem::take(&mut phase)),
             Ok(Line::Close(digest)) => lines.closed = Some(digest),
-            Err(FormatError::Malformed(_)) if rest.peek().is_none() || is_close_line(rest.peek()) => lines.torn = true,
+            Err(FormatError::Malformed(_)) if rest.peek().is_none() || is_close_line(rest.peek()) => {
+                lines.last_record_incomplete = true;
+            }
             Err(error) => {
                 let (path, source) = (path.to_owned(), Box::new(error));
                 return Err(JournalError::Damaged { path, line: index + 2, source });
@@ -126,7 +128,7 @@ mod tests {
     const HEADER: &str = "{\"journal\":1,\"base\":null,\"started\":\"\",\"secrets\":null}\n";
 
     #[tokio::test]
-    async fn missing_journal_is_ignored() {
+    async fn missing_journal_is_replayed_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let replayed = replay(&folder.path().join("missing"), &Keyring::new(None)).await.unwrap();
         assert!(replayed.is_none());
@@ -136,11 +138,11 @@ mod tests {
     async fn incomplete_last_line_is_terminated_before_the_close_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        for (last, torn) in [("{\"phase\":{}}", false), ("{\"pha", true), ("{\"phase\":{}}\n", false)] {
+        for (last, incomplete) in [("{\"phase\":{}}", false), ("{\"pha", true), ("{\"phase\":{}}\n", false)] {
             fs::write(&path, format!("{HEADER}{last}")).unwrap();
             let interrupted = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
             let end = if last.ends_with('\n') { FileEnd::AfterLine } else { FileEnd::InLine };
-            assert_eq!((interrupted.torn, interrupted.end), (torn, end), "{last}");
+            assert_eq!((interrupted.last_record_incomplete, interrupted.end), (incomplete, end), "{last}");
             append_close_line(&path, interrupted.end, &digest("saved")).unwrap();
             let closed = replay(&path, &Keyring::new(None)).await.unwrap().unwrap();
             assert_eq!(closed.closed, Some(digest("saved")), "{last}");

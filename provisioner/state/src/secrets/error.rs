@@ -43,7 +43,8 @@ impl Hint for SecretsError {
                 "the passphrase is `passPhrase` of the secrets provider in server.yaml, else PULUMI_CONFIG_PASSPHRASE"
             }
             Self::UnknownManager(_) => {
-                "`pulumi stack change-secrets-provider passphrase` protects them by a passphrase; `sc stack export` needs no key"
+                "`pulumi stack change-secrets-provider passphrase` protects the secrets by a passphrase; \
+                 `sc stack export` needs no key"
             }
             _ => return None,
         };

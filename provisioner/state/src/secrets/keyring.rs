@@ -49,7 +49,8 @@ impl Keyring {
     /// Creates the manager for a stack that has none yet: a passphrase with a new salt.
     ///
     /// # Errors
-    /// [`SecretsError::NoPassphrase`] without a passphrase.
+    /// [`SecretsError::NoPassphrase`] without a passphrase, [`SecretsError::Encrypt`] if the system returns no random
+    /// numbers.
     pub async fn new_manager(&self) -> Result<Arc<dyn SecretsManager>, SecretsError> {
         let passphrase = self.passphrase.clone().ok_or(SecretsError::NoPassphrase)?;
         let manager: Arc<dyn SecretsManager> = Arc::new(PassphraseManager::create(passphrase).await?);

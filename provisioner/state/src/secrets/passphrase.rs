@@ -1,4 +1,4 @@
-//! Secrets manager whose key is derived from a passphrase (spec of the state, section 5.2).
+//! Secrets manager whose key is derived from a passphrase (docs/spec/state-and-secrets.md#5.2).
 
 use std::fmt;
 use std::num::NonZeroU32;

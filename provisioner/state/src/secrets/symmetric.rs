@@ -1,4 +1,5 @@
-//! Encryption with AES-256-GCM: `v1:` nonce `:` ciphertext with tag, both in base64 (spec of the state, section 5.1).
+//! Encryption with AES-256-GCM: `v1:` nonce `:` ciphertext with tag, both in base64
+//! (docs/spec/state-and-secrets.md#5.1).
 
 use std::fmt;
 
@@ -71,7 +72,7 @@ impl Crypter for SymmetricCrypter {
 mod tests {
     use super::*;
 
-    /// Key of the vectors in section 5.3: passphrase `tide-pool 42`, salt `obLD1OX2Bxg=`.
+    /// Key of the vectors in docs/spec/state-and-secrets.md#5.3: passphrase `tide-pool 42`, salt `obLD1OX2Bxg=`.
     const KEY: [u8; KEY_LENGTH] = [
         0x1d, 0x6a, 0x68, 0xff, 0x4c, 0xdc, 0xea, 0xca, 0xb0, 0xda, 0x56, 0x3a, 0x9c, 0x2a, 0x97, 0x97, 0x7d, 0x27,
         0x58, 0x18, 0x14, 0xba, 0xe5, 0xbf, 0xd5, 0x1a, 0xb8, 0xec, 0xef, 0x72, 0xb3, 0xb6,

@@ -1,4 +1,4 @@
-//! Import of an exported deployment (spec of the state, section 9).
+//! Import of an exported deployment (docs/spec/state-and-secrets.md#9).
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub struct ImportReport {
 }
 
 /// Replaces the state of a stack by an exported deployment. Secrets are encrypted with the manager that the export
-/// names; plaintext secrets are encrypted, too. The manifest stays, the history gets no entry, and the previous state
-/// is kept as the backup.
+/// names; plaintext secrets are encrypted, too. The manifest of the export is kept, except a wrong checksum. The
+/// history gets no entry, and the previous state is kept as the backup.
 ///
 /// With `force`, [`ImportProblem`]s do not prevent the import.
 ///
@@ -53,9 +53,9 @@ pub async fn import(
         }
         manager => manager.transpose()?,
     };
-    let mut imported = ImportReport::default();
+    let mut report = ImportReport::default();
     let snapshot = match checkpoint.snapshot {
-        Some(snapshot) => Some(prepare_snapshot(snapshot, access, manager.as_deref(), force, &mut imported)?),
+        Some(snapshot) => Some(prepare_snapshot(snapshot, access, manager.as_deref(), force, &mut report)?),
         None => None,
     };
     let name = access.store.full_name(&access.stack);
@@ -66,10 +66,10 @@ pub async fn import(
     let unlocked = access.store.unlock(lock).await;
     saved?;
     unlocked?;
-    Ok(imported)
+    Ok(report)
 }
 
-/// Returns the secrets manager for new states of the stack.
+/// Returns the secrets manager of the stack file, else a new one.
 async fn configured_manager(access: &StackAccess) -> Result<Arc<dyn SecretsManager>, SecretsError> {
     match &access.configured_secrets {
         Some(configured) => access.keyring.manager(configured),
@@ -83,28 +83,28 @@ fn prepare_snapshot(
     access: &StackAccess,
     manager: Option<&dyn SecretsManager>,
     force: bool,
-    imported: &mut ImportReport,
+    report: &mut ImportReport,
 ) -> Result<Snapshot, StateError> {
     let stack = access.stack.stack();
     let foreign: Vec<&Urn> =
         snapshot.resources.iter().map(|resource| &resource.urn).filter(|urn| urn.stack() != stack).collect();
     if let Some(first) = foreign.first() {
         let (stack, count, first) = (stack.to_owned(), foreign.len(), (*first).clone());
-        imported.problems.push(ImportProblem::OtherStack { stack, count, first });
+        report.problems.push(ImportProblem::OtherStack { stack, count, first });
     }
-    imported.problems.extend(integrity::verify(&snapshot).err().map(ImportProblem::Integrity));
-    if let (Some(problem), false) = (imported.problems.first(), force) {
+    report.problems.extend(integrity::verify(&snapshot).err().map(ImportProblem::Integrity));
+    if let (Some(problem), false) = (report.problems.first(), force) {
         return Err(problem.clone().into());
     }
     let dropped = std::mem::take(&mut snapshot.pending_operations);
-    imported.dropped = dropped.iter().map(|pending| (pending.kind, pending.resource.urn.clone())).collect();
-    imported.resources = snapshot.resources.len();
+    report.dropped = dropped.iter().map(|pending| (pending.kind, pending.resource.urn.clone())).collect();
+    report.resources = snapshot.resources.len();
     snapshot.manifest.wrong_checksum = None;
     snapshot.secrets = manager.map(SecretsManager::describe);
     Ok(snapshot)
 }
 
-/// Saves the text, unless the journal of an interrupted run starts from the current checkpoint.
+/// Saves the text, unless an interrupted run has left a journal that is not recovered yet.
 async fn replace_checkpoint(access: &StackAccess, lock: &StackLock, text: &str) -> Result<(), StateError> {
     let current = access.store.load(&access.stack).await?;
     recovery::refuse_interrupted(access, current.as_deref()).await?;

@@ -49,18 +49,22 @@ impl StackState {
     /// # Errors
     /// [`StateError`]. The lock is released, except on [`StateError::Unsaved`]: the recovered state could not be saved.
     pub async fn open(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
-        Self::open_checked(access, holder, IntegrityCheck::Required).await
+        Self::open_with_check(access, holder, IntegrityCheck::Required).await
     }
 
     /// Opens a stack like [`StackState::open`], but accepts a state that violates its invariants, for a repair.
     ///
     /// # Errors
-    /// As [`StackState::open`], except [`StateError::Integrity`].
+    /// As [`StackState::open`], except [`StateError::Integrity`] and [`StateError::SavedInvalid`].
     pub async fn open_unverified(access: StackAccess, holder: &LockHolder) -> Result<Self, StateError> {
-        Self::open_checked(access, holder, IntegrityCheck::Skipped).await
+        Self::open_with_check(access, holder, IntegrityCheck::Skipped).await
     }
 
-    async fn open_checked(access: StackAccess, holder: &LockHolder, check: IntegrityCheck) -> Result<Self, StateError> {
+    async fn open_with_check(
+        access: StackAccess,
+        holder: &LockHolder,
+        check: IntegrityCheck,
+    ) -> Result<Self, StateError> {
         let lock = access.store.lock(&access.stack, holder).await?;
         match Self::open_locked(&access, &lock, check).await {
             Ok(OpenedStack { snapshot, recovered, secrets, journal }) => {
@@ -106,8 +110,8 @@ impl StackState {
         if let (Err(integrity_error), IntegrityCheck::Required) = (integrity::verify(&snapshot), check) {
             return Err(integrity_error.into());
         }
-        let start = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
-        let journal = Journal::new(&journal::folder(&access.journals, &access.stack), start);
+        let header = JournalHeader { stack: access.stack.clone(), base, secrets: secrets.description() };
+        let journal = Journal::new(&journal::folder(&access.journals, &access.stack), header);
         Ok(OpenedStack { snapshot, recovered, secrets, journal })
     }
 
@@ -186,8 +190,8 @@ impl StackState {
     async fn save_error(self, source: StateError) -> StateError {
         let journal = self.journal().path().map(ToOwned::to_owned);
         let source = match &source {
-            // The run that broke the lock has recovered and removed the journal, which still lacked the records written
-            // since.
+            // Another run may have broken the lock, recovered the journal and removed it: the records that were written
+            // since are in no checkpoint.
             StateError::Store(StoreError::LockLost { .. }) => {
                 let restored = self.journal().restore();
                 restored.map_or_else(StateError::from, |()| source)

@@ -99,7 +99,7 @@ pub struct StackSummary {
     /// Time at which its state was written, from the manifest.
     pub updated: Option<String>,
     pub is_locked: bool,
-    /// A run has not ended, so its journal exists.
+    /// `true` if the stack has the journal of a run that has not ended, or of an interrupted one.
     pub is_interrupted: bool,
 }
 

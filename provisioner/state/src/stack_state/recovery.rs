@@ -28,7 +28,7 @@ pub struct RecoveredRun {
     pub pending: Vec<(OperationKind, Urn)>,
     /// `true` if the last record is incomplete and was dropped. The operation or report that it announced did not
     /// happen.
-    pub torn: bool,
+    pub last_record_incomplete: bool,
 }
 
 /// State that results from a checkpoint and a journal.
@@ -51,7 +51,8 @@ pub(super) struct FoundJournals {
 /// Searches for the journal of an interrupted run. Writes nothing.
 ///
 /// # Errors
-/// [`StateError::Conflict`] if a journal starts from another checkpoint.
+/// [`StateError::Conflict`] if a journal starts from another checkpoint, or if two journals have to be recovered;
+/// [`StateError::Journal`] if a journal cannot be read.
 pub(super) async fn find_journals(
     access: &StackAccess,
     checkpoint: Option<&CheckpointDigest>,
@@ -147,7 +148,12 @@ impl Recovery {
             snapshot = ledger.snapshot();
             pending.extend(begun.into_values());
         }
-        let report = RecoveredRun { started: journal.started.clone(), done, pending, torn: journal.torn };
+        let report = RecoveredRun {
+            started: journal.started.clone(),
+            done,
+            pending,
+            last_record_incomplete: journal.last_record_incomplete,
+        };
         Self { snapshot, report, journal }
     }
 

@@ -17,7 +17,8 @@ pub(super) struct StackSecrets {
 }
 
 impl StackSecrets {
-    /// Returns the configured secrets manager, else that of the state, else a new one.
+    /// Returns the configured secrets manager, else that of the state, else a new one. The ciphertexts of the state are
+    /// reused only if it names the same manager.
     pub(super) async fn for_writing(access: &StackAccess, loaded: Option<&LoadedStack>) -> Result<Self, StateError> {
         let configured = access.configured_secrets.as_ref().map(|description| access.keyring.manager(description));
         let in_state = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
@@ -36,7 +37,7 @@ impl StackSecrets {
         Ok(Self { manager, reuse })
     }
 
-    /// Returns the secrets manager that the state names.
+    /// Returns the secrets manager that the state names, with its ciphertexts.
     pub(super) fn for_reading(loaded: Option<&LoadedStack>) -> Self {
         let manager = loaded.and_then(|loaded| loaded.checkpoint.manager.clone());
         let reuse = loaded.map(|loaded| loaded.checkpoint.reuse.clone()).unwrap_or_default();

@@ -8,10 +8,10 @@ use crate::integrity::IntegrityError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateEditError {
     /// The edit would remove protected entries.
-    #[error("protected: {}", names(.0))]
+    #[error("protected resources cannot be removed: {}", names(.0))]
     Protected(Vec<Urn>),
     /// Other entries depend on the entries to remove.
-    #[error("needed by {}", names(.0))]
+    #[error("other resources depend on the selection: {}", names(.0))]
     HasDependents(Vec<Urn>),
     /// A URN has several entries, of which the edit needs one.
     #[error("{} is recorded several times, with the ids {}", .urn.name(), .ids.join(", "))]
@@ -22,7 +22,7 @@ pub enum StateEditError {
         ids: Vec<String>,
     },
     /// No selected entry has the id.
-    #[error("none of them has the id {0}")]
+    #[error("none of the selected resources has the id {0}")]
     NoSuchId(String),
     /// Another resource has the new name.
     #[error("there is a resource {} of this type already", .0.name())]
@@ -34,7 +34,7 @@ pub enum StateEditError {
     #[error("these resources refer to each other in a cycle: {}", names(.0))]
     Cycle(Vec<Urn>),
     /// The snapshot has violations that a repair cannot remove.
-    #[error("cannot be repaired: {0}")]
+    #[error("the state cannot be repaired: {0}")]
     Unrepairable(IntegrityError),
 }
 

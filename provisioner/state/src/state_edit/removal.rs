@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 /// Options of a removal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveOptions<'a> {
-    /// Removes only the entry with this id, if a URN has several entries.
+    /// Id of the entry to remove, which tells the entries of one URN apart; `None` selects by URN only.
     pub id: Option<&'a str>,
     /// Treatment of protected entries.
     pub protected: BlockerPolicy,
@@ -34,7 +34,8 @@ pub enum BlockerPolicy {
 /// Removes entries from the snapshot and returns them. The resources themselves are not deleted.
 ///
 /// # Errors
-/// [`StateEditError::Ambiguous`], [`StateEditError::HasDependents`], [`StateEditError::Protected`].
+/// [`StateEditError::NoSuchId`], [`StateEditError::Ambiguous`], [`StateEditError::HasDependents`],
+/// [`StateEditError::Protected`].
 pub fn remove_entries(
     snapshot: &mut Snapshot,
     selected: Selection<'_>,

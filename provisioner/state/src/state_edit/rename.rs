@@ -29,9 +29,9 @@ pub fn rename_resource(snapshot: &mut Snapshot, from: &Urn, name: &str) -> Resul
 pub(super) fn replace_urn(snapshot: &mut Snapshot, from: &Urn, to: &Urn) {
     let pending = snapshot.pending_operations.iter_mut().map(|pending| &mut pending.resource);
     for state in snapshot.resources.iter_mut().chain(pending) {
-        let is_provided = state.provider.as_ref().is_some_and(|provider| provider.urn == *from);
+        let has_provider = state.provider.as_ref().is_some_and(|provider| provider.urn == *from);
         let is_view = state.view_of.as_ref() == Some(from);
-        if state.urn != *from && !is_provided && !is_view && !state.references().any(|urn| urn == from) {
+        if state.urn != *from && !has_provider && !is_view && !state.references().any(|urn| urn == from) {
             continue;
         }
         let state = Arc::make_mut(state);
@@ -41,15 +41,13 @@ pub(super) fn replace_urn(snapshot: &mut Snapshot, from: &Urn, to: &Urn) {
         if let Some(provider) = state.provider.as_mut().filter(|provider| provider.urn == *from) {
             provider.urn = to.clone();
         }
-        let view_of = state.view_of.iter_mut();
-        let parent = state.parent.iter_mut().chain(&mut state.dependencies);
-        let property_dependencies = state.property_dependencies.values_mut().flatten().chain(&mut state.deleted_with);
-        for urn in view_of
-            .chain(parent)
-            .chain(property_dependencies)
-            .chain(&mut state.replace_with)
-            .filter(|urn| **urn == *from)
-        {
+        let references = (state.view_of.iter_mut())
+            .chain(&mut state.parent)
+            .chain(&mut state.dependencies)
+            .chain(state.property_dependencies.values_mut().flatten())
+            .chain(&mut state.deleted_with)
+            .chain(&mut state.replace_with);
+        for urn in references.filter(|urn| **urn == *from) {
             *urn = to.clone();
         }
     }

@@ -59,7 +59,7 @@ fn sort_entries(entries: &[Arc<ResourceState>]) -> Result<(Vec<Arc<ResourceState
     let mut by_urn: HashMap<&Urn, usize> = HashMap::new();
     let mut providers: HashMap<ProviderReference, usize> = HashMap::new();
     for (index, state) in entries.iter().enumerate() {
-        // References mean the live entry, if there is one.
+        // A reference to a URN means its live entry, if there is one.
         if !state.delete || !by_urn.contains_key(&state.urn) {
             by_urn.insert(&state.urn, index);
         }

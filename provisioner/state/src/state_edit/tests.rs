@@ -44,15 +44,15 @@ fn entry_with_dependents_is_removed_only_with_them() {
     let cases = [
         (&["d"][..], RemoveOptions::default(), Ok(&["d"][..])),
         (&["c", "b"], RemoveOptions::default(), Ok(&["b", "c"])),
-        (&["b"], RemoveOptions::default(), Err("needed by c")),
-        (&["a"], RemoveOptions::default(), Err("needed by b")),
+        (&["b"], RemoveOptions::default(), Err("other resources depend on the selection: c")),
+        (&["a"], RemoveOptions::default(), Err("other resources depend on the selection: b")),
         (&["a"], all, Ok(&["a", "b", "c"])),
-        (&["p"], RemoveOptions::default(), Err("needed by a, b, c, d")),
+        (&["p"], RemoveOptions::default(), Err("other resources depend on the selection: a, b, c, d")),
         (&["p"], all, Ok(&["p", "a", "b", "c", "d"])),
     ];
-    for (names, how, expected) in cases {
+    for (names, options, expected) in cases {
         let mut snapshot = five_entries();
-        let removed = remove_entries(&mut snapshot, &named(names), how);
+        let removed = remove_entries(&mut snapshot, &named(names), options);
         let removed = removed.map(|states| states.iter().map(|state| state.urn.name().to_owned()).collect::<Vec<_>>());
         match expected {
             Ok(expected) => {
@@ -74,7 +74,7 @@ fn protected_entry_is_removed_only_by_force() {
     Arc::make_mut(&mut snapshot.resources[3]).protect = true;
     let all = RemoveOptions { dependents: BlockerPolicy::Remove, ..RemoveOptions::default() };
     let refusal = remove_entries(&mut snapshot, &named(&["a"]), all).unwrap_err();
-    assert_eq!(refusal.to_string(), "protected: c");
+    assert_eq!(refusal.to_string(), "protected resources cannot be removed: c");
     let removed =
         remove_entries(&mut snapshot, &named(&["a"]), RemoveOptions { protected: BlockerPolicy::Remove, ..all })
             .unwrap();
@@ -88,7 +88,10 @@ fn removal_of_a_urn_with_several_entries_needs_an_id() {
     let refusal = remove_entries(&mut snapshot, &named(&["a"]), RemoveOptions::default()).unwrap_err();
     assert_eq!(refusal.to_string(), "a is recorded several times, with the ids 1, 0");
     let live = RemoveOptions { id: Some("1"), ..RemoveOptions::default() };
-    assert_eq!(remove_entries(&mut snapshot, &named(&["a"]), live).unwrap_err().to_string(), "needed by b");
+    assert_eq!(
+        remove_entries(&mut snapshot, &named(&["a"]), live).unwrap_err().to_string(),
+        "other resources depend on the selection: b"
+    );
     let unknown = RemoveOptions { id: Some("2"), ..RemoveOptions::default() };
     assert_eq!(
         remove_entries(&mut snapshot, &named(&["a"]), unknown).unwrap_err(),
@@ -183,7 +186,7 @@ fn failed_repair_leaves_the_snapshot_unchanged() {
     let without_provider = snapshot([entry("a", &["gone"])]);
     let mut state = without_provider.clone();
     let refusal = repair_snapshot(&mut state).unwrap_err().to_string();
-    assert!(refusal.starts_with("cannot be repaired: the state is inconsistent"), "{refusal}");
+    assert!(refusal.starts_with("the state cannot be repaired: the state is inconsistent"), "{refusal}");
     assert_eq!(state, without_provider);
     let duplicate = snapshot([entry("p", &[]), entry("a", &[]), entry("a#2", &[])]);
     assert!(matches!(repair_snapshot(&mut duplicate.clone()), Err(StateEditError::Unrepairable(_))));

@@ -1,4 +1,4 @@
-//! Compliance tests that every store has to pass.
+//! Compliance tests that every store has to pass. Compiled for tests only (`#[cfg(test)]` in `mod.rs`).
 
 use std::path::Path;
 
@@ -83,10 +83,10 @@ async fn run_that_lost_its_lock_saves_nothing(store: &dyn StateStore) {
     let lost = store.lock(&stack("dev"), &holder(1)).await.unwrap();
     store.break_locks(&stack("dev")).await.unwrap();
     let error = store.save(&lost, "{}").await.unwrap_err().to_string();
-    assert_eq!(error, "organization/reef/dev: the lock of this run was broken, and the stack is not locked now");
+    assert_eq!(error, "organization/reef/dev: the lock of this run was removed, and the stack is not locked now");
     let lock = store.lock(&stack("dev"), &holder(2)).await.unwrap();
     let error = store.save(&lost, "{}").await.unwrap_err().to_string();
-    assert!(error.contains("was broken, and is now held by\n  ") && error.contains("(pid 2)"), "{error}");
+    assert!(error.contains("was removed, and is now held by\n  ") && error.contains("(pid 2)"), "{error}");
     store.unlock(lost).await.unwrap();
     store.unlock(lock).await.unwrap();
     assert_eq!(store.load(&stack("dev")).await.unwrap(), before);

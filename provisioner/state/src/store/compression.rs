@@ -1,4 +1,4 @@
-//! Compressed checkpoints and history entries (spec of the state, section 2).
+//! Compressed checkpoints and history entries (docs/spec/state-and-secrets.md#2).
 
 use std::borrow::Cow;
 use std::io::{self, Read as _, Write as _};
@@ -60,7 +60,7 @@ impl Compression {
     pub(super) fn compress(self, text: &str) -> Cow<'_, [u8]> {
         match self {
             Self::None => Cow::Borrowed(text.as_bytes()),
-            Self::Gzip => Cow::Owned(compress_gzip(text).expect("memory takes whatever is written to it")),
+            Self::Gzip => Cow::Owned(compress_gzip(text).expect("writing to memory cannot fail")),
             Self::Zstd => Cow::Owned(compress_zstd(text.as_bytes())),
         }
     }

@@ -23,8 +23,8 @@ pub enum StoreError {
         /// Held locks.
         holders: Vec<LockInfo>,
     },
-    /// The lock of this run was broken.
-    #[error("{stack}: the lock of this run was broken{}", now_held_by(holders))]
+    /// The lock of this run was removed during the run.
+    #[error("{stack}: the lock of this run was removed{}", now_held_by(holders))]
     LockLost {
         /// The stack.
         stack: StackReference,
@@ -86,7 +86,7 @@ pub enum Damage {
     #[error("it does not hold tags")]
     Tags(#[source] serde_json::Error),
     /// The tags of a stack have an unsupported version.
-    #[error("tags of version {0} are not known")]
+    #[error("tags of version {0} are not supported")]
     TagsVersion(u32),
 }
 

@@ -29,7 +29,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens a store. Writes nothing; the folder is created only if the URL requests it.
+    /// Opens a store. Writes nothing except the folder, which is created if it is missing and the URL requests it.
     ///
     /// # Errors
     /// [`StoreError`] if the folder is missing, or has an unsupported layout.

@@ -1,4 +1,4 @@
-//! Layout of a store: keys of the objects of a stack (spec of the state, section 2), relative to the folder of the
+//! Layout of a store: keys of the objects of a stack (docs/spec/state-and-secrets.md#2), relative to the folder of the
 //! store.
 //!
 //! ```text

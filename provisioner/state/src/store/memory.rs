@@ -1,4 +1,5 @@
-//! Store in memory for tests, which checks the integrity of every saved checkpoint.
+//! Store in memory that checks the integrity of every saved checkpoint. Compiled for tests only (`#[cfg(test)]` in
+//! `mod.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Options for opening a store (spec of the state, section 2.2).
+//! Options for opening a store (docs/spec/state-and-secrets.md#2.2).
 
 use super::compression::Compression;
 use super::layout::Layout;

@@ -1,4 +1,4 @@
-//! `file://` URLs of stores (spec of the state, section 1).
+//! `file://` URLs of stores (docs/spec/state-and-secrets.md#1).
 //!
 //! The query is parsed like that of any URL. The path is not: like Pulumi it is all text up to the question mark, so
 //! `file://a/b` and `file://~/b` have a path and no host, and `%20`, `#` and `..` are not special.

@@ -52,7 +52,7 @@ async fn crash_at_every_byte(run: Run) {
         let view = StackView::open(&fixture.access).await.unwrap();
         let snapshot = view.snapshot.unwrap();
         integrity::verify(&snapshot).unwrap();
-        // Counts complete lines; a complete line without its newline counts too.
+        // Counts complete lines. A line that lacks only its newline counts too, unless it is the first.
         let complete = lines.iter().filter(|line| **line <= end || **line == end + 1 && **line != lines[0]).count();
         let expected = &snapshots[complete.saturating_sub(1)];
         assert_eq!(snapshot.resources, expected.resources);

@@ -76,7 +76,7 @@ impl Fixture {
         (state, recorder)
     }
 
-    /// Returns the names of the resources in the checkpoint.
+    /// Returns the names of the resources in the state, including the changes in the journal of an interrupted run.
     pub(crate) async fn names(&self) -> Vec<String> {
         let snapshot = StackView::open(&self.access).await.unwrap().snapshot.unwrap();
         snapshot.resources.iter().map(|resource| resource.urn.name().to_owned()).collect()

@@ -60,7 +60,7 @@ async fn next_run_recovers_an_interrupted_run() {
 
     let state = fixture.open().await.unwrap();
     let recovered = state.recovered().unwrap();
-    assert_eq!((&recovered.done, recovered.torn), (&[(OperationKind::Creating, 1)].into(), false));
+    assert_eq!((&recovered.done, recovered.last_record_incomplete), (&[(OperationKind::Creating, 1)].into(), false));
     assert_eq!(recovered.pending, [(OperationKind::Creating, resource("c").urn.clone())]);
     assert_eq!(state.snapshot().resources[0], secret_resource("b"));
     state.release().await.unwrap();
@@ -106,10 +106,10 @@ async fn export_contains_changes_of_an_interrupted_run() {
         recorder.append(&record).unwrap();
     }
     drop((state, recorder));
-    let sealed = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
-    assert!(sealed.contains("\"ciphertext\": \"marker:"), "{sealed}");
-    let shown = StackView::export(&fixture.access, ExportedSecrets::Plaintext).await.unwrap().unwrap();
-    assert!(shown.contains(r#""plaintext": "\"otter\\u003c7\\u003e\"""#), "{shown}");
+    let encrypted = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
+    assert!(encrypted.contains("\"ciphertext\": \"marker:"), "{encrypted}");
+    let plaintext = StackView::export(&fixture.access, ExportedSecrets::Plaintext).await.unwrap().unwrap();
+    assert!(plaintext.contains(r#""plaintext": "\"otter\\u003c7\\u003e\"""#), "{plaintext}");
 }
 
 #[tokio::test]
@@ -122,8 +122,8 @@ async fn export_contains_changes_of_an_interrupted_first_run() {
         recorder.append(&record).unwrap();
     }
     drop((state, recorder));
-    let sealed = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
-    assert!(sealed.contains("::b\"") && sealed.contains("\"ciphertext\": "), "{sealed}");
+    let encrypted = StackView::export(&fixture.access, ExportedSecrets::Encrypted).await.unwrap().unwrap();
+    assert!(encrypted.contains("::b\"") && encrypted.contains("\"ciphertext\": "), "{encrypted}");
 }
 
 #[tokio::test]

@@ -74,17 +74,17 @@ impl Builder {
             Step::Update => {
                 let new = Arc::new(ResourceState { protect: true, ..ResourceState::clone(state) });
                 let add = Effect::Add(self.next_entry(), Arc::clone(&new));
-                self.run_operation(OperationKind::Updating, &new, vec![Effect::Remove(old), add]);
+                self.push_operation(OperationKind::Updating, &new, vec![Effect::Remove(old), add]);
             }
             Step::Replace => {
                 let pending_delete = Arc::new(ResourceState { delete: true, ..ResourceState::clone(state) });
                 let add = Effect::Add(self.next_entry(), Arc::clone(state));
-                self.run_operation(
+                self.push_operation(
                     OperationKind::Creating,
                     state,
                     vec![add, Effect::Rewrite(old, Arc::clone(&pending_delete))],
                 );
-                self.run_operation(OperationKind::Deleting, &pending_delete, vec![Effect::Remove(old)]);
+                self.push_operation(OperationKind::Deleting, &pending_delete, vec![Effect::Remove(old)]);
             }
             Step::Delete => unreachable!("deleted resources are not registered"),
         }
@@ -92,14 +92,14 @@ impl Builder {
 
     fn create(&mut self, state: Arc<ResourceState>) {
         let add = Effect::Add(self.next_entry(), Arc::clone(&state));
-        self.run_operation(OperationKind::Creating, &state, vec![add]);
+        self.push_operation(OperationKind::Creating, &state, vec![add]);
     }
 
     fn delete(&mut self, entry: EntryId, state: &Arc<ResourceState>) {
-        self.run_operation(OperationKind::Deleting, state, vec![Effect::Remove(entry)]);
+        self.push_operation(OperationKind::Deleting, state, vec![Effect::Remove(entry)]);
     }
 
-    fn run_operation(&mut self, kind: OperationKind, state: &Arc<ResourceState>, effects: Vec<Effect>) {
+    fn push_operation(&mut self, kind: OperationKind, state: &Arc<ResourceState>, effects: Vec<Effect>) {
         let operation = OperationId(self.operation);
         self.operation += 1;
         // A removed resource is referred to by its entry, as in the engine.

@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) known: Value,
     options: FileOptions,
     allow_different_encoding: bool,
-    /// Managers that were created, because deriving a key takes long.
+    /// Created managers, which are used for all files because deriving a key takes long.
     managers: Mutex<Vec<Arc<dyn SecretsManager>>>,
 }
 

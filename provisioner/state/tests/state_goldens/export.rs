@@ -35,6 +35,8 @@ async fn plaintext_export_needs_the_passphrase() {
     let access = access(&case, case.store().await.unwrap(), keyring);
     let expected = std::fs::read_to_string(case.folder.join("project/export-show-secrets.json")).unwrap();
     assert_eq!(StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap().unwrap(), expected);
+    let without_passphrase = StackAccess { keyring: Arc::new(Keyring::new(None)), ..access };
+    assert!(StackView::export(&without_passphrase, ExportedSecrets::Plaintext).await.is_err());
 }
 
 /// The numbers of `values` and the features of `features` are exported as they are stored.

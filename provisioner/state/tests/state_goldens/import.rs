@@ -36,10 +36,10 @@ async fn imported_state_equals_that_of_the_command_line() {
     assert_eq!(dropped, [(OperationKind::Creating, "ghost")]);
 
     let original = access(&case, case.store().await.unwrap(), folder.path());
-    let shown = |access: StackAccess| async move {
+    let export_plaintext = |access: StackAccess| async move {
         StackView::export(&access, ExportedSecrets::Plaintext).await.unwrap().unwrap()
     };
-    assert_eq!(shown(copy.clone()).await, shown(original).await);
+    assert_eq!(export_plaintext(copy.clone()).await, export_plaintext(original).await);
     let stored = copy.store.load(&copy.stack).await.unwrap().unwrap();
     assert!(!stored.contains("plaintext") && stored.matches("\"ciphertext\"").count() >= 5, "{stored}");
     assert!(copy.store.locks(&copy.stack).await.unwrap().is_empty());

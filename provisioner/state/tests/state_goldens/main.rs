@@ -35,7 +35,7 @@ cases! {
     exported,
     features,
     gzip,
-    // Its checkpoint comes from `pulumi stack import`, which escapes for HTML; other checkpoints are not escaped.
+    // Its checkpoint comes from `pulumi stack import`, which escapes for HTML; it is written back without the escapes.
     imported: allow_different_encoding,
     init,
     init_errors,

@@ -1,7 +1,9 @@
 //! Names of archive members.
 
-/// Returns the name of a member of a nested archive: both names joined with a slash, without empty, `.` and `..` parts.
-/// A name in the outermost archive is used as it is, without this function.
+/// Returns the name of a member of a nested archive: both names joined like Go's `path.Join`, without empty and `.`
+/// parts and with resolved `..` parts. With an empty `archive`, normalizes `member`.
+///
+/// Member names of the outermost archive are hashed unchanged, without this function.
 pub fn member_name(archive: &str, member: &str) -> String {
     let rooted = if archive.is_empty() { member } else { archive }.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();

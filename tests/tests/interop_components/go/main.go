@@ -1,5 +1,5 @@
 // Command pulumi-resource-comp is the component provider of the recordings on Pulumi's SDK for Go. It has the components
-// comp:index:Pair and comp:index:Nest, and comp:index:Teller, which makes all other requests of the resource monitor.
+// comp:index:Pair and comp:index:Nest, and comp:index:Teller, which makes all other requests to the resource monitor.
 package main
 
 import (

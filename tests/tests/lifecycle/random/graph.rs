@@ -146,7 +146,7 @@ fn definition() -> impl Strategy<Value = Definition> {
         })
 }
 
-fn index() -> impl Strategy<Value = GraphResource> {
+fn graph_resource() -> impl Strategy<Value = GraphResource> {
     let kind = prop_oneof![20 => Just(Kind::Custom), 3 => Just(Kind::Component), 1 => Just(Kind::RemoteComponent)];
     let alias_form = prop_oneof![4 => Just(AliasForm::Urn), 4 => Just(AliasForm::Spec), 1 => Just(AliasForm::Missing)];
     (kind, definition(), prop::option::weighted(0.6, definition()), alias_form)
@@ -156,9 +156,9 @@ fn index() -> impl Strategy<Value = GraphResource> {
 /// Generates mostly small graphs: a failure with forty resources also occurs with four.
 pub(super) fn graph() -> impl Strategy<Value = Graph> {
     let resources = prop_oneof![
-        8 => prop::collection::vec(index(), 1..=4),
-        11 => prop::collection::vec(index(), 3..=8),
-        1 => prop::collection::vec(index(), 9..=40),
+        8 => prop::collection::vec(graph_resource(), 1..=4),
+        11 => prop::collection::vec(graph_resource(), 3..=8),
+        1 => prop::collection::vec(graph_resource(), 9..=40),
     ];
     let provider = || (key(), [0..2u8, 0..2u8]);
     (resources, [provider(), provider()], prop::bool::weighted(0.1), prop::bool::weighted(0.1)).prop_map(

@@ -68,7 +68,7 @@ enum Signal {
     Both(usize, usize),
 }
 
-fn failing_calls() -> impl Strategy<Value = (FailingCall, CallFailure)> {
+fn failing_call() -> impl Strategy<Value = (FailingCall, CallFailure)> {
     let verb = prop_oneof![
         4 => Just("create"),
         4 => Just("update"),
@@ -116,13 +116,13 @@ pub(super) fn random_run() -> impl Strategy<Value = RandomRun> {
                 replace,
                 keep_protected,
             });
-    let external_changes = prop_oneof![
+    let external_change = prop_oneof![
         2 => prop_oneof![Just("v"), Just("k"), Just("d")].prop_map(ExternalChange::Drift),
         1 => Just(ExternalChange::Disappearance),
     ];
     let external_changes = prop_oneof![
         3 => Just(Vec::new()).boxed(),
-        1 => prop::collection::vec((any::<u8>(), external_changes), 1..3).boxed(),
+        1 => prop::collection::vec((any::<u8>(), external_change), 1..3).boxed(),
     ];
     let signal = prop_oneof![
         2 => (1..30usize).prop_map(Signal::Stop),
@@ -136,7 +136,7 @@ pub(super) fn random_run() -> impl Strategy<Value = RandomRun> {
     (
         (command, prop::bool::weighted(0.1), scope),
         (any::<bool>(), prop::bool::weighted(0.25), prop::bool::weighted(0.3), prop_oneof![Just(1), Just(2), Just(16)]),
-        (prop::bool::weighted(0.03), external_changes, prop::collection::vec(failing_calls(), 0..3)),
+        (prop::bool::weighted(0.03), external_changes, prop::collection::vec(failing_call(), 0..3)),
         (prop::option::weighted(0.25, signal), crashes),
     )
         .prop_map(
@@ -206,20 +206,20 @@ impl RandomRun {
     }
 
     fn inject_changes_and_failures(&self, cloud: &FakeCloud, graph: &Graph) {
-        for (number, external_changes) in &self.external_changes {
+        for (number, external_change) in &self.external_changes {
             let existing: Vec<String> = cloud
                 .existing()
                 .into_iter()
                 .filter(|id| !id.starts_with("there-") && !id.starts_with("found-"))
                 .collect();
             let Some(id) = existing.get(usize::from(*number) % existing.len().max(1)) else { continue };
-            match external_changes {
+            match external_change {
                 ExternalChange::Drift(key) => cloud.drift(id, [((*key).to_owned(), 7.0.into())].into()),
                 ExternalChange::Disappearance => cloud.vanish(id),
             }
         }
-        for (failing_calls, failure) in &self.failing_calls {
-            match failing_calls {
+        for (failing_call, failure) in &self.failing_calls {
+            match failing_call {
                 FailingCall::Resource(verb, number) => {
                     let failure = match (*verb, *failure) {
                         ("create", CallFailure::Missing) => CallFailure::PartialWithoutId,

@@ -39,7 +39,8 @@ table! {
         Case::recorded(&[]).goal(|goal| goal.delete_before_replace = Some(true)).checked().diff(SOME, &["v"])
         => "delete, then create";
     row_07_dependent_replacement_is_checked_without_olds: Case::recorded(&[]).dependent_replacement() => "Check°";
-    row_07_dependent_replacement_is_created_without_diff: Case::recorded(&[]).dependent_replacement().checked() => "recreate";
+    row_07_dependent_replacement_is_created_without_diff:
+        Case::recorded(&[]).dependent_replacement().checked() => "recreate";
     row_08_pending_replacement_is_resumed:
         Case::recorded(&[("v", 1.0)]).old(|old| old.pending_replacement = true).checked().diff(NONE, &[])
         => "resume replacement";
@@ -59,7 +60,7 @@ table! {
         Case::recorded(&[])
             .given(|situation| (situation.operation, situation.kind) = (Operation::Refresh, ResourceKind::Provider))
         => "Check";
-    row_19_update_continues_with_the_read_state: Case::recorded(&[("v", 2.0)]) => "Check";
+    row_19_update_checks_against_the_read_state: Case::recorded(&[("v", 2.0)]) => "Check";
     row_20_matching_import_keeps_the_read_state:
         Case::recorded(&[("v", 1.0)]).given(|situation| situation.imported = true).checked().diff(NONE, &[])
         => "keep recorded";
@@ -73,7 +74,7 @@ table! {
             .given(|situation| situation.preview = true).checked()
             .diff(SOME, &["v"])
         => "replace, with error";
-    row_25_failed_create_is_created_again: Case::new().checked() => "create";
+    row_25_unrecorded_resource_is_created: Case::new().checked() => "create";
     row_26_unchanged_resource_with_init_errors_is_updated:
         Case::recorded(&[("v", 1.0)]).old(|old| old.init_errors = vec!["cold".into()]).checked().diff(NONE, &[])
         => "update";
@@ -107,7 +108,7 @@ table! {
         Case::recorded(&[]).given(|situation| situation.provider = ProviderChange::Other).checked()
             .provider_diff(NONE, &[])
         => "Diff";
-    row_33_changed_version_updates_provider_resource:
+    row_33_unknown_diff_of_changed_provider_inputs_updates:
         Case::recorded(&[]).given(provider).checked().diff(UNKNOWN, &[]) => "update";
     row_36_replacement_of_protected_resource_is_refused:
         Case::recorded(&[]).goal(|goal| goal.protect = Some(true)).old(|old| old.protect = true).checked()

@@ -3,7 +3,7 @@
 use super::super::diff::step_diff;
 use super::*;
 
-/// Renders the diff of an update between two bags of properties.
+/// Renders the diff of an update between two property maps.
 fn check(old: PropertyMap, new: PropertyMap, edit: impl FnOnce(&mut StepInfo)) -> String {
     let mut info = step(StepOp::Update, &urn("a:b:C", "x"), Some(old), Some(new));
     edit(&mut info);

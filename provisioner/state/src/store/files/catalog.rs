@@ -106,7 +106,7 @@ impl Folder {
     }
 
     /// Moves the files of a history to the folder and the names of another stack.
-    #[expect(clippy::disallowed_methods, reason = "the files are whole already")]
+    #[expect(clippy::disallowed_methods, reason = "`bridge::fs` writes content; this only moves complete files")]
     fn move_history(&self, from: &StackReference, to: &StackReference) -> Result<(), StoreError> {
         let (old, new) = (self.path_of(&self.layout.history(from)), self.path_of(&self.layout.history(to)));
         let entries = list(&old)?;

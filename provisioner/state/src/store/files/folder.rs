@@ -47,13 +47,13 @@ impl Folder {
     /// Backs up a file that is about to be replaced, with its sidecar, under another name: by a hard link, or by a copy
     /// if links are not supported. Returns the replaced backups, still open; the disk frees them when they are closed.
     pub(super) fn back_up(&self, from: &str, to: &str) -> Result<Vec<fs::File>, StoreError> {
-        let (source, kept) = (self.path_of(from), self.path_of(to));
+        let (source, backup) = (self.path_of(from), self.path_of(to));
         // A file without sidecar must not get the old sidecar of its backup.
-        remove(&sidecar(&kept))?;
+        remove(&sidecar(&backup))?;
         let mut replaced = Vec::new();
-        let linked = link_over(&source, &kept).and_then(|file| {
+        let linked = link_over(&source, &backup).and_then(|file| {
             replaced.extend(file);
-            match link_over(&sidecar(&source), &sidecar(&kept)) {
+            match link_over(&sidecar(&source), &sidecar(&backup)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 linked => linked.map(|file| replaced.extend(file)),
             }
@@ -183,10 +183,10 @@ fn link_over(from: &Path, to: &Path) -> io::Result<Option<fs::File>> {
     linked.map(|()| replaced.ok())
 }
 
-/// Creates a file under a temporary name and renames it once it is complete.
+/// Creates a file under a temporary name and renames it once it is complete, so that no reader sees a part of it.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a variant of `bridge::fs` for files that need not survive a loss of power"
+    reason = "`bridge::fs` only writes content, and flushes it; `create` may link or copy, and decides about the flush"
 )]
 fn write_and_rename(to: &Path, temporary: &Path, create: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let written = create(temporary).and_then(|()| fs::rename(temporary, to));

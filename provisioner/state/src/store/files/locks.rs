@@ -14,7 +14,8 @@ use super::super::reference::StackReference;
 use super::folder::{Durability, Folder, list, read, remove, sidecar};
 use crate::background::drop_in_background;
 
-/// Delays for other runs to remove the locks that they wrote before they saw that the stack is locked.
+/// Delays between checks of a lock that is not the only one: time for other runs to remove the locks that they wrote
+/// before they saw that the stack is locked.
 const RETRY_DELAYS: [Duration; 4] =
     [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
@@ -45,8 +46,14 @@ impl Folder {
     }
 
     /// Checks that a lock is still held, and is the only one. Locks of other runs may appear for a moment: these runs
-    /// find this lock and remove theirs.
+    /// find this lock and remove theirs. Blocks the thread until they have, for at most the sum of [`RETRY_DELAYS`].
     pub(super) fn check_lock(&self, lock: &StackLock) -> Result<(), StoreError> {
+        // The folder is polled: its file system may be shared by several machines, whose changes cause no notification.
+        self.check_lock_with(lock, std::thread::sleep)
+    }
+
+    /// Checks a lock like [`Folder::check_lock`], and calls `wait` with the delay before each repetition.
+    pub(super) fn check_lock_with(&self, lock: &StackLock, mut wait: impl FnMut(Duration)) -> Result<(), StoreError> {
         let mut delays = RETRY_DELAYS.iter();
         let held = loop {
             let names = self.lock_names(&lock.stack)?;
@@ -56,7 +63,7 @@ impl Folder {
             }
             let held = names.contains(&lock.name);
             match delays.next().filter(|_| held) {
-                Some(pause) => std::thread::sleep(*pause),
+                Some(delay) => wait(*delay),
                 None => break held,
             }
         };
@@ -88,7 +95,7 @@ impl Folder {
     /// Writes a lock under a temporary name elsewhere, because an incomplete file in its folder would count as a lock.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the file was written completely elsewhere, so no incomplete lock is visible"
+        reason = "`bridge::fs` would create its temporary file in the folder of the locks, where it counts as a lock"
     )]
     pub(super) fn write_lock(&self, key: &str, content: &[u8]) -> Result<(), StoreError> {
         let path = self.path_of(key);
@@ -102,7 +109,10 @@ impl Folder {
 
     /// Removes a lock. An open file that is removed may keep its name for a while, so it is moved out of its folder
     /// first; it is closed in the background, because the disk frees its blocks then.
-    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "`bridge::fs` writes content; this only moves the file that is removed"
+    )]
     pub(super) fn remove_lock(&self, key: &str) -> Result<(), StoreError> {
         let path = self.path_of(key);
         let released = self.path_of(&format!("{}/.lock-{}", layout::ROOT, uuid::Uuid::new_v4()));

@@ -40,12 +40,17 @@ async fn lock_of_a_failed_attempt_does_not_prevent_saving() {
     std::fs::write(&other_lock, "").unwrap();
     let error = store.save(&lock, EMPTY).await.unwrap_err();
     assert!(matches!(&error, StoreError::Locked { holders, .. } if holders.len() == 1), "{error}");
-    let failed_attempt = async {
-        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
-        std::fs::remove_file(&other_lock).unwrap();
-    };
-    let (saved, ()) = tokio::join!(store.save(&lock, EMPTY), failed_attempt);
-    saved.unwrap();
+    // The failed attempt removes its lock during the second delay.
+    let mut delays = 0;
+    let checked = store.folder.check_lock_with(&lock, |_| {
+        delays += 1;
+        if delays == 2 {
+            std::fs::remove_file(&other_lock).unwrap();
+        }
+    });
+    checked.unwrap();
+    assert_eq!(delays, 2);
+    store.save(&lock, EMPTY).await.unwrap();
     store.unlock(lock).await.unwrap();
 }
 
