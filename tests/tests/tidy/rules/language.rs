@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
+use syn::{Expr, ExprLit, Lit, MetaNameValue};
 
 use super::assert_none;
 use crate::workspace::root;
@@ -196,25 +197,76 @@ fn excluded_identifiers(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the doc comments of a file that begin with a pronoun or a similar word.
-fn openings_without_subject(path: &str, text: &str) -> Vec<String> {
-    let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
-    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-    let first = lines.iter().enumerate().filter(|(at, line)| is_doc(line) && !(*at > 0 && is_doc(lines[at - 1])));
-    let begins = |line: &str| {
-        let word: String = line[3..].trim_start().chars().take_while(|c| c.is_alphanumeric()).collect();
-        OPENINGS.contains(&word.as_str())
-    };
-    first.filter(|(_, line)| begins(line)).map(|(at, line)| format!("{path}:{}: {line}", at + 1)).collect()
+/// Line of a doc comment. The parser turns each line `///` and `//!` into an attribute `#[doc = "..."]`.
+struct DocLine {
+    /// True for `//!` and `#![doc = "..."]`.
+    is_inner: bool,
+    line: usize,
+    text: String,
 }
 
-/// Returns the Rust files of the repository, without what Cargo builds and what peers install.
+/// Returns the doc line that tokens begin with, if they do, and the tokens after it.
+fn doc_line(tokens: &[TokenTree]) -> Option<(DocLine, &[TokenTree])> {
+    let is = |token: &TokenTree, c: char| matches!(token, TokenTree::Punct(punct) if punct.as_char() == c);
+    let (is_inner, group, rest) = match tokens {
+        [hash, bang, TokenTree::Group(group), rest @ ..] if is(hash, '#') && is(bang, '!') => (true, group, rest),
+        [hash, TokenTree::Group(group), rest @ ..] if is(hash, '#') => (false, group, rest),
+        _ => return None,
+    };
+    let attribute: MetaNameValue = syn::parse2(group.stream()).ok()?;
+    match attribute.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if attribute.path.is_ident("doc") => {
+            Some((DocLine { is_inner, line: text.span().start().line, text: text.value() }, rest))
+        }
+        _ => None,
+    }
+}
+
+/// Calls a function with the line and the text of the first line of each doc comment that is not blank, in macros too.
+fn visit_doc_comments(tokens: TokenStream, found: &mut impl FnMut(usize, &str)) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut rest = tokens.as_slice();
+    // Kind of the doc comment that the last tokens belong to.
+    let mut begun = None;
+    while let Some(token) = rest.first() {
+        if let Some((doc, after)) = doc_line(rest) {
+            if begun != Some(doc.is_inner) && !doc.text.trim().is_empty() {
+                found(doc.line, doc.text.trim());
+                begun = Some(doc.is_inner);
+            }
+            rest = after;
+            continue;
+        }
+        begun = None;
+        if let TokenTree::Group(group) = token {
+            visit_doc_comments(group.stream(), found);
+        }
+        rest = &rest[1..];
+    }
+}
+
+/// Returns the doc comments of a file that begin with a pronoun or a similar word.
+fn openings_without_subject(path: &str, text: &str) -> Vec<String> {
+    let mut openings = Vec::new();
+    visit_doc_comments(text.parse().expect("a source file can be parsed"), &mut |line, comment| {
+        // A word in emphasis or quotation marks is a word, too.
+        let start = comment.trim_start_matches(['*', '_', '"', '\'']);
+        let word: String = start.chars().take_while(|c| c.is_alphanumeric()).collect();
+        if OPENINGS.contains(&word.as_str()) {
+            let first = comment.lines().next().unwrap_or_default();
+            openings.push(format!("{path}:{line}: {first}"));
+        }
+    });
+    openings
+}
+
+/// Returns the Rust files of the repository, without those that Cargo builds and that package managers install.
 pub(crate) fn rust_files() -> BTreeMap<String, String> {
     fn read(folder: &Path, files: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(folder).expect("a folder can be listed") {
             let path = entry.expect("a folder can be listed").path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.is_dir() && name != "target" && name != "goldens" && !name.starts_with('.') {
+            if path.is_dir() && !["target", "node_modules"].contains(&name) && !name.starts_with('.') {
                 read(&path, files);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let relative = path.strip_prefix(root()).expect("the file lies below the root").display().to_string();
@@ -223,8 +275,7 @@ pub(crate) fn rust_files() -> BTreeMap<String, String> {
         }
     }
     let mut files = BTreeMap::new();
-    let crates = ["bridge", "provisioner", "pulumi-proto", "plugins-example", "schemas", "tests"];
-    crates.iter().for_each(|krate| read(&root().join(krate), &mut files));
+    read(&root(), &mut files);
     files
 }
 
@@ -238,19 +289,53 @@ fn doc_comments_begin_with_a_verb_or_a_noun() {
 #[test]
 fn identifiers_are_words_of_the_field() {
     let own = "tests/tests/tidy/rules/language.rs";
-    let files = rust_files().into_iter().filter(|(path, _)| path != own);
-    assert_none(&files.flat_map(|(path, text)| excluded_identifiers(&path, &text)).collect::<Vec<_>>());
+    let files: BTreeMap<String, String> = rust_files().into_iter().filter(|(path, _)| path != own).collect();
+    let mut violations: Vec<String> = files.iter().flat_map(|(path, text)| excluded_identifiers(path, text)).collect();
+    let is_stale = |(allowed, _): &&(&str, &str)| !files.values().any(|text| text.contains(allowed));
+    violations.extend(ALLOWED.iter().filter(is_stale).map(|(name, _)| format!("`{name}` is allowed, but is not used")));
+    assert_none(&violations);
 }
 
 #[test]
-fn violations_of_the_language_are_found() {
-    let comments =
-        "/// What is kept.\nfn f() {}\n/// Returns the rest.\n/// What follows is a second line.\nfn g() {}\n";
-    assert_eq!(openings_without_subject("a.rs", comments), ["a.rs:1: /// What is kept."]);
+fn doc_comment_without_subject_is_found() {
+    let found = |text: &str| openings_without_subject("a.rs", text);
+    assert_eq!(found("/// What is kept.\nfn f() {}"), ["a.rs:1: What is kept."]);
+    assert_eq!(found("/// Returns the rest.\n/// What follows is a second line.\nfn f() {}"), [""; 0]);
+    assert_eq!(found("#[test]\n/// Whether f works.\nfn f() {}"), ["a.rs:2: Whether f works."]);
+    assert_eq!(found("///\n/// It works.\nfn f() {}"), ["a.rs:2: It works."]);
+    assert_eq!(found("//! Module.\n/// What f is.\nfn f() {}"), ["a.rs:2: What f is."]);
+    assert_eq!(found("//! That module."), ["a.rs:1: That module."]);
+    assert_eq!(found("#[doc = \"How f works.\"]\nfn f() {}"), ["a.rs:1: How f works."]);
+    assert_eq!(found("/**\n Where f is.\n */\nfn f() {}"), ["a.rs:1: Where f is."]);
+    assert_eq!(found("/// **This** works.\nfn f() {}"), ["a.rs:1: **This** works."]);
+    assert_eq!(
+        found("m! {\n    /// Nothing.\n    f,\n    /// One more.\n    g,\n}"),
+        ["a.rs:2: Nothing.", "a.rs:4: One more."]
+    );
+    assert_eq!(found("const TEXT: &str = \"\n/// What a fixture has.\n\"; // What a comment says.\n"), [""; 0]);
+}
+
+#[test]
+fn excluded_identifier_is_found() {
+    let found = |text: &str| excluded_identifiers("a.rs", text);
     let code =
         "mod m {\n    struct Condemned;\n    fn what_stays() { let told = 1.0_f64.floor(); }\n    fn what() {}\n}\n";
-    let found = excluded_identifiers("a.rs", code);
-    assert_eq!(found.len(), 3, "{found:?}");
-    assert!(found[0].starts_with("a.rs:2: `Condemned`") && found[1].starts_with("a.rs:3: `what_stays`"));
+    let violations = found(code);
+    assert_eq!(violations.len(), 3, "{violations:?}");
+    assert!(violations[0].starts_with("a.rs:2: `Condemned`") && violations[1].starts_with("a.rs:3: `what_stays`"));
+    assert!(violations[2].starts_with("a.rs:3: `told`"));
+    for code in [
+        "assert!(told);",
+        "macro_rules! m { () => { fn told() {} } }",
+        "m! { names: [say] }",
+        "fn f() { vec![g(|it| it.Say)] }",
+        "#[derive(Doomed)] struct A;",
+        "enum E { PendingSurgery }",
+        "const TAKE_THROUGH: u8 = 1;",
+        "fn r#says() {}",
+    ] {
+        assert_eq!(found(code).len(), 1, "{code}");
+    }
+    assert_eq!(found("// told\nconst WORDS: &str = \"told\";"), [""; 0]);
     assert_eq!(words("DeploymentState2"), "deployment_state2");
 }
