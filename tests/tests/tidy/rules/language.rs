@@ -40,13 +40,14 @@ const OPENINGS: [&str; 25] = [
 ];
 
 /// Identifiers that do not occur, each with the word to use.
-const IDENTIFIERS: [(&str, &str); 66] = [
+const IDENTIFIERS: [(&str, &str); 67] = [
     ("answer", "reply, response, return"),
     ("answered", "reply, response, return"),
     ("answers", "reply, response, return"),
     ("book", "deployment state"),
     ("breach", "violation"),
     ("breaches", "violation"),
+    ("break", "abort, fatal error"),
     ("breaks", "abort, fatal error"),
     ("broken", "abort, fatal error, invalid"),
     ("come_to", "return"),
@@ -130,7 +131,8 @@ const PARTS: [&str; 13] = [
 const FIRST_WORDS: [&str; 10] = ["what", "who", "that", "it", "those", "where", "whether", "how", "nobody", "nothing"];
 
 /// Identifiers that are allowed, each with the owner of the name.
-const ALLOWED: [(&str, &str); 3] = [
+const ALLOWED: [(&str, &str); 4] = [
+    ("break", "Rust: the keyword"),
     ("floor", "the standard library: `f64::floor`"),
     ("park", "the standard library: `std::thread::park`"),
     ("NOTE", "annotate-snippets: `Level::NOTE`"),
