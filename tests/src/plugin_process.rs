@@ -2,6 +2,8 @@
 //!
 //! With `REC_KILL=17:before` it kills its parent process when it receives the 17th call, before handling it; with
 //! `after`, after handling it and before replying. With `17:before:plugin` or `17:after:plugin` it kills itself.
+//!
+//! With `REC_CONNECT=500` it opens 500 connections to the engine service and keeps them.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -11,7 +13,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, setrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -29,6 +31,7 @@ pub async fn serve(service: impl GrpcService) -> Result<(), Box<dyn std::error::
     // A limit on the size of files is meant for the parent process only.
     let limit = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit })?;
+    let _connections = open_connections().await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
@@ -41,6 +44,18 @@ pub async fn serve(service: impl GrpcService) -> Result<(), Box<dyn std::error::
         _ = interrupt.recv() => {}
     }
     Ok(())
+}
+
+/// Opens the connections that `REC_CONNECT` asks for, to the engine service that the first argument names.
+async fn open_connections() -> Result<Vec<TcpStream>, Box<dyn std::error::Error>> {
+    let count = std::env::var("REC_CONNECT").map_or(Ok(0), |count| count.parse())?;
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(TcpStream::connect(std::env::args().nth(1).unwrap_or_default()).await?);
+    }
+    Ok(connections)
 }
 
 /// Call at which a process is killed.

@@ -2,12 +2,25 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::stream::{self, Stream};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
+use tonic::body::Body;
 use tonic::service::Routes;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tonic::{Code, Status};
+use tower::ServiceBuilder;
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower::load_shed::LoadShedLayer;
+use tower::util::MapResponseLayer;
+
+use super::connection_guard::{ConnectionGuard, GuardedConnection};
+
+/// Pause after the system refused to accept a connection, for instance because no file descriptor is free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Running server of services. Dropping it stops the services.
 #[derive(Debug)]
@@ -17,13 +30,19 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts the services on a free port of the loopback interface.
-    pub(super) async fn serve(services: Routes) -> io::Result<Self> {
+    /// Starts the services on a free port of the loopback interface. `guard` decides which connections are accepted, and
+    /// has the limit on calls; each service has its limit on the size of a request.
+    pub(super) async fn serve(services: Routes, guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let verify = guard.can_verify(address).await;
+        let limits = ServiceBuilder::new()
+            .layer(MapResponseLayer::new(too_large_as_exhausted))
+            .layer(LoadShedLayer::new())
+            .layer(GlobalConcurrencyLimitLayer::new(guard.limits().calls));
+        let server = Server::builder().layer(limits).add_routes(services);
         #[expect(clippy::disallowed_methods, reason = "owned by the value that is returned, which aborts it")]
-        let server = tokio::spawn(Server::builder().add_routes(services).serve_with_incoming(incoming));
+        let server = tokio::spawn(server.serve_with_incoming(connections(listener, guard, verify)));
         Ok(Self { address, server: server.abort_handle() })
     }
 
@@ -37,4 +56,35 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.server.abort();
     }
+}
+
+/// Returns the accepted connections of a listener. Never ends.
+fn connections(
+    listener: TcpListener,
+    guard: Arc<ConnectionGuard>,
+    verify: bool,
+) -> impl Stream<Item = io::Result<GuardedConnection>> {
+    stream::unfold((listener, guard), move |(listener, guard)| async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    if let Some(connection) = guard.admit(stream, verify).await {
+                        return Some((Ok(connection), (listener, guard)));
+                    }
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    })
+}
+
+/// Replaces the code OUT_OF_RANGE, which tonic uses for a request that is too large, by RESOURCE_EXHAUSTED, which
+/// gRPC libraries use for it. The services themselves do not use OUT_OF_RANGE.
+fn too_large_as_exhausted(mut response: http::Response<Body>) -> http::Response<Body> {
+    let is_too_large =
+        Status::from_header_map(response.headers()).is_some_and(|status| status.code() == Code::OutOfRange);
+    if is_too_large {
+        response.headers_mut().insert(Status::GRPC_STATUS, (Code::ResourceExhausted as i32).into());
+    }
+    response
 }

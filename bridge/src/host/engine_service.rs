@@ -11,9 +11,9 @@ use pulumi_proto::rpc::{
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
+use super::connection_guard::ConnectionGuard;
 use super::endpoint::Endpoint;
 use super::{HostEvent, HostEvents, LogMessage, Severity, status_service};
-use crate::launch::MAX_MESSAGE;
 use crate::plugin::{PluginVersion, VersionRange};
 use crate::provider::grpc::ResourceStatusTokens;
 
@@ -28,10 +28,12 @@ pub(super) async fn serve(
     root_resource: RootResource,
     events: Arc<dyn HostEvents>,
     status_tokens: Arc<ResourceStatusTokens>,
+    guard: Arc<ConnectionGuard>,
 ) -> io::Result<Endpoint> {
+    let limits = guard.limits();
     let service = EngineServer::new(Service { plugin: plugin.to_owned(), root_resource, events });
-    let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-    Endpoint::serve(Routes::new(service).add_service(status_service::service(status_tokens))).await
+    let service = service.max_decoding_message_size(limits.log_request);
+    Endpoint::serve(Routes::new(service).add_service(status_service::service(status_tokens, limits)), guard).await
 }
 
 struct Service {

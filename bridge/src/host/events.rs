@@ -43,6 +43,21 @@ pub enum HostEvent {
         /// Line without its line end.
         line: String,
     },
+    /// A process of another account connected to an endpoint of the host. The connection was closed. Emitted once for
+    /// each host.
+    ForeignConnection {
+        /// User id of the account.
+        uid: u32,
+    },
+    /// A connection to an endpoint of the host was accepted although the system does not tell which account opened it.
+    /// Emitted once for each host.
+    UnverifiedConnection,
+    /// A connection to an endpoint of the host was closed because as many as possible are open. Emitted once for each
+    /// host.
+    TooManyConnections {
+        /// Largest number of open connections.
+        limit: usize,
+    },
     /// Warning of the host about a plugin.
     Warning {
         /// Name of the plugin.

@@ -6,6 +6,7 @@
 //! the configuration of an instance, decisions about steps, stacks and states.
 
 mod assets;
+mod connection_guard;
 mod endpoint;
 mod engine_service;
 mod events;
@@ -13,10 +14,12 @@ mod monitor;
 mod monitor_messages;
 mod monitor_service;
 mod package_types;
+mod peer;
 mod plugin_host;
 mod provider_host;
 mod status_service;
 
+pub use connection_guard::{ConnectionGuard, EndpointLimits};
 pub use events::{HostEvent, HostEvents, LogMessage, Severity};
 pub use monitor::{
     FunctionCall, MethodCall, Monitor, MonitorError, ProviderSelection, ResourceOutcome, ResourceRead,

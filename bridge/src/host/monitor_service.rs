@@ -26,6 +26,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::assets;
+use super::connection_guard::ConnectionGuard;
 use super::endpoint::Endpoint;
 use super::monitor::{
     FunctionCall, MethodCall, Monitor, ProviderSelection, ResourceOutcome, ResourceRead, ResourceRegistration,
@@ -54,14 +55,14 @@ pub struct MonitorEndpoint(Endpoint);
 
 impl MonitorEndpoint {
     /// Starts the service on a free port of the loopback interface. `directory` is the working directory of the
-    /// plugins, against which relative paths of assets are resolved.
+    /// plugins, against which relative paths of assets are resolved. `guard` decides which connections are accepted.
     ///
     /// # Errors
     /// I/O error if no port can be opened.
-    pub async fn serve(monitor: Arc<dyn Monitor>, directory: PathBuf) -> io::Result<Self> {
+    pub async fn serve(monitor: Arc<dyn Monitor>, directory: PathBuf, guard: Arc<ConnectionGuard>) -> io::Result<Self> {
         let service = ResourceMonitorServer::new(Service { monitor, directory });
-        let service = service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-        Endpoint::serve(Routes::new(service)).await.map(Self)
+        let service = service.max_decoding_message_size(guard.limits().request).max_encoding_message_size(MAX_MESSAGE);
+        Endpoint::serve(Routes::new(service), guard).await.map(Self)
     }
 
     /// Returns the address for Construct and Call, `host:port`.

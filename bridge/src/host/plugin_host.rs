@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::OnceCell;
 
+use super::connection_guard::{ConnectionGuard, EndpointLimits};
 use super::engine_service::{self, RootResource};
 use super::package_types::{self, PackageTypes, TypeCache};
 use super::{HostError, HostEvent, HostEvents, ProviderHost, ProviderRequest};
@@ -108,6 +109,7 @@ pub struct HostSettings {
 pub struct PluginHost {
     settings: HostSettings,
     root_resource: RootResource,
+    connection_guard: Arc<ConnectionGuard>,
     plugins: Vec<Plugin>,
     instances: Mutex<Vec<Arc<GrpcProvider>>>,
     is_stopping: AtomicBool,
@@ -140,8 +142,10 @@ impl PluginHost {
             Ok(Plugin { declared, package, first_instance: Mutex::new(None), package_types: OnceCell::new() })
         };
         let plugins = try_join_all(enabled.map(resolve)).await?;
+        let guard = ConnectionGuard::new(EndpointLimits::default(), Some(Arc::clone(&settings.events)));
         let host = Self {
             settings,
+            connection_guard: Arc::new(guard),
             root_resource: RootResource::default(),
             plugins,
             instances: Mutex::default(),
@@ -232,8 +236,13 @@ impl PluginHost {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let events = settings.events.clone();
         let status_tokens = Arc::new(ResourceStatusTokens::default());
-        let engine =
-            engine_service::serve(plugin.name(), self.root_resource.clone(), events.clone(), status_tokens.clone());
+        let engine = engine_service::serve(
+            plugin.name(),
+            self.root_resource.clone(),
+            events.clone(),
+            status_tokens.clone(),
+            self.connection_guard(),
+        );
         let engine = engine.await.map_err(LoadError::Listen)?;
         let address = engine.address();
         let spec = LaunchSpec {
@@ -304,6 +313,10 @@ impl ProviderHost for PluginHost {
 
     fn directory(&self) -> &Path {
         &self.settings.directory
+    }
+
+    fn connection_guard(&self) -> Arc<ConnectionGuard> {
+        Arc::clone(&self.connection_guard)
     }
 
     async fn package_types(&self, plugin: &str) -> Result<PackageTypes, HostError> {

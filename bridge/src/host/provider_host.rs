@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::connection_guard::ConnectionGuard;
 use super::package_types::PackageTypes;
 use crate::error::{Cause, Hint, cause};
 use crate::provider::Provider;
@@ -26,6 +27,12 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
     /// instances are not processes: it is the working directory of this process then.
     fn directory(&self) -> &Path {
         Path::new("")
+    }
+
+    /// Returns the guard of the endpoints that instances call. The default guards the endpoints of one caller, and nobody
+    /// receives its events.
+    fn connection_guard(&self) -> Arc<ConnectionGuard> {
+        Arc::default()
     }
 
     /// Returns information about the types of a package from its schema. `plugin` is the name of a declared plugin.

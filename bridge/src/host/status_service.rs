@@ -6,13 +6,15 @@ use pulumi_proto::rpc::resource_status_server::{ResourceStatus, ResourceStatusSe
 use pulumi_proto::rpc::{PublishViewStepsRequest, PublishViewStepsResponse};
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::launch::MAX_MESSAGE;
+use super::connection_guard::EndpointLimits;
 use crate::provider::grpc::ResourceStatusTokens;
 
 /// Returns the service, which passes published view steps to `tokens`.
-pub(super) fn service(tokens: Arc<ResourceStatusTokens>) -> ResourceStatusServer<impl ResourceStatus> {
-    let service = ResourceStatusServer::new(Service(tokens));
-    service.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)
+pub(super) fn service(
+    tokens: Arc<ResourceStatusTokens>,
+    limits: EndpointLimits,
+) -> ResourceStatusServer<impl ResourceStatus> {
+    ResourceStatusServer::new(Service(tokens)).max_decoding_message_size(limits.request)
 }
 
 struct Service(Arc<ResourceStatusTokens>);

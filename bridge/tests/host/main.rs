@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+mod endpoints;
 mod faulty_plugins;
 mod instances;
 mod monitor;

@@ -20,6 +20,7 @@ use pulumi_proto::rpc::{
     self, ReadResourceRequest, RegisterResourceOutputsRequest, RegisterResourceRequest, ResourceInvokeRequest,
 };
 use pulumi_proto::urn::Urn;
+use tokio::sync::Semaphore;
 use tonic::Code;
 use tonic::transport::Channel;
 
@@ -28,16 +29,18 @@ const B: &str = "urn:pulumi:s::p::t:i:T::b";
 
 /// Resource monitor that records its requests and returns the reply set by the test.
 #[derive(Default)]
-struct Recorder {
-    run: RunInfo,
-    reply: PropertyMap,
-    outcome: Option<ResourceOutcome>,
-    stopped: bool,
-    registered: Mutex<Vec<ResourceRegistration>>,
-    read: Mutex<Vec<ResourceRead>>,
-    outputs: Mutex<Vec<(Urn, PropertyMap)>>,
-    unsupported: Mutex<Vec<String>>,
-    called: Mutex<Vec<MethodCall>>,
+pub(crate) struct Recorder {
+    pub(crate) run: RunInfo,
+    /// Permits of the registrations that may return; `None`: all.
+    pub(crate) hold: Option<Arc<Semaphore>>,
+    pub(crate) reply: PropertyMap,
+    pub(crate) outcome: Option<ResourceOutcome>,
+    pub(crate) stopped: bool,
+    pub(crate) registered: Mutex<Vec<ResourceRegistration>>,
+    pub(crate) read: Mutex<Vec<ResourceRead>>,
+    pub(crate) outputs: Mutex<Vec<(Urn, PropertyMap)>>,
+    pub(crate) unsupported: Mutex<Vec<String>>,
+    pub(crate) called: Mutex<Vec<MethodCall>>,
 }
 
 impl Recorder {
@@ -68,6 +71,9 @@ impl Monitor for Recorder {
     async fn register(&self, request: ResourceRegistration) -> Result<ResourceReply, MonitorError> {
         let name = request.name.clone();
         self.registered.lock().unwrap().push(request);
+        if let Some(hold) = &self.hold {
+            hold.acquire().await.unwrap().forget();
+        }
         self.reply(&name)
     }
 
@@ -113,7 +119,7 @@ async fn serve(monitor: Recorder) -> MonitorServer {
 
 async fn serve_in(monitor: Recorder, folder: PathBuf) -> MonitorServer {
     let monitor = Arc::new(monitor);
-    let endpoint = MonitorEndpoint::serve(Arc::clone(&monitor) as _, folder).await.unwrap();
+    let endpoint = MonitorEndpoint::serve(Arc::clone(&monitor) as _, folder, Arc::default()).await.unwrap();
     let client = ResourceMonitorClient::connect(format!("http://{}", endpoint.address())).await.unwrap();
     MonitorServer { monitor, client, _endpoint: endpoint }
 }

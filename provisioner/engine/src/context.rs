@@ -305,8 +305,9 @@ impl Context {
     /// [`std::io::Error`] if the resource monitor cannot listen.
     pub(crate) async fn monitor_address(&self) -> std::io::Result<String> {
         let MonitorService { monitor, endpoint } = &self.monitor;
-        let directory = self.providers.host().directory().to_owned();
-        let serve = || MonitorEndpoint::serve(Arc::clone(monitor), directory);
+        let host = self.providers.host();
+        let serve =
+            || MonitorEndpoint::serve(Arc::clone(monitor), host.directory().to_owned(), host.connection_guard());
         Ok(endpoint.get_or_try_init(serve).await?.address())
     }
 }

@@ -274,6 +274,25 @@ impl HostEvents for RunEventSink {
             HostEvent::Output { plugin, line, .. } => {
                 Message { plugin: Some(plugin), ..Message::new(Severity::Debug, line) }
             }
+            HostEvent::ForeignConnection { uid } => Message {
+                hint: Some("if a plugin runs under another account, it must run under that of sc".to_owned()),
+                ..Message::new(
+                    Severity::Warning,
+                    format!("another account of this machine (user id {uid}) tried to call this run; it was refused"),
+                )
+            },
+            HostEvent::UnverifiedConnection => Message::new(
+                Severity::Warning,
+                "this system does not tell which account calls this run: other accounts of this machine can call it while \
+                 plugins run",
+            ),
+            HostEvent::TooManyConnections { limit } => Message {
+                hint: Some("a higher limit of open files (`ulimit -n`) allows more connections".to_owned()),
+                ..Message::new(
+                    Severity::Warning,
+                    format!("plugins have opened more than {limit} connections to sc; further ones are closed"),
+                )
+            },
             HostEvent::Warning { plugin, message } => {
                 Message { plugin: Some(plugin), ..Message::new(Severity::Warning, message) }
             }

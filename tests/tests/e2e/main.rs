@@ -10,6 +10,7 @@ mod crash_points;
 mod crashes;
 mod faulty_plugins;
 mod filter;
+mod hostile_plugins;
 mod imports;
 mod lifecycle;
 mod plugin_install;

@@ -283,7 +283,7 @@ fn on_a_full_disk(repository: &Repository, blocks: u32, arguments: &str) -> Stri
 }
 
 /// Runs the command in a shell that has executed the prelude.
-fn under(repository: &Repository, prelude: &str, arguments: &str) -> String {
+pub(crate) fn under(repository: &Repository, prelude: &str, arguments: &str) -> String {
     let prepared = repository.command(arguments);
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\"")]);

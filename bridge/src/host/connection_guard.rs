@@ -1,0 +1,203 @@
+//! Decides which connections to the endpoints of a host are accepted: those of the account of this process, up to a
+//! limit.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::transport::server::Connected;
+
+use super::peer::{self, Peer};
+use super::{HostEvent, HostEvents};
+use crate::launch::MAX_MESSAGE;
+
+/// Limits of the services that plugins call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointLimits {
+    /// Number of open connections to all endpoints of a host. A further one is closed.
+    pub connections: usize,
+    /// Number of calls that one endpoint answers at once. A further call fails with RESOURCE_EXHAUSTED; it never waits,
+    /// because a Construct waits for the registrations of its children.
+    pub calls: usize,
+    /// Size of a request in bytes. A larger one fails with RESOURCE_EXHAUSTED.
+    pub request: usize,
+    /// Size of a request to the engine service in bytes, of which the largest are log messages.
+    pub log_request: usize,
+}
+
+impl EndpointLimits {
+    /// Largest number of connections, with any number of file descriptors.
+    const MAX_CONNECTIONS: usize = 1024;
+
+    /// Returns the default limits of a process that may open `descriptors` files, if that number is limited. Connections
+    /// use at most half of them, so that the other half is left for the state, the journal and the plugins.
+    pub(super) fn for_descriptors(descriptors: Option<u64>) -> Self {
+        let half = descriptors.and_then(|count| usize::try_from(count / 2).ok());
+        Self {
+            connections: half.unwrap_or(Self::MAX_CONNECTIONS).min(Self::MAX_CONNECTIONS),
+            calls: 16_384,
+            request: MAX_MESSAGE,
+            log_request: 16 * 1024 * 1024,
+        }
+    }
+}
+
+impl Default for EndpointLimits {
+    /// Returns the limits for the number of files that this process may open.
+    fn default() -> Self {
+        Self::for_descriptors(rustix::process::getrlimit(rustix::process::Resource::Nofile).current)
+    }
+}
+
+/// Guard of all endpoints of a host.
+///
+/// # Invariants
+/// A connection of another account is closed before anything is read from it.
+pub struct ConnectionGuard {
+    events: Option<Arc<dyn HostEvents>>,
+    limits: EndpointLimits,
+    free: Arc<Semaphore>,
+    reported: Reported,
+}
+
+/// Events that were emitted: each one at most once.
+#[derive(Debug, Default)]
+struct Reported {
+    foreign: AtomicBool,
+    unverified: AtomicBool,
+    too_many: AtomicBool,
+}
+
+impl ConnectionGuard {
+    /// Creates a guard. `events` receives an event when it closes a connection for the first time; `None`: nobody does.
+    pub fn new(limits: EndpointLimits, events: Option<Arc<dyn HostEvents>>) -> Self {
+        Self { events, limits, free: Arc::new(Semaphore::new(limits.connections)), reported: Reported::default() }
+    }
+
+    pub(super) fn limits(&self) -> EndpointLimits {
+        self.limits
+    }
+
+    /// Returns whether the accounts of the peers of a listener can be determined.
+    pub(super) async fn can_verify(&self, listener: SocketAddr) -> bool {
+        // The only error is the end of the runtime, which accepts no connection any more.
+        tokio::task::spawn_blocking(move || peer::has_tables(listener)).await.unwrap_or(true)
+    }
+
+    /// Returns the connection if it is accepted, and closes it otherwise. `verify`: the result of
+    /// [`ConnectionGuard::can_verify`]; without it, every connection is accepted and the user is warned.
+    pub(super) async fn admit(&self, stream: TcpStream, verify: bool) -> Option<GuardedConnection> {
+        if verify {
+            // A connection whose addresses are not known any more is closed.
+            let (local, remote) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+            let peer = tokio::task::spawn_blocking(move || peer::peer(local, remote)).await;
+            match peer.unwrap_or(Peer::Closed) {
+                Peer::Own => {}
+                Peer::Foreign { uid } => {
+                    self.report_once(&self.reported.foreign, HostEvent::ForeignConnection { uid });
+                    return None;
+                }
+                Peer::Closed => return None,
+            }
+        } else {
+            self.report_once(&self.reported.unverified, HostEvent::UnverifiedConnection);
+        }
+        let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
+            let limit = self.limits.connections;
+            self.report_once(&self.reported.too_many, HostEvent::TooManyConnections { limit });
+            return None;
+        };
+        // The option only affects speed.
+        stream.set_nodelay(true).unwrap_or_default();
+        Some(GuardedConnection { stream, _permit: permit })
+    }
+
+    fn report_once(&self, reported: &AtomicBool, event: HostEvent) {
+        if !reported.swap(true, Ordering::Relaxed)
+            && let Some(events) = &self.events
+        {
+            events.emit(event);
+        }
+    }
+}
+
+impl Default for ConnectionGuard {
+    /// Returns a guard with the default limits, whose events nobody receives.
+    fn default() -> Self {
+        Self::new(EndpointLimits::default(), None)
+    }
+}
+
+impl fmt::Debug for ConnectionGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionGuard")
+            .field("limits", &self.limits)
+            .field("free", &self.free)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Accepted connection. It counts as open until it is dropped.
+#[derive(Debug)]
+pub(super) struct GuardedConnection {
+    stream: TcpStream,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connected for GuardedConnection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for GuardedConnection {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for GuardedConnection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_file_descriptors_is_kept_for_state_journal_and_plugins() {
+        let table = [(None, 1024), (Some(256), 128), (Some(1024), 512), (Some(1_048_576), 1024), (Some(1), 0)];
+        for (descriptors, connections) in table {
+            assert_eq!(EndpointLimits::for_descriptors(descriptors).connections, connections, "{descriptors:?}");
+        }
+    }
+}

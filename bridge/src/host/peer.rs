@@ -1,0 +1,164 @@
+//! The account at the other end of a loopback connection, from the system's tables of sockets.
+//!
+//! Input: the addresses of an accepted connection. Output: a [`Peer`]. Excluded: the decision about the connection.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+
+/// Process at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// A process of the account of this process.
+    Own,
+    /// A process of another account.
+    Foreign {
+        /// User id of the account.
+        uid: u32,
+    },
+    /// No process any more: the socket is closed. Its requests may still wait in the connection, and the tables show
+    /// user id 0 for some of these sockets, whoever opened them.
+    Closed,
+}
+
+/// Tables of the TCP sockets of this network namespace: IPv4, and IPv6 with the sockets that use mapped IPv4 addresses.
+const SOCKET_FILES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+/// Number of times that the tables are read for one connection. The system may skip a socket if others open or close
+/// while it writes a table.
+const READS: usize = 3;
+
+/// Returns whether the system has tables of sockets that this process can read and that are true: they show the socket
+/// that listens at `listener` as one of this process. Blocks while the system writes the tables.
+pub(super) fn has_tables(listener: SocketAddr) -> bool {
+    let anyone = SocketAddr::new(IpAddr::from([0; 4]), 0);
+    find(listener, anyone).is_some_and(|owner| owner.peer() == Peer::Own)
+}
+
+/// Returns the process at the other end of a connection, if [`has_tables`] holds. `local` is the address of this end,
+/// `remote` that of the other end. Blocks while the system writes the tables.
+pub(super) fn peer(local: SocketAddr, remote: SocketAddr) -> Peer {
+    find(remote, local).map_or(Peer::Closed, Owner::peer)
+}
+
+/// Returns the owner of the socket with this local and this remote address.
+fn find(local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    (0..READS)
+        .find_map(|_| SOCKET_FILES.iter().filter_map(|path| read(path)).find_map(|table| owner(&table, local, remote)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    uid: u32,
+    inode: u64,
+}
+
+impl Owner {
+    fn peer(self) -> Peer {
+        match self {
+            Self { inode: 0, .. } => Peer::Closed,
+            Self { uid, .. } if uid == rustix::process::geteuid().as_raw() => Peer::Own,
+            Self { uid, .. } => Peer::Foreign { uid },
+        }
+    }
+}
+
+/// Returns the owner of the socket with this local and this remote address in a table.
+fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<Owner> {
+    table.lines().skip(1).find_map(|line| {
+        // sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …
+        let mut columns = line.split_ascii_whitespace().skip(1);
+        if address(columns.next()?)? != local || address(columns.next()?)? != remote {
+            return None;
+        }
+        let mut columns = columns.skip(4);
+        Some(Owner { uid: columns.next()?.parse().ok()?, inode: columns.nth(1)?.parse().ok()? })
+    })
+}
+
+/// Parses an address of a table: 32-bit words in the byte order of the machine, and the port, in hexadecimal. Returns
+/// a mapped IPv4 address as IPv4.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let word = |at: usize| Some(u32::from_str_radix(ip.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    let bytes: Vec<[u8; 4]> = (0..ip.len()).step_by(8).map(word).collect::<Option<_>>()?;
+    let ip = match bytes.as_flattened() {
+        short if short.len() == 4 => IpAddr::from(<[u8; 4]>::try_from(short).ok()?),
+        long => IpAddr::from(<[u8; 16]>::try_from(long).ok()?).to_canonical(),
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Lines of a little-endian machine: a listener, both ends of a connection of user 1000 over mapped addresses, and a
+    /// socket that its process has closed.
+    const TABLE: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:8F43 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 2178 1 0000000000000000
+   1: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:8F43 01 00000000:00000000 00:00000000 00000000  1000        0 99 1 0
+   2: 0100007F:9C41 0100007F:8F43 05 00000000:00000000 03:00001770 00000000     0        0 0 3 0
+";
+
+    fn socket(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn owner_is_found_by_both_addresses() {
+        let ours = socket("127.0.0.1:36675");
+        let table = [
+            (ours, socket("0.0.0.0:0"), Some(Owner { uid: 0, inode: 2178 })),
+            (socket("127.0.0.1:40000"), ours, Some(Owner { uid: 1000, inode: 99 })),
+            (socket("127.0.0.1:40001"), ours, Some(Owner { uid: 0, inode: 0 })),
+            (socket("127.0.0.1:40002"), ours, None),
+            (socket("127.0.0.1:40000"), socket("127.0.0.1:1"), None),
+        ];
+        for (local, remote, expected) in table {
+            assert_eq!(owner(TABLE, local, remote), expected, "{local} {remote}");
+        }
+    }
+
+    #[test]
+    fn closed_socket_has_no_owner_whatever_user_the_table_shows() {
+        let own = rustix::process::geteuid().as_raw();
+        let table = [
+            (Owner { uid: own, inode: 1 }, Peer::Own),
+            (Owner { uid: own, inode: 0 }, Peer::Closed),
+            (Owner { uid: own + 1, inode: 1 }, Peer::Foreign { uid: own + 1 }),
+            (Owner { uid: own + 1, inode: 0 }, Peer::Closed),
+        ];
+        for (owner, expected) in table {
+            assert_eq!(owner.peer(), expected, "{owner:?}");
+        }
+    }
+
+    #[test]
+    fn broken_lines_have_no_owner() {
+        let table =
+            ["", "x", "h\n 0: 0100007F:1", "h\n 0: zz:1 00:2 01", "h\n 0: 0100007F:0001 0100007F:0002 01 0 0 0 x 0 1"];
+        for text in table {
+            assert_eq!(owner(text, socket("127.0.0.1:1"), socket("127.0.0.1:2")), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn tables_of_the_system_show_own_sockets_until_they_are_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ours = listener.local_addr().unwrap();
+        assert!(has_tables(ours));
+        assert!(!has_tables(socket("127.0.0.1:1")), "nothing of this process listens there");
+        let client = TcpStream::connect(ours).unwrap();
+        let (accepted, theirs) = listener.accept().unwrap();
+        assert_eq!(peer(ours, theirs), Peer::Own);
+        drop(client);
+        assert_eq!(peer(ours, theirs), Peer::Closed);
+        drop(accepted);
+    }
+}

@@ -1,0 +1,137 @@
+//! Tests of the endpoints that plugins call: accounts of their callers, and limits.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bridge::host::{ConnectionGuard, EndpointLimits, HostEvent, MonitorEndpoint};
+use futures_util::future::join_all;
+use pulumi_proto::rpc::resource_monitor_client::ResourceMonitorClient;
+use pulumi_proto::rpc::{RegisterResourceRequest, SupportsFeatureRequest};
+use tokio::sync::Semaphore;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::Events;
+use crate::monitor::Recorder;
+
+/// Endpoint of a monitor with these limits, and the events of its guard.
+struct LimitedEndpoint {
+    endpoint: MonitorEndpoint,
+    events: Arc<Events>,
+}
+
+impl LimitedEndpoint {
+    async fn serve(monitor: Recorder, limits: EndpointLimits) -> Self {
+        let events = Arc::<Events>::default();
+        let guard = ConnectionGuard::new(limits, Some(events.clone()));
+        let endpoint = MonitorEndpoint::serve(Arc::new(monitor), PathBuf::new(), Arc::new(guard)).await.unwrap();
+        Self { endpoint, events }
+    }
+
+    async fn connect(&self) -> ResourceMonitorClient<Channel> {
+        self.try_connect().await.unwrap()
+    }
+
+    async fn try_connect(&self) -> Result<ResourceMonitorClient<Channel>, tonic::transport::Error> {
+        ResourceMonitorClient::connect(format!("http://{}", self.endpoint.address())).await
+    }
+}
+
+async fn supports_secrets(client: &mut ResourceMonitorClient<Channel>) -> Result<bool, Status> {
+    let reply = client.supports_feature(SupportsFeatureRequest { id: "secrets".into() }).await;
+    reply.map(|reply| reply.into_inner().has_support)
+}
+
+fn registration(name: &str) -> RegisterResourceRequest {
+    RegisterResourceRequest { r#type: "t:i:T".into(), name: name.into(), ..RegisterResourceRequest::default() }
+}
+
+/// Runs the client program under an account.
+async fn call_as(uid: u32, address: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("caller");
+    std::fs::copy(env!("CARGO_BIN_EXE_bridge-caller"), &program).unwrap();
+    let address = address.to_owned();
+    let run = move || Command::new(program).arg(address).uid(uid).output().unwrap();
+    tokio::task::spawn_blocking(run).await.unwrap()
+}
+
+/// Account that is not that of the tests.
+const OTHER_ACCOUNT: u32 = 65534;
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn another_account_is_refused_and_reported_once() {
+    let own = rustix::process::geteuid();
+    if !own.is_root() {
+        eprintln!("SKIPPED: only root can run a program under another account");
+        return;
+    }
+    let endpoint = LimitedEndpoint::serve(Recorder::default(), EndpointLimits::default()).await;
+    let address = endpoint.endpoint.address();
+    for (uid, expected) in [(own.as_raw(), "answered\n"), (OTHER_ACCOUNT, "closed\n"), (OTHER_ACCOUNT, "closed\n")] {
+        let output = call_as(uid, &address).await;
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "user {uid}: {output:?}");
+    }
+    assert_eq!(endpoint.events.all(), [HostEvent::ForeignConnection { uid: OTHER_ACCOUNT }]);
+}
+
+#[tokio::test]
+async fn connection_above_the_limit_is_closed_and_a_free_place_is_used_again() {
+    let limits = EndpointLimits { connections: 2, ..EndpointLimits::default() };
+    let endpoint = LimitedEndpoint::serve(Recorder::default(), limits).await;
+    let (mut first, mut second) = (endpoint.connect().await, endpoint.connect().await);
+    assert!(supports_secrets(&mut first).await.unwrap() && supports_secrets(&mut second).await.unwrap());
+
+    // The client connects before the server decides, so its first call is the one that fails.
+    for _ in 0..2 {
+        if let Ok(mut third) = endpoint.try_connect().await {
+            supports_secrets(&mut third).await.unwrap_err();
+        }
+    }
+    assert_eq!(endpoint.events.all(), [HostEvent::TooManyConnections { limit: 2 }]);
+    assert!(supports_secrets(&mut first).await.unwrap());
+
+    drop(second);
+    // The server notices the end of a connection after the client.
+    let retry = async { while supports_secrets(&mut endpoint.connect().await).await.is_err() {} };
+    tokio::time::timeout(std::time::Duration::from_secs(20), retry).await.unwrap();
+}
+
+#[tokio::test]
+async fn call_above_the_limit_is_exhausted_at_once_while_others_run() {
+    const CALLS: usize = 8;
+    let hold = Arc::new(Semaphore::new(0));
+    let monitor = Recorder { hold: Some(hold.clone()), ..Recorder::default() };
+    let limits = EndpointLimits { calls: 3, ..EndpointLimits::default() };
+    let endpoint = LimitedEndpoint::serve(monitor, limits).await;
+    // The limit holds for all connections together.
+    let clients = [endpoint.connect().await, endpoint.connect().await];
+    let refused = AtomicUsize::new(0);
+    let calls = (0..CALLS).map(async |at| {
+        let reply = clients[at % 2].clone().register_resource(registration(&at.to_string())).await;
+        // The running calls return only once all others are refused.
+        if reply.is_err() && refused.fetch_add(1, Ordering::Relaxed) + 1 == CALLS - limits.calls {
+            hold.add_permits(limits.calls);
+        }
+        reply.map(|_| ()).map_err(|status| status.code())
+    });
+    let replies = join_all(calls).await;
+    let count = |expected| replies.iter().filter(|reply| **reply == expected).count();
+    assert_eq!((count(Ok(())), count(Err(Code::ResourceExhausted))), (3, 5), "{replies:?}");
+}
+
+#[tokio::test]
+async fn request_above_the_limit_is_exhausted() {
+    let limits = EndpointLimits { request: 1000, ..EndpointLimits::default() };
+    let endpoint = LimitedEndpoint::serve(Recorder::default(), limits).await;
+    let mut client = endpoint.connect().await;
+    let status = client.register_resource(registration(&"x".repeat(1000))).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+    client.register_resource(registration("small")).await.unwrap();
+}
