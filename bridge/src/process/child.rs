@@ -108,7 +108,7 @@ impl Spawner {
         let mut command = match &self.supervisor {
             Some(supervisor) => {
                 let mut command = Command::new(supervisor.program());
-                command.arg(gate::ARGUMENT).arg(&spec.program);
+                command.args(gate::arguments()).arg(&spec.program);
                 command
             }
             None => Command::new(&spec.program),
@@ -123,7 +123,11 @@ impl Spawner {
             .stderr(Stdio::piped())
             .process_group(0);
         let failed = |source| SpawnError::Start { program: spec.program.clone(), source };
-        let mut child = gate::retry_while_busy(|| command.spawn()).map_err(failed)?;
+        let mut child = match &self.supervisor {
+            Some(supervisor) => supervisor.spawn(command),
+            None => gate::retry_while_busy(|| command.spawn()),
+        }
+        .map_err(failed)?;
         let group = Pid::from_child(&child);
         let mut stdin = child.stdin.take().expect("stdin is piped");
         if let Some(supervisor) = &self.supervisor {
@@ -288,8 +292,7 @@ impl Shared {
     /// Waits for the leader to exit, kills the rest of its group, removes the group from the supervisor's list, and
     /// then reaps the leader. Until it is reaped, the dead leader reserves the group number.
     fn wait_and_reap(&self, mut child: Child, supervisor: Option<Arc<Supervisor>>) -> ExitStatus {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while matches!(waitid(WaitId::Pid(self.group), options), Err(Errno::INTR)) {}
+        wait_without_reaping(self.group);
         let mut reaped = self.lock();
         kill_process_group(self.group, Signal::KILL).ok();
         if let Some(supervisor) = supervisor {
@@ -322,6 +325,13 @@ fn first_line_of(line: &str, is_complete: bool) -> FirstLine {
     }
 }
 
-fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+/// Waits for a child process to exit. It stays a zombie, so that its number is not used again.
+pub(super) fn wait_without_reaping(child: Pid) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while matches!(waitid(WaitId::Pid(child), options), Err(Errno::INTR)) {}
+}
+
+/// Starts a thread that is not joined.
+pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }

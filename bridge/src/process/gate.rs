@@ -1,6 +1,9 @@
 //! The gate: the process that becomes a supervised program. It starts as a process of our own program, waits until `sc`
 //! writes a byte to its standard input, and then replaces itself by the program (`exec`). Until then the program cannot
 //! run.
+//!
+//! On Linux the gate requests SIGKILL at the death of the thread that started it. The program inherits this request,
+//! unless it is a set-user-ID or set-group-ID program or has file capabilities.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -8,7 +11,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// Argument that runs our program as a gate. The program to execute and its arguments follow.
+use rustix::process::{Pid, getppid};
+
+/// Argument that runs our program as a gate. The process id of `sc`, the program to execute and its arguments follow.
 pub(super) const ARGUMENT: &str = "__exec";
 
 /// Prefix of the report on standard output if the program cannot be executed. The error number and a line end follow.
@@ -19,9 +24,24 @@ const FAILED: &str = "\0exec failed ";
 const BUSY_RETRIES: u32 = 5;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
+/// Returns the arguments that run our program as a gate of this process. The program to execute and its arguments have
+/// to follow.
+pub(super) fn arguments() -> [String; 2] {
+    [ARGUMENT.to_owned(), std::process::id().to_string()]
+}
+
 /// Runs the gate: waits for one byte on standard input, then executes the program.
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(program) = arguments.next() else { return ExitCode::from(2) };
+    let parent = arguments.next().and_then(|parent| Pid::from_raw(parent.to_str()?.parse().ok()?));
+    let (Some(parent), Some(program)) = (parent, arguments.next()) else { return ExitCode::from(2) };
+    #[cfg(target_os = "linux")]
+    if rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).is_err() {
+        return ExitCode::FAILURE;
+    }
+    // A parent that died before the request sends no signal.
+    if getppid() != Some(parent) {
+        return ExitCode::SUCCESS;
+    }
     // Unbuffered: the bytes after the first one belong to the program.
     if !matches!(rustix::io::read(io::stdin(), &mut [0; 1]), Ok(1)) {
         return ExitCode::SUCCESS;

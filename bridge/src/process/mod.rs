@@ -2,7 +2,8 @@
 //! ends.
 //!
 //! Input: a [`ProcessSpec`]. Output: a [`Process`]. Dropping it kills its process group; [`Supervisor`] kills the
-//! group if `sc` itself is killed. Excluded: the purpose of the program, the meaning of its output.
+//! group if `sc` itself is killed; on Linux, the kernel kills the program if both are killed. Excluded: the purpose of
+//! the program, the meaning of its output.
 //!
 //! ```text
 //! sc ──pipe──► supervisor            holds the list of groups; end of file: kills them
@@ -11,6 +12,9 @@
 //! The gate is a process of our own program that later becomes the program (`exec`), in the same process group. `sc`
 //! writes the byte once the supervisor has acknowledged this group. If `sc` is killed, either the gate never executes
 //! the program, or the supervisor has the group on its list. A process that leaves its group (setsid) is not killed.
+//!
+//! If the supervisor is killed, `sc` starts another one with the same list. If `sc` is killed before that, Linux kills
+//! the programs (PR_SET_PDEATHSIG), but not the processes that these have started; other systems kill nothing.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts child processes and exits helper processes")]
 
@@ -18,6 +22,7 @@ mod child;
 mod environment;
 mod gate;
 mod output;
+mod starter;
 mod supervisor;
 
 use std::ffi::OsString;
@@ -50,7 +55,7 @@ pub fn run_helper(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitC
     let mut arguments = arguments.into_iter();
     let role = arguments.next()?;
     if role == supervisor::ARGUMENT {
-        Some(supervisor::run())
+        Some(supervisor::run(arguments))
     } else if role == gate::ARGUMENT {
         Some(gate::run(arguments))
     } else {

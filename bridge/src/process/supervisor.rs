@@ -1,16 +1,35 @@
 //! The supervisor process: kills the process groups of `sc` if `sc` exits or is killed without having stopped them.
+//!
+//! `sc` notices the death of the supervisor and starts another one.
 
 use std::collections::BTreeSet;
+use std::ffi::{CStr, OsString};
 use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::num::NonZeroI32;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Argument that runs our program as a supervisor.
+use super::child::{start_thread, wait_without_reaping};
+use super::starter::Starter;
+
+/// Argument that runs our program as a supervisor. The groups that run already follow.
 pub(super) const ARGUMENT: &str = "__supervise";
+
+/// Name of the supervisor process. It differs from that of `sc`, and does not contain it, so that `killall sc` and
+/// `pkill sc` do not kill both.
+const NAME: &CStr = c"supervisor";
+
+/// Limit on the wait for a reply. A supervisor that does not reply, such as a stopped one, is replaced.
+const REPLY_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// Maximum number of attempts to start a supervisor: the first ones may be killed, too.
+const START_ATTEMPTS: usize = 3;
 
 /// Reason why processes cannot be supervised.
 #[derive(Debug, thiserror::Error)]
@@ -24,25 +43,37 @@ pub enum SupervisorError {
         #[source]
         source: io::Error,
     },
-    /// The supervisor process ended or replied with something else than the request.
+    /// The supervisor process ended, did not reply in time, or replied with something else than the request.
     #[error("the supervisor of processes ended")]
     Lost(#[source] io::Error),
 }
 
 /// Second process of our own program. Keeps the list of our process groups and reads a pipe from `sc`. When the pipe
-/// ends because `sc` exited or was killed, it kills the remaining groups and exits.
+/// ends because `sc` exited or was killed, it kills the remaining groups and exits. If it ends before `sc`, another one
+/// is started with the same list.
+///
+/// Dropping it kills the groups that are still on the list.
 #[derive(Debug)]
 pub struct Supervisor {
-    program: PathBuf,
-    pipes: Mutex<Option<SupervisorPipes>>,
+    shared: Arc<Shared>,
+    starter: Starter,
 }
 
-/// Supervisor process and its two pipes.
 #[derive(Debug)]
-struct SupervisorPipes {
-    child: Child,
-    requests: ChildStdin,
-    replies: BufReader<ChildStdout>,
+struct Shared {
+    program: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Groups whose leader has not been reaped.
+    groups: BTreeSet<NonZeroI32>,
+    /// Running supervisor process. `None` if it ended and no other one could be started.
+    process: Option<SupervisorProcess>,
+    /// Number of supervisor processes that were started.
+    started: u64,
+    is_closed: bool,
 }
 
 impl Supervisor {
@@ -52,82 +83,189 @@ impl Supervisor {
     /// # Errors
     /// [`SupervisorError`] if the program does not start or does not reply.
     pub fn start(program: &Path) -> Result<Self, SupervisorError> {
-        // Its own process group: the terminal sends Ctrl-C to `sc` and not to the supervisor.
-        let child = Command::new(program)
-            .arg(ARGUMENT)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn();
-        let mut child = child.map_err(|source| SupervisorError::Start { program: program.to_owned(), source })?;
-        let requests = child.stdin.take().expect("stdin is piped");
-        let replies = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let supervisor =
-            Self { program: program.to_owned(), pipes: Mutex::new(Some(SupervisorPipes { child, requests, replies })) };
-        supervisor.send_request("?").map_err(SupervisorError::Lost)?;
-        Ok(supervisor)
+        let failed = |source| SupervisorError::Start { program: program.to_owned(), source };
+        let starter = Starter::new().map_err(failed)?;
+        let shared = Arc::new(Shared { program: program.to_owned(), state: Mutex::default() });
+        shared.restart(&mut shared.lock())?;
+        Ok(Self { shared, starter })
     }
 
     /// Returns the path of the program of the supervisor, which also runs as a gate.
     pub(super) fn program(&self) -> &Path {
-        &self.program
+        &self.shared.program
+    }
+
+    /// Starts a process on a thread that lives as long as the supervisor, and therefore longer than the process: see
+    /// [`Starter`].
+    pub(super) fn spawn(&self, command: Command) -> io::Result<Child> {
+        self.starter.spawn(command)
     }
 
     /// Adds a group to the list. Returns once the supervisor has acknowledged it.
     pub(super) fn register(&self, group: Pid) -> Result<(), SupervisorError> {
-        self.send_request(&format!("+{}", group.as_raw_nonzero())).map_err(SupervisorError::Lost)
+        let (mut state, number) = (self.shared.lock(), group.as_raw_nonzero());
+        state.groups.insert(number);
+        let registered = self.shared.send_request(&mut state, &format!("+{number}"));
+        if registered.is_err() {
+            state.groups.remove(&number);
+        }
+        registered
     }
 
     /// Removes a group from the list. Returns once the supervisor has acknowledged it. Must be called before the leader
     /// is reaped: afterwards the number may belong to another process group.
     pub(super) fn release(&self, group: Pid) -> Result<(), SupervisorError> {
-        self.send_request(&format!("-{}", group.as_raw_nonzero())).map_err(SupervisorError::Lost)
-    }
-
-    /// Sends a request line and waits for its echo.
-    fn send_request(&self, line: &str) -> io::Result<()> {
-        let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
-        let pipes = pipes.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        pipes.requests.write_all(format!("{line}\n").as_bytes())?;
-        let mut reply = String::new();
-        pipes.replies.read_line(&mut reply)?;
-        if reply.trim_end() == line { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        let (mut state, number) = (self.shared.lock(), group.as_raw_nonzero());
+        state.groups.remove(&number);
+        self.shared.send_request(&mut state, &format!("-{number}"))
     }
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        let pipes = self.pipes.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(SupervisorPipes { mut child, requests, replies: _ }) = pipes {
-            drop(requests);
-            // The closed pipe makes the supervisor kill the remaining groups and exit.
-            child.wait().ok();
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        for group in std::mem::take(&mut state.groups) {
+            kill_group(group);
+        }
+        state.process = None;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request to the supervisor process. If it is lost, starts another one with the current list instead.
+    fn send_request(self: &Arc<Self>, state: &mut State, line: &str) -> Result<(), SupervisorError> {
+        let sent = state.process.as_mut().map(|process| process.send_request(line));
+        if matches!(sent, Some(Ok(()))) { Ok(()) } else { self.restart(state) }
+    }
+
+    /// Starts a supervisor process in place of the current one, which is killed if it still runs.
+    fn restart(self: &Arc<Self>, state: &mut State) -> Result<(), SupervisorError> {
+        let mut attempts = 0;
+        loop {
+            // Dropped first: it must not act on the end of its pipe.
+            state.process = None;
+            attempts += 1;
+            match self.start_process(state) {
+                Err(SupervisorError::Lost(_)) if attempts < START_ATTEMPTS => {}
+                started => return started,
+            }
+        }
+    }
+
+    fn start_process(self: &Arc<Self>, state: &mut State) -> Result<(), SupervisorError> {
+        let failed = |source| SupervisorError::Start { program: self.program.clone(), source };
+        let mut process = SupervisorProcess::start(&self.program, &state.groups).map_err(failed)?;
+        process.send_request("?").map_err(SupervisorError::Lost)?;
+        state.started += 1;
+        let (pid, number, shared) = (Pid::from_child(&process.child), state.started, Arc::clone(self));
+        state.process = Some(process);
+        start_thread("supervisor exit", move || {
+            wait_without_reaping(pid);
+            shared.replace(number);
+        })
+        .map_err(failed)
+    }
+
+    /// Starts another supervisor process after the exit of the one with this number.
+    fn replace(self: &Arc<Self>, number: u64) {
+        let mut state = self.lock();
+        if !state.is_closed && state.started == number {
+            // After an error, the next request tries again.
+            self.restart(&mut state).ok();
         }
     }
 }
 
-/// Runs the supervisor process.
-pub(super) fn run() -> ExitCode {
-    supervise(io::stdin().lock(), io::stdout().lock(), |group| {
+/// Supervisor process and its two pipes. Dropping it kills the process, which leaves the groups alone.
+#[derive(Debug)]
+struct SupervisorProcess {
+    child: Child,
+    requests: ChildStdin,
+    replies: BufReader<ChildStdout>,
+}
+
+impl SupervisorProcess {
+    /// Starts the process, which has the groups on its list from its beginning.
+    fn start(program: &Path, groups: &BTreeSet<NonZeroI32>) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .arg0(NAME.to_string_lossy().as_ref())
+            .arg(ARGUMENT)
+            .args(groups.iter().map(ToString::to_string))
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Its own process group: the terminal sends Ctrl-C to `sc` and not to the supervisor.
+            .process_group(0)
+            .spawn()?;
+        let requests = child.stdin.take().expect("stdin is piped");
+        let replies = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Ok(Self { child, requests, replies })
+    }
+
+    /// Sends a request line and waits for its echo.
+    fn send_request(&mut self, line: &str) -> io::Result<()> {
+        self.requests.write_all(format!("{line}\n").as_bytes())?;
+        let mut readable = [PollFd::new(self.replies.get_ref(), PollFlags::IN)];
+        if retry_on_intr(|| poll(&mut readable, Some(&REPLY_LIMIT)))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut reply = String::new();
+        self.replies.read_line(&mut reply)?;
+        if reply.trim_end() == line { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
+
+impl Drop for SupervisorProcess {
+    fn drop(&mut self) {
+        // It may have exited already; the error is ignored.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Runs the supervisor process. `groups` are the groups that run already.
+pub(super) fn run(groups: impl Iterator<Item = OsString>) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    // A process without the name still supervises; the error is ignored.
+    rustix::thread::set_name(NAME).ok();
+    let groups = groups.filter_map(|group| parse_group(group.to_str()?));
+    supervise(groups, io::stdin().lock(), io::stdout().lock(), kill_group)
+}
+
+fn kill_group(group: NonZeroI32) {
+    if let Some(group) = Pid::from_raw(group.get()) {
         // The group may have exited already; the error is ignored.
         kill_process_group(group, Signal::KILL).ok();
-    })
+    }
+}
+
+/// Returns the process group of a number. Groups 0 and 1 and negative numbers would signal other processes, or all
+/// processes.
+fn parse_group(number: &str) -> Option<NonZeroI32> {
+    number.parse().ok().filter(|number: &NonZeroI32| number.get() > 1)
 }
 
 /// Keeps the list of groups until the requests end, then kills the groups on the list.
-fn supervise(requests: impl Read, mut replies: impl Write, kill: impl Fn(Pid)) -> ExitCode {
-    let mut groups = BTreeSet::new();
+fn supervise(
+    groups: impl Iterator<Item = NonZeroI32>,
+    requests: impl Read,
+    mut replies: impl Write,
+    kill: impl Fn(NonZeroI32),
+) -> ExitCode {
+    let mut groups: BTreeSet<NonZeroI32> = groups.collect();
     // A malformed request has the effect of the end of the pipe: all groups on the list are killed.
     for line in BufReader::new(requests).lines().map_while(Result::ok) {
         let (verb, number) = line.split_at(line.len().min(1));
-        // Groups 0 and 1 and negative numbers would signal other processes, or all processes.
-        let group = number.parse().ok().filter(|number| *number > 1).and_then(Pid::from_raw);
-        match (verb, group) {
-            ("+", Some(group)) => drop(groups.insert(group.as_raw_nonzero())),
-            ("-", Some(group)) => drop(groups.remove(&group.as_raw_nonzero())),
+        match (verb, parse_group(number)) {
+            ("+", Some(group)) => drop(groups.insert(group)),
+            ("-", Some(group)) => drop(groups.remove(&group)),
             ("?", None) => {}
             _ => break,
         }
@@ -136,7 +274,7 @@ fn supervise(requests: impl Read, mut replies: impl Write, kill: impl Fn(Pid)) -
             break;
         }
     }
-    groups.into_iter().filter_map(|number| Pid::from_raw(number.get())).for_each(kill);
+    groups.into_iter().for_each(kill);
     ExitCode::SUCCESS
 }
 
@@ -147,9 +285,14 @@ mod tests {
     use super::*;
 
     fn killed_after(requests: &str) -> (Vec<i32>, String) {
+        killed_with(&[], requests)
+    }
+
+    fn killed_with(groups: &[i32], requests: &str) -> (Vec<i32>, String) {
         let killed = RefCell::new(Vec::new());
         let mut replies = Vec::new();
-        supervise(requests.as_bytes(), &mut replies, |group| killed.borrow_mut().push(group.as_raw_nonzero().get()));
+        let groups = groups.iter().map(|group| NonZeroI32::new(*group).unwrap());
+        supervise(groups, requests.as_bytes(), &mut replies, |group| killed.borrow_mut().push(group.get()));
         (killed.into_inner(), String::from_utf8(replies).unwrap())
     }
 
@@ -157,6 +300,11 @@ mod tests {
     fn registered_groups_are_killed_at_the_end_of_the_requests() {
         assert_eq!(killed_after("?\n+10\n+11\n-10\n"), (vec![11], "?\n+10\n+11\n-10\n".into()));
         assert_eq!(killed_after(""), (vec![], String::new()));
+    }
+
+    #[test]
+    fn groups_of_an_earlier_supervisor_are_killed_unless_they_are_released() {
+        assert_eq!(killed_with(&[10, 11], "-11\n+12\n"), (vec![10, 12], "-11\n+12\n".into()));
     }
 
     #[test]

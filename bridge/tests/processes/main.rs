@@ -5,8 +5,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
+#[cfg(target_os = "linux")]
+mod supervision;
+
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
@@ -72,7 +75,8 @@ struct Supervised {
 impl Supervised {
     fn start(mode: &str, script: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bridge-supervised"));
-        let mut child = command.args([mode, script]).stdout(Stdio::piped()).spawn().unwrap();
+        let command = command.args([mode, script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdout }
     }
@@ -83,6 +87,10 @@ impl Supervised {
             line.clear();
             assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "it exited without printing {wanted}");
         }
+    }
+
+    fn write_line(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
     /// Sends SIGKILL to the program alone. Returns the rest of the output of the program and of all processes that

@@ -1,8 +1,9 @@
 //! Program that starts supervised processes, for tests that kill it.
 //!
-//! `supervised run SCRIPT` runs a shell script under supervision. `supervised gate SCRIPT` starts the gate of a script
-//! and never releases it, so that the script is not executed. Both print the output of the script and wait until they
-//! are killed.
+//! `supervised run SCRIPT` runs a shell script under supervision, and runs it once more for each line on standard input.
+//! Each process is started on a thread of its own, which ends; `started` is printed then. `supervised gate SCRIPT` starts
+//! the gate of a script and never releases it, so that the script is not executed. Both print the output of the script
+//! and wait until they are killed, or until a script exits.
 
 #![expect(clippy::disallowed_methods, reason = "a program that only tests start; it panics at the first failure")]
 #![expect(
@@ -13,6 +14,7 @@
 
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::thread;
 
 use bridge::process::{OutputSink, OutputStream, ProcessSpec, Spawner, Supervisor, run_helper};
 
@@ -33,23 +35,37 @@ fn main() -> ExitCode {
     let (mode, script) = (arguments.next().unwrap(), arguments.next().unwrap());
     let own = std::env::current_exe().unwrap();
     if mode == "gate" {
-        let gate = Command::new(own).args(["__exec", "/bin/sh", "-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+        let own_id = std::process::id().to_string();
+        let arguments = ["__exec", &own_id, "/bin/sh", "-c", &script];
+        let _gate = Command::new(own).args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         println!("closed");
-        wait_to_be_killed(gate)
-    } else {
-        let spawner = Spawner::supervised(Arc::new(Supervisor::start(&own).unwrap()));
-        let spec = ProcessSpec {
-            program: "/bin/sh".into(),
-            arguments: ["-c".into(), script.into()].into(),
-            directory: "/".into(),
-            environment: std::env::vars_os().collect(),
-        };
-        wait_to_be_killed(spawner.spawn(&spec, Arc::new(PrintLines)).unwrap())
+        wait_to_be_killed()
+    }
+    let spawner = Spawner::supervised(Arc::new(Supervisor::start(&own).unwrap()));
+    let spec = ProcessSpec {
+        program: "/bin/sh".into(),
+        arguments: ["-c".into(), script.into()].into(),
+        directory: "/".into(),
+        environment: std::env::vars_os().collect(),
+    };
+    loop {
+        let (spawner, spec) = (spawner.clone(), spec.clone());
+        let started = thread::spawn(move || spawner.spawn(&spec, Arc::new(PrintLines)).unwrap());
+        let process = started.join().unwrap();
+        println!("started");
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(process.wait_for_exit());
+            std::process::exit(1);
+        });
+        if std::io::stdin().read_line(&mut String::new()).unwrap() == 0 {
+            wait_to_be_killed()
+        }
     }
 }
 
-fn wait_to_be_killed<T>(_held: T) -> ! {
+fn wait_to_be_killed() -> ! {
     loop {
-        std::thread::park();
+        thread::park();
     }
 }

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::processes::{signal, wait_until};
+use crate::processes::{children, name, signal, wait_until};
 use crate::repository::{FILES, REC, Repository, Sections};
 
 /// Returns a repository with a chain of resources, each of which depends on the previous one.
@@ -251,6 +251,25 @@ fn plugin_that_dies_during_a_create_is_reported_and_others_are_stopped() {
     assert_eq!((left.len(), pending(&left)), (7, 1), "{left:?}");
     repository.expect_exit(0, "refresh --clear-pending-creates");
     assert_eq!(repository.resources().len(), 6);
+}
+
+#[test]
+fn run_killed_together_with_its_supervisor_leaves_no_plugin() {
+    let repository = chain(1);
+    repository.script(json!({"resources": {"t0--prod": {"hang": "create"}}}));
+    let running = repository.start("provision -S");
+    repository.wait_until_called("Create t0--prod");
+    let supervisor = |pid: i32| children(pid).into_iter().find(|(_, command)| command.starts_with("supervisor "));
+    let (first, _) = supervisor(running.pid()).unwrap();
+    assert_eq!((name(running.pid()), name(first)), ("sc".to_owned(), "supervisor".to_owned()));
+    signal(first, Signal::KILL);
+    wait_until("another supervisor runs", || supervisor(running.pid()).is_some_and(|(pid, _)| pid != first));
+    let (second, _) = supervisor(running.pid()).unwrap();
+    // A stopped supervisor kills nothing, as if it were killed at the same moment.
+    signal(second, Signal::STOP);
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().status, "killed by signal 9");
+    signal(second, Signal::KILL);
 }
 
 #[test]

@@ -302,9 +302,14 @@ pub(crate) struct CommandOutput {
 }
 
 impl Running<'_> {
+    /// Returns the process id of the command.
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
     /// Sends a signal to the command.
     pub(crate) fn signal(&self, sent: Signal) {
-        signal(i32::try_from(self.child.id()).unwrap(), sent);
+        signal(self.pid(), sent);
     }
 
     /// Returns whether the command has ended.
