@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 use super::connection_guard::{ConnectionGuard, EndpointLimits};
 use super::engine_service::{self, RootResource};
@@ -94,6 +95,8 @@ pub struct HostSettings {
     pub sources: Sources,
     /// Limits on calls to plugins.
     pub limits: Limits,
+    /// Signal after which no plugin is waited for: the plugins are interrupted, and killed soon.
+    pub abort: CancellationToken,
     /// Folder of the type cache; `None`: schemas are requested again by each host.
     pub type_cache: Option<PathBuf>,
     /// Receiver of the events of the plugins.
@@ -180,7 +183,7 @@ impl PluginHost {
     }
 
     /// Stops all instances in parallel: Cleanup, Cancel, SIGINT, SIGKILL. Returns once no process is left. No further
-    /// instances are started.
+    /// instances are started. An abort shortens the waits.
     pub async fn close(&self) {
         self.is_stopping.store(true, Ordering::Release);
         for plugin in &self.plugins {
@@ -262,7 +265,8 @@ impl PluginHost {
         let provider =
             handshake(launched.connection, plugin.name(), Some(launched.process), host_info, settings.limits).await;
         let provider = provider.map_err(LoadError::Handshake)?;
-        Ok(provider.with_init(plugin.declared.init.clone()).with_guard((engine, plugin.package.clone())))
+        let provider = provider.with_init(plugin.declared.init.clone()).with_abort(settings.abort.clone());
+        Ok(provider.with_guard((engine, plugin.package.clone())))
     }
 
     /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the

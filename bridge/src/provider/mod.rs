@@ -137,6 +137,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
         Ok(())
     }
     /// Stops the instance: Cleanup (if Initialize was called), Cancel, then SIGINT and SIGKILL to its process group.
-    /// Returns once no process is left.
+    /// Returns once no process is left. If the run is aborted meanwhile, only the signals are sent, and SIGKILL follows
+    /// soon.
     async fn close(&self) {}
 }

@@ -1,7 +1,7 @@
 //! Instances of a working plugin: start, configure, call, cancel, close.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bridge::error::chain;
 use bridge::host::{HostEvent, LogMessage, PluginHost, ProviderHost, ProviderRequest, Severity};
@@ -9,6 +9,7 @@ use bridge::plugin::{Checksum, PluginSource, Sha256Digest};
 use bridge::process::OutputStream;
 use bridge::provider::{ConfigureRequest, CreateRequest, Provider, ProviderError, Views};
 use pulumi_proto::resource_id::ResourceId;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::TestRepository;
 
@@ -161,6 +162,29 @@ async fn plugin_that_ignores_sigint_is_killed_with_its_children() {
     let host = repository.load().await.unwrap();
     host.close().await;
     tokio::time::timeout(Duration::from_secs(20), reader).await.expect("a process is left").unwrap();
+}
+
+/// A stopped plugin replies to no call and handles no SIGINT: without an abort, Cleanup, Cancel and the exit are waited
+/// for.
+#[tokio::test]
+async fn abort_ends_the_wait_for_a_stopped_plugin() {
+    let mut repository = TestRepository::supervised();
+    let pid = repository.path("pid");
+    repository.plugin("x", &format!("echo $$ > '{}'", pid.display()), &[]);
+    let host = repository.load().await.unwrap();
+    configured(&host, "x").await;
+    let pid: i32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    let pid = Pid::from_raw(pid).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let started = Instant::now();
+    let abort = async {
+        // The plugin is being closed already.
+        tokio::task::yield_now().await;
+        repository.abort.cancel();
+    };
+    tokio::join!(host.close(), abort);
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(test_kill_process(pid).is_err(), "the plugin is left");
 }
 
 #[tokio::test]

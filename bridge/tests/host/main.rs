@@ -20,6 +20,7 @@ use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervisor};
 use bridge::provider::grpc::{Limits, PluginInit};
+use tokio_util::sync::CancellationToken;
 
 /// Repository with plugins, and the events of its host.
 pub(crate) struct TestRepository {
@@ -27,6 +28,7 @@ pub(crate) struct TestRepository {
     plugins: Vec<DeclaredPlugin>,
     pub(crate) events: Arc<Events>,
     pub(crate) limits: Limits,
+    pub(crate) abort: CancellationToken,
     spawner: Spawner,
 }
 
@@ -53,6 +55,7 @@ impl TestRepository {
             plugins: Vec::new(),
             events: Arc::default(),
             limits: Limits::default(),
+            abort: CancellationToken::new(),
             spawner: Spawner::unsupervised(),
         }
     }
@@ -114,6 +117,7 @@ impl TestRepository {
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits { exit: Duration::from_millis(200), ..self.limits },
+            abort: self.abort.clone(),
             type_cache: Some(self.path("types")),
             events: self.events.clone(),
         };

@@ -163,6 +163,7 @@ impl PluginSettings {
             spawner: self.spawner.clone(),
             sources: self.sources.clone(),
             limits: self.limits,
+            abort: signals.abort.clone(),
             type_cache: Some(self.type_cache.clone()),
             events: run_event_sink(events, &secrets),
         };

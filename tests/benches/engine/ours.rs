@@ -22,6 +22,7 @@ use state::secrets::{Keyring, Passphrase};
 use state::store::{FileStore, FileUrl, LockHolder, StackReference};
 use state::{StackAccess, StackState};
 use tokio::sync::SetOnce;
+use tokio_util::sync::CancellationToken;
 
 use crate::figures::{ADDED_RESOURCES, EngineFigures, Figures, peak_memory, seconds};
 use crate::slow::SlowStore;
@@ -183,6 +184,7 @@ impl<'f> Bench<'f> {
             spawner: self.spawner.clone(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
+            abort: CancellationToken::new(),
             type_cache: None,
             events: Arc::new(ErrorOutput),
         };

@@ -12,6 +12,7 @@ use bridge::install::LocalPackages;
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::{Limits, PluginInit};
+use tokio_util::sync::CancellationToken;
 
 use super::{first_on_path, go_program, node_modules, python_venv};
 
@@ -120,6 +121,7 @@ impl SdkPlugin {
             spawner: Spawner::unsupervised(),
             sources: Sources { local: Some(Arc::new(local)), ..Sources::default() },
             limits: Limits::default(),
+            abort: CancellationToken::new(),
             type_cache: None,
             events: Arc::new(NoEvents),
         };

@@ -1,13 +1,18 @@
 //! Tests of signals: after the first one running steps end, after the second one they stay pending.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::processes::wait_until;
+use crate::processes::{signal, wait_until};
 use crate::repository::{REC, Repository, Running, Sections};
 
 const CHAIN: &str = "first: { type: rec:index:Thing, config: { v: 1 } }
 second: { type: rec:index:Thing, config: { v: '${resource:first.cid}' } }";
+
+/// Limit on an abort: two seconds on an idle machine. Cleanup, Cancel and the exit of a stopped plugin would take 15 s.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Starts a run that creates the first of two resources. Its Create hangs until Cancel, or forever if the plugin
 /// ignores Cancel.
@@ -133,6 +138,25 @@ fn two_signals_leave_running_steps_pending() {
     second--prod rec:index:Thing second--prod-1
     creating first--prod rec:index:Thing
     ");
+}
+
+#[test]
+fn abort_does_not_wait_for_a_stopped_plugin() {
+    let repository = repository();
+    let running = hanging(&repository, true);
+    for (pid, command) in repository.processes() {
+        if command.contains("resource-rec") {
+            signal(pid, Signal::STOP);
+        }
+    }
+    let started = Instant::now();
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    let output = running.output();
+    assert!(started.elapsed() < ABORT_LIMIT, "{:?}", started.elapsed());
+    assert!(output.starts_with("exit 130\n") && output.contains("warning: aborting"), "{output}");
+    assert!(!repository.is_locked());
+    assert!(repository.resources().contains(&"creating first--prod rec:index:Thing".to_owned()));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pulumi_proto::property::{PropertyMap, PropertyValue};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::bags::{Decoder, Encoder};
@@ -41,6 +42,8 @@ pub struct GrpcProvider {
     /// Address of the resource status service, and the tokens of its calls.
     pub(super) status_tokens: Option<(String, Arc<ResourceStatusTokens>)>,
     pub(super) process: Option<Arc<Process>>,
+    /// Signal to stop waiting for the plugin when it is closed.
+    pub(super) abort: CancellationToken,
     /// Value that must live as long as the plugin.
     pub(super) _guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -69,6 +72,7 @@ impl GrpcProvider {
             closed: AtomicBool::new(false),
             status_tokens: None,
             process,
+            abort: CancellationToken::new(),
             _guard: None,
         }
     }
@@ -84,6 +88,12 @@ impl GrpcProvider {
     #[must_use]
     pub fn with_init(self, init: PluginInit) -> Self {
         Self { init: Some(init), ..self }
+    }
+
+    /// Sets the signal after which closing the provider does not wait for the plugin any more.
+    #[must_use]
+    pub fn with_abort(self, abort: CancellationToken) -> Self {
+        Self { abort, ..self }
     }
 
     /// Keeps a value alive as long as the provider, such as the service that the plugin calls and its files.

@@ -1,6 +1,7 @@
 //! Implementation of the [`Provider`] trait by calls of `pulumirpc.ResourceProvider`: one method for each RPC.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pulumi_proto::duration;
@@ -24,6 +25,10 @@ use crate::provider::{
     DiffRequest, InvokeReply, InvokeRequest, ListReply, ListRequest, ListedResource, Method, ParameterizeReply,
     ParameterizeRequest, Provider, ProviderError, ReadReply, ReadRequest, SchemaRequest, UpdateReply, UpdateRequest,
 };
+
+/// Time between SIGINT and SIGKILL after an abort. A process that does not respond, such as a stopped one, needs all of
+/// it; a run closes its providers twice at most, and its abort takes less than two seconds.
+const ABORT_GRACE: Duration = Duration::from_millis(500);
 
 #[async_trait]
 impl Provider for GrpcProvider {
@@ -380,11 +385,21 @@ impl Provider for GrpcProvider {
         if self.process.as_ref().is_some_and(|process| process.exit_status().is_some()) {
             return;
         }
-        self.cleanup().await;
-        // The process is stopped below even if Cancel fails.
-        self.cancel().await.ok();
-        if let Some(process) = &self.process {
-            process.stop(self.limits.exit).await;
+        let shut_down = async {
+            self.cleanup().await;
+            // The process is stopped below even if Cancel fails.
+            self.cancel().await.ok();
+            if let Some(process) = &self.process {
+                process.stop(self.limits.exit).await;
+            }
+        };
+        tokio::select! {
+            () = shut_down => {}
+            () = self.abort.cancelled() => {
+                if let Some(process) = &self.process {
+                    process.stop(self.limits.exit.min(ABORT_GRACE)).await;
+                }
+            }
         }
     }
 }
